@@ -1,0 +1,54 @@
+# Every target sets up what it needs from nothing; with nothing changed that costs no time.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Extra options of both test runs, e.g. PYTEST_FLAGS="-n 2" or PYTEST_FLAGS="-m 'not slow'".
+PYTEST_FLAGS ?=
+
+CODE := src tests $(wildcard benchmarks examples)
+PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt
+# By environment as well, because -c alone does not reach the isolated build of this package.
+export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test check bench format clean
+
+help:  ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## */\1\t/' | expand -t 10
+
+venv: $(VENV)/dev.stamp  ## set up .venv
+
+demo: $(VENV)/dev.stamp  ## show what it does, on built-in data
+	$(BIN)/fedforest demo
+
+test: $(VENV)/dev.stamp  ## run all tests, then the kernels' again as plain Python
+	$(BIN)/python -m pytest $(PYTEST_FLAGS)
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest $(PYTEST_FLAGS) tests/kernels
+
+check: $(VENV)/dev.stamp  ## format, lint, types and import contracts
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/mypy $(CODE)
+	$(BIN)/lint-imports --no-logo
+
+format: $(VENV)/dev.stamp  ## format the code and apply safe fixes
+	$(BIN)/ruff format $(CODE)
+	$(BIN)/ruff check --fix $(CODE)
+
+bench: $(VENV)/bench.stamp  ## compare with other libraries on one machine
+	$(BIN)/python benchmarks/runs/pooled.py
+
+clean:  ## remove everything that make and the tools have built
+	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find src tests $(wildcard benchmarks examples) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/dev.stamp: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP_INSTALL) -e '.[dev]'
+	@touch $@
+
+$(VENV)/bench.stamp: $(VENV)/dev.stamp
+	$(PIP_INSTALL) -e '.[bench]'
+	@touch $@

@@ -1,0 +1,31 @@
+"""Tree ensembles over data that may not be pooled.
+
+Public names load on first use, so `import fedforest` costs milliseconds: neither numpy nor numba
+nor scikit-learn is imported until a name that needs it is touched.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fedforest.errors import FederationError
+
+__version__ = "0.1.0"
+
+__all__ = ["FederationError", "__version__"]
+
+_HOME_OF_NAME = {
+    "FederationError": "fedforest.errors",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME_OF_NAME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(_HOME_OF_NAME[name]), name)
+    globals()[name] = value  # the next access is an ordinary one
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

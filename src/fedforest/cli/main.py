@@ -1,0 +1,50 @@
+"""The `fedforest` command: its options, its commands, and how it fails.
+
+Each command has its own file, which imports the heavy libraries only when the command runs; that
+keeps `--help` quick. Errors the package raises on purpose end as one line and exit code 1, Ctrl-C
+as exit code 130, and anything else is a bug and keeps its traceback.
+"""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from fedforest import __version__
+from fedforest.cli.demo import demo
+from fedforest.errors import FederationError
+
+app = typer.Typer(
+    name="fedforest",
+    help="Tree ensembles over data that may not be pooled.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_show_locals=False,  # local variables hold rows and, later, keys
+)
+app.command()(demo)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"fedforest {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Tree ensembles over data that may not be pooled."""
+
+
+def app_entry() -> None:
+    """Run the command line and exit the process."""
+    try:
+        app(prog_name="fedforest")
+    except FederationError as error:
+        one_line = " ".join(str(error).split())
+        typer.echo(f"fedforest: {one_line}", err=True)
+        sys.exit(1)

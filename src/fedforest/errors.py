@@ -1,0 +1,100 @@
+"""Every error this package raises on purpose.
+
+    FederationError
+    ├── ConfigurationError (ValueError)   a setting is wrong or settings contradict each other
+    ├── DataError (ValueError)            a table, target or weight cannot be used
+    ├── ModelFileError (ValueError)       a stored model cannot be read
+    │   ├── DamagedModelError             its bytes are not what was written
+    │   └── NewerModelError               it was written by a newer release
+    ├── ProtocolError
+    │   ├── LocalProtocolError            our side broke the protocol: a bug here
+    │   └── RemoteProtocolError           a peer broke it; `.party` names the peer
+    ├── PartyError
+    │   ├── PartyLost                     a party stopped answering; `.party` names it
+    │   └── TooFewParties                 not enough parties to go on
+    ├── PrivacyError
+    │   └── BudgetExhausted               the next spend would pass the budget
+    ├── MaskingError                      masks, shares or keys do not fit together
+    └── TransportError                    a message could not be carried
+
+A message says what failed, where, and what to do. It never holds a row, a key, a mask, a label or
+a plain statistic: messages end up in logs and on other machines.
+"""
+
+
+class FederationError(Exception):
+    """Root of every error this package raises on purpose."""
+
+
+class ConfigurationError(FederationError, ValueError):
+    """A setting is wrong, or settings contradict each other."""
+
+
+class DataError(FederationError, ValueError):
+    """A table, target or weight cannot be used."""
+
+
+class ModelFileError(FederationError, ValueError):
+    """A stored model cannot be read."""
+
+
+class DamagedModelError(ModelFileError):
+    """The bytes of a stored model are not what was written."""
+
+
+class NewerModelError(ModelFileError):
+    """A stored model was written by a newer release."""
+
+
+class ProtocolError(FederationError):
+    """Messages did not follow the protocol."""
+
+
+class LocalProtocolError(ProtocolError):
+    """Our own side broke the protocol: a bug here, not at a peer."""
+
+
+class RemoteProtocolError(ProtocolError):
+    """The peer named by `party` broke the protocol."""
+
+    def __init__(self, message: str, party: str) -> None:
+        super().__init__(message, party)
+        self.party = party
+
+    def __str__(self) -> str:
+        return f"party {self.party!r}: {self.args[0]}"
+
+
+class PartyError(FederationError):
+    """The parties a run needs are not there."""
+
+
+class PartyLost(PartyError):  # noqa: N818 - an event in the run's life, named as operators say it
+    """The party named by `party` stopped answering."""
+
+    def __init__(self, message: str, party: str) -> None:
+        super().__init__(message, party)
+        self.party = party
+
+    def __str__(self) -> str:
+        return f"party {self.party!r}: {self.args[0]}"
+
+
+class TooFewParties(PartyError):  # noqa: N818 - reads as the finding it reports
+    """Fewer parties are present than the run needs to go on."""
+
+
+class PrivacyError(FederationError):
+    """A run would release more than it is allowed to."""
+
+
+class BudgetExhausted(PrivacyError):  # noqa: N818 - reads as the finding it reports
+    """The next spend would pass the budget."""
+
+
+class MaskingError(FederationError):
+    """Masks, shares or keys do not fit together."""
+
+
+class TransportError(FederationError):
+    """A message could not be carried."""

@@ -1,0 +1,92 @@
+"""Bits: the candidate features of a node and sets of bins.
+
+A candidate bitmap has one row of bytes per node; bit `f & 7` of byte `f >> 3` says that the node
+may use column f. A set of bins is four 64-bit words.
+"""
+
+import numpy as np
+from numba import config, types
+from numba.extending import intrinsic
+
+from fedforest.kernels.jit import kernel
+
+_ONE = np.uint64(1)
+_ZERO = np.uint64(0)
+_SIX = np.uint64(6)
+_LOW_SIX = np.uint64(63)
+
+if config.DISABLE_JIT:
+
+    def lowest_bit(word):
+        """Position of the lowest set bit of a non-zero word."""
+        word = int(word)
+        return np.uint64((word & -word).bit_length() - 1)
+
+else:
+    # numba offers no count-trailing-zeros; the processor has one
+    from llvmlite import ir
+
+    @intrinsic
+    def lowest_bit(_typing_context, _word):
+        """Position of the lowest set bit of a non-zero word."""
+
+        def generate(_context, builder, _signature, arguments):
+            return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+        return types.uint64(types.uint64), generate
+
+
+@kernel
+def list_candidates(bitmap, node, features):
+    """Write the node's candidate columns in ascending order; return how many there are."""
+    count = 0
+    for byte in range(bitmap.shape[1]):
+        bits = np.uint64(bitmap[node, byte])
+        while bits != _ZERO:
+            features[count] = np.uint64(byte * 8) + lowest_bit(bits)
+            bits &= bits - _ONE
+            count += 1
+    return count
+
+
+@kernel
+def list_bins(occupied, visit):
+    """Write the bins of a set in ascending order and empty it; return how many there were."""
+    count = 0
+    for word in range(4):
+        bits = occupied[word]
+        occupied[word] = _ZERO
+        while bits != _ZERO:
+            visit[count] = np.uint64(word * 64) + lowest_bit(bits)
+            bits &= bits - _ONE
+            count += 1
+    return count
+
+
+@kernel
+def mark_bin(occupied, code):
+    """Put a bin into one set; `code` is uint64."""
+    occupied[code >> _SIX] |= _ONE << (code & _LOW_SIX)
+
+
+@kernel
+def fill_set(sets, index, member):
+    """Make row `index` of `sets` hold every bin, or none."""
+    for word in range(4):
+        sets[index, word] = ~_ZERO if member else _ZERO
+
+
+@kernel
+def put_in_set(sets, index, code, member):
+    """Make the bin a member, or no member, of row `index` of `sets`; `code` is uint64."""
+    bit = _ONE << (code & _LOW_SIX)
+    if member:
+        sets[index, code >> _SIX] |= bit
+    else:
+        sets[index, code >> _SIX] &= ~bit
+
+
+@kernel
+def in_set(sets, index, code):
+    """One if row `index` of `sets` holds the bin, else zero; `code` is uint64."""
+    return (sets[index, code >> _SIX] >> (code & _LOW_SIX)) & _ONE

@@ -1,0 +1,160 @@
+"""Walking rows through trees.
+
+A *step* is one uint64 per node, so that a visit costs one load:
+
+    | categorical 63 | missing left 62 | bin 54..61 | column 32..53 | left child 0..31 |
+
+Children are neighbours: the right one follows the left. A leaf names itself as left child with a cut
+that every bin passes, so a block of rows can take step after step without asking who has arrived.
+Node numbers are flat over all trees.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.kernels.bitsets import in_set
+from fedforest.kernels.jit import kernel
+from fedforest.kernels.layout import MISSING_BIN
+
+BLOCK = 1024  # rows that walk together: their bins stay in the first-level cache
+MAX_WALK_COLUMNS = 1 << 22
+
+_CHILD = np.uint64(0xFFFFFFFF)
+_COLUMN_SHIFT = np.uint64(32)
+_COLUMN = np.uint64(MAX_WALK_COLUMNS - 1)
+_BIN_SHIFT = np.uint64(54)
+_MISSING_SHIFT = np.uint64(62)
+_CATEGORICAL = np.uint64(1 << 63)
+_ONE = np.uint64(1)
+
+
+class Paths(NamedTuple):
+    """A forest ready to be walked."""
+
+    steps: NDArray[np.uint64]
+    set_index: NDArray[np.int32]  # row of `left_set` for categorical nodes
+    left_set: NDArray[np.uint64]
+    tree_start: NDArray[np.int64]
+    depth: NDArray[np.int32]  # steps from the root to the deepest leaf, per tree
+
+
+class Leaves(NamedTuple):
+    """Node i owns entries start[i]:start[i + 1]; regression leaves have a value and no label."""
+
+    start: NDArray[np.int64]
+    label: NDArray[np.uint16]
+    value: NDArray[np.float64]
+
+
+@kernel
+def measure_depths(tree_start, left_child, depth):
+    """Depth of every tree. False where a child does not lie behind its parent inside its tree."""
+    level = np.zeros(left_child.shape[0], np.int32)
+    for tree in range(tree_start.shape[0] - 1):
+        start = tree_start[tree]
+        size = tree_start[tree + 1] - start
+        deepest = 0
+        for node in range(size):
+            child = left_child[start + node]
+            if child == -1:
+                deepest = max(deepest, level[start + node])
+                continue
+            if child <= node or child + 1 >= size:
+                return False
+            level[start + child] = level[start + node] + 1
+            level[start + child + 1] = level[start + node] + 1
+        depth[tree] = deepest
+    return True
+
+
+@kernel
+def write_steps(tree_start, left_child, feature, cut, missing_left, set_index, steps):
+    """Pack the nodes of all trees into steps."""
+    for tree in range(tree_start.shape[0] - 1):
+        for node in range(tree_start[tree], tree_start[tree + 1]):
+            if left_child[node] < 0:
+                steps[node] = np.uint64(node) | (np.uint64(MISSING_BIN) << _BIN_SHIFT)
+                continue
+            step = np.uint64(tree_start[tree] + left_child[node])
+            step |= np.uint64(feature[node]) << _COLUMN_SHIFT
+            step |= np.uint64(cut[node]) << _BIN_SHIFT
+            step |= np.uint64(missing_left[node] & 1) << _MISSING_SHIFT
+            if set_index[node] >= 0:
+                step |= _CATEGORICAL
+            steps[node] = step
+
+
+@kernel
+def take_step(paths, bins, n_rows, node, row):
+    """The node after `node` for one row; all arguments but the arrays are uint64."""
+    step = paths.steps[node]
+    code = bins[((step >> _COLUMN_SHIFT) & _COLUMN) * n_rows + row]
+    if step & _CATEGORICAL:
+        left = in_set(paths.left_set, paths.set_index[node], np.uint64(code))
+    else:
+        shift = np.uint8((step >> _MISSING_SHIFT) & _ONE)
+        cut = np.uint8((step >> _BIN_SHIFT) & np.uint64(255))
+        left = np.uint64(np.uint8(code + shift) <= np.uint8(cut + shift))
+    return (step & _CHILD) + (_ONE - left)
+
+
+@kernel
+def walk_block(paths, bins, n_rows, tree, first, last, place):
+    """place[i] = leaf (flat node number) that row first + i reaches in the tree."""
+    root = np.uint64(paths.tree_start[tree])
+    for i in range(last - first):
+        place[i] = root
+    for _ in range(paths.depth[tree]):
+        for i in range(last - first):
+            place[i] = take_step(paths, bins, n_rows, place[i], np.uint64(first + i))
+
+
+@kernel
+def find_leaves(paths, bins, n_rows, leaves_of_rows, first, last):
+    """leaves_of_rows[row, tree] = node number within the tree of the leaf the row reaches."""
+    place = np.empty(BLOCK, np.uint64)
+    for begin in range(first, last, BLOCK):
+        end = min(last, begin + BLOCK)
+        for tree in range(paths.depth.shape[0]):
+            walk_block(paths, bins, n_rows, tree, begin, end, place)
+            for i in range(end - begin):
+                leaves_of_rows[begin + i, tree] = np.int64(place[i]) - paths.tree_start[tree]
+
+
+@kernel
+def add_leaf(leaves, leaf, votes, row, hard):
+    """Add one leaf's class shares (or its whole vote, or its mean) to the row's votes."""
+    start, stop = leaves.start[leaf], leaves.start[leaf + 1]
+    if leaves.label.shape[0] == 0:
+        votes[row, 0] += leaves.value[start]
+    elif hard:
+        best = start
+        for entry in range(start + 1, stop):
+            if leaves.value[entry] > leaves.value[best]:
+                best = entry
+        votes[row, leaves.label[best]] += 1.0
+    else:
+        for entry in range(start, stop):
+            votes[row, leaves.label[entry]] += leaves.value[entry]
+
+
+@kernel
+def sum_votes(paths, leaves, bins, n_rows, votes, hard, first, last):
+    """votes[row] += what the leaves of all trees say, tree after tree."""
+    place = np.empty(BLOCK, np.uint64)
+    for begin in range(first, last, BLOCK):
+        end = min(last, begin + BLOCK)
+        for tree in range(paths.depth.shape[0]):
+            walk_block(paths, bins, n_rows, tree, begin, end, place)
+            for i in range(end - begin):
+                add_leaf(leaves, np.int64(place[i]), votes, begin + i, hard)
+
+
+@kernel
+def vote_at(leaves, leaf_of_row, rows, votes, counts, hard):
+    """Votes of one tree for some rows whose leaves are known: out-of-bag rows."""
+    for i in range(rows.shape[0]):
+        add_leaf(leaves, leaf_of_row[i], votes, rows[i], hard)
+        counts[rows[i]] += 1

@@ -1,0 +1,62 @@
+"""Numeric columns that share memory, so that kernels can walk them together.
+
+The columns of a matrix, or of a block inside a data frame, are views of one array. Read one by
+one, each column of a C-ordered matrix would fetch the whole matrix from memory; read together, they
+fetch it once.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+from fedforest.kernels.binning import Cells
+from fedforest.tree.columns import Numbers
+
+
+class NumericBlock(NamedTuple):
+    """Columns in one piece of memory, and which features of the table they are."""
+
+    cells: Cells
+    features: NDArray[np.int64]
+
+    def take(self, positions: Sequence[int] | NDArray[np.int64]) -> "NumericBlock":
+        """The block of these columns only."""
+        cells = self.cells._replace(starts=self.cells.starts[positions])
+        return NumericBlock(cells, self.features[positions])
+
+
+def group_columns(columns: Iterable[tuple[int, Numbers]]) -> list[NumericBlock]:
+    """Group (feature, values) pairs by the array they are views of."""
+    groups: dict[tuple[object, ...], list[tuple[int, Numbers]]] = {}
+    for feature, given in columns:
+        values = _forward(given)
+        owner = values if values.base is None else values.base
+        key = (id(owner), values.dtype, values.strides[0], _address(values) % values.itemsize)
+        groups.setdefault(key, []).append((feature, values))
+    return [_build_block(group) for group in groups.values()]
+
+
+def _forward(values: Numbers) -> Numbers:
+    """The same values at ascending addresses that are whole items apart."""
+    step = values.strides[0]
+    return values if step > 0 and step % values.itemsize == 0 else values.copy()
+
+
+def _address(values: Numbers) -> int:
+    return int(values.__array_interface__["data"][0])
+
+
+def _build_block(group: list[tuple[int, Numbers]]) -> NumericBlock:
+    features = np.array([feature for feature, _ in group], np.int64)
+    addresses = [_address(values) for _, values in group]
+    lowest = min(addresses)
+    first = group[addresses.index(lowest)][1]
+    # All are views of one array and whole items apart, so what lies between them is its memory too.
+    starts = np.array([address - lowest for address in addresses], np.int64) // first.itemsize
+    row_step = first.strides[0] // first.itemsize
+    n_items = int(starts.max()) + (len(first) - 1) * row_step + 1
+    memory = as_strided(first, (n_items,), (first.itemsize,), writeable=False)
+    return NumericBlock(Cells(memory, row_step, starts), features)

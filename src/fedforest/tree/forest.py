@@ -1,0 +1,206 @@
+"""A forest as flat arrays: shape, splits, leaves. Immutable once built.
+
+Nodes of all trees lie one after the other; tree t owns nodes tree_start[t]:tree_start[t + 1]. Node
+numbers inside a tree count from its root, 0; the right child is always the left child's number
+plus one.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.errors import DamagedModelError
+from fedforest.kernels.walk import (
+    MAX_WALK_COLUMNS,
+    Leaves,
+    Paths,
+    find_leaves,
+    measure_depths,
+    sum_votes,
+    write_steps,
+)
+from fedforest.tree.workers import Workers
+
+LEAF = -1  # as left child or feature
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shape:
+    """Which node is whose child."""
+
+    tree_start: NDArray[np.int64]
+    left_child: NDArray[np.int32]  # number within the tree, LEAF for leaves
+
+    @property
+    def n_trees(self) -> int:
+        """Trees."""
+        return len(self.tree_start) - 1
+
+    @property
+    def n_nodes(self) -> int:
+        """Nodes of all trees."""
+        return len(self.left_child)
+
+    def depths(self) -> NDArray[np.int32]:
+        """Depth of each tree; raises `DamagedModelError` where this is not a forest."""
+        starts = self.tree_start
+        consistent = (
+            starts.ndim == 1
+            and len(starts) > 0
+            and starts[0] == 0
+            and starts[-1] == self.n_nodes
+            and bool((np.diff(starts) > 0).all())
+        )
+        depth = np.zeros(max(self.n_trees, 0), np.int32)
+        if not consistent or not measure_depths(starts, self.left_child, depth):
+            raise DamagedModelError("The model's trees are inconsistent: a child is out of place.")
+        return depth
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Splits:
+    """What each inner node asks. Arrays over all nodes; leaves and foreign nodes hold defaults."""
+
+    feature: NDArray[np.int32]  # LEAF or FOREIGN (see partial.py) where there is no split
+    cut: NDArray[np.uint8]
+    missing_left: NDArray[np.uint8]
+    set_index: NDArray[np.int32]  # row of left_set for categorical splits, else -1
+    left_set: NDArray[np.uint64]  # (categorical splits, 4), in node order
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Forest:
+    """Shape, splits and leaves, with the impurity decrease of every split."""
+
+    shape: Shape
+    splits: Splits
+    leaves: Leaves
+    decrease: NDArray[np.float64]
+    n_classes: int  # 0 for regression
+    n_features: int
+
+    def paths(self) -> Paths:
+        """The forest ready to be walked."""
+        shape, splits = self.shape, self.splits
+        depth = shape.depths()
+        if self.n_features > MAX_WALK_COLUMNS:
+            raise DamagedModelError(f"The model claims {self.n_features} columns.")
+        steps = np.empty(shape.n_nodes, np.uint64)
+        write_steps(
+            shape.tree_start,
+            shape.left_child,
+            splits.feature,
+            splits.cut,
+            splits.missing_left,
+            splits.set_index,
+            steps,
+        )
+        return Paths(steps, splits.set_index, splits.left_set, shape.tree_start, depth)
+
+    def importances(self) -> NDArray[np.float64]:
+        """Mean decrease in impurity per column, summing to one (or all zero)."""
+        return importances_of(self.shape, self.splits.feature, self.decrease, self.n_features)
+
+
+def importances_of(
+    shape: Shape,
+    feature: NDArray[np.int32],
+    decrease: NDArray[np.float64],
+    n_features: int,
+) -> NDArray[np.float64]:
+    """Each tree's importances sum to one before the mean over trees that split at all."""
+    tree = np.repeat(np.arange(shape.n_trees), np.diff(shape.tree_start))
+    inner = feature >= 0
+    flat = tree[inner] * n_features + feature[inner]
+    table = np.bincount(flat, decrease[inner], minlength=shape.n_trees * n_features)
+    table = table.reshape(shape.n_trees, n_features)
+    per_tree = table.sum(axis=1, keepdims=True)
+    table = np.divide(table, per_tree, out=np.zeros_like(table), where=per_tree > 0)
+    total = table.sum(axis=0)
+    overall = total.sum()
+    return total / overall if overall > 0 else total  # type: ignore[no-any-return]
+
+
+class ForestWalker:
+    """Predicts binned tables with one forest; building it once pays for many predictions."""
+
+    def __init__(self, forest: Forest) -> None:
+        self.forest = forest
+        self._paths = forest.paths()
+
+    def votes(
+        self, bins: NDArray[np.uint8], workers: Workers, *, hard: bool = False
+    ) -> NDArray[np.float64]:
+        """(rows, classes) sums over all trees; (rows, 1) for regression."""
+        n_rows = bins.shape[1]
+        votes = np.zeros((n_rows, max(1, self.forest.n_classes)))
+        flat = self._flat(bins)
+
+        def add(rows: tuple[int, int]) -> None:
+            sum_votes(
+                self._paths, self.forest.leaves, flat, np.uint64(n_rows), votes, hard, *rows
+            )
+
+        workers.run(add, self._row_ranges(n_rows, workers))
+        return votes
+
+    def apply(self, bins: NDArray[np.uint8], workers: Workers) -> NDArray[np.int64]:
+        """(rows, trees): the number, within its tree, of the leaf each row reaches."""
+        n_rows = bins.shape[1]
+        leaves = np.empty((n_rows, self.forest.shape.n_trees), np.int64)
+        flat = self._flat(bins)
+
+        def find(rows: tuple[int, int]) -> None:
+            find_leaves(self._paths, flat, np.uint64(n_rows), leaves, *rows)
+
+        workers.run(find, self._row_ranges(n_rows, workers))
+        return leaves
+
+    def _flat(self, bins: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        if bins.shape[0] != self.forest.n_features:
+            raise DamagedModelError("The table does not have the columns of the forest.")
+        # a forest of single leaves over no columns still reads the bin of its first column
+        return bins.reshape(-1) if bins.shape[0] else np.zeros(bins.shape[1], np.uint8)
+
+    @staticmethod
+    def _row_ranges(n_rows: int, workers: Workers) -> list[tuple[int, int]]:
+        size = max(2048, -(-n_rows // (4 * workers.count)))
+        return [(start, min(n_rows, start + size)) for start in range(0, n_rows, size)]
+
+
+def concatenate_forests(forests: list[Forest]) -> Forest:
+    """All trees of several forests over the same columns, in order."""
+    if len(forests) == 1:
+        return forests[0]
+    nodes = np.cumsum([0, *(f.shape.n_nodes for f in forests)])
+    sets = np.cumsum([0, *(len(f.splits.left_set) for f in forests)])
+    entries = np.cumsum([0, *(len(f.leaves.value) for f in forests)])
+
+    def joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
+        return np.concatenate(parts)
+
+    shape = Shape(
+        joined([[0], *(f.shape.tree_start[1:] + n for f, n in zip(forests, nodes[:-1], strict=True))]),  # type: ignore[list-item]
+        joined([f.shape.left_child for f in forests]),
+    )
+    splits = Splits(
+        joined([f.splits.feature for f in forests]),
+        joined([f.splits.cut for f in forests]),
+        joined([f.splits.missing_left for f in forests]),
+        joined(
+            [
+                np.where(f.splits.set_index >= 0, f.splits.set_index + np.int32(s), np.int32(-1))
+                for f, s in zip(forests, sets[:-1], strict=True)
+            ]
+        ),
+        joined([f.splits.left_set for f in forests]),
+    )
+    leaves = Leaves(
+        joined([[0], *(f.leaves.start[1:] + e for f, e in zip(forests, entries[:-1], strict=True))]),  # type: ignore[list-item]
+        joined([f.leaves.label for f in forests]),
+        joined([f.leaves.value for f in forests]),
+    )
+    decrease = joined([f.decrease for f in forests])
+    return Forest(shape, splits, leaves, decrease, forests[0].n_classes, forests[0].n_features)

@@ -1,0 +1,125 @@
+"""Growing a forest on one table: the level loop with nothing between the roles.
+
+A federated run is this loop with messages in between: `Growth` decides at the coordinator,
+`ColumnSearch` and `NodeRows` work at each party.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.kernels.layout import Columns
+from fedforest.kernels.walk import Leaves
+from fedforest.tree.forest import Forest, Shape, Splits
+from fedforest.tree.growth import ColumnBits, Growth, GrowthRules
+from fedforest.tree.left_out import LeftOutRows
+from fedforest.tree.rows import NodeRows, Sampling, draw_rows, entry_type
+from fedforest.tree.search import ColumnSearch
+from fedforest.tree.seeds import derive_seeds
+from fedforest.tree.split_record import SplitRecord
+from fedforest.tree.structure import Step
+from fedforest.tree.targets import TrainingTargets, rows_of
+from fedforest.tree.workers import Workers
+
+BATCH_BYTES = 2**28  # row orders of the trees that grow together
+
+
+class Progress(NamedTuple):
+    """How far a training is."""
+
+    trees_done: int
+    trees_total: int
+    level: int
+    open_nodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class GrowthPlan:
+    """Everything that decides which forest grows."""
+
+    rules: GrowthRules
+    sampling: Sampling
+    seed: int
+    with_left_out: bool = False
+    batch_bytes: int = BATCH_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class GrownBatch:
+    """Consecutive trees and, if asked for, where the rows they left out ended."""
+
+    forest: Forest
+    left_out_leaves: NDArray[np.int32] | None  # (trees, rows): leaf number, -1 where trained on
+
+
+def batches(plan: GrowthPlan, targets: TrainingTargets, first: int, last: int) -> Iterator[range]:
+    """Trees first..last in consecutive batches whose row orders fit the plan's memory."""
+    entry_bytes = np.dtype(entry_type(targets.n_rows, targets.kernel.n_classes)).itemsize
+    per_row = 2 * entry_bytes + (12 if plan.with_left_out else 0)
+    per_row += targets.kernel.n_classes // 8  # open nodes carry their class weights
+    size = max(1, plan.batch_bytes // max(1, targets.n_rows * per_row))
+    for start in range(first, last, size):
+        yield range(start, min(last, start + size))
+
+
+def grow_batch(
+    columns: Columns,
+    targets: TrainingTargets,
+    plan: GrowthPlan,
+    trees: range,
+    workers: Workers,
+    report: Callable[[int, int], None] = lambda level, open_nodes: None,
+) -> GrownBatch:
+    """Grow some trees level by level; `report` hears the level and the number of open nodes."""
+    row_seeds = derive_seeds(plan.seed, "rows", trees.start, trees.stop)
+    feature_seeds = derive_seeds(plan.seed, "features", trees.start, trees.stop)
+    rows, left_out = draw_rows(
+        row_seeds, targets, plan.sampling, workers, with_left_out=plan.with_left_out
+    )
+    search = ColumnSearch(columns, targets, rows, plan.rules.min_rows_leaf, workers)
+    column_bits = ColumnBits.of([len(columns.n_bins)])
+    growth = Growth(plan.rules, targets, column_bits, feature_seeds, search.root_sums())
+    splits = SplitRecord(columns.is_categorical)
+    routing = LeftOutRows(left_out, len(trees), targets.n_rows, workers) if left_out else None
+    _start(growth.root_step, rows, routing, workers)
+    level = 0
+    while growth.n_open:
+        report(level, growth.n_open)
+        scores = search.find(growth.draw())
+        is_split = growth.choose(scores)
+        nodes = np.flatnonzero(is_split)
+        bits, left = search.split(nodes)
+        opened = growth.structure.open
+        splits.add(opened.tree[nodes], opened.node[nodes], search.table(nodes))
+        step = growth.advance(is_split, scores, left)
+        if routing:
+            routing.move(step, search.route(routing.rows, nodes))
+        left_rows = np.zeros(len(is_split), np.int64)
+        left_rows[nodes] = rows_of(left, targets)
+        if growth.n_open:
+            rows.move(step, bits, left_rows, workers)
+        level += 1
+    forest = assemble(growth, splits.assemble(growth.structure.tree_offsets()))
+    return GrownBatch(forest, routing.leaf_of if routing else None)
+
+
+def _start(step: Step, rows: NodeRows, routing: LeftOutRows | None, workers: Workers) -> None:
+    """Take the rows of trees that are a single leaf out of the row orders."""
+    no_bits, none_left = np.zeros(0, np.uint8), np.zeros(len(step.fate), np.int64)
+    if routing:
+        routing.move(step, no_bits)
+    if not step.nothing_left and (step.fate == 0).any():
+        rows.move(step, no_bits, none_left, workers)
+
+
+def assemble(growth: Growth, splits: Splits) -> Forest:
+    """The grown batch as a forest."""
+    offsets = growth.structure.tree_offsets()
+    shape = Shape(offsets, growth.structure.flat_children())
+    leaves = Leaves(*growth.leaves.assemble(offsets))
+    n_features = len(growth.column_bits.bit_of_column)
+    n_classes = growth.targets.kernel.n_classes
+    return Forest(shape, splits, leaves, growth.flat_decrease(), n_classes, n_features)

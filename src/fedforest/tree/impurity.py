@@ -1,0 +1,33 @@
+"""From the scores that order splits to the impurity decrease users know.
+
+Parties compare raw scores, which are the same bits everywhere; the decrease is derived from them
+afterwards and orders nothing.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.kernels.layout import ENTROPY
+from fedforest.tree.targets import TrainingTargets
+
+
+def impurity_decrease(
+    scores: NDArray[np.float64], sums: NDArray[np.int64], targets: TrainingTargets
+) -> NDArray[np.float64]:
+    """Impurity of the nodes minus the weighted impurity of their children, per unit of weight."""
+    if targets.is_regression:
+        weight = sums[:, 0].astype(np.float64)
+        return scores / (weight * weight) * targets.target_unit**2
+    classes = sums[:, :-1].astype(np.float64)
+    weight = classes.sum(axis=1)
+    if targets.search in ("binary", "moments"):
+        return 2.0 * scores / (weight * weight)
+    if targets.criterion == ENTROPY:
+        before = _sum_x_log2_x(classes) - _sum_x_log2_x(weight[:, None])
+    else:
+        before = (classes * classes).sum(axis=1) / weight
+    return np.maximum(scores - before, 0.0) / weight
+
+
+def _sum_x_log2_x(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    return (x * np.log2(np.where(x > 0, x, 1.0))).sum(axis=1)  # type: ignore[no-any-return]

@@ -1,0 +1,54 @@
+"""What leaves say: class shares or a mean, computed once from exact integer sums."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.tree.targets import TrainingTargets
+
+
+class LeafRecord:
+    """Collects the leaves of a batch of trees as they close."""
+
+    def __init__(self, targets: TrainingTargets) -> None:
+        self._targets = targets
+        self._tree: list[NDArray[np.int32]] = []
+        self._node: list[NDArray[np.int32]] = []
+        self._class: list[NDArray[np.uint16]] = []
+        self._value: list[NDArray[np.float64]] = []
+
+    def add(
+        self, tree: NDArray[np.int32], node: NDArray[np.int32], sums: NDArray[np.int64]
+    ) -> None:
+        """Note the leaves with these sums."""
+        if self._targets.is_regression:
+            mean = sums[:, 1].astype(np.float64) / sums[:, 0].astype(np.float64)
+            self._tree.append(tree)
+            self._node.append(node)
+            self._value.append(self._targets.target_offset + mean * self._targets.target_unit)
+            return
+        weights = sums[:, :-1]
+        leaf, label = np.nonzero(weights)  # only the classes a leaf holds
+        total = weights.sum(axis=1)[leaf]
+        self._tree.append(tree[leaf])
+        self._node.append(node[leaf])
+        self._class.append(label.astype(np.uint16))
+        self._value.append(weights[leaf, label] / total)
+
+    def assemble(
+        self, offsets: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.uint16], NDArray[np.float64]]:
+        """(start, class, value): node i of the flat forest owns entries start[i]:start[i + 1].
+
+        A regression leaf owns one entry, an inner node none.
+        """
+        tree = np.concatenate([np.zeros(0, np.int32), *self._tree])
+        node = np.concatenate([np.zeros(0, np.int32), *self._node])
+        value = np.concatenate([np.zeros(0), *self._value])
+        position = offsets[tree] + node
+        order = np.argsort(position, kind="stable")  # classes of a leaf stay in ascending order
+        count = np.bincount(position, minlength=int(offsets[-1]))
+        start = np.concatenate([[0], np.cumsum(count)])
+        if self._targets.is_regression:
+            return start, np.zeros(0, np.uint16), value[order]
+        label = np.concatenate([np.zeros(0, np.uint16), *self._class])
+        return start, label[order], value[order]

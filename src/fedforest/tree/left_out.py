@@ -1,0 +1,56 @@
+"""Rows a tree did not draw, routed to its leaves along with the others, so that they can vote."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.kernels.partition import settle_rows
+from fedforest.kernels.walk import Leaves, vote_at
+from fedforest.tree.forest import Forest
+from fedforest.tree.rows import NodeRows
+from fedforest.tree.structure import Step
+from fedforest.tree.workers import Workers
+
+
+class LeftOutRows:
+    """Follows the left-out rows of a batch of trees; `leaf_of` fills up as their nodes close."""
+
+    def __init__(self, rows: NodeRows, n_trees: int, n_rows: int, workers: Workers) -> None:
+        self.rows = rows
+        self.leaf_of = np.full((n_trees, n_rows), -1, np.int32)
+        self._workers = workers
+
+    def move(self, step: Step, bits: NDArray[np.uint8]) -> None:
+        """Follow one step, given one bit for every left-out row of the nodes it split."""
+        order, workers = self.rows.order, self._workers
+        offsets = self.rows.bit_offsets(step.is_split)
+        nodes = (step.before.tree, step.before.node)
+
+        def settle(part: tuple[int, int]) -> None:
+            settle_rows(
+                order, nodes, step.left_child, step.fate, offsets, bits, self.leaf_of, *part
+            )
+
+        workers.run(settle, workers.ranges(self.rows.sizes))
+        left_rows = self.rows.count_left(step.is_split, bits, workers)
+        self.rows.move(step, bits, left_rows, workers)
+
+
+class OutOfBagVotes:
+    """Sums, tree after tree, what trees say about rows they were not trained on."""
+
+    def __init__(self, n_rows: int, n_classes: int, *, hard: bool = False) -> None:
+        self.votes = np.zeros((n_rows, max(1, n_classes)))
+        self.counts = np.zeros(n_rows, np.int64)
+        self._hard = hard
+
+    def add(self, forest: Forest, leaf_of: NDArray[np.int32], tree: int) -> None:
+        """Add the votes of one tree of a batch."""
+        rows = np.flatnonzero(leaf_of[tree] >= 0)
+        leaf = forest.shape.tree_start[tree] + leaf_of[tree, rows]
+        leaves = Leaves(*forest.leaves)
+        vote_at(leaves, leaf, rows, self.votes, self.counts, self._hard)
+
+    def means(self) -> NDArray[np.float64]:
+        """Mean vote per row; NaN where no tree left the row out."""
+        with np.errstate(invalid="ignore"):
+            return self.votes / self.counts[:, None]

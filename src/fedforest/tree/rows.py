@@ -1,0 +1,150 @@
+"""Which rows are in which open node of which tree, for one batch of trees.
+
+Two row orders are kept: the rows a tree trains on, and, when asked for, the rows it left out, which
+are routed along so that they can vote. Both move by the same bits.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.kernels.layout import MULTIPLICITY_BITS, RowOrder
+from fedforest.kernels.partition import OPEN_LEFT, OPEN_RIGHT, STAYS, count_left, move_rows
+from fedforest.kernels.sampling import choose_rows, count_draws, write_entries, write_left_out
+from fedforest.tree.structure import Step
+from fedforest.tree.targets import TrainingTargets
+from fedforest.tree.workers import Workers
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How each tree draws its rows."""
+
+    bootstrap: bool  # with replacement
+    n_draws: int
+
+
+class NodeRows:
+    """A row order with its node ranges, moved from step to step between two buffers."""
+
+    def __init__(self, entries: NDArray[np.unsignedinteger], row_bits: int, sizes: list[int]):
+        ends = np.cumsum(np.array(sizes, np.int64))
+        self._spare = np.empty_like(entries)
+        self.order = RowOrder(entries, np.uint64(row_bits), ends - np.array(sizes), ends)
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Rows per open node."""
+        return self.order.stop - self.order.start
+
+    def bit_offsets(self, is_split: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Byte at which each split node's bits start; the last element is the number of bytes."""
+        n_bytes = np.where(is_split, (self.sizes + 7) >> 3, 0)
+        return np.concatenate([[0], np.cumsum(n_bytes)])
+
+    def count_left(
+        self, is_split: NDArray[np.bool_], bits: NDArray[np.uint8], workers: Workers
+    ) -> NDArray[np.int64]:
+        """Rows that go left, per open node (zero where it is not split)."""
+        left = np.zeros(len(is_split), np.int64)
+        offsets = self.bit_offsets(is_split)
+
+        def count(nodes: tuple[int, int]) -> None:
+            count_left(self.order, is_split, offsets, bits, left, *nodes)
+
+        workers.run(count, workers.ranges(self.sizes))
+        return left
+
+    def move(
+        self,
+        step: Step,
+        bits: NDArray[np.uint8],
+        left_rows: NDArray[np.int64],
+        workers: Workers,
+    ) -> None:
+        """Move the rows of open children together; rows of closed nodes drop out."""
+        sizes, fate, source = self.sizes, step.fate, step.source
+        kept = np.where(fate & OPEN_LEFT, left_rows, 0)
+        kept += np.where(fate & OPEN_RIGHT, sizes - left_rows, 0)
+        kept += np.where(fate == STAYS, sizes, 0)
+        places = np.concatenate([[0], np.cumsum(kept)])
+        offsets = self.bit_offsets(step.is_split)
+        order, target = self.order, self._spare
+
+        def move(nodes: tuple[int, int]) -> None:
+            move_rows(order, target, fate, offsets, bits, left_rows, places, *nodes)
+
+        workers.run(move, workers.ranges(sizes))
+        size = np.where(step.is_right, sizes[source] - left_rows[source], left_rows[source])
+        size = np.where(fate[source] == STAYS, sizes[source], size)
+        stop = np.cumsum(size)
+        self._spare = order.entries
+        self.order = RowOrder(target, order.row_bits, stop - size, stop)
+
+
+def bits_for_rows(n_rows: int) -> int:
+    """Bits of an entry that hold the row index."""
+    return max(1, int(n_rows - 1).bit_length())
+
+
+def entry_type(n_rows: int, n_classes: int) -> type[np.unsignedinteger]:
+    """The narrowest entry that holds row, multiplicity and class."""
+    class_bits = max(0, int(n_classes - 1)).bit_length()
+    needed = bits_for_rows(n_rows) + MULTIPLICITY_BITS + class_bits
+    return np.uint32 if needed <= 32 else np.uint64
+
+
+def draw_rows(
+    tree_seeds: NDArray[np.uint64],
+    targets: TrainingTargets,
+    sampling: Sampling,
+    workers: Workers,
+    *,
+    with_left_out: bool = False,
+) -> tuple[NodeRows, NodeRows | None]:
+    """The row order at the roots of a batch of trees, and that of the rows left out."""
+    classes, allowed = targets.classes, targets.allowed
+    n_rows, n_trees = targets.n_rows, len(tree_seeds)
+    row_bits = bits_for_rows(n_rows)
+    dtype = entry_type(n_rows, targets.kernel.n_classes)
+    all_allowed = bool(allowed.all())
+    drawn: list[NDArray[np.unsignedinteger]] = [np.empty(0, dtype)] * n_trees
+    left_out: list[NDArray[np.unsignedinteger]] = [np.empty(0, dtype)] * n_trees
+
+    def draw(trees: tuple[int, int]) -> None:
+        multiplicity = np.empty(n_rows, np.uint8)
+        buffer = np.empty(n_rows + 1, dtype)
+        for tree in range(*trees):
+            _draw_multiplicity(tree_seeds[tree], sampling, multiplicity)
+            if not all_allowed:
+                multiplicity[~allowed] = 0
+                if not multiplicity.any():  # only rows without weight were drawn: use all others
+                    multiplicity[allowed] = 1
+            end = write_entries(multiplicity, classes, np.uint64(row_bits), buffer, 0)
+            drawn[tree] = buffer[:end].copy()
+            if with_left_out:
+                end = write_left_out(multiplicity, allowed, buffer, 0)
+                left_out[tree] = buffer[:end].copy()
+
+    workers.run(draw, workers.ranges(np.full(n_trees, n_rows)))
+    rows = _join(drawn, row_bits)
+    return rows, _join(left_out, row_bits) if with_left_out else None
+
+
+def _draw_multiplicity(
+    seed: np.uint64, sampling: Sampling, multiplicity: NDArray[np.uint8]
+) -> None:
+    if sampling.bootstrap:
+        count_draws(seed, sampling.n_draws, multiplicity)
+    elif sampling.n_draws < len(multiplicity):
+        choose_rows(seed, sampling.n_draws, multiplicity)
+    else:
+        multiplicity[:] = 1
+
+
+def _join(parts: list[NDArray[np.unsignedinteger]], row_bits: int) -> NodeRows:
+    sizes = [len(part) for part in parts]
+    joined = np.concatenate(parts)
+    parts.clear()
+    return NodeRows(joined, row_bits, sizes)

@@ -1,0 +1,165 @@
+"""The work one owner of columns does per level: score its candidate columns, send rows left or
+right, move its rows. It knows bins and labels, never the other columns.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.kernels.binary_split import find_binary
+from fedforest.kernels.class_split import find_by_classes
+from fedforest.kernels.layout import NO_SPLIT, Columns, Found, Rules
+from fedforest.kernels.moment_split import find_by_moments
+from fedforest.kernels.partition import (
+    choose_missing_side,
+    sum_left_binary,
+    sum_left_classes,
+    sum_left_moments,
+    write_bits,
+)
+from fedforest.tree.rows import NodeRows
+from fedforest.tree.targets import TrainingTargets, rows_of
+from fedforest.tree.workers import Workers
+
+
+@dataclass(frozen=True, slots=True)
+class SplitTable:
+    """Splits of one owner of columns, one row per split node."""
+
+    feature: NDArray[np.int32]  # the owner's column
+    bin: NDArray[np.uint8]
+    missing_left: NDArray[np.uint8]
+    left_set: NDArray[np.uint64]  # (splits, 4), or (0, 4) without categorical columns
+
+
+def make_columns(
+    bins: NDArray[np.uint8], n_bins: NDArray[np.int16], is_categorical: NDArray[np.bool_]
+) -> Columns:
+    """The kernel's view of (features, rows) bins."""
+    flat = np.ascontiguousarray(bins).reshape(-1)
+    return Columns(flat, np.uint64(bins.shape[1]), n_bins, is_categorical)
+
+
+class ColumnSearch:
+    """Searches the splits of one batch of trees over one owner's columns."""
+
+    def __init__(
+        self,
+        columns: Columns,
+        targets: TrainingTargets,
+        rows: NodeRows,
+        min_rows_leaf: int,
+        workers: Workers,
+    ) -> None:
+        self.columns = columns
+        self.targets = targets
+        self.rows = rows
+        self.rules = Rules(targets.criterion, min_rows_leaf)
+        self.workers = workers
+        self.found = self._nothing_found(0)
+
+    def _nothing_found(self, n_nodes: int) -> Found:
+        n_sets = n_nodes if self.columns.is_categorical.any() else 0
+        return Found(
+            np.full(n_nodes, NO_SPLIT),
+            np.full(n_nodes, -1, np.int32),
+            np.zeros(n_nodes, np.uint8),
+            np.zeros(n_nodes, np.uint8),
+            np.zeros((n_sets, 4), np.uint64),
+        )
+
+    def find(self, candidates: NDArray[np.uint8]) -> NDArray[np.float64]:
+        """Best score of every open node over its candidate columns (a bitmap row per node)."""
+        self.found = self._nothing_found(len(candidates))
+        order, found, kernel = self.rows.order, self.found, self.targets.kernel
+
+        def search(nodes: tuple[int, int]) -> None:
+            if self.targets.search == "binary":
+                find_binary(self.columns, order, candidates, self.rules, found, *nodes)
+            elif self.targets.search == "moments":
+                find_by_moments(
+                    self.columns, order, kernel, candidates, self.rules, found, *nodes
+                )
+            else:
+                find_by_classes(
+                    self.columns, order, kernel, candidates, self.rules, found, *nodes
+                )
+
+        if len(self.columns.n_bins):
+            self.workers.run(search, self.workers.ranges(self.rows.sizes + 16))
+        return found.score
+
+    def split(self, nodes: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """Apply the best splits of the nodes this owner won: (bits, sums of the left children)."""
+        order, found = self.rows.order, self.found
+        sizes = self.rows.sizes[nodes]
+        offsets = np.concatenate([[0], np.cumsum((sizes + 7) >> 3)])
+        bits = np.empty(int(offsets[-1]), np.uint8)
+        left = np.zeros((len(nodes), self.n_sums), np.int64)
+
+        def split(part: tuple[int, int]) -> None:
+            write_bits(self.columns, order, found, nodes, offsets, bits, *part)
+            self._sum_left(nodes, offsets, bits, left, part)
+
+        self.workers.run(split, self.workers.ranges(sizes + 16))
+        choose_missing_side(found, nodes, rows_of(left, self.targets), sizes)
+        return bits, left
+
+    def root_sums(self) -> NDArray[np.int64]:
+        """Sums of the open nodes themselves; asked for at the roots."""
+        sizes = self.rows.sizes
+        nodes = np.arange(len(sizes))
+        everything = np.full(int(((sizes + 7) >> 3).sum()), 255, np.uint8)
+        offsets = np.concatenate([[0], np.cumsum((sizes + 7) >> 3)])
+        sums = np.zeros((len(sizes), self.n_sums), np.int64)
+
+        def add(part: tuple[int, int]) -> None:
+            self._sum_left(nodes, offsets, everything, sums, part)
+
+        self.workers.run(add, self.workers.ranges(sizes))
+        return sums
+
+    @property
+    def n_sums(self) -> int:
+        """Integers that describe a child: class weights and rows, or moments, rows and purity."""
+        return 4 if self.targets.sums == "moments" else self.targets.kernel.n_classes + 1
+
+    def _sum_left(
+        self,
+        nodes: NDArray[np.int64],
+        offsets: NDArray[np.int64],
+        bits: NDArray[np.uint8],
+        left: NDArray[np.int64],
+        part: tuple[int, int],
+    ) -> None:
+        order, kernel = self.rows.order, self.targets.kernel
+        if self.targets.sums == "binary":
+            sum_left_binary(order, nodes, offsets, bits, left, *part)
+        elif self.targets.sums == "moments":
+            sum_left_moments(order, kernel, nodes, offsets, bits, left, *part)
+        else:
+            sum_left_classes(order, kernel, nodes, offsets, bits, left, *part)
+
+    def route(self, rows: NodeRows, nodes: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """Bits of other rows (those a tree left out) at the nodes this owner won."""
+        sizes = rows.sizes[nodes]
+        offsets = np.concatenate([[0], np.cumsum((sizes + 7) >> 3)])
+        bits = np.empty(int(offsets[-1]), np.uint8)
+
+        def route(part: tuple[int, int]) -> None:
+            write_bits(self.columns, rows.order, self.found, nodes, offsets, bits, *part)
+
+        self.workers.run(route, self.workers.ranges(sizes + 16))
+        return bits
+
+    def table(self, nodes: NDArray[np.int64]) -> SplitTable:
+        """The splits at the nodes this owner won; call after `split`."""
+        found = self.found
+        has_sets = len(found.left_set) > 0
+        return SplitTable(
+            found.feature[nodes],
+            found.bin[nodes],
+            found.missing_left[nodes],
+            found.left_set[nodes] if has_sets else found.left_set,
+        )

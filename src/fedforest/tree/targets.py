@@ -1,0 +1,176 @@
+"""Labels, regression targets and row weights as integers, made once per training.
+
+Weights and targets become int64 fixed point, so every later sum is exact and does not depend on the
+order, thread, shard, party or machine that adds it up. The scale leaves headroom: no sum over any
+bootstrap sample can overflow.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fedforest.errors import DataError
+from fedforest.kernels.layout import ENTROPY, GINI, MAX_MULTIPLICITY, VARIANCE, Targets
+
+MAX_CLASSES = 1000
+WEIGHT_SUM_LIMIT = 2**52  # sums of weights stay exact when they become float64
+TARGET_SUM_LIMIT = 2**62
+TARGET_BITS = 40  # resolution of a target, headroom permitting: range / 2^40
+
+Statistic = Literal["binary", "moments", "classes"]
+CRITERION_CODES = {"gini": GINI, "entropy": ENTROPY, "variance": VARIANCE}
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingTargets:
+    """What the engine knows of the labels.
+
+    `search` names the statistic that scores splits, `sums` the one that describes a node.
+    """
+
+    search: Statistic
+    sums: Statistic
+    criterion: int
+    classes: NDArray[np.uint16]  # class code per row; empty for regression
+    allowed: NDArray[np.bool_]  # rows with a positive weight
+    kernel: Targets
+    weight_unit: float = 1.0  # real weight of one fixed-point unit
+    target_unit: float = 1.0  # real target = target_offset + fixed point * target_unit
+    target_offset: float = 0.0
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the table, those without weight included."""
+        return len(self.allowed)
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether leaves hold a mean instead of class shares."""
+        return self.sums == "moments"
+
+
+def classification_targets(
+    codes: NDArray[np.integer],
+    n_classes: int,
+    weights: NDArray[np.float64] | None = None,
+    criterion: str = "gini",
+) -> TrainingTargets:
+    """Targets for class codes 0..n_classes-1, optionally weighted."""
+    if n_classes > MAX_CLASSES:
+        raise DataError(
+            f"The target has {n_classes} classes; at most {MAX_CLASSES} are supported. "
+            "If it is a quantity, train a regressor instead."
+        )
+    classes = np.ascontiguousarray(codes, np.uint16)
+    nothing = np.zeros(0, np.int64)
+    if weights is None:
+        allowed = np.ones(len(classes), np.bool_)
+        plain = "binary" if n_classes == 2 and criterion == "gini" else "classes"
+        kernel = Targets(n_classes, nothing, nothing, nothing)
+        return TrainingTargets(plain, plain, CRITERION_CODES[criterion], classes, allowed, kernel)
+    fixed, unit = fix_weights(weights)
+    allowed = fixed > 0
+    if n_classes == 2 and criterion == "gini":
+        kernel = Targets(n_classes, fixed, fixed * classes, nothing)
+        search: Statistic = "moments"
+    else:
+        kernel = Targets(n_classes, fixed, nothing, nothing)
+        search = "classes"
+    return TrainingTargets(
+        search, "classes", CRITERION_CODES[criterion], classes, allowed, kernel, unit
+    )
+
+
+def regression_targets(
+    values: NDArray[np.float64], weights: NDArray[np.float64] | None = None
+) -> TrainingTargets:
+    """Targets for finite real values, optionally weighted."""
+    nothing = np.zeros(0, np.int64)
+    if weights is None:
+        fixed, weight_unit = nothing, 1.0
+        allowed = np.ones(len(values), np.bool_)
+        largest_weight = MAX_MULTIPLICITY
+    else:
+        fixed, weight_unit = fix_weights(weights)
+        allowed = fixed > 0
+        largest_weight = MAX_MULTIPLICITY * int(fixed.max())
+    levels, unit, offset = fix_targets(values, len(values) * largest_weight)
+    weighted = levels * fixed if len(fixed) else levels
+    kernel = Targets(0, fixed, weighted, levels)
+    return TrainingTargets(
+        "moments",
+        "moments",
+        VARIANCE,
+        np.zeros(0, np.uint16),
+        allowed,
+        kernel,
+        weight_unit,
+        unit,
+        offset,
+    )
+
+
+def rows_of(sums: NDArray[np.int64], targets: TrainingTargets) -> NDArray[np.int64]:
+    """The rows among the integers that describe a node: (class weights ..., rows) or
+    (weight, sum, rows, pure sides).
+    """
+    return sums[:, 2] if targets.is_regression else sums[:, -1]
+
+
+def weight_of(sums: NDArray[np.int64], targets: TrainingTargets) -> NDArray[np.int64]:
+    """The weight among the integers that describe a node."""
+    return sums[:, 0] if targets.is_regression else sums[:, :-1].sum(axis=1)
+
+
+def fix_weights(weights: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:
+    """Weights as positive integers (zeros stay zero) and the real weight of one unit.
+
+    The unit is a power of two; whole-number weights therefore stay exact where they fit.
+    """
+    largest = float(weights.max(initial=0.0))
+    if largest <= 0.0:
+        raise DataError("No rows are left: every sample weight is zero. Give some rows weight.")
+    room = WEIGHT_SUM_LIMIT // (MAX_MULTIPLICITY * max(1, len(weights)))
+    exponent = int(np.floor(np.log2(room / largest)))
+    exponent = min(exponent, 20)
+    fixed = np.rint(np.ldexp(weights, exponent)).astype(np.int64)
+    fixed[(fixed == 0) & (weights > 0)] = 1
+    return fixed, float(np.ldexp(1.0, -exponent))
+
+
+def fix_targets(
+    values: NDArray[np.float64], largest_total_weight: int
+) -> tuple[NDArray[np.int64], float, float]:
+    """Targets as integers around their mid-range, the real size of one unit, and the mid-range.
+
+    The unit is a power of two, so the real value of a fixed-point number is exact.
+    """
+    low, high = float(values.min()), float(values.max())
+    middle = low / 2 + high / 2
+    half_range = max(high / 2 - low / 2, 0.0) * 1.0
+    if half_range == 0.0:
+        return np.zeros(len(values), np.int64), 1.0, low
+    room = max(2, TARGET_SUM_LIMIT // max(1, largest_total_weight))
+    bits = min(TARGET_BITS, int(np.log2(room)) - 1)
+    exponent = bits - int(np.ceil(np.log2(half_range)))
+    levels = np.rint(np.ldexp(values - middle, exponent)).astype(np.int64)
+    return levels, float(np.ldexp(1.0, -exponent)), middle
+
+
+def check_weights(weights: ArrayLike | None, n_rows: int) -> NDArray[np.float64] | None:
+    """Sample weights as float64, refused where they cannot mean anything."""
+    if weights is None:
+        return None
+    checked = np.asarray(weights, np.float64)
+    if checked.shape != (n_rows,):
+        raise DataError(
+            f"sample_weight has shape {checked.shape}; expected one weight for each of the "
+            f"{n_rows} rows."
+        )
+    if not np.isfinite(checked).all():
+        raise DataError("sample_weight contains NaN or infinity; every weight must be finite.")
+    if (checked < 0).any():
+        raise DataError(f"sample_weight is negative in {int((checked < 0).sum())} rows.")
+    return None if bool((checked == 1.0).all()) else checked

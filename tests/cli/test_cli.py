@@ -1,0 +1,107 @@
+import signal
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import fedforest
+from fedforest.cli.main import app, app_entry
+
+QUICK_DEMO = ["demo", "--rows", "400", "--trees", "5"]
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, arguments)
+
+
+def run_as_process(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "fedforest", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_help_lists_the_commands() -> None:
+    outcome = run("--help")
+    assert outcome.exit_code == 0
+    assert "demo" in outcome.output
+
+
+def test_no_arguments_show_the_help() -> None:
+    assert "Usage: fedforest" in " ".join(run().output.split())
+
+
+def test_version_prints_name_and_version() -> None:
+    outcome = run("--version")
+    assert (outcome.exit_code, outcome.output) == (0, f"fedforest {fedforest.__version__}\n")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["demo", "--rows", "99"], ["demo", "--rows", "many"], ["demo", "--seed", "-1"], ["dmeo"]],
+)
+def test_a_mistyped_command_line_is_a_usage_error(arguments: list[str]) -> None:
+    assert run(*arguments).exit_code == 2
+
+
+def test_the_demo_shows_both_forests_on_both_tables_and_says_what_is_missing() -> None:
+    outcome = run(*QUICK_DEMO)
+    assert outcome.exit_code == 0, outcome.output
+    words = " ".join(outcome.output.split())
+    for expected in ("breast cancer", "synthetic", "fedforest, pooled", "scikit-learn"):
+        assert expected in words
+    assert "this is the engine alone" in words
+
+
+def test_the_demo_repeats_its_accuracies_from_the_same_seed() -> None:
+    def accuracies(seed: str) -> list[str]:
+        words = run(*QUICK_DEMO, "--seed", seed).output.split()
+        return [word for word in words if word.startswith("0.") and len(word) == 6]
+
+    assert len(accuracies("3")) == 4
+    assert accuracies("3") == accuracies("3")
+    assert accuracies("3") != accuracies("4")
+
+
+def test_an_error_raised_on_purpose_is_one_line_on_stderr_and_exit_code_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["fedforest", "demo", "--rows", "100", "--trees", "0"])
+    with pytest.raises(SystemExit) as stop:
+        app_entry()
+    lines = capsys.readouterr().err.splitlines()
+    assert stop.value.code == 1
+    assert len(lines) == 1
+    assert lines[0].startswith("fedforest: ")
+    assert "n_estimators" in lines[0]
+
+
+def test_the_module_runs_as_a_process() -> None:
+    outcome = run_as_process("--version")
+    assert (outcome.returncode, outcome.stdout) == (0, f"fedforest {fedforest.__version__}\n")
+
+
+def test_the_module_fails_as_a_process_without_a_traceback() -> None:
+    outcome = run_as_process("demo", "--rows", "100", "--trees", "0")
+    assert outcome.returncode == 1
+    assert outcome.stderr.count("\n") == 1
+    assert "Traceback" not in outcome.stderr
+
+
+def test_ctrl_c_during_training_exits_with_130_and_no_traceback() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "fedforest", "demo", "--rows", "20000", "--trees", "3000"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert "breast cancer" in process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        _, complaint = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in complaint

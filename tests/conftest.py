@@ -1,0 +1,6 @@
+"""Settings that every test shares."""
+
+from hypothesis import settings
+
+settings.register_profile("fedforest", deadline=None)  # a first example may compile a kernel
+settings.load_profile("fedforest")

@@ -1,0 +1,132 @@
+"""The walls of the house: import contracts, empty packages, pinned exports, honest kernels."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import fedforest
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "src" / "fedforest"
+
+PUBLIC_NAMES = [
+    "FederationError",
+    "__version__",
+]
+
+
+def lint_imports(config: Path, source: Path) -> subprocess.CompletedProcess[str]:
+    """Run import-linter in its own process: it changes `sys.path` and the logging set-up."""
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[2]);"
+        "from importlinter.cli import lint_imports;"
+        "sys.exit(lint_imports(config_filename=sys.argv[1], no_cache=True, no_logo=True))"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", script, str(config), str(source)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        cwd=source,
+    )
+
+
+def copy_of_package(destination: Path) -> Path:
+    """Copy the sources without compiled files, so that a test may break a wall in the copy."""
+    for path in PACKAGE.rglob("*.py"):
+        target = destination / "fedforest" / path.relative_to(PACKAGE)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(path.read_bytes())
+    return destination / "fedforest"
+
+
+def test_every_import_respects_the_layers() -> None:
+    outcome = lint_imports(ROOT / "pyproject.toml", ROOT / "src")
+    assert outcome.returncode == 0, outcome.stdout + outcome.stderr
+
+
+@pytest.mark.parametrize(
+    ("module", "forbidden_import", "broken_contract"),
+    [
+        ("errors.py", "import fedforest.tree", "Imports point downwards only"),
+        ("kernels/intruder.py", "import fedforest.tree", "Imports point downwards only"),
+        ("somewhere/__init__.py", "", "Imports point downwards only"),
+        ("tree/intruder.py", "import numba", "numba is used in kernels only"),
+        ("tree/intruder.py", "import threading", "tree and kernels are pure"),
+        ("kernels/intruder.py", "import random", "tree and kernels are pure"),
+    ],
+)
+def test_a_broken_wall_fails_the_contract_that_guards_it(
+    tmp_path: Path, module: str, forbidden_import: str, broken_contract: str
+) -> None:
+    intruder = copy_of_package(tmp_path) / module
+    intruder.parent.mkdir(exist_ok=True)
+    with intruder.open("a") as file:
+        file.write(f"\n{forbidden_import}\n")
+    outcome = lint_imports(ROOT / "pyproject.toml", tmp_path)
+    broken = [line for line in outcome.stdout.splitlines() if line.endswith("BROKEN")]
+    assert outcome.returncode == 1
+    assert [line for line in broken if line.startswith(broken_contract)] == broken != []
+
+
+def test_sub_packages_have_empty_init_files() -> None:
+    inits = [path for path in PACKAGE.rglob("__init__.py") if path.parent != PACKAGE]
+    assert inits
+    assert [path for path in inits if path.read_text()] == []
+
+
+def test_every_folder_of_code_is_a_regular_package() -> None:
+    folders = {path.parent for path in PACKAGE.rglob("*.py")}
+    assert [folder for folder in folders if not (folder / "__init__.py").is_file()] == []
+
+
+def test_the_public_names_are_exactly_these() -> None:
+    assert sorted(fedforest.__all__) == sorted(PUBLIC_NAMES)
+
+
+@pytest.mark.parametrize("name", PUBLIC_NAMES)
+def test_every_public_name_loads_and_is_listed(name: str) -> None:
+    assert getattr(fedforest, name) is not None
+    assert name in dir(fedforest)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'NoSuchName'"):
+        _ = fedforest.NoSuchName
+
+
+def test_every_lazy_name_is_public_and_lives_where_the_table_says() -> None:
+    assert {*fedforest._HOME_OF_NAME, "__version__"} == set(fedforest.__all__)
+    for name, home in fedforest._HOME_OF_NAME.items():
+        assert getattr(import_module(home), name).__module__ == home
+
+
+def kernel_syntax() -> Iterator[tuple[str, ast.AST]]:
+    """Every syntax node of every kernel module, with the module's name."""
+    for path in (PACKAGE / "kernels").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            yield path.stem, node
+
+
+def test_no_kernel_starts_threads_or_relaxes_arithmetic() -> None:
+    offenders = [
+        f"{module}, line {node.lineno}: {node.arg}"
+        for module, node in kernel_syntax()
+        if isinstance(node, ast.keyword) and node.arg in {"parallel", "fastmath"}
+    ]
+    assert offenders == []
+
+
+def test_no_kernel_takes_more_than_sixteen_arguments() -> None:
+    offenders = [
+        f"{module}.{node.name} takes {len(node.args.args)}"
+        for module, node in kernel_syntax()
+        if isinstance(node, ast.FunctionDef) and len(node.args.args) > 16
+    ]
+    assert offenders == []
