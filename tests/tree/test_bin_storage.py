@@ -161,6 +161,14 @@ def test_a_stored_float_is_no_integer_and_a_number(text: str) -> None:
         Bins.from_arrays(arrays, metadata)
 
 
+def test_more_edges_than_bins_allow_are_refused() -> None:
+    arrays, metadata = fit_bins(read_table([[1.0]]), seed=0).to_arrays()
+    arrays["edges"] = np.arange(255.0)
+    arrays["edge_counts"] = np.array([255], np.int16)
+    with pytest.raises(DamagedModelError, match="do not add up"):
+        Bins.from_arrays(arrays, metadata)
+
+
 def test_a_repeated_stored_category_is_refused() -> None:
     arrays, metadata = fit_bins(read_table({"c": ["a", "b"]}), seed=0).to_arrays()
     arrays["category_text"] = np.frombuffer(b"aa", np.uint8)

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
 from fedforest.errors import DataError
@@ -37,6 +38,12 @@ def test_mixed_categories_are_ordered_by_type_and_then_as_text() -> None:
 def test_only_pandas_categories_that_occur_count_and_in_sorted_order(ordered: bool) -> None:
     values = pd.Categorical(["low", "high"], categories=["low", "mid", "high"], ordered=ordered)
     bins = fit_bins(read_table(pd.DataFrame({"c": values})), seed=0)
+    assert bins.categories(0) == ("high", "low")
+
+
+def test_only_arrow_dictionary_values_that_occur_count() -> None:
+    values = pa.DictionaryArray.from_arrays([2, 0, None], ["low", "mid", "high"])
+    bins = fit_bins(read_table(pa.table({"c": values})), seed=0)
     assert bins.categories(0) == ("high", "low")
 
 

@@ -14,8 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.bitsets import list_candidates, lowest_bit, mark_bin
+from fedforest.kernels.bitsets import list_candidates, lowest_bit
+from fedforest.kernels.cuts import make_cuts
 from fedforest.kernels.jit import kernel
+from fedforest.kernels.keep import keep_numeric
 from fedforest.kernels.layout import (
     MISSING_BIN,
     N_CODES,
@@ -24,13 +26,11 @@ from fedforest.kernels.layout import (
     UNSEEN,
 )
 from fedforest.kernels.moment_split import (
-    ROWS,
+    BIN_ROWS,
     STRIDE,
     SUM,
-    MomentScratch,
-    keep_numeric,
-    make_moment_scratch,
-    offer_column,
+    MomentNode,
+    offer_histogram,
 )
 
 FIELD_BITS = np.uint64(21)
@@ -48,15 +48,20 @@ THIRD = np.uint64(2 * N_CODES)
 
 
 class BinaryScratch(NamedTuple):
-    """Work space of one search, allocated once per kernel call."""
+    """Work space of one search, allocated once per kernel call.
 
-    increments: NDArray[np.uint64]
+    Inner loops get its arrays one by one: taking an array out of a tuple counts a reference, and
+    counting is atomic.
+    """
+
     histogram: NDArray[np.uint64]  # three columns, all zero between searches
     occupied: NDArray[np.uint64]  # their sets of occupied bins, four words each
     prefix: NDArray[np.uint64]
     scores: NDArray[np.float64]
     score_bits: NDArray[np.int64]  # the same memory as `scores`
-    wide: MomentScratch
+    wide: NDArray[np.int64]  # one column in the layout of `moment_split`
+    visit: NDArray[np.uint64]
+    cuts: NDArray[np.float64]
 
 
 @kernel
@@ -64,13 +69,14 @@ def make_binary_scratch():
     """Zeroed work space."""
     scores = np.zeros(N_CODES, np.float64)
     return BinaryScratch(
-        pack_increments(),
         np.zeros(3 * N_CODES, np.uint64),
         np.zeros(12, np.uint64),
         np.zeros(N_CODES, np.uint64),
         scores,
         scores.view(np.int64),
-        make_moment_scratch(),
+        np.zeros(N_CODES * 4, np.int64),
+        np.zeros(N_CODES, np.uint64),
+        make_cuts(),
     )
 
 
@@ -86,42 +92,42 @@ def pack_increments():
 
 
 @kernel
-def weigh_node(order, node):
+def weigh_node(entries, span, row_bits):
     """(weight, weight of class 1, rows) of a node of any size."""
     weight = 0
     ones = 0
-    for i in range(order.start[node], order.stop[node]):
-        code = np.uint64(order.entries[i]) >> order.row_bits
+    for i in range(span[0], span[1]):
+        code = np.uint64(entries[i]) >> row_bits
         multiplicity = np.int64(code & np.uint64(15))
         weight += multiplicity
         ones += multiplicity * np.int64(code >> np.uint64(4))
-    return weight, ones, order.stop[node] - order.start[node]
+    return weight, ones, span[1] - span[0]
 
 
 @kernel
-def take_three(columns, features, low, n_features):
-    """Where the next three columns begin, and a mask that silences those beyond the last.
+def take_three(n_rows, features, low, n_features):
+    """Where the next three columns begin, and masks that silence those beyond the last.
 
     Columns are filled by threes: decoding an entry is shared and the loads overlap. A missing
     second or third repeats the first and adds zero.
     """
-    first = features[low] * columns.n_rows
+    first = features[low] * n_rows
     has_second = low + 1 < n_features
     has_third = low + 2 < n_features
-    second = features[low + 1] * columns.n_rows if has_second else first
-    third = features[low + 2] * columns.n_rows if has_third else first
+    second = features[low + 1] * n_rows if has_second else first
+    third = features[low + 2] * n_rows if has_third else first
     return (first, second, third), (~_ZERO if has_second else _ZERO, ~_ZERO if has_third else _ZERO)
 
 
 @kernel
-def fill_three(bins, bases, masks, order, span, increments, histogram):
+def fill_three(bins, bases, masks, entries, span, row_bits, increments, histogram):
     """Add the rows of a span of entries to the histograms of three columns."""
     first, second, third = bases
-    row_mask = (_ONE << order.row_bits) - _ONE
+    row_mask = (_ONE << row_bits) - _ONE
     for i in range(span[0], span[1]):
-        entry = np.uint64(order.entries[i])
+        entry = np.uint64(entries[i])
         row = entry & row_mask
-        added = increments[entry >> order.row_bits]
+        added = increments[entry >> row_bits]
         a = np.uint64(bins[first + row])
         b = np.uint64(bins[second + row])
         c = np.uint64(bins[third + row])
@@ -131,14 +137,14 @@ def fill_three(bins, bases, masks, order, span, increments, histogram):
 
 
 @kernel
-def mark_three(bins, bases, masks, order, span, increments, histogram, occupied):
+def mark_three(bins, bases, masks, entries, span, row_bits, increments, histogram, occupied):
     """As `fill_three`, noting which bins are occupied."""
     first, second, third = bases
-    row_mask = (_ONE << order.row_bits) - _ONE
+    row_mask = (_ONE << row_bits) - _ONE
     for i in range(span[0], span[1]):
-        entry = np.uint64(order.entries[i])
+        entry = np.uint64(entries[i])
         row = entry & row_mask
-        added = increments[entry >> order.row_bits]
+        added = increments[entry >> row_bits]
         a = np.uint64(bins[first + row])
         b = np.uint64(bins[second + row])
         c = np.uint64(bins[third + row])
@@ -151,12 +157,11 @@ def mark_three(bins, bases, masks, order, span, increments, histogram, occupied)
 
 
 @kernel
-def best_prefix(scratch, count, total, min_rows_leaf):
-    """(score, position) of the best of the first `count` left sides in scratch.prefix.
+def best_prefix(prefix, scores, score_bits, count, total, min_rows_leaf):
+    """(score, position) of the best of the first `count` left sides in `prefix`.
 
     Separate short loops: the one that divides then runs in vector registers.
     """
-    prefix, scores, score_bits = scratch.prefix, scratch.scores, scratch.score_bits
     weight = np.float64(total[0])
     ones = np.float64(total[1])
     rows = np.int32(total[2])
@@ -182,13 +187,27 @@ def best_prefix(scratch, count, total, min_rows_leaf):
 
 
 @kernel
-def scan_dense(scratch, at, n_bins, first, total, min_rows_leaf):
-    """Best cut over all value bins when `first` is already on the left; (score, bin)."""
-    left = first
+def cut_dense(histogram, at, n_bins, total, min_rows_leaf, prefix, scores, score_bits):
+    """(score, bin, side of missing values) of the best numeric cut; empties the histogram.
+
+    With missing values every cut is tried twice: missing on the right, then on the left.
+    """
+    missing = histogram[at + np.uint64(MISSING_BIN)]
+    left = _ZERO
     for code in range(n_bins):
-        left += scratch.histogram[at + np.uint64(code)]
-        scratch.prefix[code] = left
-    return best_prefix(scratch, n_bins, total, min_rows_leaf)
+        left += histogram[at + np.uint64(code)]
+        prefix[code] = left
+        histogram[at + np.uint64(code)] = _ZERO
+    score, code = best_prefix(prefix, scores, score_bits, n_bins, total, min_rows_leaf)
+    if missing == _ZERO:
+        return score, code, UNSEEN
+    histogram[at + np.uint64(MISSING_BIN)] = _ZERO
+    for code_left in range(n_bins):
+        prefix[code_left] += missing
+    other, there = best_prefix(prefix, scores, score_bits, n_bins, total, min_rows_leaf)
+    if other > score:
+        return other, there, 1
+    return score, code, 0
 
 
 @kernel
@@ -216,125 +235,102 @@ def scan_occupied(histogram, occupied, slot, total, min_rows_leaf):
                 if score > best:
                     best = score
                     where = code
-    return best, where
+    return best, np.int64(where), UNSEEN
 
 
 @kernel
-def cut_dense(scratch, at, n_bins, total, min_rows_leaf):
-    """(score, bin, side of missing values) of the best numeric cut."""
-    score, code = scan_dense(scratch, at, n_bins, _ZERO, total, min_rows_leaf)
-    missing = scratch.histogram[at + np.uint64(MISSING_BIN)]
-    if missing == _ZERO:
-        return score, code, UNSEEN
-    other, there = scan_dense(scratch, at, n_bins, missing, total, min_rows_leaf)
-    if other > score:
-        return other, there, 1
-    return score, code, 0
-
-
-@kernel
-def widen(packed, at, wide):
-    """Move the packed histogram that begins at `at` into wide integers, adding to them."""
+def widen(packed, slot, wide):
+    """Move one of three packed histograms into wide integers, adding to them."""
     for code in range(N_CODES):
-        value = packed[at + np.uint64(code)]
-        packed[at + np.uint64(code)] = _ZERO
+        at = slot * N_CODES + code
+        value = packed[at]
+        packed[at] = _ZERO
         if value != _ZERO:
             to = np.uint64(code) * STRIDE
-            wide.histogram[to] += np.int64(value & FIELD_MASK)
-            wide.histogram[to + SUM] += np.int64((value >> FIELD_BITS) & FIELD_MASK)
-            wide.histogram[to + ROWS] += np.int64(value >> ROWS_SHIFT)
-            mark_bin(wide.occupied, np.uint64(code))
+            wide[to] += np.int64(value & FIELD_MASK)
+            wide[to + SUM] += np.int64((value >> FIELD_BITS) & FIELD_MASK)
+            wide[to + BIN_ROWS] += np.int64(value >> ROWS_SHIFT)
 
 
 @kernel
-def offer_slot(columns, feature, slot, scratch, total, leaf, found, node, best):
+def offer_wide(columns, feature, slot, scratch, total, leaf, found, node, best):
     """Search one of the three packed histograms by way of wide integers."""
     scratch.occupied[slot * 4 : slot * 4 + 4] = _ZERO
-    widen(scratch.histogram, np.uint64(slot * N_CODES), scratch.wide)
-    return offer_column(columns, feature, scratch.wide, total, leaf, found, node, best)
+    widen(scratch.histogram, slot, scratch.wide)
+    wide_node = MomentNode(total[0], total[1], total[2], leaf)
+    return offer_histogram(
+        columns, feature, scratch.wide, scratch.visit, scratch.cuts, wide_node, found, node, best
+    )
 
 
 @kernel
 def search_heavy(columns, order, features, n_features, total, leaf, scratch, found, node):
     """Best split of a node whose sums do not fit the packed fields: add it up in blocks."""
     start, stop = order.start[node], order.stop[node]
+    increments = pack_increments()
     best = NO_SPLIT
     for j in range(n_features):
-        bases, masks = take_three(columns, features, j, j + 1)
+        bases, masks = take_three(columns.n_rows, features, j, j + 1)
         for begin in range(start, stop, HEAVY_BLOCK):
             span = (begin, min(stop, begin + HEAVY_BLOCK))
             fill_three(
-                columns.bins, bases, masks, order, span, scratch.increments, scratch.histogram
+                columns.bins,
+                bases,
+                masks,
+                order.entries,
+                span,
+                order.row_bits,
+                increments,
+                scratch.histogram,
             )
-            widen(scratch.histogram, _ZERO, scratch.wide)
-        best = offer_column(columns, features[j], scratch.wide, total, leaf, found, node, best)
-    return best
-
-
-@kernel
-def search_large(columns, order, features, n_features, total, leaf, scratch, found, node):
-    """Best split of a node with many rows: all bins are scanned."""
-    span = (order.start[node], order.stop[node])
-    histogram = scratch.histogram
-    best = NO_SPLIT
-    for low in range(0, n_features, 3):
-        bases, masks = take_three(columns, features, low, n_features)
-        fill_three(columns.bins, bases, masks, order, span, scratch.increments, histogram)
-        for slot in range(min(3, n_features - low)):
-            f = features[low + slot]
-            if columns.is_categorical[f]:
-                best = offer_slot(columns, f, slot, scratch, total, leaf, found, node, best)
-                continue
-            at = np.uint64(slot * N_CODES)
-            cut = cut_dense(scratch, at, columns.n_bins[f], total, leaf)
-            if cut[0] > best:
-                best = keep_numeric(found, node, f, cut)
-            for code in range(N_CODES):
-                histogram[at + np.uint64(code)] = _ZERO
-    return best
-
-
-@kernel
-def search_small(columns, order, features, n_features, total, leaf, scratch, found, node):
-    """Best split of a node with few rows: only the occupied bins are visited."""
-    span = (order.start[node], order.stop[node])
-    histogram, occupied = scratch.histogram, scratch.occupied
-    best = NO_SPLIT
-    for low in range(0, n_features, 3):
-        bases, masks = take_three(columns, features, low, n_features)
-        mark_three(
-            columns.bins, bases, masks, order, span, scratch.increments, histogram, occupied
-        )
-        for slot in range(min(3, n_features - low)):
-            f = features[low + slot]
-            if columns.is_categorical[f] or histogram[slot * N_CODES + MISSING_BIN] != _ZERO:
-                best = offer_slot(columns, f, slot, scratch, total, leaf, found, node, best)
-                continue
-            score, code = scan_occupied(histogram, occupied, slot, total, leaf)
-            if score > best:
-                best = keep_numeric(found, node, f, (score, np.int64(code), UNSEEN))
+            widen(scratch.histogram, 0, scratch.wide)
+        best = offer_wide(columns, features[j], 0, scratch, total, leaf, found, node, best)
     return best
 
 
 @kernel
 def find_binary(columns, order, candidates, rules, found, first, last):
     """Best split of the nodes first..last among their candidate columns."""
-    features = np.zeros(candidates.shape[1] * 8, np.uint64)
-    scratch = make_binary_scratch()
+    bins, n_rows, n_bins, is_categorical = columns
+    entries, row_bits, starts, stops = order
     leaf = rules.min_rows_leaf
+    features = np.zeros(candidates.shape[1] * 8, np.uint64)
+    increments = pack_increments()
+    scratch = make_binary_scratch()
+    histogram, occupied, prefix, scores, score_bits = scratch[:5]
     for node in range(first, last):
+        span = (starts[node], stops[node])
+        total = weigh_node(entries, span, row_bits)
+        small = total[2] < SMALL_NODE
+        best = NO_SPLIT
         found.feature[node] = -1
         n_features = list_candidates(candidates, node, features)
-        total = weigh_node(order, node)
-        if total[2] < SMALL_NODE:
-            found.score[node] = search_small(
-                columns, order, features, n_features, total, leaf, scratch, found, node
-            )
-        elif total[0] < PACKED_LIMIT:
-            found.score[node] = search_large(
-                columns, order, features, n_features, total, leaf, scratch, found, node
-            )
-        else:
+        if total[0] >= PACKED_LIMIT:
             found.score[node] = search_heavy(
                 columns, order, features, n_features, total, leaf, scratch, found, node
             )
+            continue
+        for low in range(0, n_features, 3):
+            bases, masks = take_three(n_rows, features, low, n_features)
+            if small:
+                mark_three(
+                    bins, bases, masks, entries, span, row_bits, increments, histogram, occupied
+                )
+            else:
+                fill_three(bins, bases, masks, entries, span, row_bits, increments, histogram)
+            for slot in range(min(3, n_features - low)):
+                f = features[low + slot]
+                at = np.uint64(slot * N_CODES)
+                has_missing = histogram[at + np.uint64(MISSING_BIN)] != _ZERO
+                if is_categorical[f] or (small and has_missing):
+                    best = offer_wide(columns, f, slot, scratch, total, leaf, found, node, best)
+                    continue
+                if small:
+                    cut = scan_occupied(histogram, occupied, slot, total, leaf)
+                else:
+                    cut = cut_dense(
+                        histogram, at, n_bins[f], total, leaf, prefix, scores, score_bits
+                    )
+                if cut[0] > best:
+                    best = keep_numeric(found, node, f, cut)
+        found.score[node] = best

@@ -1,13 +1,15 @@
 """Best split for any number of classes, by gini or entropy, with or without row weights.
 
-A histogram is (bins, classes) of integer weights, flat; small nodes renumber the classes they hold,
-so that a thousand classes cost a node of five rows no more than five. With l, r the class weights on
-either side and |l|, |r| their sums, the score is
+With l, r the class weights on either side and |l|, |r| their sums, the score is
 
-    gini     sum l^2 / |l| + sum r^2 / |r|
-    entropy  sum l log2 l - |l| log2 |l| + the same for r
+    gini     S(l) / |l| + S(r) / |r|        S(x) = sum of x^2
+    entropy  S(l) - s(|l|) + S(r) - s(|r|)  S(x) = sum of s(x), s(x) = x log2 x in fixed point
 
-always summed over the classes in ascending order (an absent class adds an exact zero).
+S and s are int64, so moving a row or a bin from right to left is exact. Nodes as heavy as 2^31 would
+overflow: there S is a float64 sum over the classes in ascending order.
+
+Small nodes sort their rows by bin and sweep over them, whatever the number of classes; others sweep
+over a (bins, classes) histogram.
 """
 
 from typing import NamedTuple
@@ -15,279 +17,369 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.bitsets import list_bins, list_candidates, lowest_bit, mark_bin
-from fedforest.kernels.category_order import keep_categories, sort_by_key
-from fedforest.kernels.entropy import x_log2_x
-from fedforest.kernels.gather import gather_bins, split_entries
+from fedforest.kernels.bitsets import list_candidates
+from fedforest.kernels.category_order import sort_by_key
+from fedforest.kernels.cuts import LEFT, RIGHT, ROWS, SCORE, WEIGHT, make_cuts, pick_cut
+from fedforest.kernels.entropy import ENTROPY_UNIT, fixed_x_log2_x, x_log2_x
 from fedforest.kernels.jit import kernel
+from fedforest.kernels.keep import keep_categories, keep_numeric
 from fedforest.kernels.layout import (
-    GATHERED,
+    ENTROPY,
+    FEW_ROWS,
     GINI,
     MISSING_BIN,
     MULTIPLICITY_BITS,
     N_CODES,
     NO_SPLIT,
-    SMALL_NODE,
+    SORTED_NODE,
     UNSEEN,
 )
-from fedforest.kernels.moment_split import keep_numeric
+from fedforest.kernels.row_sort import (
+    fetch_keys,
+    holds_missing,
+    mark_real_cuts,
+    sort_rows,
+    split_entries,
+)
 
+EXACT_WEIGHT = 1 << 31
+IN_NODE, ON_LEFT = 0, 1  # rows of a tally: class weights of the node and left of the cut
+_TABLE = 1024  # values of s(x) looked up instead of computed
 _ONE = np.uint64(1)
-_ZERO = np.uint64(0)
 _MULTIPLICITY = np.uint64(15)
 _CLASS_SHIFT = np.uint64(MULTIPLICITY_BITS)
 
 
-class ClassScratch(NamedTuple):
-    """Work space of one search, allocated once per kernel call."""
+class ClassNode(NamedTuple):
+    """What stays the same while the columns of a node are searched."""
 
-    histogram: NDArray[np.int64]  # bin b, class c at b * width + c; all zero between columns
-    bin_rows: NDArray[np.int64]
-    occupied: NDArray[np.uint64]
-    visit: NDArray[np.uint64]
-    keys: NDArray[np.float64]
-    total: NDArray[np.float64]  # class weights of the node
-    left: NDArray[np.float64]  # class weights left of the cut
-    present: NDArray[np.uint64]  # set of the classes of a small node
-    local: NDArray[np.int64]  # class -> its number among those present
+    n_rows: int
+    weight: int
+    whole: int  # S of the node
+    criterion: int
+    min_rows_leaf: int
 
 
-@kernel
-def make_class_scratch(n_classes):
-    """Zeroed work space."""
-    return ClassScratch(
-        np.zeros(N_CODES * n_classes, np.int64),
-        np.zeros(N_CODES, np.int64),
-        np.zeros(4, np.uint64),
-        np.zeros(N_CODES, np.uint64),
-        np.zeros(N_CODES, np.float64),
-        np.zeros(n_classes, np.float64),
-        np.zeros(n_classes, np.float64),
-        np.zeros(n_classes // 64 + 1, np.uint64),
-        np.zeros(n_classes, np.int64),
-    )
+class Cells(NamedTuple):
+    """The histogram of a node; zero between columns."""
+
+    weight: NDArray[np.int64]  # (bins, classes)
+    rows: NDArray[np.int64]
 
 
 @kernel
-def score_cut(total, left, width, criterion):
-    """The score of the module docstring for the class weights `left` out of `total`."""
-    left_weight = 0.0
-    right_weight = 0.0
-    left_sum = 0.0
-    right_sum = 0.0
+def make_entropy_table():
+    """s(x) of small numbers."""
+    entropy = np.zeros(_TABLE, np.int64)
+    for x in range(_TABLE):
+        entropy[x] = fixed_x_log2_x(x)
+    return entropy
+
+
+@kernel
+def part(x, criterion, entropy):
+    """What one class of weight x adds to S."""
     if criterion == GINI:
-        for c in range(width):
-            right = total[c] - left[c]
-            left_weight += left[c]
-            right_weight += right
-            left_sum += left[c] * left[c]
-            right_sum += right * right
+        return x * x
+    return entropy[x] if x < _TABLE else fixed_x_log2_x(x)
+
+
+@kernel
+def sum_parts(tally, criterion, entropy):
+    """S of a whole node."""
+    added = 0
+    for c in range(tally.shape[1]):
+        added += part(tally[IN_NODE, c], criterion, entropy)
+    return added
+
+
+@kernel
+def score_heavy(tally, criterion):
+    """The score of a node too heavy for exact integers, class after class in float64."""
+    left_weight, right_weight = 0.0, 0.0
+    left_sum, right_sum = 0.0, 0.0
+    for c in range(tally.shape[1]):
+        a = np.float64(tally[ON_LEFT, c])
+        b = np.float64(tally[IN_NODE, c] - tally[ON_LEFT, c])
+        left_weight += a
+        right_weight += b
+        left_sum += a * a if criterion == GINI else x_log2_x(a)
+        right_sum += b * b if criterion == GINI else x_log2_x(b)
+    if criterion == GINI:
         return left_sum / left_weight + right_sum / right_weight
-    for c in range(width):
-        right = total[c] - left[c]
-        left_weight += left[c]
-        right_weight += right
-        left_sum += x_log2_x(left[c])
-        right_sum += x_log2_x(right)
     return left_sum - x_log2_x(left_weight) + (right_sum - x_log2_x(right_weight))
 
 
 @kernel
-def add_bin_to_left(scratch, code, width):
-    """Move a bin to the left of the cut; return its rows."""
-    at = code * np.uint64(width)
-    for c in range(width):
-        scratch.left[c] += scratch.histogram[at + np.uint64(c)]
-    return scratch.bin_rows[code]
+def score_entropy(weight, both_sums, node, entropy):
+    """The entropy score from exact integers."""
+    both = part(weight, ENTROPY, entropy) + part(node.weight - weight, ENTROPY, entropy)
+    return np.float64(both_sums - both) / ENTROPY_UNIT
 
 
 @kernel
-def scan_classes(scratch, count, width, n_rows, rules, missing_first):
-    """Best cut after a position of `visit`; missing values start on the left if asked to."""
-    scratch.left[:width] = 0.0
-    left_rows = 0
-    if missing_first:
-        left_rows = add_bin_to_left(scratch, np.uint64(MISSING_BIN), width)
+def score_gini(cuts, count, node):
+    """The gini score of all cuts, in vector registers."""
+    weight = np.float64(node.weight)
+    for k in range(count):
+        a = cuts[WEIGHT, k]
+        cuts[SCORE, k] = cuts[LEFT, k] / a + cuts[RIGHT, k] / (weight - a)
+
+
+@kernel
+def best_class_cut(cuts, count, node):
+    """(score, position) of the best of `count` cuts; gini is scored here, the rest already is."""
+    if node.criterion == GINI and node.weight < EXACT_WEIGHT:
+        score_gini(cuts, count, node)
+    return pick_cut(cuts, count, node.n_rows, node.min_rows_leaf)
+
+
+@kernel
+def cut_few(keys, n, labels, weights, node, tally, entropy, order):
+    """(score, bin) of the best cut of a node of so few rows that sorting by hand is fastest."""
+    for i in range(n):
+        slot = i
+        while slot > 0 and keys[order[slot - 1]] > keys[i]:
+            order[slot] = order[slot - 1]
+            slot -= 1
+        order[slot] = i
+    weight, left_sum, right_sum = 0, 0, node.whole
     best = NO_SPLIT
-    where = -1
-    for position in range(count):
-        left_rows += add_bin_to_left(scratch, scratch.visit[position], width)
-        if left_rows >= rules.min_rows_leaf and n_rows - left_rows >= rules.min_rows_leaf:
-            score = score_cut(scratch.total, scratch.left, width, rules.criterion)
-            if score > best:
-                best = score
-                where = position
-    return best, where
-
-
-@kernel
-def cut_numeric_classes(scratch, count, width, n_rows, rules):
-    """(score, position, side of missing values) of the best cut of a numeric column."""
-    if count == 0 or scratch.visit[count - 1] != MISSING_BIN:
-        score, where = scan_classes(scratch, count, width, n_rows, rules, False)
-        return score, where, UNSEEN
-    score, where = scan_classes(scratch, count - 1, width, n_rows, rules, False)
-    other, there = scan_classes(scratch, count - 1, width, n_rows, rules, True)
-    if other > score:
-        return other, there, 1
-    return score, where, 0
-
-
-@kernel
-def sort_by_majority(scratch, count, width):
-    """Order the visited categories by their share of the node's majority class."""
-    majority = 0
-    for c in range(1, width):
-        if scratch.total[c] > scratch.total[majority]:
-            majority = c
-    for position in range(count):
-        code = scratch.visit[position]
-        at = code * np.uint64(width)
-        weight = 0
-        for c in range(width):
-            weight += scratch.histogram[at + np.uint64(c)]
-        share = scratch.histogram[at + np.uint64(majority)]
-        scratch.keys[code] = np.float64(share) / np.float64(weight)
-    sort_by_key(scratch.visit, scratch.keys, count)
-
-
-@kernel
-def offer_classes(columns, feature, scratch, width, n_rows, rules, found, node, best):
-    """Search the column whose histogram lies in `scratch`, empty it, keep the split if better."""
-    count = list_bins(scratch.occupied, scratch.visit)
-    if columns.is_categorical[feature]:
-        sort_by_majority(scratch, count, width)
-        cut = scan_classes(scratch, count, width, n_rows, rules, False)
-        if cut[0] > best:
-            left_rows = 0
-            for position in range(cut[1] + 1):
-                left_rows += scratch.bin_rows[scratch.visit[position]]
-            larger_is_left = 2 * left_rows > n_rows
-            best = keep_categories(found, node, cut, feature, scratch.visit, count, larger_is_left)
-    else:
-        score, where, side = cut_numeric_classes(scratch, count, width, n_rows, rules)
+    where = 0
+    for i in range(n - 1):
+        at = order[i]
+        gained, lost = move_left(tally, labels[at], weights[at], node.criterion, entropy)
+        weight += weights[at]
+        left_sum += gained
+        right_sum += lost
+        if keys[at] == keys[order[i + 1]]:
+            continue
+        if i + 1 < node.min_rows_leaf or n - i - 1 < node.min_rows_leaf:
+            continue
+        if node.criterion == GINI:
+            score = np.float64(left_sum) / np.float64(weight) + np.float64(
+                right_sum
+            ) / np.float64(node.weight - weight)
+        else:
+            score = score_entropy(weight, left_sum + right_sum, node, entropy)
         if score > best:
-            best = keep_numeric(found, node, feature, (score, scratch.visit[where], side))
+            best = score
+            where = at
+    for i in range(n):
+        tally[ON_LEFT, labels[i]] = 0
+    return best, keys[where]
+
+
+@kernel
+def move_left(tally, label, weight, criterion, entropy):
+    """How S(l) and S(r) change when weight of one class moves from right to left."""
+    before = tally[ON_LEFT, label]
+    after = tally[IN_NODE, label] - before
+    tally[ON_LEFT, label] = before + weight
+    gained = part(before + weight, criterion, entropy) - part(before, criterion, entropy)
+    lost = part(after - weight, criterion, entropy) - part(after, criterion, entropy)
+    return gained, lost
+
+
+@kernel
+def sweep_labels(order, keys, labels, weights, n, node, tally, entropy, cuts):
+    """The cuts between sorted rows; one between rows of the same bin is no cut."""
+    criterion = node.criterion
+    weight, left_sum, right_sum = 0, 0, node.whole
+    for i in range(n):
+        added = weights[order[i]]
+        gained, lost = move_left(tally, labels[order[i]], added, criterion, entropy)
+        weight += added
+        left_sum += gained
+        right_sum += lost
+        cuts[WEIGHT, i] = np.float64(weight)
+        cuts[LEFT, i] = np.float64(left_sum)
+        cuts[RIGHT, i] = np.float64(right_sum)
+        if criterion == ENTROPY:
+            cuts[SCORE, i] = score_entropy(weight, left_sum + right_sum, node, entropy)
+    for i in range(n):
+        tally[ON_LEFT, labels[i]] = 0
+    mark_real_cuts(keys, n, cuts)
+
+
+@kernel
+def sweep_cells(cell_weight, cell_rows, visit, span, node, tally, entropy, cuts):
+    """The cuts after the visited bins span[0]..span[1]; bins before them are on the left."""
+    criterion = node.criterion
+    weight, rows = 0, 0
+    for position in range(span[1]):
+        code = visit[position]
+        left_sum, right_sum = 0, 0
+        for c in range(tally.shape[1]):
+            added = cell_weight[code, c]
+            left = tally[ON_LEFT, c] + added
+            tally[ON_LEFT, c] = left
+            weight += added
+            left_sum += part(left, criterion, entropy)
+            right_sum += part(tally[IN_NODE, c] - left, criterion, entropy)
+        rows += cell_rows[code]
+        cuts[WEIGHT, position] = np.float64(weight)
+        cuts[LEFT, position] = np.float64(left_sum)
+        cuts[RIGHT, position] = np.float64(right_sum)
+        cuts[ROWS, position] = np.float64(rows) if position >= span[0] else 0.0
+        if node.weight >= EXACT_WEIGHT:
+            cuts[SCORE, position] = score_heavy(tally, criterion)
+        elif criterion == ENTROPY:
+            cuts[SCORE, position] = score_entropy(weight, left_sum + right_sum, node, entropy)
+    tally[ON_LEFT] = 0
+
+
+@kernel
+def visit_occupied(cell_rows, visit):
+    """List the bins that hold rows; return how many there are."""
+    count = 0
+    for code in range(N_CODES):
+        if cell_rows[code] > 0:
+            visit[count] = np.uint64(code)
+            count += 1
+    return count
+
+
+@kernel
+def sort_by_majority(cell_weight, tally, visit, count):
+    """Order the visited categories by their share of the node's majority class."""
+    majority = np.argmax(tally[IN_NODE])
+    keys = np.zeros(N_CODES)
     for position in range(count):
-        code = scratch.visit[position]
-        scratch.bin_rows[code] = 0
-        at = code * np.uint64(width)
-        for c in range(width):
-            scratch.histogram[at + np.uint64(c)] = 0
+        code = visit[position]
+        weight = 0
+        for c in range(tally.shape[1]):
+            weight += cell_weight[code, c]
+        keys[code] = np.float64(cell_weight[code, majority]) / np.float64(weight)
+    sort_by_key(visit, keys, count)
+
+
+@kernel
+def offer_cells(is_categorical, feature, cells, visit, node, tally, entropy, cuts, found, k, best):
+    """Search a column given by its histogram, which is emptied; keep a split that is better."""
+    cell_weight, cell_rows = cells
+    count = visit_occupied(cell_rows, visit)
+    has_missing = visit[count - 1] == MISSING_BIN and not is_categorical
+    if is_categorical:
+        sort_by_majority(cell_weight, tally, visit, count)
+    n_cuts = count - 1 if has_missing else count
+    sweep_cells(cell_weight, cell_rows, visit, (0, n_cuts), node, tally, entropy, cuts)
+    score, where = best_class_cut(cuts, n_cuts, node)
+    if score > best and is_categorical:
+        larger_is_left = 2.0 * cuts[ROWS, where] > node.n_rows
+        best = keep_categories(found, k, feature, (score, where), visit, count, larger_is_left)
+    elif score > best:
+        side = 0 if has_missing else UNSEEN
+        best = keep_numeric(found, k, feature, (score, visit[where], side))
+    if has_missing:
+        put_last_first(visit, count)
+        sweep_cells(cell_weight, cell_rows, visit, (1, count), node, tally, entropy, cuts)
+        score, where = best_class_cut(cuts, count, node)
+        if score > best:
+            best = keep_numeric(found, k, feature, (score, visit[where], 1))
+    for position in range(count):
+        cell_rows[visit[position]] = 0
+        cell_weight[visit[position]] = 0
     return best
 
 
 @kernel
-def row_weight(targets, row, code):
+def put_last_first(visit, count):
+    """Turn the visited bins by one place: the missing bin comes first."""
+    last = visit[count - 1]
+    for position in range(count - 1, 0, -1):
+        visit[position] = visit[position - 1]
+    visit[0] = last
+
+
+@kernel
+def row_weight(code, row, weights):
     """Multiplicity times sample weight of one drawn row."""
     weight = np.int64(code & _MULTIPLICITY)
-    if targets.weights.shape[0] > 0:
-        weight *= targets.weights[row]
+    if weights.shape[0] > 0:
+        weight *= weights[row]
     return weight
 
 
 @kernel
-def number_classes(codes, n, scratch):
-    """Number the classes of a small node in ascending order; return how many there are."""
-    for i in range(n):
-        mark_bin(scratch.present, codes[i] >> _CLASS_SHIFT)
-    width = 0
-    for word in range(scratch.present.shape[0]):
-        bits = scratch.present[word]
-        scratch.present[word] = _ZERO
-        while bits != _ZERO:
-            scratch.local[np.uint64(word * 64) + lowest_bit(bits)] = width
-            bits &= bits - _ONE
-            width += 1
-    return width
+def weigh_classes(entries, span, row_bits, weights, tally):
+    """Class weights of a node; returns their sum."""
+    row_mask = (_ONE << row_bits) - _ONE
+    tally[IN_NODE] = 0
+    added = 0
+    for i in range(span[0], span[1]):
+        entry = np.uint64(entries[i])
+        weight = row_weight(entry >> row_bits, entry & row_mask, weights)
+        tally[IN_NODE, entry >> (row_bits + _CLASS_SHIFT)] += weight
+        added += weight
+    return added
 
 
 @kernel
-def weigh_classes(order, node, targets, total):
-    """Class weights of a node."""
-    row_mask = (_ONE << order.row_bits) - _ONE
-    total[:] = 0.0
-    for i in range(order.start[node], order.stop[node]):
-        entry = np.uint64(order.entries[i])
-        code = entry >> order.row_bits
-        total[code >> _CLASS_SHIFT] += row_weight(targets, entry & row_mask, code)
-
-
-@kernel
-def fill_classes(columns, feature, order, node, targets, scratch):
-    """Histogram of one column over the rows of a large node."""
-    row_mask = (_ONE << order.row_bits) - _ONE
-    base = feature * columns.n_rows
-    width = np.uint64(targets.n_classes)
-    for i in range(order.start[node], order.stop[node]):
-        entry = np.uint64(order.entries[i])
+def fill_cells(bins, base, entries, span, row_bits, weights, cell_weight, cell_rows):
+    """Histogram, over the rows of a node, of the column that begins at `base`."""
+    row_mask = (_ONE << row_bits) - _ONE
+    for i in range(span[0], span[1]):
+        entry = np.uint64(entries[i])
         row = entry & row_mask
-        code = entry >> order.row_bits
-        at = np.uint64(columns.bins[base + row])
-        scratch.histogram[at * width + (code >> _CLASS_SHIFT)] += row_weight(targets, row, code)
-        scratch.bin_rows[at] += 1
-    for code in range(N_CODES):
-        if scratch.bin_rows[code] > 0:
-            mark_bin(scratch.occupied, np.uint64(code))
-
-
-@kernel
-def search_large_classes(columns, order, targets, features, n_features, rules, scratch, found, node):
-    """Best split of a large node: one pass over its rows per column."""
-    n = order.stop[node] - order.start[node]
-    width = targets.n_classes
-    weigh_classes(order, node, targets, scratch.total)
-    best = NO_SPLIT
-    for j in range(n_features):
-        f = features[j]
-        fill_classes(columns, f, order, node, targets, scratch)
-        best = offer_classes(columns, f, scratch, width, n, rules, found, node, best)
-    return best
-
-
-@kernel
-def search_small_classes(columns, order, targets, features, n_features, rules, scratch, found, node):
-    """Best split of a small node: bins are fetched together, classes renumbered."""
-    n = order.stop[node] - order.start[node]
-    rows = np.empty(SMALL_NODE, np.uint64)
-    codes = np.empty(SMALL_NODE, np.uint64)
-    weights = np.empty(SMALL_NODE, np.int64)
-    fetched = np.empty((GATHERED, SMALL_NODE), np.uint8)
-    split_entries(order, order.start[node], order.stop[node], rows, codes)
-    width = number_classes(codes, n, scratch)
-    scratch.total[:width] = 0.0
-    for i in range(n):
-        weights[i] = row_weight(targets, rows[i], codes[i])
-        codes[i] = np.uint64(scratch.local[codes[i] >> _CLASS_SHIFT])
-        scratch.total[codes[i]] += weights[i]
-    best = NO_SPLIT
-    for low in range(0, n_features, GATHERED):
-        count = min(GATHERED, n_features - low)
-        gather_bins(columns, features, low, count, rows, n, fetched)
-        for j in range(count):
-            f = features[low + j]
-            for i in range(n):
-                at = np.uint64(fetched[j, i])
-                scratch.histogram[at * np.uint64(width) + codes[i]] += weights[i]
-                scratch.bin_rows[at] += 1
-                mark_bin(scratch.occupied, at)
-            best = offer_classes(columns, f, scratch, width, n, rules, found, node, best)
-    return best
+        code = entry >> row_bits
+        at = bins[base + row]
+        cell_weight[at, code >> _CLASS_SHIFT] += row_weight(code, row, weights)
+        cell_rows[at] += 1
 
 
 @kernel
 def find_by_classes(columns, order, targets, candidates, rules, found, first, last):
     """Best split of the nodes first..last among their candidate columns."""
+    bins, n_rows, _, is_categorical = columns
+    entries, row_bits, starts, stops = order
+    n_classes, all_weights = targets.n_classes, targets.weights
     features = np.zeros(candidates.shape[1] * 8, np.uint64)
-    scratch = make_class_scratch(targets.n_classes)
-    for node in range(first, last):
-        found.feature[node] = -1
-        n_features = list_candidates(candidates, node, features)
-        if order.stop[node] - order.start[node] < SMALL_NODE:
-            found.score[node] = search_small_classes(
-                columns, order, targets, features, n_features, rules, scratch, found, node
-            )
-        else:
-            found.score[node] = search_large_classes(
-                columns, order, targets, features, n_features, rules, scratch, found, node
-            )
+    tally = np.zeros((2, n_classes), np.int64)
+    entropy, cuts, visit = make_entropy_table(), make_cuts(), np.zeros(N_CODES, np.uint64)
+    cells = Cells(np.zeros((N_CODES, n_classes), np.int64), np.zeros(N_CODES, np.int64))
+    cell_weight, cell_rows = cells
+    rows, labels = np.zeros(SORTED_NODE, np.uint64), np.zeros(SORTED_NODE, np.uint64)
+    weights, counts = np.zeros(SORTED_NODE, np.int64), np.zeros(N_CODES, np.int32)
+    keys, sorted_keys = np.zeros(SORTED_NODE, np.uint8), np.zeros(SORTED_NODE, np.uint8)
+    sorted_rows = np.zeros(SORTED_NODE, np.int32)
+    for k in range(first, last):
+        span = (starts[k], stops[k])
+        n = span[1] - span[0]
+        weight = weigh_classes(entries, span, row_bits, all_weights, tally)
+        exact = weight < EXACT_WEIGHT
+        whole = sum_parts(tally, rules.criterion, entropy) if exact else 0
+        node = ClassNode(n, weight, whole, rules.criterion, rules.min_rows_leaf)
+        small = n < SORTED_NODE and exact
+        if small:
+            split_entries(entries, span, row_bits, rows, labels)
+            for i in range(n):
+                weights[i] = row_weight(labels[i], rows[i], all_weights)
+                labels[i] >>= _CLASS_SHIFT
+        best = NO_SPLIT
+        found.feature[k] = -1
+        for j in range(list_candidates(candidates, k, features)):
+            f = features[j]
+            base = f * n_rows
+            if small:
+                fetch_keys(bins, base, rows, n, keys)
+            if not small or is_categorical[f] or holds_missing(keys, n):
+                fill_cells(
+                    bins, base, entries, span, row_bits, all_weights, cell_weight, cell_rows
+                )
+                best = offer_cells(
+                    is_categorical[f], f, cells, visit, node, tally, entropy, cuts, found, k, best
+                )
+                continue
+            if n < FEW_ROWS:
+                score, code = cut_few(keys, n, labels, weights, node, tally, entropy, sorted_rows)
+            else:
+                sort_rows(keys, n, counts, sorted_rows, sorted_keys)
+                sweep_labels(
+                    sorted_rows, sorted_keys, labels, weights, n, node, tally, entropy, cuts
+                )
+                score, where = best_class_cut(cuts, n, node)
+                code = sorted_keys[where]
+            if score > best:
+                best = keep_numeric(found, k, f, (score, code, UNSEEN))
+        found.score[k] = best

@@ -19,6 +19,8 @@ _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
 _MULTIPLICITY = np.uint64(15)
 _CLASS_SHIFT = np.uint64(MULTIPLICITY_BITS)
+_LOWEST = np.int64(-(2**63))
+_HIGHEST = np.int64(2**63 - 1)
 
 # the fate of an open node at the end of a step: 0 closed, or a sum of the children that stay open
 OPEN_LEFT, OPEN_RIGHT = 1, 2
@@ -108,7 +110,7 @@ def sum_left_classes(order, targets, nodes, offsets, bits, left, first, last):
             bit = np.int64(bit_at(bits, offsets[i], k))
             entry = np.uint64(order.entries[start + k])
             code = entry >> order.row_bits
-            weight = row_weight(targets, entry & row_mask, code)
+            weight = row_weight(code, entry & row_mask, targets.weights)
             left[i, code >> _CLASS_SHIFT] += weight * bit
             left[i, rows_at] += bit
 
@@ -117,25 +119,27 @@ def sum_left_classes(order, targets, nodes, offsets, bits, left, first, last):
 def sum_left_moments(order, targets, nodes, offsets, bits, left, first, last):
     """left[i] = (weight, sum, rows, children whose targets are all equal) of the left child."""
     row_mask = (_ONE << order.row_bits) - _ONE
-    lowest = np.empty(2, np.int64)
-    highest = np.empty(2, np.int64)
     for i in range(first, last):
         start, stop = order.start[nodes[i]], order.stop[nodes[i]]
-        lowest[:] = np.int64(2**63 - 1)
-        highest[:] = np.int64(-(2**63))
+        weights, totals, rows = 0, 0, 0
+        low, high = _HIGHEST, _LOWEST
+        low_right, high_right = _HIGHEST, _LOWEST
         for k in range(stop - start):
             bit = np.int64(bit_at(bits, offsets[i], k))
             entry = np.uint64(order.entries[start + k])
             row = entry & row_mask
-            weight, total = row_moments(targets, row, entry >> order.row_bits)
-            left[i, 0] += weight * bit
-            left[i, 1] += total * bit
-            left[i, 2] += bit
+            weight, total = row_moments(entry >> order.row_bits, row, targets.weights, targets.values)
+            weights += weight * bit
+            totals += total * bit
+            rows += bit
             level = targets.levels[row]
-            lowest[bit] = min(lowest[bit], level)
-            highest[bit] = max(highest[bit], level)
-        left[i, 3] = (OPEN_LEFT if lowest[1] >= highest[1] else 0) | (
-            OPEN_RIGHT if lowest[0] >= highest[0] else 0
+            low = min(low, level if bit else _HIGHEST)
+            high = max(high, level if bit else _LOWEST)
+            low_right = min(low_right, _HIGHEST if bit else level)
+            high_right = max(high_right, _LOWEST if bit else level)
+        left[i, 0], left[i, 1], left[i, 2] = weights, totals, rows
+        left[i, 3] = (OPEN_LEFT if low >= high else 0) | (
+            OPEN_RIGHT if low_right >= high_right else 0
         )
 
 

@@ -32,17 +32,17 @@ def group_columns(columns: Iterable[tuple[int, Numbers]]) -> list[NumericBlock]:
     """Group (feature, values) pairs by the array they are views of."""
     groups: dict[tuple[object, ...], list[tuple[int, Numbers]]] = {}
     for feature, given in columns:
-        values = _forward(given)
+        values = given if _is_regular(given) else given.copy()
         owner = values if values.base is None else values.base
-        key = (id(owner), values.dtype, values.strides[0], _address(values) % values.itemsize)
+        key = (id(owner), values.dtype, values.strides[0])
         groups.setdefault(key, []).append((feature, values))
     return [_build_block(group) for group in groups.values()]
 
 
-def _forward(values: Numbers) -> Numbers:
-    """The same values at ascending addresses that are whole items apart."""
-    step = values.strides[0]
-    return values if step > 0 and step % values.itemsize == 0 else values.copy()
+def _is_regular(values: Numbers) -> bool:
+    """Whether the values lie at ascending addresses that are multiples of their size."""
+    step, size = values.strides[0], values.itemsize
+    return step > 0 and step % size == 0 and _address(values) % size == 0
 
 
 def _address(values: Numbers) -> int:
@@ -54,7 +54,7 @@ def _build_block(group: list[tuple[int, Numbers]]) -> NumericBlock:
     addresses = [_address(values) for _, values in group]
     lowest = min(addresses)
     first = group[addresses.index(lowest)][1]
-    # All are views of one array and whole items apart, so what lies between them is its memory too.
+    # All are views of one array, so what lies between them is memory of that array.
     starts = np.array([address - lowest for address in addresses], np.int64) // first.itemsize
     row_step = first.strides[0] // first.itemsize
     n_items = int(starts.max()) + (len(first) - 1) * row_step + 1

@@ -6,8 +6,11 @@ and pyarrow are recognised by what their columns can do and never imported.
 """
 
 import math
+import re
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,6 +23,7 @@ Numbers: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
 
 _NUMBER_KINDS = "biuf"
 _PANDAS_MISSING = ("NAType", "NaTType")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _REFUSED_KINDS = {
     "M": "holds dates or times; convert them to numbers or to text",
     "m": "holds time spans; convert them to numbers, such as seconds",
@@ -66,13 +70,12 @@ def as_array(data: Any, where: str) -> NDArray[Any]:
 
 
 def as_numbers(array: NDArray[Any]) -> Numbers:
-    """Convert to float32 or float64, whichever the dtype needs; floats of these types stay."""
-    if array.dtype.kind == "f":
-        dtype = np.float32 if array.dtype.itemsize <= 4 else np.float64
-    else:
-        dtype = np.float32 if array.dtype.itemsize <= 2 else np.float64
+    """Convert to float32 where that is exact, else to float64; floats of these types stay."""
+    is_narrow = array.dtype.itemsize <= (4 if array.dtype.kind == "f" else 2)
     with np.errstate(over="ignore"):  # a long double beyond float64 becomes infinite
-        return np.require(array, dtype=dtype, requirements="A")
+        if is_narrow:
+            return array.astype(np.float32, copy=False)
+        return array.astype(np.float64, copy=False)
 
 
 def encode_numbers(values: Numbers) -> CategoryColumn:
@@ -95,14 +98,12 @@ def _read_array(array: NDArray[Any], where: str) -> Column:
     if array.dtype.kind in _NUMBER_KINDS:
         return as_numbers(array)
     values = array.tolist()
+    code_of: defaultdict[object, int] = defaultdict(count().__next__)  # new values get new codes
     try:
-        places = dict.fromkeys(values)
+        codes = np.fromiter(map(code_of.__getitem__, values), np.int32, len(values))
     except TypeError as error:
         raise _wrong_type(where, "that are neither numbers nor text") from error
-    distinct = list(places)
-    places = {value: place for place, value in enumerate(distinct)}
-    codes = np.fromiter(map(places.__getitem__, values), np.int32, len(values))
-    column = _encode(codes, distinct, where)
+    column = _encode(codes, code_of, where)
     return _numbers_if_all_are(column) if array.dtype.kind == "O" else column
 
 
@@ -183,7 +184,7 @@ def is_canonical(category: Category) -> bool:
 
 def is_unicode(text: str) -> bool:
     """Whether the text can be stored: half a surrogate pair cannot."""
-    return not any("\ud800" <= character <= "\udfff" for character in text)
+    return text.isascii() or _SURROGATE.search(text) is None
 
 
 def _is_exact_integer(value: float) -> bool:

@@ -127,7 +127,9 @@ class _Fitter:
         self, block: NumericBlock, values_of_few: dict[int, NDArray[Any]]
     ) -> dict[int, Edges]:
         """New edges of the columns that have few distinct values in all rows, not all sampled."""
-        few = block.take([f in values_of_few for f in block.features.tolist()])
+        few = block.take(
+            [p for p, feature in enumerate(block.features.tolist()) if feature in values_of_few]
+        )
         known = [values_of_few[feature] for feature in few.features.tolist()]
         edges = {}
         for feature, values, strangers in zip(
@@ -156,7 +158,8 @@ class _Fitter:
             distinct = binning.Distinct(table, np.empty_like(table), n_strangers)
             binning.find_strangers(block.cells, search, distinct, *rows)
             for column in np.flatnonzero(n_strangers).tolist():
-                strangers[column].append(distinct.strangers[column, : n_strangers[column]])
+                found = distinct.strangers[column, : n_strangers[column]]
+                strangers[column].append(found.copy())  # a view would keep the whole array
 
         self.workers.run(find, row_ranges(self.n_rows, len(known)))
         return strangers

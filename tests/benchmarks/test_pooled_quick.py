@@ -1,0 +1,160 @@
+"""The benchmark of the engine, run for real on shrunken tasks, without the optional rivals."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.findings import MISSED, NOT_JUDGED, REACHED, Finding
+from benchmarks.measure import interleave, peak_growth, timed
+from benchmarks.report import RESULTS, to_markdown, write_page
+from benchmarks.runs.pooled import parse
+from benchmarks.runs.pooled_findings import find, speed_ratios
+from benchmarks.tasks import SPEED_TASKS
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = ROOT / "benchmarks" / "runs" / "pooled.py"
+TASKS = ("binary-100k-depth-6", "regression-100k-grown-out", "letter")
+
+
+def run_script(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the script where neither XGBoost nor LightGBM can be imported."""
+    hidden = folder / "hidden"
+    hidden.mkdir()
+    for library in ("xgboost", "lightgbm"):
+        (hidden / f"{library}.py").write_text("raise ImportError")
+    search = [str(hidden), os.environ.get("PYTHONPATH", "")]
+    return subprocess.run(
+        [sys.executable, str(SCRIPT), *arguments],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, search))},
+        capture_output=True,
+        text=True,
+        timeout=300,  # an empty kernel cache is filled first
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def quick_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    folder = tmp_path_factory.mktemp("pooled")
+    output = folder / "results"
+    outcome = run_script(folder, "--quick", "--tasks", *TASKS, "--output", str(output))
+    assert outcome.returncode == 0, outcome.stderr
+    return outcome.stdout, output
+
+
+@pytest.fixture
+def result(quick_run: tuple[str, Path]) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads((quick_run[1] / "pooled.json").read_text())
+    return loaded
+
+
+def test_every_chosen_task_is_timed_scored_and_weighed(result: dict[str, Any]) -> None:
+    assert [task["name"] for task in result["speed"]] == list(TASKS[:2])
+    for task in result["speed"]:
+        assert {"fedforest", "scikit-learn"} <= task["fits"].keys()
+        for fits in task["fits"].values():
+            assert min(fits["wall"] + fits["cpu"] + fits["predict"]) > 0.0
+            assert fits["score"][0] > 0.1
+        assert task["memory"]["fedforest"]["peak_bytes"] > 0
+
+
+def test_absent_rivals_and_left_out_tasks_are_named_with_a_reason(result: dict[str, Any]) -> None:
+    assert "cannot be imported" in result["absent"]["XGBoost"]
+    assert "cannot be imported" in result["absent"]["LightGBM"]
+    assert "quick" in result["skipped"]["letter"]
+
+
+def test_the_result_names_machine_versions_seed_and_commit(result: dict[str, Any]) -> None:
+    facts = result["environment"]
+    assert facts["cpu"]
+    assert facts["cores"] == os.cpu_count()
+    assert facts["versions"]["numpy"] == np.__version__
+    assert re.fullmatch(r"[0-9a-f]{12}\+?|unknown", facts["commit"])
+    assert result["settings"]["seed"] == 0
+
+
+def test_a_quick_run_judges_no_target(quick_run: tuple[str, Path], result: dict[str, Any]) -> None:
+    words = {cell for finding in find(result) for row in finding.rows for cell in row}
+    assert NOT_JUDGED in words
+    assert words.isdisjoint({REACHED, MISSED})
+    assert NOT_JUDGED in quick_run[0]
+
+
+def test_a_full_result_says_reached_or_missed_beside_each_target(result: dict[str, Any]) -> None:
+    result["settings"]["quick"] = False
+    ratio = next(ratio.value for ratio in speed_ratios(result))
+    for target, word in ((ratio * 0.9, REACHED), (ratio * 1.1, MISSED)):
+        result["speed"][0]["target"] = target
+        training = find(result)[0]
+        assert training.rows[0][training.header.index("verdict")] == word
+
+
+def test_the_page_is_written_from_the_result_file_alone(
+    quick_run: tuple[str, Path], result: dict[str, Any], tmp_path: Path
+) -> None:
+    (tmp_path / "pooled.json").write_text(json.dumps(result))
+    (tmp_path / "pooled.png").touch()
+    write_page(tmp_path, tmp_path / "RESULTS.md")
+    assert (tmp_path / "RESULTS.md").read_text() == (quick_run[1] / "RESULTS.md").read_text()
+
+
+def test_the_outputs_name_no_path_of_this_machine(quick_run: tuple[str, Path]) -> None:
+    shown, output = quick_run
+    written = [(output / name).read_text() for name in ("pooled.json", "RESULTS.md")]
+    for text in (shown, *written):
+        assert str(ROOT) not in text
+        assert str(output) not in text
+
+
+def test_the_figure_is_a_picture(quick_run: tuple[str, Path]) -> None:
+    assert (quick_run[1] / "pooled.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_an_unknown_task_is_refused_with_the_list_of_tasks(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        parse(["--tasks", "no-such-task"])
+    refusal = capsys.readouterr().err
+    assert all(task.name in refusal for task in SPEED_TASKS)
+
+
+def test_only_a_whole_run_replaces_the_published_results() -> None:
+    assert parse([]).output == RESULTS
+    for partial in (["--quick"], ["--repeats", "1"], ["--tasks", "letter"]):
+        assert parse(partial).output is None
+
+
+def test_each_repeat_has_everybody_once_and_starts_with_the_next() -> None:
+    order = list(interleave(["a", "b", "c"], 4))
+    rounds = ["".join(name for repeat, name in order if repeat == r) for r in range(4)]
+    assert rounds == ["abc", "bca", "cab", "abc"]
+
+
+def test_processor_time_counts_child_processes_and_not_waiting() -> None:
+    _, waiting = timed(lambda: Event().wait(0.3))
+    assert waiting.wall >= 0.3
+    assert waiting.cpu < 0.2
+    count = "import time\nwhile time.process_time() < 0.3: pass"
+    _, counting = timed(lambda: subprocess.run([sys.executable, "-c", count], check=True))
+    assert counting.cpu >= 0.3
+
+
+def test_the_peak_is_seen_although_the_memory_is_given_back() -> None:
+    n_bytes = 200_000_000
+    peak = peak_growth(lambda: np.ones(n_bytes, np.uint8).sum())
+    assert peak is not None
+    assert 0.9 * n_bytes < peak.n_bytes < 1.3 * n_bytes
+
+
+def test_a_finding_becomes_a_table_with_its_verdict_in_bold() -> None:
+    page = to_markdown(Finding("Speed", ["task", "verdict"], [["a", MISSED]], "Note."))
+    assert page == ("### Speed\n\n| task | verdict |\n| --- | --- |\n| a | **missed** |\n\nNote.")

@@ -1,0 +1,332 @@
+"""The best split of a node equals the one found by trying every cut, score and all."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from fedforest.kernels.binary_split import find_binary
+from fedforest.kernels.class_split import find_by_classes
+from fedforest.kernels.layout import (
+    ENTROPY,
+    GINI,
+    NO_SPLIT,
+    VARIANCE,
+    Found,
+    RowOrder,
+    Rules,
+    Targets,
+)
+from fedforest.kernels.moment_split import find_by_moments
+from tests.reference.splits import Row, Split, Statistic, best_split, class_weights, moments
+from tests.strategies import (
+    IS_PLAIN_PYTHON,
+    MISSING,
+    SEEDS,
+    BinnedTable,
+    DrawnNodes,
+    binned_tables,
+    class_codes,
+    drawn_nodes,
+)
+
+N_EXAMPLES = 25 if IS_PLAIN_PYTHON else 60
+NOTHING = np.zeros(0, np.int64)
+ENTRY_TYPES = st.sampled_from([np.uint32, np.uint64])
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """Open nodes of a table, what they may use, and what makes a split valid."""
+
+    table: BinnedTable
+    nodes: DrawnNodes
+    candidates: list[list[int]]
+    min_rows_leaf: int
+
+    def bitmap(self) -> NDArray[np.uint8]:
+        bits = np.zeros((len(self.nodes), -(-self.table.n_columns // 8) * 8), np.uint8)
+        for node, features in enumerate(self.candidates):
+            bits[node, features] = 1
+        return np.packbits(bits, axis=1, bitorder="little")
+
+    def nothing_found(self) -> Found:
+        """Room for the splits, filled with what a search must overwrite."""
+        n = len(self.nodes)
+        n_sets = n if self.table.is_categorical.any() else 0
+        return Found(
+            np.full(n, 77.0),
+            np.full(n, 77, np.int32),
+            np.full(n, 77, np.uint8),
+            np.full(n, 77, np.uint8),
+            np.full((n_sets, 4), 77, np.uint64),
+        )
+
+    def expected(self, rows: Sequence[Sequence[Row]], statistic: Statistic) -> list[Split | None]:
+        is_categorical = self.table.is_categorical.tolist()
+        return [
+            best_split(node_rows, is_categorical, features, statistic, self.min_rows_leaf)
+            for node_rows, features in zip(rows, self.candidates, strict=True)
+        ]
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    table = draw(binned_tables(draw(st.sampled_from([1, 3, 40, 150, 640]))))
+    nodes = draw(drawn_nodes(table.n_rows))
+    columns = st.lists(st.integers(0, table.n_columns - 1), unique=True)
+    candidates = [draw(columns, label="candidates") for _ in range(len(nodes))]
+    return Case(table, nodes, candidates, draw(st.integers(1, 5), label="min_rows_leaf"))
+
+
+def read_rows(
+    case: Case,
+    classes: NDArray[Any],
+    weights: NDArray[np.int64] = NOTHING,
+    values: NDArray[np.int64] = NOTHING,
+) -> list[list[Row]]:
+    """The rows of each node as the reference has them; `values` hold the weight already."""
+    bins = case.table.rows()
+    unit = np.ones(case.table.n_rows, np.int64)
+    weight = (weights if len(weights) else unit).tolist()
+    target = (values if len(values) else classes * weight).tolist()
+    return [
+        [
+            Row(bins[row], times * weight[row], times * target[row], int(classes[row]))
+            for row, times in zip(rows.tolist(), multiplicity.tolist(), strict=True)
+        ]
+        for rows, multiplicity in zip(case.nodes.rows, case.nodes.multiplicities, strict=True)
+    ]
+
+
+def read_found(found: Found, table: BinnedTable) -> list[Split | None]:
+    """What a search wrote, as the reference says it."""
+    splits: list[Split | None] = []
+    for node, feature in enumerate(found.feature.tolist()):
+        score = float(found.score[node])
+        if feature < 0:
+            assert score == NO_SPLIT
+            splits.append(None)
+            continue
+        left_set = None
+        if table.is_categorical[feature]:
+            words = found.left_set[node].astype("<u8").tobytes()
+            bits = np.unpackbits(np.frombuffer(words, np.uint8), bitorder="little")
+            left_set = frozenset(np.flatnonzero(bits).tolist())
+        cut, side = int(found.bin[node]), int(found.missing_left[node])
+        splits.append(Split(score, feature, cut, side, left_set))
+    return splits
+
+
+def search_binary(case: Case, order: RowOrder) -> list[Split | None]:
+    found = case.nothing_found()
+    rules = Rules(GINI, case.min_rows_leaf)
+    find_binary(case.table.columns(), order, case.bitmap(), rules, found, 0, len(case.nodes))
+    return read_found(found, case.table)
+
+
+def search_moments(case: Case, order: RowOrder, targets: Targets) -> list[Split | None]:
+    found = case.nothing_found()
+    rules = Rules(VARIANCE, case.min_rows_leaf)
+    n_nodes, bitmap = len(case.nodes), case.bitmap()
+    find_by_moments(case.table.columns(), order, targets, bitmap, rules, found, 0, n_nodes)
+    return read_found(found, case.table)
+
+
+def search_classes(
+    case: Case, order: RowOrder, targets: Targets, criterion: int
+) -> list[Split | None]:
+    found = case.nothing_found()
+    rules = Rules(criterion, case.min_rows_leaf)
+    n_nodes, bitmap = len(case.nodes), case.bitmap()
+    find_by_classes(case.table.columns(), order, targets, bitmap, rules, found, 0, n_nodes)
+    return read_found(found, case.table)
+
+
+@given(st.data(), cases(), ENTRY_TYPES)
+@settings(max_examples=N_EXAMPLES)
+def test_the_best_split_of_two_classes_equals_the_reference(
+    data: st.DataObject, case: Case, dtype: type
+) -> None:
+    classes = data.draw(class_codes(case.table, 2))
+    order = case.nodes.order(case.table.n_rows, classes, dtype)
+    assert search_binary(case, order) == case.expected(read_rows(case, classes), moments())
+
+
+@given(st.data(), cases(), ENTRY_TYPES, st.sampled_from([1, 2**20, 2**40]), st.booleans())
+@settings(max_examples=N_EXAMPLES)
+def test_the_best_split_of_a_regression_equals_the_reference(
+    data: st.DataObject, case: Case, dtype: type, largest: int, weighted: bool
+) -> None:
+    rng = np.random.default_rng(data.draw(SEEDS))
+    n_rows = case.table.n_rows
+    levels = data.draw(class_codes(case.table, 7)) * (largest // 7 + 1)
+    levels += rng.integers(-largest, largest, n_rows)
+    weights = rng.integers(1, 1000, n_rows) if weighted else NOTHING
+    values = levels * weights if weighted else levels
+    classes = np.zeros(n_rows, np.int64)
+    order = case.nodes.order(n_rows, classes, dtype)
+    found = search_moments(case, order, Targets(0, weights, values, levels))
+    assert found == case.expected(read_rows(case, classes, weights, values), moments())
+
+
+@given(st.data(), cases(), ENTRY_TYPES, st.sampled_from([3, 2**20, 2**36]))
+@settings(max_examples=N_EXAMPLES)
+def test_the_best_split_of_two_weighted_classes_equals_the_reference(
+    data: st.DataObject, case: Case, dtype: type, heaviest: int
+) -> None:
+    rng = np.random.default_rng(data.draw(SEEDS))
+    classes = data.draw(class_codes(case.table, 2))
+    weights = rng.integers(1, heaviest, case.table.n_rows)
+    order = case.nodes.order(case.table.n_rows, classes, dtype)
+    found = search_moments(case, order, Targets(2, weights, weights * classes, NOTHING))
+    assert found == case.expected(read_rows(case, classes, weights), moments())
+
+
+@given(
+    st.data(),
+    cases(),
+    ENTRY_TYPES,
+    st.sampled_from([2, 3, 4, 6, 70]),
+    st.sampled_from([None, 3, 2**20, 2**33]),
+    st.sampled_from([GINI, ENTROPY]),
+)
+@settings(max_examples=3 * N_EXAMPLES)
+def test_the_best_split_of_many_classes_equals_the_reference(
+    data: st.DataObject,
+    case: Case,
+    dtype: type,
+    n_classes: int,
+    heaviest: int | None,
+    criterion: int,
+) -> None:
+    rng = np.random.default_rng(data.draw(SEEDS))
+    classes = data.draw(class_codes(case.table, n_classes))
+    weights = rng.integers(1, heaviest, case.table.n_rows) if heaviest else NOTHING
+    order = case.nodes.order(case.table.n_rows, classes, dtype)
+    found = search_classes(case, order, Targets(n_classes, weights, NOTHING, NOTHING), criterion)
+    statistic = class_weights(n_classes, entropy=criterion == ENTROPY)
+    assert found == case.expected(read_rows(case, classes, weights), statistic)
+
+
+def heavy_case() -> Case:
+    """One node too heavy for packed histograms: numbers, gaps and categories."""
+    n_rows = 145_000
+    rng = np.random.default_rng(5)
+    bins = rng.integers(0, 4, (3, n_rows)).astype(np.uint8)
+    bins[1, rng.random(n_rows) < 0.2] = MISSING
+    table = BinnedTable(bins, np.full(3, 4, np.int16), np.array([False, False, True]))
+    nodes = DrawnNodes([np.arange(n_rows)], [np.full(n_rows, 15)])
+    return Case(table, nodes, [[0, 1, 2]], 1)
+
+
+@pytest.mark.parametrize("followed", [0, 1, 2])
+def test_a_node_of_more_than_two_million_drawn_rows_is_split_as_the_reference_does(
+    followed: int,
+) -> None:
+    case = heavy_case()
+    rng = np.random.default_rng(6)
+    classes = (rng.random(case.table.n_rows) < [0.2, 0.6, 0.9, 0.1][followed]).astype(np.int64)
+    classes = np.where(np.isin(case.table.bins[followed], [1, MISSING]), classes, 1 - classes)
+    order = case.nodes.order(case.table.n_rows, classes)
+    found = search_binary(case, order)
+    assert found == case.expected(read_rows(case, classes), moments())
+    assert found[0] is not None
+    assert found[0].feature == followed
+
+
+@given(st.data(), cases())
+@settings(max_examples=N_EXAMPLES)
+def test_only_the_nodes_of_the_range_are_searched(data: st.DataObject, case: Case) -> None:
+    classes = data.draw(class_codes(case.table, 2))
+    order = case.nodes.order(case.table.n_rows, classes)
+    columns, bitmap, rules = case.table.columns(), case.bitmap(), Rules(GINI, case.min_rows_leaf)
+    targets = Targets(2, NOTHING, classes, classes)
+    middle = data.draw(st.integers(0, len(case.nodes)))
+    whole, parts = case.nothing_found(), case.nothing_found()
+    find_binary(columns, order, bitmap, rules, whole, 0, len(case.nodes))
+    find_by_moments(columns, order, targets, bitmap, rules, parts, middle, len(case.nodes))
+    assert (parts.score[:middle] == 77.0).all()
+    assert (parts.feature[:middle] == 77).all()
+    find_by_moments(columns, order, targets, bitmap, rules, parts, 0, middle)
+    assert read_found(whole, case.table) == read_found(parts, case.table)
+
+
+@given(SEEDS, st.integers(2, 7), st.booleans())
+@settings(max_examples=2 * N_EXAMPLES)
+def test_no_set_of_categories_scores_higher_than_the_one_found(
+    seed: int, n_categories: int, regression: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    bins = rng.integers(0, n_categories, (1, 30)).astype(np.uint8)
+    table = BinnedTable(bins, np.array([n_categories], np.int16), np.array([True]))
+    case = Case(table, DrawnNodes([np.arange(30)], [rng.integers(1, 4, 30)]), [[0]], 1)
+    values = rng.integers(-50, 50, 30) if regression else rng.integers(0, 2, 30)
+    order = case.nodes.order(30, np.zeros(30, np.int64))
+    rows = read_rows(case, np.zeros(30, np.int64), values=values)[0]
+    [found] = search_moments(case, order, Targets(0, NOTHING, values, values))
+    categories = sorted(set(bins[0].tolist()))
+    score = moments().score
+
+    def sums(members: Sequence[int]) -> tuple[int, ...]:
+        chosen = [row for row in rows if row.bins[0] in members]
+        return sum(row.weight for row in chosen), sum(row.target for row in chosen), len(chosen)
+
+    subsets = [s for n in range(1, len(categories)) for s in combinations(categories, n)]
+    if found is None:
+        assert not subsets
+    else:
+        best = max(score(sums(subset), sums(categories)) for subset in subsets)
+        assert found.score == pytest.approx(best, rel=1e-12)
+
+
+@pytest.mark.parametrize("n_rows", [10, 200, 600])
+def test_equal_columns_and_equal_cuts_go_to_the_lowest_column_and_the_lowest_bin(
+    n_rows: int,
+) -> None:
+    classes = np.arange(n_rows) % 2
+    mirrored = np.where(np.arange(n_rows) < n_rows // 2, 3, 5).astype(np.uint8)
+    table = BinnedTable(
+        np.stack(
+            [mirrored, (classes * 2 + 1).astype(np.uint8), (classes * 2 + 1).astype(np.uint8)]
+        ),
+        np.full(3, 9, np.int16),
+        np.zeros(3, np.bool_),
+    )
+    case = Case(table, DrawnNodes([np.arange(n_rows)], [np.ones(n_rows, np.int64)]), [[0, 1, 2]], 1)
+    order = case.nodes.order(n_rows, classes)
+    targets = Targets(2, NOTHING, classes, classes)
+    for [found] in (
+        search_binary(case, order),
+        search_moments(case, order, targets),
+        search_classes(case, order, targets, GINI),
+        search_classes(case, order, targets, ENTROPY),
+    ):
+        assert found is not None
+        assert (found.feature, found.cut) == (1, 1)
+
+
+@pytest.mark.parametrize("n_rows", [10, 200, 600])
+def test_a_cut_that_parts_missing_from_present_values_sends_the_missing_ones_right(
+    n_rows: int,
+) -> None:
+    classes = np.arange(n_rows) % 2
+    bins = np.where(classes == 1, MISSING, np.arange(n_rows) % 3)[None].astype(np.uint8)
+    table = BinnedTable(bins, np.array([4], np.int16), np.array([False]))
+    case = Case(table, DrawnNodes([np.arange(n_rows)], [np.ones(n_rows, np.int64)]), [[0]], 1)
+    order = case.nodes.order(n_rows, classes)
+    targets = Targets(2, NOTHING, classes, classes)
+    for [found] in (
+        search_binary(case, order),
+        search_moments(case, order, targets),
+        search_classes(case, order, targets, GINI),
+        search_classes(case, order, targets, ENTROPY),
+    ):
+        assert found is not None
+        assert (found.cut, found.missing_left) == (2, 0)
