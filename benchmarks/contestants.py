@@ -183,7 +183,7 @@ CONTESTANTS = (
         "extra-trees",
         ENGINE,
         lambda settings, seed: _engine_forest("PooledExtraTrees", settings, seed, bootstrap=False),
-        "binning is part of its time; no bootstrap, as in scikit-learn",
+        "thresholds on raw values, no bootstrap, as in scikit-learn",
     ),
     Contestant(
         SKLEARN_EXTRA,

@@ -1,6 +1,8 @@
 """What a result file says, before anyone decides how it looks: titled tables and plain verdicts."""
 
+import math
 from collections.abc import Sequence
+from statistics import variance
 from typing import NamedTuple
 
 REACHED = "reached"
@@ -43,6 +45,15 @@ def megabytes(value: float | None) -> str:
 def times(value: float | None) -> str:
     """A ratio, as in 12.5×."""
     return NOTHING if value is None else f"{value:.1f}×"
+
+
+def difference(ours: Sequence[float], theirs: Sequence[float]) -> str:
+    """Difference of two means, with its standard error where there is more than one value each."""
+    apart = f"{mean(ours) - mean(theirs):+.4f}"
+    if min(len(ours), len(theirs)) < 2:
+        return apart
+    error = math.sqrt(sum(variance(values) / len(values) for values in (ours, theirs)))
+    return f"{apart} ± {error:.4f}"
 
 
 def mean(values: Sequence[float]) -> float:

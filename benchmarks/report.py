@@ -55,7 +55,8 @@ def _provenance(result: dict[str, Any]) -> str:
     lines = [
         f"{facts['cpu']}, {facts['cores']} cores, {facts['memory_gib']} GiB, {facts['system']}; "
         f"load {facts['load_at_start']} when it began.",
-        f"Commit `{facts['commit']}`, {facts['date']}, seed {result['settings']['seed']}. "
+        f"Commit `{facts['commit']}`, {facts['date']}, seed {result['settings']['seed']}, "
+        f"{result['minutes']} minutes in all. "
         f"{versions}.",
     ]
     if result["settings"]["quick"]:

@@ -7,11 +7,11 @@ not measured here.
 
 import argparse
 import json
-import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,8 @@ WARM_UP_ROWS = 2_000
 QUICK_ROWS = 2_000
 QUICK_TREES = 4
 BUSY_LOAD = 0.3
+SLOW_SECONDS = 20.0
+SLOW_REPEATS = 2
 
 
 class PooledBenchmark:
@@ -72,6 +74,7 @@ class PooledBenchmark:
                 "threads": N_THREADS,
                 "quick": quick,
                 "prediction_rows": PREDICTION_ROWS,
+                "slow_seconds": SLOW_SECONDS,
             },
             "contestants": {name: BY_NAME[name].note for name in self.present},
             "absent": absent,
@@ -119,6 +122,8 @@ class PooledBenchmark:
         repeats = min(repeats, self.most_repeats or repeats)
         records = {name: Record() for name in trials}
         for repeat, name in interleave(list(trials), repeats):
+            if is_slow_rival(name, records[name]):
+                continue
             progress = f"{title}: repeat {repeat + 1} of {repeats}, {name}"
             with self.console.status(progress):
                 wall = trials[name].run(name, SEED + repeat, records[name])
@@ -166,6 +171,12 @@ class PooledBenchmark:
         self.result["real"].append({**_describe_real(task, split), "fits": fits})
 
 
+def is_slow_rival(name: str, record: Record) -> bool:
+    """Whether a rival without a target has taken long enough: five such fits tell no more."""
+    is_slow = len(record.wall) >= SLOW_REPEATS and min(record.wall) > SLOW_SECONDS
+    return is_slow and BY_NAME[name].family == "rival"
+
+
 def _describe_real(task: RealTask, split: Split) -> dict[str, Any]:
     features = task.forest.max_features
     share = features if isinstance(features, str) else f"{features:.2f} of the columns"
@@ -175,23 +186,21 @@ def _describe_real(task: RealTask, split: Split) -> dict[str, Any]:
         "tolerance": task.tolerance,
         "n_rows": len(split.y_train) + len(split.y_test),
         "n_columns": split.X_train.shape[1],
-        "setting": f"{task.forest.n_trees} trees grown out, {share}, {task.n_seeds} seeds",
+        "setting": f"{task.forest.n_trees} trees grown out, {share}",
     }
 
 
-def save(result: dict[str, Any], folder: Path) -> Path:
-    """Write the result in one move, so that a broken run leaves no half-written file."""
+def save_draft(result: dict[str, Any], folder: Path) -> Path:
+    """Write what is known so far beside the result file, so that a broken run can be looked at."""
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "pooled.json"
-    draft = path.with_suffix(".json.tmp")
+    draft = folder / "pooled.json.tmp"
     draft.write_text(json.dumps(result, indent=1) + "\n")
-    os.replace(draft, path)
-    return path
+    return draft
 
 
 def publish(result: dict[str, Any], folder: Path) -> None:
-    """Write the result file, the figure and the page."""
-    path = save(result, folder)
+    """Write the result file, the figure and the page; a half-written file never stands there."""
+    path = save_draft(result, folder).replace(folder / "pooled.json")
     if result["speed"]:
         draw(result, path.with_suffix(".png"))
     write_page(folder, PAGE if folder == RESULTS else folder / PAGE.name)
@@ -201,7 +210,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     names = [START_UP, *(task.name for task in SPEED_TASKS), *(task.name for task in REAL_TASKS)]
     parser = argparse.ArgumentParser(
         description="The engine on one table beside scikit-learn, XGBoost and LightGBM. Takes "
-        "about 40 minutes on two idle cores; on a busy machine the numbers mean little.",
+        "about an hour on two idle cores; on a busy machine the numbers mean little.",
         epilog="Tasks: " + ", ".join(names) + ".",
     )
     parser.add_argument("--tasks", nargs="+", metavar="NAME", choices=names, default=names)
@@ -223,22 +232,25 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     return chosen
 
 
-def measure_all(benchmark: PooledBenchmark, names: Iterable[str]) -> None:
-    """Measure the named tasks, in the order in which they are listed."""
-    chosen = set(names)
-    if START_UP in chosen:
+def measure_all(benchmark: PooledBenchmark, names: Container[str]) -> Iterator[None]:
+    """Measure the named tasks, in the order in which they are listed, pausing after each."""
+    if START_UP in names:
         benchmark.measure_start_up()
+        yield
     for task in SPEED_TASKS:
-        if task.name in chosen:
+        if task.name in names:
             benchmark.measure_speed(task)
+            yield
     make_split.cache_clear()
     for real in REAL_TASKS:
-        if real.name in chosen:
+        if real.name in names:
             benchmark.measure_real(real)
+            yield
 
 
 def main(arguments: Sequence[str]) -> None:
     chosen = parse(arguments)
+    started = time.perf_counter()
     # Tables lose columns when a log file of 80 characters is all there is.
     width = shutil.get_terminal_size((160, 24)).columns
     console = Console(width=max(width, 160) if not sys.stdout.isatty() else None)
@@ -246,7 +258,10 @@ def main(arguments: Sequence[str]) -> None:
     environment = benchmark.result["environment"]
     if environment["load_at_start"] > BUSY_LOAD * environment["cores"]:
         console.print(f"This machine is busy (load {environment['load_at_start']}).", style="red")
-    measure_all(benchmark, chosen.tasks)
+    for _ in measure_all(benchmark, chosen.tasks):
+        benchmark.result["minutes"] = round((time.perf_counter() - started) / 60, 1)
+        if chosen.output:
+            save_draft(benchmark.result, chosen.output)
     for finding in find(benchmark.result):
         console.print(to_rich(finding))
     if chosen.output:

@@ -26,6 +26,8 @@ from tests.strategies import IS_PLAIN_PYTHON, MISSING, SEEDS, BinnedTable, binne
 N_EXAMPLES = 15 if IS_PLAIN_PYTHON else 80
 NO_LABELS = np.zeros(0, np.uint16)
 
+NO_VALUES = np.zeros(0, np.float32)  # the forests here cut bins
+
 
 def random_tree(table: BinnedTable, n_splits: int, rng: np.random.Generator) -> Tree:
     """Split leaves chosen at random, as deep as it comes, with any split."""
@@ -79,7 +81,7 @@ class Case:
             steps,
         )
         left_set = np.array(sets, np.uint64).reshape(-1, 4)
-        return Paths(steps, set_index, left_set, self.tree_start, depth)
+        return Paths(steps, set_index, left_set, self.tree_start, depth, NO_VALUES)
 
     def expected_leaves(self) -> NDArray[np.int64]:
         rows = self.table.rows()
@@ -100,7 +102,7 @@ def found_leaves(case: Case, ranges: Sequence[tuple[int, int]]) -> NDArray[np.in
     for first, last in ranges:
         find_leaves(
             case.paths(),
-            case.table.bins.reshape(-1),
+            (case.table.bins.reshape(-1), NO_VALUES),
             np.uint64(case.table.n_rows),
             leaves,
             first,
@@ -113,7 +115,7 @@ def voted(case: Case, leaves: Leaves, n_classes: int, *, hard: bool) -> NDArray[
     votes = np.zeros((case.table.n_rows, n_classes))
     n_rows = case.table.n_rows
     flat = case.table.bins.reshape(-1)
-    sum_votes(case.paths(), leaves, flat, np.uint64(n_rows), votes, hard, 0, n_rows)
+    sum_votes(case.paths(), leaves, (flat, NO_VALUES), np.uint64(n_rows), votes, hard, 0, n_rows)
     return votes
 
 

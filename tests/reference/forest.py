@@ -106,7 +106,10 @@ class TreeGrower:
         left = [row for row in node.rows if split.goes_left(row.bins)]
         right = [row for row in node.rows if not split.goes_left(row.bins)]
         decrease = self.weighted_decrease(node.rows, left, right)
-        if decrease + 2.0**-52 < rules.min_impurity_decrease:
+        least = rules.min_impurity_decrease
+        if self.targets.is_regression:
+            least /= self.targets.target_unit**2
+        if decrease * (1.0 + 2.0**-52) < least:
             return []
         node.split, node.decrease = settle_missing_side(split, len(left), len(right)), decrease
         node.left_child = len(self.tree.nodes)
@@ -167,10 +170,10 @@ def weigh(rows: Sequence[Row]) -> int:
 
 
 def impurity(rows: Sequence[Row], targets: TrainingTargets) -> float:
-    """Gini, entropy in bits, or variance."""
+    """Gini, entropy in bits, or variance in squared fixed-point units."""
     total = weigh(rows)
     if targets.is_regression:
-        real = [row.target / row.weight * targets.target_unit for row in rows]
+        real = [row.target / row.weight for row in rows]
         mean = sum(row.weight * x for row, x in zip(rows, real, strict=True)) / total
         return sum(row.weight * (x - mean) ** 2 for row, x in zip(rows, real, strict=True)) / total
     labels = {row.label for row in rows}

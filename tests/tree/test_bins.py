@@ -2,7 +2,7 @@
 
 import tracemalloc
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from fedforest.tree.bins import Bins, fit_bins
 from fedforest.tree.edges import SAMPLE_ROWS, sample_rows
 from fedforest.tree.model_file import encode_model
 from fedforest.tree.table import read_table
+from fedforest.tree.workers import Workers
 from tests.reference import binning as reference
 from tests.strategies import BLOCK_SIZES, numeric_columns
 
@@ -25,9 +26,9 @@ MANY_ROWS = SAMPLE_ROWS + 12_345  # more than are sampled
 
 
 @pytest.fixture(scope="module")
-def two_workers() -> Iterator[Executor]:
+def two_workers() -> Iterator[Workers]:
     with ThreadPoolExecutor(2) as executor:
-        yield executor
+        yield Workers(executor, 3)
 
 
 def bin_table(data: Any, *, seed: int = 0, **options: Any) -> NDArray[np.uint8]:
@@ -179,9 +180,9 @@ def test_the_number_of_workers_does_not_matter(n_workers: int) -> None:
     table = read_table(mixed_columns(MANY_ROWS, seed=2))
     alone = fit_bins(table, seed=1)
     with ThreadPoolExecutor(n_workers) as executor:
-        shared = fit_bins(table, seed=1, executor=executor)
+        shared = fit_bins(table, seed=1, workers=Workers(executor, n_workers + 1))
         assert contents(shared) == contents(alone)
-        np.testing.assert_array_equal(shared.transform(table, executor), alone.transform(table))
+        np.testing.assert_array_equal(shared.transform(table, Workers(executor, n_workers + 1)), alone.transform(table))
 
 
 def test_every_division_of_the_columns_among_parties_gives_the_same_bins() -> None:
@@ -261,13 +262,13 @@ def peak_bytes(work: Callable[[], object]) -> int:
 
 
 def test_fitting_and_binning_need_a_tenth_of_the_table_beside_the_result(
-    two_workers: Executor,
+    two_workers: Workers,
 ) -> None:
     matrix = np.random.default_rng(0).standard_normal((1_000_000, 8), dtype=np.float32)
     matrix[:, 0] = np.round(matrix[:, 0])
     table = read_table(matrix)
-    bins = fit_bins(table, seed=0, executor=two_workers)
-    fitting = peak_bytes(lambda: fit_bins(table, seed=0, executor=two_workers))
+    bins = fit_bins(table, seed=0, workers=two_workers)
+    fitting = peak_bytes(lambda: fit_bins(table, seed=0, workers=two_workers))
     binning = peak_bytes(lambda: bins.transform(table, two_workers)) - matrix.size
     assert fitting < matrix.nbytes / 10
     assert 0 <= binning < matrix.nbytes / 10

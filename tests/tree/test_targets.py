@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 from fedforest.errors import DataError
 from fedforest.kernels.layout import MAX_MULTIPLICITY
+from fedforest.estimators.validation import check_weights
 from fedforest.tree.targets import (
     MAX_CLASSES,
     TARGET_SUM_LIMIT,
     WEIGHT_SUM_LIMIT,
-    check_weights,
     classification_targets,
     fix_targets,
     fix_weights,

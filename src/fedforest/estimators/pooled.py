@@ -4,33 +4,39 @@ Internal: the public estimators with one party give the same forest. It exists s
 be measured, and compared, on its own.
 """
 
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedforest.errors import ConfigurationError, DataError
-from fedforest.tree.bins import Bins, fit_bins
+from fedforest.estimators.validation import (
+    check_labels,
+    check_regression_target,
+    check_seed,
+    check_weights,
+    count_workers,
+)
+from fedforest.kernels.layout import Columns
+from fedforest.kernels.random_split import Values
+from fedforest.tree.bins import Bins, fit_bins, fit_categories
 from fedforest.tree.forest import Forest, ForestWalker, concatenate_forests
 from fedforest.tree.grow import GrowthPlan, Progress, batches, grow_batch
 from fedforest.tree.left_out import OutOfBagVotes
 from fedforest.tree.parameters import ForestParameters
 from fedforest.tree.search import make_columns
 from fedforest.tree.seeds import derive_seed
-from fedforest.tree.table import read_table
+from fedforest.tree.table import Table, read_table
 from fedforest.tree.targets import (
     TrainingTargets,
-    check_weights,
     classification_targets,
     regression_targets,
 )
 from fedforest.tree.workers import Workers
-
-LARGEST_SEED = 2**63
 
 
 class PooledForest:
@@ -58,26 +64,40 @@ class PooledForest:
         self.progress = progress
         self.batch_bytes = batch_bytes
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "PooledForest":
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train; `X` is an array, a DataFrame or a mapping of columns."""
         table = read_table(X)
+        if table.n_rows == 0:
+            raise DataError("The table has no rows; there is nothing to learn from.")
         targets = self._read_targets(y, check_weights(sample_weight, table.n_rows), table.n_rows)
-        with ThreadPoolExecutor(max(1, self.n_jobs - 1)) as executor:
-            workers = Workers(executor, self.n_jobs)
-            seed = derive_seed(self.random_state, "bins")
-            self.bins_ = fit_bins(
-                table, seed=seed, max_bins=self.parameters.max_bins, executor=executor
-            )
-            binned = self.bins_.transform(table, executor)
-            columns = make_columns(binned, self.bins_.n_bins, self.bins_.is_categorical)
+        with self._workers() as workers:
+            columns = self._prepare(table, workers)
             self.forest_ = self._grow(columns, targets, workers)
         self._walker = ForestWalker(self.forest_)
         return self
 
-    def _grow(self, columns: Any, targets: TrainingTargets, workers: Workers) -> Forest:
+    def _prepare(self, table: Table, workers: Workers) -> Columns | Values:
+        """Learn how columns are represented and represent the training table."""
+        seed = derive_seed(self.random_state, "bins")
+        self.bins_ = fit_bins(
+            table, seed=seed, max_bins=self.parameters.max_bins, workers=workers
+        )
+        binned = self.bins_.transform(table, workers)
+        return make_columns(binned, self.bins_.n_bins, self.bins_.is_categorical)
+
+    def _represent(self, table: Table, workers: Workers) -> NDArray[Any]:
+        """A table to predict, in the representation of training."""
+        return self.bins_.transform(table, workers)
+
+    @contextmanager
+    def _workers(self) -> Iterator[Workers]:
+        with ThreadPoolExecutor(max(1, self.n_jobs - 1)) as executor:
+            yield Workers(executor, self.n_jobs)
+
+    def _grow(self, columns: Columns | Values, targets: TrainingTargets, workers: Workers) -> Forest:
         total = self.parameters.n_estimators
         plan = GrowthPlan(
-            self.parameters.growth_rules(targets.n_rows, len(columns.n_bins)),
+            self.parameters.growth_rules(targets.n_rows, len(columns.is_categorical)),
             self.parameters.sampling(targets.n_rows),
             self.random_state,
             with_left_out=self.oob_score,
@@ -119,9 +139,8 @@ class PooledForest:
 
     def _votes(self, X: Any) -> NDArray[np.float64]:
         table = read_table(X)
-        with ThreadPoolExecutor(max(1, self.n_jobs - 1)) as executor:
-            workers = Workers(executor, self.n_jobs)
-            votes = self._walker.votes(self.bins_.transform(table, executor), workers)
+        with self._workers() as workers:
+            votes = self._walker.votes(self._represent(table, workers), workers)
         return votes / self.forest_.shape.n_trees  # type: ignore[no-any-return]
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -140,56 +159,30 @@ class PooledForest:
     def apply(self, X: Any) -> NDArray[np.int64]:
         """(rows, trees): the leaf each row reaches in each tree."""
         table = read_table(X)
-        with ThreadPoolExecutor(max(1, self.n_jobs - 1)) as executor:
-            workers = Workers(executor, self.n_jobs)
-            return self._walker.apply(self.bins_.transform(table, executor), workers)
+        with self._workers() as workers:
+            return self._walker.apply(self._represent(table, workers), workers)
 
 
-def count_workers(n_jobs: int | None) -> int:
-    """Threads to use: None means one, -1 all cores, as in scikit-learn."""
-    if n_jobs is None:
-        return 1
-    cores = os.cpu_count() or 1
-    if n_jobs == 0:
-        raise ConfigurationError("n_jobs is 0; it must be positive, or -1 for all cores.")
-    return n_jobs if n_jobs > 0 else max(1, cores + 1 + n_jobs)
+class PooledExtraTrees(PooledForest):
+    """Extremely randomized trees on one table: random thresholds on raw values.
 
+    As in scikit-learn every tree sees all rows unless `bootstrap=True`.
+    """
 
-def check_seed(random_state: int) -> int:
-    """A root seed: a whole number that is not negative."""
-    if not isinstance(random_state, (int, np.integer)) or not 0 <= random_state < LARGEST_SEED:
-        raise ConfigurationError(
-            f"random_state is {random_state!r}; it must be a whole number from 0 to 2^63 - 1."
-        )
-    return int(random_state)
+    def __init__(self, *, bootstrap: bool = False, **parameters: Any) -> None:
+        super().__init__(bootstrap=bootstrap, **parameters)
 
+    def _prepare(self, table: Table, workers: Workers) -> Columns | Values:
+        self.bins_ = fit_categories(table)
+        values = self.bins_.raw_values(table, workers)
+        return Values(values.reshape(-1), np.uint64(table.n_rows), self.bins_.is_categorical)
 
-def check_labels(y: ArrayLike, n_rows: int) -> NDArray[Any]:
-    """One label for each row, none missing."""
-    labels = np.asarray(y)
-    if labels.shape != (n_rows,):
-        raise DataError(
-            f"The target has shape {labels.shape}; expected one label for each of {n_rows} rows."
-        )
-    missing = labels != labels if labels.dtype.kind == "f" else np.equal(labels, None)
-    if labels.dtype.kind == "f" and np.isinf(labels).any():
-        raise DataError("The target contains infinity; class labels must be finite.")
-    if np.any(missing):
-        raise DataError(f"The target is missing in {int(np.sum(missing))} rows; drop them first.")
-    return labels
+    def _represent(self, table: Table, workers: Workers) -> NDArray[Any]:
+        return self.bins_.raw_values(table, workers)
 
-
-def check_regression_target(y: ArrayLike, n_rows: int) -> NDArray[np.float64]:
-    """One finite number for each row."""
-    try:
-        values = np.asarray(y, np.float64)
-    except (TypeError, ValueError):
-        raise DataError("The regression target is not numeric.") from None
-    if values.shape != (n_rows,):
-        raise DataError(
-            f"The target has shape {values.shape}; expected one number for each of {n_rows} rows."
-        )
-    bad = int((~np.isfinite(values)).sum())
-    if bad:
-        raise DataError(f"The target is NaN or infinite in {bad} rows; drop or mend them first.")
-    return values
+    def _read_targets(
+        self, y: ArrayLike, weights: NDArray[np.float64] | None, n_rows: int
+    ) -> TrainingTargets:
+        targets = super()._read_targets(y, weights, n_rows)
+        # random splits are scored by class sums whatever the number of classes
+        return targets if targets.is_regression else replace(targets, search="classes")

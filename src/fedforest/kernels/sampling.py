@@ -94,6 +94,15 @@ def write_left_out(multiplicity, allowed, entries, at):
 
 
 @kernel
+def key_nodes(tree_keys, tree, node):
+    """The key of each open node: of tree[k], number node[k]."""
+    keys = np.empty(tree.shape[0], np.uint64)
+    for k in range(tree.shape[0]):
+        keys[k] = mix(tree_keys[tree[k]] + np.uint64(node[k]) * _GOLDEN)
+    return keys
+
+
+@kernel
 def draw_candidates(tree_keys, tree, node, tried, count, bit_of_column, bitmap):
     """Set the bits of the next `count` columns of each open node's own random permutation.
 
@@ -102,10 +111,11 @@ def draw_candidates(tree_keys, tree, node, tried, count, bit_of_column, bitmap):
     draw depends on another node.
     """
     n_columns = bit_of_column.shape[0]
+    keys = key_nodes(tree_keys, tree, node)
     permutation = np.arange(n_columns)
     swaps = np.empty(n_columns, np.int64)
     for k in range(tree.shape[0]):
-        key = mix(tree_keys[tree[k]] + np.uint64(node[k]) * _GOLDEN)
+        key = keys[k]
         drawn = min(n_columns, tried[k] + count)
         for i in range(drawn):
             j = i + np.int64(draw_below(key, np.uint64(i), np.uint64(n_columns - i)))

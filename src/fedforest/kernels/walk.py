@@ -2,11 +2,12 @@
 
 A *step* is one uint64 per node, so that a visit costs one load:
 
-    | categorical 63 | missing left 62 | bin 54..61 | column 32..53 | left child 0..31 |
+    | categorical 63 | missing left 62 | cut 54..61 | column 32..53 | left child 0..31 |
 
 Children are neighbours: the right one follows the left. A leaf names itself as left child with a cut
-that every bin passes, so a block of rows can take step after step without asking who has arrived.
-Node numbers are flat over all trees.
+that every value passes, so a block of rows can take step after step without asking who has arrived.
+Node numbers are flat over all trees. Forests with thresholds on raw values (extra-trees) keep them
+beside the steps and walk over float32 columns instead of bins.
 """
 
 from typing import NamedTuple
@@ -38,6 +39,7 @@ class Paths(NamedTuple):
     left_set: NDArray[np.uint64]
     tree_start: NDArray[np.int64]
     depth: NDArray[np.int32]  # steps from the root to the deepest leaf, per tree
+    threshold: NDArray[np.float32]  # per node, or empty: cuts are bins
 
 
 class Leaves(NamedTuple):
@@ -75,12 +77,14 @@ def write_steps(tree_start, left_child, feature, cut, missing_left, set_index, s
     for tree in range(tree_start.shape[0] - 1):
         for node in range(tree_start[tree], tree_start[tree + 1]):
             if left_child[node] < 0:
-                steps[node] = np.uint64(node) | (np.uint64(MISSING_BIN) << _BIN_SHIFT)
+                stay = (np.uint64(MISSING_BIN) << _BIN_SHIFT) | (_ONE << _MISSING_SHIFT)
+                steps[node] = np.uint64(node) | stay
                 continue
             step = np.uint64(tree_start[tree] + left_child[node])
             step |= np.uint64(feature[node]) << _COLUMN_SHIFT
-            step |= np.uint64(cut[node]) << _BIN_SHIFT
-            step |= np.uint64(missing_left[node] & 1) << _MISSING_SHIFT
+            shift = np.uint64(missing_left[node] & 1)
+            step |= (np.uint64(cut[node]) + shift) << _BIN_SHIFT  # wraps missing round to 0
+            step |= shift << _MISSING_SHIFT
             if set_index[node] >= 0:
                 step |= _CATEGORICAL
             steps[node] = step
@@ -96,29 +100,48 @@ def take_step(paths, bins, n_rows, node, row):
     else:
         shift = np.uint8((step >> _MISSING_SHIFT) & _ONE)
         cut = np.uint8((step >> _BIN_SHIFT) & np.uint64(255))
-        left = np.uint64(np.uint8(code + shift) <= np.uint8(cut + shift))
+        left = np.uint64(np.uint8(code + shift) <= cut)
     return (step & _CHILD) + (_ONE - left)
 
 
 @kernel
-def walk_block(paths, bins, n_rows, tree, first, last, place):
-    """place[i] = leaf (flat node number) that row first + i reaches in the tree."""
-    root = np.uint64(paths.tree_start[tree])
-    for i in range(last - first):
-        place[i] = root
-    for _ in range(paths.depth[tree]):
-        for i in range(last - first):
-            place[i] = take_step(paths, bins, n_rows, place[i], np.uint64(first + i))
+def take_raw_step(paths, values, n_rows, node, row):
+    """As `take_step`, for thresholds on raw values."""
+    step = paths.steps[node]
+    value = values[((step >> _COLUMN_SHIFT) & _COLUMN) * n_rows + row]
+    if value != value:
+        left = (step >> _MISSING_SHIFT) & _ONE
+    elif step & _CATEGORICAL:
+        left = in_set(paths.left_set, paths.set_index[node], np.uint64(value))
+    else:
+        left = np.uint64(value <= paths.threshold[node])
+    return (step & _CHILD) + (_ONE - left)
 
 
 @kernel
-def find_leaves(paths, bins, n_rows, leaves_of_rows, first, last):
+def walk_block(paths, table, n_rows, tree, first, last, place):
+    """place[i] = leaf (flat node number) that row first + i reaches in the tree."""
+    root = np.uint64(paths.tree_start[tree])
+    bins, values = table
+    for i in range(last - first):
+        place[i] = root
+    for _ in range(paths.depth[tree]):
+        if paths.threshold.shape[0] > 0:
+            for i in range(last - first):
+                place[i] = take_raw_step(paths, values, n_rows, place[i], np.uint64(first + i))
+        else:
+            for i in range(last - first):
+                place[i] = take_step(paths, bins, n_rows, place[i], np.uint64(first + i))
+
+
+@kernel
+def find_leaves(paths, table, n_rows, leaves_of_rows, first, last):
     """leaves_of_rows[row, tree] = node number within the tree of the leaf the row reaches."""
     place = np.empty(BLOCK, np.uint64)
     for begin in range(first, last, BLOCK):
         end = min(last, begin + BLOCK)
         for tree in range(paths.depth.shape[0]):
-            walk_block(paths, bins, n_rows, tree, begin, end, place)
+            walk_block(paths, table, n_rows, tree, begin, end, place)
             for i in range(end - begin):
                 leaves_of_rows[begin + i, tree] = np.int64(place[i]) - paths.tree_start[tree]
 
@@ -141,13 +164,13 @@ def add_leaf(leaves, leaf, votes, row, hard):
 
 
 @kernel
-def sum_votes(paths, leaves, bins, n_rows, votes, hard, first, last):
+def sum_votes(paths, leaves, table, n_rows, votes, hard, first, last):
     """votes[row] += what the leaves of all trees say, tree after tree."""
     place = np.empty(BLOCK, np.uint64)
     for begin in range(first, last, BLOCK):
         end = min(last, begin + BLOCK)
         for tree in range(paths.depth.shape[0]):
-            walk_block(paths, bins, n_rows, tree, begin, end, place)
+            walk_block(paths, table, n_rows, tree, begin, end, place)
             for i in range(end - begin):
                 add_leaf(leaves, np.int64(place[i]), votes, begin + i, hard)
 

@@ -6,7 +6,6 @@ Edges and categories are the data of whoever holds them: they never leave it exc
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
@@ -37,13 +36,13 @@ from fedforest.tree.columns import (
 from fedforest.tree.edges import Edges, fit_edges, prepare_search, row_ranges
 from fedforest.tree.model_file import JsonValue
 from fedforest.tree.table import Table, list_names, number_columns
-from fedforest.tree.workers import Workers
+from fedforest.tree.workers import ALONE, Workers
 
 Rule: TypeAlias = Edges | tuple[Category, ...]
 
 
 def fit_bins(
-    table: Table, *, seed: int, max_bins: int = MAX_BINS, executor: Executor | None = None
+    table: Table, *, seed: int, max_bins: int = MAX_BINS, workers: Workers = ALONE
 ) -> "Bins":
     """Find the bins of every column; at most `max_bins` for a numeric one.
 
@@ -53,10 +52,19 @@ def fit_bins(
     if not 2 <= max_bins <= MAX_BINS:
         raise ConfigurationError(f"max_bins must be between 2 and {MAX_BINS}, not {max_bins}")
     numeric = [(f, c) for f, c in enumerate(table.columns) if not isinstance(c, CategoryColumn)]
-    edges = fit_edges(group_columns(numeric), table.n_rows, seed, max_bins, _workers(executor))
+    edges = fit_edges(group_columns(numeric), table.n_rows, seed, max_bins, workers)
     rules: list[Rule] = [
         order_categories(column) if isinstance(column, CategoryColumn) else edges[feature]
         for feature, column in enumerate(table.columns)
+    ]
+    return _build(table.names, rules, has_names=table.has_names)
+
+
+def fit_categories(table: Table) -> "Bins":
+    """Bins that only number categories: for `Bins.raw_values`, which leaves numbers as they are."""
+    rules: list[Rule] = [
+        order_categories(column) if isinstance(column, CategoryColumn) else np.empty(0)
+        for column in table.columns
     ]
     return _build(table.names, rules, has_names=table.has_names)
 
@@ -89,7 +97,7 @@ class Bins:
         rule = self.rules[feature]
         return rule if isinstance(rule, tuple) else ()
 
-    def transform(self, table: Table, executor: Executor | None = None) -> NDArray[np.uint8]:
+    def transform(self, table: Table, workers: Workers = ALONE) -> NDArray[np.uint8]:
         """Bin a table: an array (n_features, n_rows), C-contiguous.
 
         Named columns are found by name. Raises `DataError` when columns are missing, left over, or
@@ -109,8 +117,32 @@ class Bins:
             else:
                 bins[feature] = MISSING_BIN
         tasks += self._numeric_tasks(numeric, bins)
-        _workers(executor).run(lambda task: task(), tasks)
+        workers.run(lambda task: task(), tasks)
         return bins
+
+    def raw_values(self, table: Table, workers: Workers = ALONE) -> NDArray[np.float32]:
+        """A table as float32 (n_features, n_rows): numbers rounded, categories as bins.
+
+        Missing values, and categories that training did not see, are NaN. float32 is what
+        scikit-learn's trees compare, too.
+        """
+        columns = self._arrange(table).columns
+        values = np.empty((self.n_features, table.n_rows), np.float32)
+
+        def fill(feature: int) -> None:
+            column = columns[feature]
+            if not self.is_categorical[feature] and not isinstance(column, CategoryColumn):
+                with np.errstate(over="ignore"):  # beyond float32 is infinite, as it must be
+                    values[feature] = column
+                return
+            codes = np.empty(table.n_rows, np.uint8)
+            if not self.is_categorical[feature]:
+                raise DataError(f"column {self.names[feature]!r} was numeric in training, not text")
+            self._bin_categories(feature, column, codes)
+            values[feature] = np.where(codes == MISSING_BIN, np.float32(np.nan), codes)
+
+        workers.run(fill, range(self.n_features))
+        return values
 
     def take(self, features: Sequence[int]) -> "Bins":
         """The bins of these columns, in this order."""
@@ -194,11 +226,6 @@ class Bins:
                 yield partial(
                     binning.bin_rows, block.cells, search, block.features, bins, first, last
                 )
-
-
-def _workers(executor: Executor | None) -> Workers:
-    # Executors do not publish how many workers they have; where even this is hidden, use one.
-    return Workers(executor, getattr(executor, "_max_workers", 2))
 
 
 def _build(names: Sequence[str], rules: Sequence[Rule], *, has_names: bool) -> Bins:

@@ -5,6 +5,7 @@ numbers inside a tree count from its root, 0; the right child is always the left
 plus one.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +44,14 @@ class Shape:
         """Nodes of all trees."""
         return len(self.left_child)
 
+    def tree_of_node(self) -> NDArray[np.int64]:
+        """The tree each node belongs to."""
+        return np.repeat(np.arange(self.n_trees), np.diff(self.tree_start))
+
+    def children_of(self, tree: int) -> NDArray[np.int32]:
+        """The left children of one tree's nodes."""
+        return self.left_child[self.tree_start[tree] : self.tree_start[tree + 1]]
+
     def depths(self) -> NDArray[np.int32]:
         """Depth of each tree; raises `DamagedModelError` where this is not a forest."""
         starts = self.tree_start
@@ -51,7 +60,7 @@ class Shape:
             and len(starts) > 0
             and starts[0] == 0
             and starts[-1] == self.n_nodes
-            and bool((np.diff(starts) > 0).all())
+            and bool((starts[:-1] < starts[1:]).all())  # a difference could overflow
         )
         depth = np.zeros(max(self.n_trees, 0), np.int32)
         if not consistent or not measure_depths(starts, self.left_child, depth):
@@ -64,7 +73,7 @@ class Splits:
     """What each inner node asks. Arrays over all nodes; leaves and foreign nodes hold defaults."""
 
     feature: NDArray[np.int32]  # LEAF or FOREIGN (see partial.py) where there is no split
-    cut: NDArray[np.uint8]
+    cut: NDArray[Any]  # uint8: value bins <= cut go left; float32: values <= cut go left
     missing_left: NDArray[np.uint8]
     set_index: NDArray[np.int32]  # row of left_set for categorical splits, else -1
     left_set: NDArray[np.uint64]  # (categorical splits, 4), in node order
@@ -87,17 +96,22 @@ class Forest:
         depth = shape.depths()
         if self.n_features > MAX_WALK_COLUMNS:
             raise DamagedModelError(f"The model claims {self.n_features} columns.")
+        is_raw = splits.cut.dtype == np.float32
+        bins = np.zeros(shape.n_nodes, np.uint8) if is_raw else splits.cut
         steps = np.empty(shape.n_nodes, np.uint64)
         write_steps(
             shape.tree_start,
             shape.left_child,
             splits.feature,
-            splits.cut,
+            bins,
             splits.missing_left,
             splits.set_index,
             steps,
         )
-        return Paths(steps, splits.set_index, splits.left_set, shape.tree_start, depth)
+        threshold = np.zeros(0, np.float32)
+        if is_raw:
+            threshold = np.where(shape.left_child == LEAF, np.float32(np.inf), splits.cut)
+        return Paths(steps, splits.set_index, splits.left_set, shape.tree_start, depth, threshold)
 
     def importances(self) -> NDArray[np.float64]:
         """Mean decrease in impurity per column, summing to one (or all zero)."""
@@ -111,46 +125,62 @@ def importances_of(
     n_features: int,
 ) -> NDArray[np.float64]:
     """Each tree's importances sum to one before the mean over trees that split at all."""
-    tree = np.repeat(np.arange(shape.n_trees), np.diff(shape.tree_start))
     inner = feature >= 0
-    flat = tree[inner] * n_features + feature[inner]
-    table = np.bincount(flat, decrease[inner], minlength=shape.n_trees * n_features)
-    table = table.reshape(shape.n_trees, n_features)
-    per_tree = table.sum(axis=1, keepdims=True)
-    table = np.divide(table, per_tree, out=np.zeros_like(table), where=per_tree > 0)
-    total = table.sum(axis=0)
-    overall = total.sum()
-    return total / overall if overall > 0 else total  # type: ignore[no-any-return]
+    tree, totals = shape.tree_of_node()[inner], tree_totals(shape, decrease)
+    return share_out(tree, feature[inner], decrease[inner], totals, n_features)
+
+
+def tree_totals(shape: Shape, decrease: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Impurity decrease of each tree."""
+    return np.bincount(shape.tree_of_node(), decrease, shape.n_trees).astype(np.float64)
+
+
+def share_out(
+    tree: NDArray[np.int64],
+    feature: NDArray[np.int32],
+    decrease: NDArray[np.float64],
+    totals: NDArray[np.float64],
+    n_features: int,
+) -> NDArray[np.float64]:
+    """Importances of columns from their splits, which are given in node order.
+
+    A column's importance depends on its own splits and the trees' totals alone and is summed up in
+    node order, so it is the same number wherever the other columns are.
+    """
+    of_tree = totals[tree]
+    share = np.divide(decrease, of_tree, out=np.zeros_like(decrease), where=of_tree > 0)
+    return np.bincount(feature, share, minlength=n_features) / max(1, int((totals > 0).sum()))
 
 
 class ForestWalker:
-    """Predicts binned tables with one forest; building it once pays for many predictions."""
+    """Predicts with one forest; building it once pays for many predictions.
+
+    Tables are (columns, rows): uint8 bins, or float32 values for thresholds on raw values.
+    """
 
     def __init__(self, forest: Forest) -> None:
         self.forest = forest
         self._paths = forest.paths()
 
     def votes(
-        self, bins: NDArray[np.uint8], workers: Workers, *, hard: bool = False
+        self, table: NDArray[Any], workers: Workers, *, hard: bool = False
     ) -> NDArray[np.float64]:
         """(rows, classes) sums over all trees; (rows, 1) for regression."""
-        n_rows = bins.shape[1]
+        n_rows = table.shape[1]
         votes = np.zeros((n_rows, max(1, self.forest.n_classes)))
-        flat = self._flat(bins)
+        flat = self._flat(table)
 
         def add(rows: tuple[int, int]) -> None:
-            sum_votes(
-                self._paths, self.forest.leaves, flat, np.uint64(n_rows), votes, hard, *rows
-            )
+            sum_votes(self._paths, self.forest.leaves, flat, np.uint64(n_rows), votes, hard, *rows)
 
         workers.run(add, self._row_ranges(n_rows, workers))
         return votes
 
-    def apply(self, bins: NDArray[np.uint8], workers: Workers) -> NDArray[np.int64]:
+    def apply(self, table: NDArray[Any], workers: Workers) -> NDArray[np.int64]:
         """(rows, trees): the number, within its tree, of the leaf each row reaches."""
-        n_rows = bins.shape[1]
+        n_rows = table.shape[1]
         leaves = np.empty((n_rows, self.forest.shape.n_trees), np.int64)
-        flat = self._flat(bins)
+        flat = self._flat(table)
 
         def find(rows: tuple[int, int]) -> None:
             find_leaves(self._paths, flat, np.uint64(n_rows), leaves, *rows)
@@ -158,11 +188,15 @@ class ForestWalker:
         workers.run(find, self._row_ranges(n_rows, workers))
         return leaves
 
-    def _flat(self, bins: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        if bins.shape[0] != self.forest.n_features:
+    def _flat(self, table: NDArray[Any]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+        """The table for the kernels: (bins, values), one of them without content."""
+        if table.shape[0] != self.forest.n_features:
             raise DamagedModelError("The table does not have the columns of the forest.")
-        # a forest of single leaves over no columns still reads the bin of its first column
-        return bins.reshape(-1) if bins.shape[0] else np.zeros(bins.shape[1], np.uint8)
+        # a forest of single leaves over no columns still reads the first column
+        flat = table.reshape(-1) if table.shape[0] else np.zeros(table.shape[1], table.dtype)
+        if table.dtype == np.uint8:
+            return flat, np.zeros(0, np.float32)
+        return np.zeros(0, np.uint8), flat
 
     @staticmethod
     def _row_ranges(n_rows: int, workers: Workers) -> list[tuple[int, int]]:
@@ -174,33 +208,35 @@ def concatenate_forests(forests: list[Forest]) -> Forest:
     """All trees of several forests over the same columns, in order."""
     if len(forests) == 1:
         return forests[0]
-    nodes = np.cumsum([0, *(f.shape.n_nodes for f in forests)])
     sets = np.cumsum([0, *(len(f.splits.left_set) for f in forests)])
-    entries = np.cumsum([0, *(len(f.leaves.value) for f in forests)])
 
-    def joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
-        return np.concatenate(parts)
+    def joined(parts: Iterable[NDArray[Any]]) -> NDArray[Any]:
+        return np.concatenate(list(parts))
 
     shape = Shape(
-        joined([[0], *(f.shape.tree_start[1:] + n for f, n in zip(forests, nodes[:-1], strict=True))]),  # type: ignore[list-item]
-        joined([f.shape.left_child for f in forests]),
+        _join_starts([f.shape.tree_start for f in forests]),
+        joined(f.shape.left_child for f in forests),
     )
     splits = Splits(
-        joined([f.splits.feature for f in forests]),
-        joined([f.splits.cut for f in forests]),
-        joined([f.splits.missing_left for f in forests]),
+        joined(f.splits.feature for f in forests),
+        joined(f.splits.cut for f in forests),
+        joined(f.splits.missing_left for f in forests),
         joined(
-            [
-                np.where(f.splits.set_index >= 0, f.splits.set_index + np.int32(s), np.int32(-1))
-                for f, s in zip(forests, sets[:-1], strict=True)
-            ]
+            np.where(f.splits.set_index >= 0, f.splits.set_index + np.int32(s), np.int32(-1))
+            for f, s in zip(forests, sets[:-1], strict=True)
         ),
-        joined([f.splits.left_set for f in forests]),
+        joined(f.splits.left_set for f in forests),
     )
     leaves = Leaves(
-        joined([[0], *(f.leaves.start[1:] + e for f, e in zip(forests, entries[:-1], strict=True))]),  # type: ignore[list-item]
-        joined([f.leaves.label for f in forests]),
-        joined([f.leaves.value for f in forests]),
+        _join_starts([f.leaves.start for f in forests]),
+        joined(f.leaves.label for f in forests),
+        joined(f.leaves.value for f in forests),
     )
-    decrease = joined([f.decrease for f in forests])
+    decrease = joined(f.decrease for f in forests)
     return Forest(shape, splits, leaves, decrease, forests[0].n_classes, forests[0].n_features)
+
+
+def _join_starts(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Where things start, counted on from one part to the next."""
+    sizes = np.concatenate([np.diff(starts) for starts in parts])
+    return np.concatenate([[0], np.cumsum(sizes)])

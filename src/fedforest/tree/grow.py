@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.kernels.layout import Columns
+from fedforest.kernels.random_split import Values
 from fedforest.kernels.walk import Leaves
 from fedforest.tree.forest import Forest, Shape, Splits
 from fedforest.tree.growth import ColumnBits, Growth, GrowthRules
 from fedforest.tree.left_out import LeftOutRows
 from fedforest.tree.rows import NodeRows, Sampling, draw_rows, entry_type
-from fedforest.tree.search import ColumnSearch
+from fedforest.tree.random_search import RandomSearch
+from fedforest.tree.search import ColumnSearch, NodeSearch
 from fedforest.tree.seeds import derive_seeds
 from fedforest.tree.split_record import SplitRecord
 from fedforest.tree.structure import Step
@@ -66,7 +68,7 @@ def batches(plan: GrowthPlan, targets: TrainingTargets, first: int, last: int) -
 
 
 def grow_batch(
-    columns: Columns,
+    columns: Columns | Values,
     targets: TrainingTargets,
     plan: GrowthPlan,
     trees: range,
@@ -79,8 +81,8 @@ def grow_batch(
     rows, left_out = draw_rows(
         row_seeds, targets, plan.sampling, workers, with_left_out=plan.with_left_out
     )
-    search = ColumnSearch(columns, targets, rows, plan.rules.min_rows_leaf, workers)
-    column_bits = ColumnBits.of([len(columns.n_bins)])
+    search = _make_search(columns, targets, rows, plan, trees, workers)
+    column_bits = ColumnBits.of([len(columns.is_categorical)])
     growth = Growth(plan.rules, targets, column_bits, feature_seeds, search.root_sums())
     splits = SplitRecord(columns.is_categorical)
     routing = LeftOutRows(left_out, len(trees), targets.n_rows, workers) if left_out else None
@@ -88,7 +90,7 @@ def grow_batch(
     level = 0
     while growth.n_open:
         report(level, growth.n_open)
-        scores = search.find(growth.draw())
+        scores = search.find(growth.draw(), growth.structure.open)
         is_split = growth.choose(scores)
         nodes = np.flatnonzero(is_split)
         bits, left = search.split(nodes)
@@ -104,6 +106,22 @@ def grow_batch(
         level += 1
     forest = assemble(growth, splits.assemble(growth.structure.tree_offsets()))
     return GrownBatch(forest, routing.leaf_of if routing else None)
+
+
+def _make_search(
+    columns: Columns | Values,
+    targets: TrainingTargets,
+    rows: NodeRows,
+    plan: GrowthPlan,
+    trees: range,
+    workers: Workers,
+) -> NodeSearch:
+    """Best cuts of binned columns, random thresholds on raw ones."""
+    leaf = plan.rules.min_rows_leaf
+    if isinstance(columns, Columns):
+        return ColumnSearch(columns, targets, rows, leaf, workers)
+    seeds = derive_seeds(plan.seed, "thresholds", trees.start, trees.stop)
+    return RandomSearch(columns, targets, rows, leaf, seeds, workers)
 
 
 def _start(step: Step, rows: NodeRows, routing: LeftOutRows | None, workers: Workers) -> None:

@@ -109,10 +109,13 @@ class Growth:
         self._decrease[valid] = impurity_decrease(
             scores[valid], self._sums[valid], self.targets
         )
-        if self.rules.min_impurity_decrease <= 0.0:
+        least = self.rules.min_impurity_decrease
+        if least <= 0.0:
             return valid
+        if self.targets.is_regression:  # into squared fixed-point units
+            least = least / self.targets.target_unit / self.targets.target_unit
         share = weight_of(self._sums, self.targets) / self._root_weight[self.structure.open.tree]
-        enough = share * self._decrease + ROUNDING >= self.rules.min_impurity_decrease
+        enough = share * self._decrease * (1.0 + ROUNDING) >= least
         return valid & enough
 
     def advance(

@@ -14,10 +14,13 @@ from fedforest.tree.targets import TrainingTargets
 def impurity_decrease(
     scores: NDArray[np.float64], sums: NDArray[np.int64], targets: TrainingTargets
 ) -> NDArray[np.float64]:
-    """Impurity of the nodes minus the weighted impurity of their children, per unit of weight."""
+    """Impurity of the nodes minus the weighted impurity of their children, per unit of weight.
+
+    Variances are in squared fixed-point units: real ones may leave the range of floats.
+    """
     if targets.is_regression:
         weight = sums[:, 0].astype(np.float64)
-        return scores / (weight * weight) * targets.target_unit**2
+        return scores / (weight * weight)
     classes = sums[:, :-1].astype(np.float64)
     weight = classes.sum(axis=1)
     if targets.search in ("binary", "moments"):

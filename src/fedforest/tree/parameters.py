@@ -8,6 +8,8 @@ import math
 from dataclasses import dataclass
 from numbers import Integral, Real
 
+import numpy as np
+
 from fedforest.errors import ConfigurationError
 from fedforest.kernels.layout import MAX_BINS
 from fedforest.tree.growth import NO_DEPTH_LIMIT, GrowthRules
@@ -38,6 +40,8 @@ class ForestParameters:
         _check_choice("criterion", self.criterion, CRITERIA[self.task])
         _check_choice("feature_sampling", self.feature_sampling, ("node", "tree"))
         _check_count("n_estimators", self.n_estimators, 1)
+        if not isinstance(self.bootstrap, bool | np.bool_):
+            raise _mistake("bootstrap", self.bootstrap, "True or False")
         if self.max_depth is not None:
             _check_count("max_depth", self.max_depth, 1)
         _check_count_or_share("min_samples_split", self.min_samples_split, 2)

@@ -2,14 +2,16 @@
 right, move its rows. It knows bins and labels, never the other columns.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.kernels.binary_split import find_binary
 from fedforest.kernels.class_split import find_by_classes
-from fedforest.kernels.layout import NO_SPLIT, Columns, Found, Rules
+from fedforest.kernels.layout import NO_SPLIT, Columns, Found, RowOrder, Rules
 from fedforest.kernels.moment_split import find_by_moments
 from fedforest.kernels.partition import (
     choose_missing_side,
@@ -19,6 +21,7 @@ from fedforest.kernels.partition import (
     write_bits,
 )
 from fedforest.tree.rows import NodeRows
+from fedforest.tree.structure import OpenNodes
 from fedforest.tree.targets import TrainingTargets, rows_of
 from fedforest.tree.workers import Workers
 
@@ -28,7 +31,7 @@ class SplitTable:
     """Splits of one owner of columns, one row per split node."""
 
     feature: NDArray[np.int32]  # the owner's column
-    bin: NDArray[np.uint8]
+    cut: NDArray[Any]  # bins (uint8) or thresholds (float32)
     missing_left: NDArray[np.uint8]
     left_set: NDArray[np.uint64]  # (splits, 4), or (0, 4) without categorical columns
 
@@ -41,54 +44,33 @@ def make_columns(
     return Columns(flat, np.uint64(bins.shape[1]), n_bins, is_categorical)
 
 
-class ColumnSearch:
-    """Searches the splits of one batch of trees over one owner's columns."""
+class NodeSearch(ABC):
+    """What every search shares: sending rows left or right and summing up the left child."""
 
-    def __init__(
-        self,
-        columns: Columns,
-        targets: TrainingTargets,
-        rows: NodeRows,
-        min_rows_leaf: int,
-        workers: Workers,
-    ) -> None:
-        self.columns = columns
+    def __init__(self, targets: TrainingTargets, rows: NodeRows, workers: Workers) -> None:
         self.targets = targets
         self.rows = rows
-        self.rules = Rules(targets.criterion, min_rows_leaf)
         self.workers = workers
-        self.found = self._nothing_found(0)
+        self.found: Any = None  # best splits; the kernels decide its type
 
-    def _nothing_found(self, n_nodes: int) -> Found:
-        n_sets = n_nodes if self.columns.is_categorical.any() else 0
-        return Found(
-            np.full(n_nodes, NO_SPLIT),
-            np.full(n_nodes, -1, np.int32),
-            np.zeros(n_nodes, np.uint8),
-            np.zeros(n_nodes, np.uint8),
-            np.zeros((n_sets, 4), np.uint64),
-        )
-
-    def find(self, candidates: NDArray[np.uint8]) -> NDArray[np.float64]:
+    @abstractmethod
+    def find(self, candidates: NDArray[np.uint8], nodes: OpenNodes) -> NDArray[np.float64]:
         """Best score of every open node over its candidate columns (a bitmap row per node)."""
-        self.found = self._nothing_found(len(candidates))
-        order, found, kernel = self.rows.order, self.found, self.targets.kernel
 
-        def search(nodes: tuple[int, int]) -> None:
-            if self.targets.search == "binary":
-                find_binary(self.columns, order, candidates, self.rules, found, *nodes)
-            elif self.targets.search == "moments":
-                find_by_moments(
-                    self.columns, order, kernel, candidates, self.rules, found, *nodes
-                )
-            else:
-                find_by_classes(
-                    self.columns, order, kernel, candidates, self.rules, found, *nodes
-                )
+    @abstractmethod
+    def table(self, nodes: NDArray[np.int64]) -> SplitTable:
+        """The splits at these open nodes; call after `split`."""
 
-        if len(self.columns.n_bins):
-            self.workers.run(search, self.workers.ranges(self.rows.sizes + 16))
-        return found.score
+    @abstractmethod
+    def _write_bits(
+        self,
+        order: RowOrder,
+        nodes: NDArray[np.int64],
+        offsets: NDArray[np.int64],
+        bits: NDArray[np.uint8],
+        part: tuple[int, int],
+    ) -> None:
+        """Write the bits of the rows of nodes[part] that are in `order`."""
 
     def split(self, nodes: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """Apply the best splits of the nodes this owner won: (bits, sums of the left children)."""
@@ -99,7 +81,7 @@ class ColumnSearch:
         left = np.zeros((len(nodes), self.n_sums), np.int64)
 
         def split(part: tuple[int, int]) -> None:
-            write_bits(self.columns, order, found, nodes, offsets, bits, *part)
+            self._write_bits(order, nodes, offsets, bits, part)
             self._sum_left(nodes, offsets, bits, left, part)
 
         self.workers.run(split, self.workers.ranges(sizes + 16))
@@ -148,10 +130,70 @@ class ColumnSearch:
         bits = np.empty(int(offsets[-1]), np.uint8)
 
         def route(part: tuple[int, int]) -> None:
-            write_bits(self.columns, rows.order, self.found, nodes, offsets, bits, *part)
+            self._write_bits(rows.order, nodes, offsets, bits, part)
 
         self.workers.run(route, self.workers.ranges(sizes + 16))
         return bits
+
+
+class ColumnSearch(NodeSearch):
+    """Searches the best splits over one owner's binned columns."""
+
+    def __init__(
+        self,
+        columns: Columns,
+        targets: TrainingTargets,
+        rows: NodeRows,
+        min_rows_leaf: int,
+        workers: Workers,
+    ) -> None:
+        super().__init__(targets, rows, workers)
+        self.columns = columns
+        self.rules = Rules(targets.criterion, min_rows_leaf)
+        self.found = self._nothing_found(0)
+
+    def _nothing_found(self, n_nodes: int) -> Found:
+        n_sets = n_nodes if self.columns.is_categorical.any() else 0
+        return Found(
+            np.full(n_nodes, NO_SPLIT),
+            np.full(n_nodes, -1, np.int32),
+            np.zeros(n_nodes, np.uint8),
+            np.zeros(n_nodes, np.uint8),
+            np.zeros((n_sets, 4), np.uint64),
+        )
+
+    def find(
+        self, candidates: NDArray[np.uint8], nodes: OpenNodes | None = None
+    ) -> NDArray[np.float64]:
+        """Best score of every open node; which node it is does not matter here."""
+        self.found = self._nothing_found(len(candidates))
+        order, found, kernel = self.rows.order, self.found, self.targets.kernel
+
+        def search(nodes: tuple[int, int]) -> None:
+            if self.targets.search == "binary":
+                find_binary(self.columns, order, candidates, self.rules, found, *nodes)
+            elif self.targets.search == "moments":
+                find_by_moments(
+                    self.columns, order, kernel, candidates, self.rules, found, *nodes
+                )
+            else:
+                find_by_classes(
+                    self.columns, order, kernel, candidates, self.rules, found, *nodes
+                )
+
+        if len(self.columns.n_bins):
+            self.workers.run(search, self.workers.ranges(self.rows.sizes + 16))
+        return found.score
+
+    def _write_bits(
+        self,
+        order: RowOrder,
+        nodes: NDArray[np.int64],
+        offsets: NDArray[np.int64],
+        bits: NDArray[np.uint8],
+        part: tuple[int, int],
+    ) -> None:
+        write_bits(self.columns, order, self.found, nodes, offsets, bits, *part)
 
     def table(self, nodes: NDArray[np.int64]) -> SplitTable:
         """The splits at the nodes this owner won; call after `split`."""

@@ -30,7 +30,7 @@ class SplitRecord:
         """Arrays over all nodes of the batch; `offsets` tells where each tree starts."""
         n_nodes = int(offsets[-1])
         feature = np.full(n_nodes, self._elsewhere, np.int32)
-        cut = np.zeros(n_nodes, np.uint8)
+        cut = np.zeros(n_nodes, self._tables[0].cut.dtype if self._tables else np.uint8)
         missing_left = np.zeros(n_nodes, np.uint8)
         set_index = np.full(n_nodes, -1, np.int32)
         positions: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
@@ -38,7 +38,7 @@ class SplitRecord:
         for tree, node, table in zip(self._tree, self._node, self._tables, strict=True):
             at = offsets[tree] + node
             feature[at] = table.feature + self._first_column
-            cut[at] = table.bin
+            cut[at] = table.cut
             missing_left[at] = table.missing_left
             if len(table.left_set):
                 by_set = self._is_categorical[table.feature]

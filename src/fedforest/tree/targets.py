@@ -5,11 +5,12 @@ order, thread, shard, party or machine that adds it up. The scale leaves headroo
 bootstrap sample can overflow.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from fedforest.errors import DataError
 from fedforest.kernels.layout import ENTROPY, GINI, MAX_MULTIPLICITY, VARIANCE, Targets
@@ -17,7 +18,8 @@ from fedforest.kernels.layout import ENTROPY, GINI, MAX_MULTIPLICITY, VARIANCE, 
 MAX_CLASSES = 1000
 WEIGHT_SUM_LIMIT = 2**52  # sums of weights stay exact when they become float64
 TARGET_SUM_LIMIT = 2**62
-TARGET_BITS = 40  # resolution of a target, headroom permitting: range / 2^40
+TARGET_BITS = 40  # resolution of a target, headroom permitting: half the range / 2^40
+WEIGHT_BITS = 20  # resolution of a weight, headroom permitting: the largest / 2^20
 
 Statistic = Literal["binary", "moments", "classes"]
 CRITERION_CODES = {"gini": GINI, "entropy": ENTROPY, "variance": VARIANCE}
@@ -67,7 +69,7 @@ def classification_targets(
     nothing = np.zeros(0, np.int64)
     if weights is None:
         allowed = np.ones(len(classes), np.bool_)
-        plain = "binary" if n_classes == 2 and criterion == "gini" else "classes"
+        plain: Statistic = "binary" if n_classes == 2 and criterion == "gini" else "classes"
         kernel = Targets(n_classes, nothing, nothing, nothing)
         return TrainingTargets(plain, plain, CRITERION_CODES[criterion], classes, allowed, kernel)
     fixed, unit = fix_weights(weights)
@@ -125,19 +127,20 @@ def weight_of(sums: NDArray[np.int64], targets: TrainingTargets) -> NDArray[np.i
 
 
 def fix_weights(weights: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:
-    """Weights as positive integers (zeros stay zero) and the real weight of one unit.
+    """Weights as integers, zeros staying zero, and the real weight of one unit.
 
-    The unit is a power of two; whole-number weights therefore stay exact where they fit.
+    Only ratios matter, so the largest weight decides the unit, a power of two: whole-number
+    weights stay exact where they fit. A positive weight never becomes zero.
     """
     largest = float(weights.max(initial=0.0))
     if largest <= 0.0:
         raise DataError("No rows are left: every sample weight is zero. Give some rows weight.")
     room = WEIGHT_SUM_LIMIT // (MAX_MULTIPLICITY * max(1, len(weights)))
-    exponent = int(np.floor(np.log2(room / largest)))
-    exponent = min(exponent, 20)
+    bits = min(WEIGHT_BITS, room.bit_length() - 1)
+    exponent = bits - math.frexp(largest)[1]
     fixed = np.rint(np.ldexp(weights, exponent)).astype(np.int64)
     fixed[(fixed == 0) & (weights > 0)] = 1
-    return fixed, float(np.ldexp(1.0, -exponent))
+    return fixed, math.ldexp(1.0, -exponent)
 
 
 def fix_targets(
@@ -149,28 +152,13 @@ def fix_targets(
     """
     low, high = float(values.min()), float(values.max())
     middle = low / 2 + high / 2
-    half_range = max(high / 2 - low / 2, 0.0) * 1.0
+    half_range = high / 2 - low / 2
     if half_range == 0.0:
         return np.zeros(len(values), np.int64), 1.0, low
     room = max(2, TARGET_SUM_LIMIT // max(1, largest_total_weight))
-    bits = min(TARGET_BITS, int(np.log2(room)) - 1)
-    exponent = bits - int(np.ceil(np.log2(half_range)))
-    levels = np.rint(np.ldexp(values - middle, exponent)).astype(np.int64)
-    return levels, float(np.ldexp(1.0, -exponent)), middle
-
-
-def check_weights(weights: ArrayLike | None, n_rows: int) -> NDArray[np.float64] | None:
-    """Sample weights as float64, refused where they cannot mean anything."""
-    if weights is None:
-        return None
-    checked = np.asarray(weights, np.float64)
-    if checked.shape != (n_rows,):
-        raise DataError(
-            f"sample_weight has shape {checked.shape}; expected one weight for each of the "
-            f"{n_rows} rows."
-        )
-    if not np.isfinite(checked).all():
-        raise DataError("sample_weight contains NaN or infinity; every weight must be finite.")
-    if (checked < 0).any():
-        raise DataError(f"sample_weight is negative in {int((checked < 0).sum())} rows.")
-    return None if bool((checked == 1.0).all()) else checked
+    bits = min(TARGET_BITS, room.bit_length() - 2)
+    exponent = bits - math.frexp(half_range)[1]
+    # halves first: the difference of the extremes may exceed the largest float
+    halves = np.ldexp(values, -1) - middle / 2
+    levels = np.rint(np.ldexp(halves, exponent + 1)).astype(np.int64)
+    return levels, math.ldexp(1.0, -exponent), middle

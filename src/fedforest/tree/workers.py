@@ -1,8 +1,10 @@
 """Parallelism as an argument: ranges of work, run by the caller and by threads it was given."""
 
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import Executor, Future, wait
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
@@ -22,17 +24,25 @@ class Workers:
     count: int = 1
 
     def run(self, work: Callable[[T], object], items: Iterable[T]) -> None:
-        """Call `work` on every item, each exactly once, in any order; re-raise its errors."""
-        waiting = iter(list(items))
-        if self.executor is None or self.count <= 1:
+        """Call `work` on every item, each once, in any order; after an error, on no further one.
+
+        Raises the error of the calling thread, else the first of the others. `work` may call `run`
+        on the same executor: nobody waits for a task that no thread has begun.
+        """
+        waiting = deque(items)
+        if self.executor is None or self.count <= 1 or len(waiting) <= 1:
             _drain(waiting, work)
             return
-        others = [self.executor.submit(_drain, waiting, work) for _ in range(self.count - 1)]
+        submit, n_others = self.executor.submit, min(self.count, len(waiting)) - 1
+        others: list[Future[None]] = []
         try:
+            others.extend(submit(_drain, waiting, work) for _ in range(n_others))
             _drain(waiting, work)
         finally:
-            for other in others:
-                other.result()
+            begun = [other for other in others if not other.cancel()]
+            wait(begun)  # they may still write into the caller's arrays
+        for other in begun:
+            other.result()
 
     def ranges(self, costs: NDArray[np.int64]) -> list[tuple[int, int]]:
         """Consecutive ranges of about equal cost; one range where threads would not pay."""
@@ -43,10 +53,21 @@ class Workers:
         ends = np.cumsum(costs)
         cuts = np.searchsorted(ends, total * np.arange(1, n_ranges) / n_ranges, side="left") + 1
         bounds = sorted({0, len(costs), *(int(cut) for cut in cuts if cut < len(costs))})
-        return list(zip(bounds[:-1], bounds[1:], strict=True))
+        return list(pairwise(bounds))
 
 
-def _drain(waiting: Iterator[T], work: Callable[[T], object]) -> None:
-    # threads share one list iterator; its `next` is atomic
-    for item in waiting:
-        work(item)
+ALONE = Workers()  # the calling thread only
+
+
+def _drain(waiting: deque[T], work: Callable[[T], object]) -> None:
+    """Work until nothing is waiting; threads share the queue, whose `popleft` is atomic."""
+    try:
+        while waiting:
+            try:
+                item = waiting.popleft()
+            except IndexError:  # another thread was faster
+                return
+            work(item)
+    except BaseException:
+        waiting.clear()
+        raise

@@ -1,0 +1,311 @@
+"""Forests, and what each role keeps of them, as model files and back.
+
+A file may come from a stranger: every index is checked before a kernel could follow it, so decoding
+gives a model that can be walked, or a `DamagedModelError` that says what does not fit. Decoded
+arrays are writable copies, like those of a forest just grown: for others numba would compile every
+kernel once more. Equal models have equal bytes.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from fedforest.errors import DamagedModelError, ModelFileError
+from fedforest.kernels.layout import SET_WORDS
+from fedforest.kernels.walk import Leaves
+from fedforest.tree.bins import Bins
+from fedforest.tree.class_labels import pack_labels, unpack_labels
+from fedforest.tree.forest import LEAF, Forest, Shape, Splits
+from fedforest.tree.model_file import JsonValue, ModelContents, decode_model, encode_model
+from fedforest.tree.partial import FOREIGN, NOBODY, ForestOutline, PartialForest
+from fedforest.tree.targets import MAX_CLASSES
+
+FOREST, PARTIAL, OUTLINE = "forest", "partial-forest", "forest-outline"
+
+_NOTHING: Mapping[str, JsonValue] = MappingProxyType({})
+_SHAPE = ("tree_start", "left_child")
+_SPLITS = ("feature", "cut", "missing_left", "set_index", "left_set")
+_LEAVES = ("leaf_start", "leaf_label", "leaf_value", "decrease")
+_BINS = tuple(Bins.concatenate([]).to_arrays()[0])
+_ARRAYS_OF = {
+    FOREST: {*_SHAPE, *_SPLITS, *_LEAVES, *_BINS},
+    PARTIAL: {*_SHAPE, *_SPLITS, *_BINS},
+    OUTLINE: {*_SHAPE, "owner", *_LEAVES},
+}
+_METADATA_OF = {
+    FOREST: {"about", "classes", "has_names", "n_classes", "names"},
+    PARTIAL: {"about", "has_names", "names"},
+    OUTLINE: {"about", "classes", "n_classes"},
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredForest:
+    """A whole forest with what it takes to predict a table."""
+
+    forest: Forest
+    bins: Bins
+    classes: NDArray[Any] | None  # None for regression, or where class numbers are enough
+    metadata: Mapping[str, JsonValue]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredPartial:
+    """An owner's share with the bins of its columns."""
+
+    partial: PartialForest
+    bins: Bins
+    metadata: Mapping[str, JsonValue]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredOutline:
+    """The coordinator's share; it knows no bins."""
+
+    outline: ForestOutline
+    classes: NDArray[Any] | None
+    metadata: Mapping[str, JsonValue]
+
+
+def encode_forest(
+    forest: Forest,
+    bins: Bins,
+    classes: NDArray[Any] | None = None,
+    metadata: Mapping[str, JsonValue] = _NOTHING,
+) -> bytes:
+    """The one encoding of a forest; `metadata` is the caller's, `classes` the labels by number."""
+    _check_columns(forest.n_features, bins)
+    arrays, names = bins.to_arrays()
+    arrays |= _shape_arrays(forest.shape) | _split_arrays(forest.splits)
+    arrays |= _leaf_arrays(forest.leaves, forest.decrease)
+    about = _describe_classes(classes, forest.n_classes) | {"about": metadata}
+    return encode_model(FOREST, names | about, arrays)
+
+
+def decode_forest(data: bytes | memoryview) -> StoredForest:
+    """Read what `encode_forest` gave; raises `ModelFileError` for anything else."""
+    file = _open(data, FOREST)
+    bins = Bins.from_arrays(file.arrays, file.metadata)
+    shape = _read_shape(file.arrays)
+    splits = _read_splits(file.arrays, shape, bins, no_split=(LEAF,))
+    n_classes, classes = _read_classes(file.metadata)
+    leaves, decrease = _read_leaves(file.arrays, shape, n_classes)
+    forest = Forest(shape, splits, leaves, decrease, n_classes, bins.n_features)
+    return StoredForest(forest, bins, classes, _read_about(file.metadata))
+
+
+def encode_partial(
+    partial: PartialForest, bins: Bins, metadata: Mapping[str, JsonValue] = _NOTHING
+) -> bytes:
+    """The one encoding of an owner's share; `bins` are those of its columns."""
+    _check_columns(partial.n_features, bins)
+    arrays, names = bins.to_arrays()
+    arrays |= _shape_arrays(partial.shape) | _split_arrays(partial.splits)
+    return encode_model(PARTIAL, names | {"about": metadata}, arrays)
+
+
+def decode_partial(data: bytes | memoryview) -> StoredPartial:
+    """Read what `encode_partial` gave; raises `ModelFileError` for anything else."""
+    file = _open(data, PARTIAL)
+    bins = Bins.from_arrays(file.arrays, file.metadata)
+    shape = _read_shape(file.arrays)
+    splits = _read_splits(file.arrays, shape, bins, no_split=(LEAF, FOREIGN))
+    partial = PartialForest(shape, splits, bins.n_features)
+    return StoredPartial(partial, bins, _read_about(file.metadata))
+
+
+def encode_outline(
+    outline: ForestOutline,
+    classes: NDArray[Any] | None = None,
+    metadata: Mapping[str, JsonValue] = _NOTHING,
+) -> bytes:
+    """The one encoding of the coordinator's share."""
+    arrays = _shape_arrays(outline.shape) | _leaf_arrays(outline.leaves, outline.decrease)
+    arrays["owner"] = outline.owner
+    about = _describe_classes(classes, outline.n_classes) | {"about": metadata}
+    return encode_model(OUTLINE, about, arrays)
+
+
+def decode_outline(data: bytes | memoryview) -> StoredOutline:
+    """Read what `encode_outline` gave; raises `ModelFileError` for anything else."""
+    file = _open(data, OUTLINE)
+    shape = _read_shape(file.arrays)
+    owner = _read_vector(file.arrays, "owner", np.int16, shape.n_nodes)
+    is_leaf = shape.left_child == LEAF
+    _require((owner >= NOBODY).all(), "owners", "one is out of range")
+    _require(((owner == NOBODY) == is_leaf).all(), "owners", "leaves and splits are mixed up")
+    n_classes, classes = _read_classes(file.metadata)
+    leaves, decrease = _read_leaves(file.arrays, shape, n_classes)
+    outline = ForestOutline(shape, owner, leaves, decrease, n_classes)
+    return StoredOutline(outline, classes, _read_about(file.metadata))
+
+
+def _shape_arrays(shape: Shape) -> dict[str, NDArray[Any]]:
+    return dict(zip(_SHAPE, (shape.tree_start, shape.left_child), strict=True))
+
+
+def _split_arrays(splits: Splits) -> dict[str, NDArray[Any]]:
+    return {name: getattr(splits, name) for name in _SPLITS}
+
+
+def _leaf_arrays(leaves: Leaves, decrease: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+    return dict(zip(_LEAVES, (leaves.start, leaves.label, leaves.value, decrease), strict=True))
+
+
+def _check_columns(n_features: int, bins: Bins) -> None:
+    if n_features != bins.n_features:
+        raise ModelFileError(
+            f"cannot store the model: it has {n_features} columns, its bins {bins.n_features}"
+        )
+
+
+def _describe_classes(classes: NDArray[Any] | None, n_classes: int) -> dict[str, JsonValue]:
+    if classes is not None and classes.shape != (n_classes,):
+        raise ModelFileError(f"cannot store the model: {n_classes} classes need as many labels")
+    labels = None if classes is None else pack_labels(classes)
+    return {"classes": labels, "n_classes": n_classes}
+
+
+def _open(data: bytes | memoryview, kind: str) -> ModelContents:
+    file = decode_model(data, expected_kind=kind)
+    _require(file.arrays.keys() == _ARRAYS_OF[kind], "arrays", "some are missing or unknown")
+    _require(file.metadata.keys() == _METADATA_OF[kind], "metadata", "it has other entries")
+    return file
+
+
+def _read_shape(arrays: Mapping[str, NDArray[Any]]) -> Shape:
+    shape = Shape(
+        _read_vector(arrays, "tree_start", np.int64), _read_vector(arrays, "left_child", np.int32)
+    )
+    _require(shape.n_trees > 0, "trees", "there are none")
+    shape.depths()  # raises where a child is not behind its parent, inside its tree
+    inner = np.flatnonzero(shape.left_child != LEAF)
+    first_child = shape.tree_start[shape.tree_of_node()[inner]] + shape.left_child[inner]
+    n_parents = np.bincount(first_child, minlength=shape.n_nodes)
+    n_parents += np.bincount(first_child + 1, minlength=shape.n_nodes)
+    n_parents[shape.tree_start[:-1]] += 1  # roots
+    _require((n_parents == 1).all(), "trees", "a node is not the child of exactly one other")
+    return shape
+
+
+def _read_splits(
+    arrays: Mapping[str, NDArray[Any]], shape: Shape, bins: Bins, no_split: Iterable[int]
+) -> Splits:
+    """Splits of these columns; `no_split` lists what may stand for a feature elsewhere."""
+    feature = _read_vector(arrays, "feature", np.int32, shape.n_nodes)
+    own = np.flatnonzero(feature >= 0)
+    elsewhere = feature < 0
+    _require((feature < bins.n_features).all(), "features", "one is out of range")
+    _require(np.isin(feature[elsewhere], list(no_split)).all(), "features", "one is out of range")
+    is_leaf = shape.left_child == LEAF
+    _require(((feature == LEAF) == is_leaf).all(), "features", "leaves and splits are mixed up")
+    cut = _read_cuts(arrays, bins.n_bins[feature[own]], own, shape.n_nodes)
+    missing_left = _read_vector(arrays, "missing_left", np.uint8, shape.n_nodes)
+    _require((missing_left <= 1).all(), "sides of missing values", "one is neither left nor right")
+    unused = not missing_left[elsewhere].any() and not cut[elsewhere].any()
+    _require(unused, "cuts", "a node that is not split here has one")
+    by_set = own[bins.is_categorical[feature[own]]]
+    set_index = _read_vector(arrays, "set_index", np.int32, shape.n_nodes)
+    expected = np.full_like(set_index, -1)
+    expected[by_set] = np.arange(len(by_set), dtype=np.int32)
+    _require((set_index == expected).all(), "sets", "they are not those of the categorical splits")
+    left_set = _read_array(arrays, "left_set", np.uint64, (len(by_set), SET_WORDS))
+    return Splits(feature, cut, missing_left, set_index, left_set)
+
+
+def _read_cuts(
+    arrays: Mapping[str, NDArray[Any]],
+    n_bins: NDArray[np.int16],
+    own: NDArray[np.int64],
+    n_nodes: int,
+) -> NDArray[Any]:
+    """Bins of the own splits' columns, or thresholds on raw values."""
+    if arrays["cut"].dtype.kind == "f":
+        cut = _read_vector(arrays, "cut", np.float32, n_nodes)
+        _require((cut < np.inf).all(), "cuts", "a threshold is no number")  # minus infinity can be
+        return cut
+    cut = _read_vector(arrays, "cut", np.uint8, n_nodes)
+    _require((cut[own] < n_bins).all(), "cuts", "one is beyond the bins of its column")
+    return cut
+
+
+def _read_leaves(
+    arrays: Mapping[str, NDArray[Any]], shape: Shape, n_classes: int
+) -> tuple[Leaves, NDArray[np.float64]]:
+    start = _read_vector(arrays, "leaf_start", np.int64, shape.n_nodes + 1)
+    value = _read_vector(arrays, "leaf_value", np.float64)
+    label = _read_vector(arrays, "leaf_label", np.uint16, len(value) if n_classes else 0)
+    # compared, not subtracted: a difference could overflow
+    ascends = start[0] == 0 and start[-1] == len(value) and bool((start[:-1] <= start[1:]).all())
+    _require(ascends, "leaves", "their entries do not follow each other")
+    n_entries, is_leaf = np.diff(start), shape.left_child == LEAF
+    _require(((n_entries > 0) == is_leaf).all(), "leaves", "one is empty, or no leaf")
+    _require(np.isfinite(value).all(), "leaves", "a value is not finite")
+    if n_classes:
+        _require((label < n_classes).all(), "leaves", "a class is out of range")
+        is_first = np.zeros(len(value), np.bool_)
+        is_first[start[:-1][is_leaf]] = True
+        in_order = is_first[1:] | (label[:-1] < label[1:])
+        _require(in_order.all(), "leaves", "the classes of one are out of order")
+        _require(((value >= 0) & (value <= 1)).all(), "leaves", "a share of a class is no share")
+    else:
+        _require((n_entries <= 1).all(), "leaves", "one has more than one value")
+    return Leaves(start, label, value), _read_decrease(arrays, is_leaf)
+
+
+def _read_decrease(
+    arrays: Mapping[str, NDArray[Any]], is_leaf: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    decrease = _read_vector(arrays, "decrease", np.float64, len(is_leaf))
+    _require(((decrease >= 0) & (decrease < np.inf)).all(), "decreases", "one is no decrease")
+    _require(not decrease[is_leaf].any(), "decreases", "one belongs to a leaf")
+    return decrease
+
+
+def _read_classes(metadata: Mapping[str, JsonValue]) -> tuple[int, NDArray[Any] | None]:
+    n_classes = metadata["n_classes"]
+    if type(n_classes) is not int or not 0 <= n_classes <= MAX_CLASSES:
+        raise _damaged("metadata", "the number of classes is out of range")
+    if metadata["classes"] is None:
+        return n_classes, None
+    classes = unpack_labels(metadata["classes"])
+    _require(len(classes) == n_classes > 0, "metadata", "it has another number of class labels")
+    return n_classes, classes
+
+
+def _read_about(metadata: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
+    about = metadata["about"]
+    if not isinstance(about, dict):
+        raise _damaged("metadata", "what it says about the model is no mapping")
+    return about
+
+
+def _read_vector(
+    arrays: Mapping[str, NDArray[Any]], name: str, dtype: DTypeLike, length: int | None = None
+) -> NDArray[Any]:
+    return _read_array(arrays, name, dtype, (arrays[name].size if length is None else length,))
+
+
+def _read_array(
+    arrays: Mapping[str, NDArray[Any]], name: str, dtype: DTypeLike, shape: tuple[int, ...]
+) -> NDArray[Any]:
+    """A writable copy of one array in the byte order of this machine."""
+    array, expected = arrays[name], np.dtype(dtype)
+    if array.dtype != expected.newbyteorder("<") or array.shape != shape:
+        raise _damaged(f"array {name!r}", f"it is not of {expected} and the expected shape")
+    return np.array(array, expected)
+
+
+def _require(condition: bool | np.bool_, part: str, reason: str) -> None:
+    if not condition:
+        raise _damaged(part, reason)
+
+
+def _damaged(part: str, reason: str) -> DamagedModelError:
+    return DamagedModelError(
+        f"the stored forest is damaged in its {part}: {reason}; get a fresh copy"
+    )

@@ -1,0 +1,203 @@
+"""What each role keeps of a forest that was grown over several owners of columns.
+
+An owner keeps the shape of every tree and its own splits; the coordinator keeps the shape, who
+split each node, and what the leaves say. Only together are they the forest: `divide` and `union`
+are exact inverses. Owners are numbered in the order of their columns, which follow each other.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.errors import DataError
+from fedforest.kernels.walk import Leaves
+from fedforest.tree.forest import LEAF, Forest, Shape, Splits, share_out, tree_totals
+
+FOREIGN = -2  # as feature: an inner node that another owner split
+NOBODY = -1  # as owner: a leaf
+MAX_OWNERS = 2**15
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartialForest:
+    """One owner's share: its own splits, its columns numbered from 0; it knows no leaf's value."""
+
+    shape: Shape
+    splits: Splits  # FOREIGN where another owner split
+    n_features: int
+
+    def own_nodes(self) -> NDArray[np.int64]:
+        """The nodes this owner split, flat over all trees, ascending."""
+        return np.flatnonzero(self.splits.feature >= 0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ForestOutline:
+    """The coordinator's share: who split each node and what leaves say, but no split."""
+
+    shape: Shape
+    owner: NDArray[np.int16]  # per node, NOBODY at leaves
+    leaves: Leaves
+    decrease: NDArray[np.float64]
+    n_classes: int  # 0 for regression
+
+    def tree_totals(self) -> NDArray[np.float64]:
+        """Impurity decrease of each tree: what every owner may hear (see `own_importances`)."""
+        return tree_totals(self.shape, self.decrease)
+
+    def decrease_of(self, owner: int) -> NDArray[np.float64]:
+        """Impurity decrease of the nodes one owner split, in node order: for its ears only."""
+        return self.decrease[np.flatnonzero(self.owner == owner)]
+
+
+def divide(
+    forest: Forest, columns_per_owner: Sequence[int]
+) -> tuple[ForestOutline, list[PartialForest]]:
+    """The shares of the coordinator and of owners of consecutive columns, some perhaps of none."""
+    counts = np.array(columns_per_owner, np.int64)
+    if len(counts) > MAX_OWNERS:
+        raise DataError(f"{len(counts)} owners of columns; at most {MAX_OWNERS} are supported")
+    if (counts < 0).any() or counts.sum() != forest.n_features:
+        raise DataError(
+            f"the columns of the owners do not add up to the {forest.n_features} of the forest"
+        )
+    feature = forest.splits.feature
+    ends = np.cumsum(counts)
+    owner = np.searchsorted(ends, feature, side="right").astype(np.int16)
+    owner[feature == LEAF] = NOBODY
+    partials = [
+        PartialForest(forest.shape, _own_splits(forest.splits, owner == number, int(first)), int(n))
+        for number, (first, n) in enumerate(zip(ends - counts, counts, strict=True))
+    ]
+    outline = ForestOutline(forest.shape, owner, forest.leaves, forest.decrease, forest.n_classes)
+    return outline, partials
+
+
+def union(outline: ForestOutline, partials: Sequence[PartialForest]) -> Forest:
+    """The forest again, from all its shares.
+
+    Raises `DataError`, naming the tree, where they are not shares of one forest.
+    """
+    _check_owners(outline, partials)
+    n_nodes = outline.shape.n_nodes
+    feature = np.full(n_nodes, LEAF, np.int32)
+    cut = np.zeros(n_nodes, np.result_type(np.uint8, *(p.splits.cut for p in partials)))
+    missing_left = np.zeros(n_nodes, np.uint8)
+    n_features = 0
+    for partial in partials:
+        own, splits = partial.own_nodes(), partial.splits
+        feature[own] = splits.feature[own] + np.int32(n_features)
+        cut[own] = splits.cut[own]
+        missing_left[own] = splits.missing_left[own]
+        n_features += partial.n_features
+    whole = Splits(feature, cut, missing_left, *_unite_sets(n_nodes, partials))
+    leaves, decrease = outline.leaves, outline.decrease
+    return Forest(outline.shape, whole, leaves, decrease, outline.n_classes, n_features)
+
+
+def _unite_sets(
+    n_nodes: int, partials: Sequence[PartialForest]
+) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
+    """(set_index, left_set) of all owners together; sets lie in node order, whoever split."""
+    places, sets = [np.zeros(0, np.int64)], [np.zeros((0, 4), np.uint64)]
+    for partial in partials:
+        own = partial.own_nodes()
+        by_set = own[partial.splits.set_index[own] >= 0]
+        places.append(by_set)
+        sets.append(partial.splits.left_set[partial.splits.set_index[by_set]])
+    place = np.concatenate(places)
+    in_node_order = np.argsort(place)
+    set_index = np.full(n_nodes, -1, np.int32)
+    set_index[place[in_node_order]] = np.arange(len(place), dtype=np.int32)
+    return set_index, np.concatenate(sets)[in_node_order]
+
+
+def own_importances(
+    partial: PartialForest,
+    own_decrease: NDArray[np.float64],
+    totals: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """The importances of an owner's columns among the columns of all owners.
+
+    `own_decrease` are the impurity decreases of `partial.own_nodes()`, `totals` those of whole
+    trees. Put side by side, the owners' importances are exactly `Forest.importances()`.
+    """
+    own = partial.own_nodes()
+    if own_decrease.shape != own.shape or totals.shape != (partial.shape.n_trees,):
+        raise DataError("importances need one decrease for each own split and one for each tree")
+    tree = partial.shape.tree_of_node()[own]
+    return share_out(tree, partial.splits.feature[own], own_decrease, totals, partial.n_features)
+
+
+def _own_splits(splits: Splits, is_own: NDArray[np.bool_], first_column: int) -> Splits:
+    """The splits of one owner, its columns and sets numbered from 0."""
+    own = np.flatnonzero(is_own)
+    feature = np.where(splits.feature == LEAF, np.int32(LEAF), np.int32(FOREIGN))
+    feature[own] = splits.feature[own] - np.int32(first_column)
+    own_by_set = own[splits.set_index[own] >= 0]
+    set_index = np.full_like(splits.set_index, -1)
+    set_index[own_by_set] = np.arange(len(own_by_set), dtype=np.int32)
+    return Splits(
+        feature,
+        _zero_elsewhere(splits.cut, own),
+        _zero_elsewhere(splits.missing_left, own),
+        set_index,
+        splits.left_set[splits.set_index[own_by_set]],
+    )
+
+
+def _zero_elsewhere(values: NDArray[Any], nodes: NDArray[np.int64]) -> NDArray[Any]:
+    kept = np.zeros_like(values)
+    kept[nodes] = values[nodes]
+    return kept
+
+
+def _check_owners(outline: ForestOutline, partials: Sequence[PartialForest]) -> None:
+    """Every inner node was split by one owner, the one that the outline names."""
+    is_inner = outline.shape.left_child != LEAF
+    n_claims = np.zeros(outline.shape.n_nodes, np.int64)
+    claimed_by = np.full(outline.shape.n_nodes, NOBODY, np.int16)
+    for number, partial in enumerate(partials):
+        _check_partial(outline.shape, partial, number)
+        own = partial.own_nodes()
+        n_claims[own] += 1
+        claimed_by[own] = number
+    _refuse(is_inner & (n_claims == 0), outline.shape, "has a split that no owner keeps")
+    _refuse(n_claims > 1, outline.shape, "has a split that more than one owner keeps")
+    _refuse(
+        claimed_by != outline.owner,
+        outline.shape,
+        "was split by other owners than the coordinator's share of the model says",
+    )
+
+
+def _check_partial(shape: Shape, partial: PartialForest, number: int) -> None:
+    """An owner's share is about these trees, and its splits are where splits can be."""
+    other = _find_other_tree(shape, partial.shape)
+    if other is not None:
+        raise DataError(f"tree {other} has another shape at owner {number} than at the coordinator")
+    feature, is_leaf = partial.splits.feature, shape.left_child == LEAF
+    in_range = (feature >= FOREIGN) & (feature < partial.n_features)
+    misplaced = ~in_range | ((feature == LEAF) != is_leaf)
+    _refuse(misplaced, shape, f"and the splits of owner {number} do not fit together")
+
+
+def _find_other_tree(one: Shape, other: Shape) -> int | None:
+    """The first tree in which two shapes differ."""
+    if np.array_equal(one.tree_start, other.tree_start) and np.array_equal(
+        one.left_child, other.left_child
+    ):
+        return None
+    n_trees = min(one.n_trees, other.n_trees)
+    same = (np.array_equal(one.children_of(t), other.children_of(t)) for t in range(n_trees))
+    return next((tree for tree, is_same in enumerate(same) if not is_same), n_trees)
+
+
+def _refuse(is_wrong: NDArray[np.bool_], shape: Shape, reason: str) -> None:
+    nodes = np.flatnonzero(is_wrong)
+    if len(nodes):
+        tree = int(np.searchsorted(shape.tree_start, nodes[0], side="right")) - 1
+        raise DataError(f"the shares are not of one forest: tree {tree} {reason}")
