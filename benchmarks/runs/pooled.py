@@ -210,12 +210,12 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     names = [START_UP, *(task.name for task in SPEED_TASKS), *(task.name for task in REAL_TASKS)]
     parser = argparse.ArgumentParser(
         description="The engine on one table beside scikit-learn, XGBoost and LightGBM. Takes "
-        "about an hour on two idle cores; on a busy machine the numbers mean little.",
+        "an hour or two on two idle cores; on a busy machine the numbers mean little.",
         epilog="Tasks: " + ", ".join(names) + ".",
     )
     parser.add_argument("--tasks", nargs="+", metavar="NAME", choices=names, default=names)
     parser.add_argument(
-        "--quick", action="store_true", help="shrink every task: does it work? (half a minute)"
+        "--quick", action="store_true", help="shrink every task: does it work? (a minute or two)"
     )
     parser.add_argument("--repeats", type=int, metavar="N", help="at most so many repeats")
     parser.add_argument(

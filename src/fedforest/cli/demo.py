@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.console import Console
 
-    from fedforest.tree.pooled import PooledForest, Progress
+    from fedforest.estimators.pooled import PooledForest
+    from fedforest.tree.grow import Progress
 
 _CLOSING_LINE = (
     "One table, one machine: this is the engine alone. A demo with a coordinator and three "
@@ -123,7 +124,7 @@ def _training_bar(name: str, trees: int, console: Console) -> Iterator[Callable[
 def _pooled_forest(
     trees: int, seed: int, progress: Callable[[Progress], None] | None = None
 ) -> PooledForest:
-    from fedforest.tree.pooled import PooledForest
+    from fedforest.estimators.pooled import PooledForest
 
     return PooledForest(
         task="classification",

@@ -79,9 +79,7 @@ class PooledForest:
     def _prepare(self, table: Table, workers: Workers) -> Columns | Values:
         """Learn how columns are represented and represent the training table."""
         seed = derive_seed(self.random_state, "bins")
-        self.bins_ = fit_bins(
-            table, seed=seed, max_bins=self.parameters.max_bins, workers=workers
-        )
+        self.bins_ = fit_bins(table, seed=seed, max_bins=self.parameters.max_bins, workers=workers)
         binned = self.bins_.transform(table, workers)
         return make_columns(binned, self.bins_.n_bins, self.bins_.is_categorical)
 
@@ -94,7 +92,9 @@ class PooledForest:
         with ThreadPoolExecutor(max(1, self.n_jobs - 1)) as executor:
             yield Workers(executor, self.n_jobs)
 
-    def _grow(self, columns: Columns | Values, targets: TrainingTargets, workers: Workers) -> Forest:
+    def _grow(
+        self, columns: Columns | Values, targets: TrainingTargets, workers: Workers
+    ) -> Forest:
         total = self.parameters.n_estimators
         plan = GrowthPlan(
             self.parameters.growth_rules(targets.n_rows, len(columns.is_categorical)),
@@ -133,9 +133,7 @@ class PooledForest:
             return regression_targets(check_regression_target(y, n_rows), weights)
         labels = check_labels(y, n_rows)
         self.classes_, codes = np.unique(labels, return_inverse=True)
-        return classification_targets(
-            codes, len(self.classes_), weights, self.parameters.criterion
-        )
+        return classification_targets(codes, len(self.classes_), weights, self.parameters.criterion)
 
     def _votes(self, X: Any) -> NDArray[np.float64]:
         table = read_table(X)

@@ -3,6 +3,7 @@
 Every refusal names the argument, says what is wrong and what to do, and shows no label or value.
 """
 
+import math
 import os
 from numbers import Integral
 from typing import Any
@@ -116,7 +117,7 @@ def _is_missing(label: object) -> bool:
     # pandas' NA and NaT are recognised by name: pandas need not be installed
     if label is None or type(label).__name__ in ("NAType", "NaTType"):
         return True
-    return isinstance(label, float) and label != label
+    return isinstance(label, float) and math.isnan(label)
 
 
 def _kind_of(label: object) -> str:

@@ -15,7 +15,7 @@ _ZERO = np.uint64(0)
 _SIX = np.uint64(6)
 _LOW_SIX = np.uint64(63)
 
-if config.DISABLE_JIT:
+if config.DISABLE_JIT:  # type: ignore[attr-defined] # numba adds it at run time
 
     def lowest_bit(word):
         """Position of the lowest set bit of a non-zero word."""

@@ -176,6 +176,8 @@ def move_left(tally, label, weight, criterion, entropy):
     before = tally[ON_LEFT, label]
     after = tally[IN_NODE, label] - before
     tally[ON_LEFT, label] = before + weight
+    if criterion == GINI:  # (x + w)^2 - x^2
+        return weight * (2 * before + weight), weight * (weight - 2 * after)
     gained = part(before + weight, criterion, entropy) - part(before, criterion, entropy)
     lost = part(after - weight, criterion, entropy) - part(after, criterion, entropy)
     return gained, lost
@@ -203,20 +205,45 @@ def sweep_labels(order, keys, labels, weights, n, node, tally, entropy, cuts):
 
 
 @kernel
+def move_cells_gini(cell_weight, code, tally):
+    """Move a bin from right to left; (its weight, S of the left, S of the right)."""
+    weight, left_sum, right_sum = 0, 0, 0
+    for c in range(tally.shape[1]):
+        added = cell_weight[code, c]
+        left = tally[ON_LEFT, c] + added
+        right = tally[IN_NODE, c] - left
+        tally[ON_LEFT, c] = left
+        weight += added
+        left_sum += left * left
+        right_sum += right * right
+    return weight, left_sum, right_sum
+
+
+@kernel
+def move_cells_entropy(cell_weight, code, tally, entropy):
+    """As `move_cells_gini`, for entropy."""
+    weight, left_sum, right_sum = 0, 0, 0
+    for c in range(tally.shape[1]):
+        added = cell_weight[code, c]
+        tally[ON_LEFT, c] += added
+        weight += added
+        left_sum += part(tally[ON_LEFT, c], ENTROPY, entropy)
+        right_sum += part(tally[IN_NODE, c] - tally[ON_LEFT, c], ENTROPY, entropy)
+    return weight, left_sum, right_sum
+
+
+@kernel
 def sweep_cells(cell_weight, cell_rows, visit, span, node, tally, entropy, cuts):
     """The cuts after the visited bins span[0]..span[1]; bins before them are on the left."""
     criterion = node.criterion
     weight, rows = 0, 0
     for position in range(span[1]):
         code = visit[position]
-        left_sum, right_sum = 0, 0
-        for c in range(tally.shape[1]):
-            added = cell_weight[code, c]
-            left = tally[ON_LEFT, c] + added
-            tally[ON_LEFT, c] = left
-            weight += added
-            left_sum += part(left, criterion, entropy)
-            right_sum += part(tally[IN_NODE, c] - left, criterion, entropy)
+        if criterion == GINI:
+            added, left_sum, right_sum = move_cells_gini(cell_weight, code, tally)
+        else:
+            added, left_sum, right_sum = move_cells_entropy(cell_weight, code, tally, entropy)
+        weight += added
         rows += cell_rows[code]
         cuts[WEIGHT, position] = np.float64(weight)
         cuts[LEFT, position] = np.float64(left_sum)
@@ -350,7 +377,8 @@ def find_by_classes(columns, order, targets, candidates, rules, found, first, la
         exact = weight < EXACT_WEIGHT
         whole = sum_parts(tally, rules.criterion, entropy) if exact else 0
         node = ClassNode(n, weight, whole, rules.criterion, rules.min_rows_leaf)
-        small = n < SORTED_NODE and exact
+        # a histogram has n_classes cells per bin to visit: sorting pays up to about that many rows
+        small = exact and n < min(SORTED_NODE, max(FEW_ROWS, 8 * n_classes))
         if small:
             split_entries(entries, span, row_bits, rows, labels)
             for i in range(n):

@@ -34,38 +34,31 @@ def bit_at(bits, offset, k):
 
 
 @kernel
-def write_numeric_bits(columns, order, found, node, bits, at):
+def write_numeric_bits(bins, base, entries, span, row_bits, cut, shift, bits, at):
     """Bits of one node split at a cut.
 
-    Missing is bin 255, right of every cut; adding one to bins and cut wraps it round to 0, left of
-    every cut.
+    Missing is bin 255, right of every cut; where it goes left, `shift` 1 is added to bins and cut,
+    which wraps it round to 0, left of every cut.
     """
-    row_mask = (_ONE << order.row_bits) - _ONE
-    base = np.uint64(found.feature[node]) * columns.n_rows
-    shift = np.uint8(found.missing_left[node] & 1)
-    cut = np.uint8(found.bin[node] + shift)
-    stop = order.stop[node]
-    for begin in range(order.start[node], stop, 8):
+    row_mask = (_ONE << row_bits) - _ONE
+    for begin in range(span[0], span[1], 8):
         byte = _ZERO
-        for k in range(min(8, stop - begin)):
-            row = np.uint64(order.entries[begin + k]) & row_mask
-            byte |= np.uint64(np.uint8(columns.bins[base + row] + shift) <= cut) << np.uint64(k)
+        for k in range(min(8, span[1] - begin)):
+            row = np.uint64(entries[begin + k]) & row_mask
+            byte |= np.uint64(np.uint8(bins[base + row] + shift) <= cut) << np.uint64(k)
         bits[at] = np.uint8(byte)
         at += 1
 
 
 @kernel
-def write_category_bits(columns, order, found, node, bits, at):
+def write_category_bits(bins, base, entries, span, row_bits, left_set, node, bits, at):
     """Bits of one node split by a set of categories."""
-    row_mask = (_ONE << order.row_bits) - _ONE
-    base = np.uint64(found.feature[node]) * columns.n_rows
-    stop = order.stop[node]
-    for begin in range(order.start[node], stop, 8):
+    row_mask = (_ONE << row_bits) - _ONE
+    for begin in range(span[0], span[1], 8):
         byte = _ZERO
-        for k in range(min(8, stop - begin)):
-            row = np.uint64(order.entries[begin + k]) & row_mask
-            code = np.uint64(columns.bins[base + row])
-            byte |= in_set(found.left_set, node, code) << np.uint64(k)
+        for k in range(min(8, span[1] - begin)):
+            row = np.uint64(entries[begin + k]) & row_mask
+            byte |= in_set(left_set, node, np.uint64(bins[base + row])) << np.uint64(k)
         bits[at] = np.uint8(byte)
         at += 1
 
@@ -73,23 +66,32 @@ def write_category_bits(columns, order, found, node, bits, at):
 @kernel
 def write_bits(columns, order, found, nodes, offsets, bits, first, last):
     """Bits of the rows of the split nodes first..last."""
+    bins, n_rows, _, is_categorical = columns
+    entries, row_bits, starts, stops = order
+    _, feature, best_bin, missing_left, left_set = found
     for i in range(first, last):
         node = nodes[i]
-        if columns.is_categorical[found.feature[node]]:
-            write_category_bits(columns, order, found, node, bits, offsets[i])
+        span = (starts[node], stops[node])
+        base = np.uint64(feature[node]) * n_rows
+        at = offsets[i]
+        if is_categorical[feature[node]]:
+            write_category_bits(bins, base, entries, span, row_bits, left_set, node, bits, at)
         else:
-            write_numeric_bits(columns, order, found, node, bits, offsets[i])
+            shift = np.uint8(missing_left[node] & 1)
+            cut = np.uint8(best_bin[node] + shift)
+            write_numeric_bits(bins, base, entries, span, row_bits, cut, shift, bits, at)
 
 
 @kernel
 def sum_left_binary(order, nodes, offsets, bits, left, first, last):
     """left[i] = (weight of class 0, weight of class 1, rows) of the left child; unit row weights."""
+    entries, row_bits, starts, stops = order
     for i in range(first, last):
-        start, stop = order.start[nodes[i]], order.stop[nodes[i]]
+        start, stop = starts[nodes[i]], stops[nodes[i]]
         weight, ones, rows = _ZERO, _ZERO, _ZERO
         for k in range(stop - start):
             bit = bit_at(bits, offsets[i], k)
-            code = np.uint64(order.entries[start + k]) >> order.row_bits
+            code = np.uint64(entries[start + k]) >> row_bits
             added = (code & _MULTIPLICITY) & (_ZERO - bit)
             weight += added
             ones += added & (_ZERO - (code >> _CLASS_SHIFT))
@@ -102,41 +104,47 @@ def sum_left_binary(order, nodes, offsets, bits, left, first, last):
 @kernel
 def sum_left_classes(order, targets, nodes, offsets, bits, left, first, last):
     """left[i] = (class weights ..., rows) of the left child."""
-    row_mask = (_ONE << order.row_bits) - _ONE
+    entries, row_bits, starts, stops = order
+    weights = targets.weights
+    row_mask = (_ONE << row_bits) - _ONE
     rows_at = left.shape[1] - 1
     for i in range(first, last):
-        start, stop = order.start[nodes[i]], order.stop[nodes[i]]
+        start, stop = starts[nodes[i]], stops[nodes[i]]
+        rows = 0
         for k in range(stop - start):
             bit = np.int64(bit_at(bits, offsets[i], k))
-            entry = np.uint64(order.entries[start + k])
-            code = entry >> order.row_bits
-            weight = row_weight(code, entry & row_mask, targets.weights)
+            entry = np.uint64(entries[start + k])
+            code = entry >> row_bits
+            weight = row_weight(code, entry & row_mask, weights)
             left[i, code >> _CLASS_SHIFT] += weight * bit
-            left[i, rows_at] += bit
+            rows += bit
+        left[i, rows_at] = rows
 
 
 @kernel
 def sum_left_moments(order, targets, nodes, offsets, bits, left, first, last):
     """left[i] = (weight, sum, rows, children whose targets are all equal) of the left child."""
-    row_mask = (_ONE << order.row_bits) - _ONE
+    entries, row_bits, starts, stops = order
+    all_weights, values, levels = targets.weights, targets.values, targets.levels
+    row_mask = (_ONE << row_bits) - _ONE
     for i in range(first, last):
-        start, stop = order.start[nodes[i]], order.stop[nodes[i]]
+        start, stop = starts[nodes[i]], stops[nodes[i]]
         weights, totals, rows = 0, 0, 0
-        low, high = _HIGHEST, _LOWEST
-        low_right, high_right = _HIGHEST, _LOWEST
+        low, high, low_right, high_right = _HIGHEST, _LOWEST, _HIGHEST, _LOWEST
         for k in range(stop - start):
             bit = np.int64(bit_at(bits, offsets[i], k))
-            entry = np.uint64(order.entries[start + k])
+            chosen = -bit  # all ones on the left, zero on the right
+            entry = np.uint64(entries[start + k])
             row = entry & row_mask
-            weight, total = row_moments(entry >> order.row_bits, row, targets.weights, targets.values)
-            weights += weight * bit
-            totals += total * bit
+            weight, total = row_moments(entry >> row_bits, row, all_weights, values)
+            weights += weight & chosen
+            totals += total & chosen
             rows += bit
-            level = targets.levels[row]
-            low = min(low, level if bit else _HIGHEST)
-            high = max(high, level if bit else _LOWEST)
-            low_right = min(low_right, _HIGHEST if bit else level)
-            high_right = max(high_right, _LOWEST if bit else level)
+            level = levels[row]
+            low = min(low, (level & chosen) | (_HIGHEST & ~chosen))
+            high = max(high, (level & chosen) | (_LOWEST & ~chosen))
+            low_right = min(low_right, (level & ~chosen) | (_HIGHEST & chosen))
+            high_right = max(high_right, (level & ~chosen) | (_LOWEST & chosen))
         left[i, 0], left[i, 1], left[i, 2] = weights, totals, rows
         left[i, 3] = (OPEN_LEFT if low >= high else 0) | (
             OPEN_RIGHT if low_right >= high_right else 0
@@ -155,10 +163,11 @@ def choose_missing_side(found, nodes, left_rows, n_rows):
 @kernel
 def count_left(order, is_split, offsets, bits, left_rows, first, last):
     """left_rows[node] = how many rows of a split node go left."""
+    starts, stops = order.start, order.stop
     for node in range(first, last):
         if is_split[node]:
             rows = _ZERO
-            for k in range(order.stop[node] - order.start[node]):
+            for k in range(stops[node] - starts[node]):
                 rows += bit_at(bits, offsets[node], k)
             left_rows[node] = np.int64(rows)
 
@@ -190,10 +199,10 @@ def move_one(source, target, start, bits, offset, at, n_kept, wanted):
 @kernel
 def move_rows(order, target, fate, offsets, bits, left_rows, places, first, last):
     """Write the rows of the nodes' open children to `target`, those of node k from places[k] on."""
-    source = order.entries
+    source, _, starts, stops = order
     for node in range(first, last):
-        start = order.start[node]
-        n = order.stop[node] - start
+        start = starts[node]
+        n = stops[node] - start
         at, offset, n_left = places[node], offsets[node], left_rows[node]
         if fate[node] == OPEN_LEFT | OPEN_RIGHT:
             move_both(source, target, start, n, bits, offset, at, n_left)
@@ -211,15 +220,16 @@ def settle_rows(order, nodes, left_child, fate, offsets, bits, leaf_of, first, l
 
     `nodes` are the open nodes (tree, number) before the step, `left_child` their left children or -1.
     """
-    row_mask = (_ONE << order.row_bits) - _ONE
+    entries, row_bits, starts, stops = order
+    row_mask = (_ONE << row_bits) - _ONE
     trees, numbers = nodes
     for node in range(first, last):
-        start = order.start[node]
+        start = starts[node]
         is_split = left_child[node] >= 0
         if not is_split and fate[node] == STAYS:
             continue
-        for k in range(order.stop[node] - start):
-            row = np.uint64(order.entries[start + k]) & row_mask
+        for k in range(stops[node] - start):
+            row = np.uint64(entries[start + k]) & row_mask
             if not is_split:
                 leaf_of[trees[node], row] = numbers[node]
                 continue

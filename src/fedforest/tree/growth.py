@@ -1,5 +1,7 @@
-"""The decisions of growing: which features a node may use, whether it splits, whether its children
-stay open, what its leaf says. One object per batch of trees; it sees scores and sums, never rows.
+"""The decisions of growing, for one batch of trees; they need scores and sums, never rows.
+
+Which features a node may use, whether it splits, whether its children stay open, what its leaf
+says.
 """
 
 from dataclasses import dataclass
@@ -11,7 +13,7 @@ from fedforest.kernels.partition import OPEN_LEFT, OPEN_RIGHT, STAYS
 from fedforest.kernels.sampling import draw_candidates
 from fedforest.tree.impurity import impurity_decrease
 from fedforest.tree.leaf import LeafRecord
-from fedforest.tree.structure import OpenNodes, Step, Structure
+from fedforest.tree.structure import Step, Structure
 from fedforest.tree.targets import TrainingTargets, rows_of, weight_of
 
 ROUNDING = 2.0**-52  # a decrease this close below the minimum passes, as in scikit-learn
@@ -106,9 +108,7 @@ class Growth:
         """Which nodes split, given each node's best score over all owners."""
         valid = np.isfinite(scores)
         self._decrease = np.zeros(len(scores))
-        self._decrease[valid] = impurity_decrease(
-            scores[valid], self._sums[valid], self.targets
-        )
+        self._decrease[valid] = impurity_decrease(scores[valid], self._sums[valid], self.targets)
         least = self.rules.min_impurity_decrease
         if least <= 0.0:
             return valid
@@ -154,9 +154,7 @@ class Growth:
         self._sums = following
         self._tried = np.where(stays, self._tried[step.source] + self.rules.features_per_node, 0)
 
-    def _record_leaves(
-        self, step: Step, sums: tuple[NDArray[np.int64], NDArray[np.int64]]
-    ) -> None:
+    def _record_leaves(self, step: Step, sums: tuple[NDArray[np.int64], NDArray[np.int64]]) -> None:
         nodes, is_split, fate = step.before, step.is_split, step.fate
         closed = ~is_split & (fate == 0)
         self.leaves.add(nodes.tree[closed], nodes.node[closed], self._sums[closed])

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.kernels.layout import ENTROPY
-from fedforest.tree.targets import TrainingTargets
+from fedforest.tree.targets import TrainingTargets, weight_of
 
 
 def impurity_decrease(
@@ -18,11 +18,10 @@ def impurity_decrease(
 
     Variances are in squared fixed-point units: real ones may leave the range of floats.
     """
+    weight = weight_of(sums, targets).astype(np.float64)
     if targets.is_regression:
-        weight = sums[:, 0].astype(np.float64)
         return scores / (weight * weight)
     classes = sums[:, :-1].astype(np.float64)
-    weight = classes.sum(axis=1)
     if targets.search in ("binary", "moments"):
         return 2.0 * scores / (weight * weight)
     if targets.criterion == ENTROPY:

@@ -7,6 +7,7 @@ parameter, what it was, and what it may be.
 import math
 from dataclasses import dataclass
 from numbers import Integral, Real
+from typing import TypeGuard
 
 import numpy as np
 
@@ -75,8 +76,8 @@ class ForestParameters:
         if isinstance(self.max_samples, Integral):
             if self.max_samples > n_rows:
                 raise _mistake("max_samples", self.max_samples, f"at most the {n_rows} rows")
-            return Sampling(True, int(self.max_samples))
-        return Sampling(True, max(1, round(n_rows * self.max_samples)))
+            return Sampling(bootstrap=True, n_draws=int(self.max_samples))
+        return Sampling(bootstrap=True, n_draws=max(1, round(n_rows * self.max_samples)))
 
 
 def resolve_max_features(max_features: str | int | float | None, n_columns: int) -> int:
@@ -96,7 +97,11 @@ def resolve_max_features(max_features: str | int | float | None, n_columns: int)
 
 
 def _resolve_count(value: int | float, n_rows: int) -> int:
-    return int(value) if isinstance(value, Integral) else math.ceil(value * n_rows)
+    return int(value) if _is_whole(value) else math.ceil(value * n_rows)
+
+
+def _is_whole(value: object) -> TypeGuard[int]:
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def _is_real(value: object) -> bool:
@@ -113,12 +118,12 @@ def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
 
 
 def _check_count(name: str, value: object, smallest: int) -> None:
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < smallest:
+    if not _is_whole(value) or value < smallest:
         raise _mistake(name, value, f"a whole number of at least {smallest}")
 
 
 def _check_count_or_share(name: str, value: object, smallest: int) -> None:
-    if isinstance(value, Integral) and not isinstance(value, bool):
+    if _is_whole(value):
         _check_count(name, value, smallest)
     elif not _is_real(value) or not 0.0 < float(value) <= 1.0:  # type: ignore[arg-type]
         raise _mistake(

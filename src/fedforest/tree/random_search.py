@@ -21,7 +21,7 @@ from fedforest.tree.workers import Workers
 class RandomSearch(NodeSearch):
     """Draws one threshold per candidate column and node and keeps the best."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - those of every search, and its seeds
         self,
         columns: Values,
         targets: TrainingTargets,
@@ -48,9 +48,9 @@ class RandomSearch(NodeSearch):
 
     def find(self, candidates: NDArray[np.uint8], nodes: OpenNodes) -> NDArray[np.float64]:
         """Best score of every open node; tree and number of a node decide its thresholds."""
-        self.found = self._nothing_found(len(candidates))
+        self.found = found = self._nothing_found(len(candidates))
         node_keys = key_nodes(self._threshold_seeds, nodes.tree, nodes.node)
-        order, found, kernel = self.rows.order, self.found, self.targets.kernel
+        order, kernel = self.rows.order, self.targets.kernel
 
         def search(part: tuple[int, int]) -> None:
             find_random(

@@ -1,5 +1,6 @@
-"""The work one owner of columns does per level: score its candidate columns, send rows left or
-right, move its rows. It knows bins and labels, never the other columns.
+"""The work one owner of columns does per level; it knows bins and labels, never other columns.
+
+It scores its candidate columns and sends rows left or right.
 """
 
 from abc import ABC, abstractmethod
@@ -163,23 +164,19 @@ class ColumnSearch(NodeSearch):
         )
 
     def find(
-        self, candidates: NDArray[np.uint8], nodes: OpenNodes | None = None
+        self, candidates: NDArray[np.uint8], _nodes: OpenNodes | None = None
     ) -> NDArray[np.float64]:
         """Best score of every open node; which node it is does not matter here."""
-        self.found = self._nothing_found(len(candidates))
-        order, found, kernel = self.rows.order, self.found, self.targets.kernel
+        self.found = found = self._nothing_found(len(candidates))
+        order, kernel = self.rows.order, self.targets.kernel
 
         def search(nodes: tuple[int, int]) -> None:
             if self.targets.search == "binary":
                 find_binary(self.columns, order, candidates, self.rules, found, *nodes)
             elif self.targets.search == "moments":
-                find_by_moments(
-                    self.columns, order, kernel, candidates, self.rules, found, *nodes
-                )
+                find_by_moments(self.columns, order, kernel, candidates, self.rules, found, *nodes)
             else:
-                find_by_classes(
-                    self.columns, order, kernel, candidates, self.rules, found, *nodes
-                )
+                find_by_classes(self.columns, order, kernel, candidates, self.rules, found, *nodes)
 
         if len(self.columns.n_bins):
             self.workers.run(search, self.workers.ranges(self.rows.sizes + 16))

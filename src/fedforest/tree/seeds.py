@@ -1,4 +1,4 @@
-"""Seeds derived one way: whoever holds a derived seed learns nothing about the root or a sibling."""
+"""Seeds derived one way: a derived seed tells nothing about the root or about its siblings."""
 
 from hashlib import blake2b
 

@@ -115,8 +115,9 @@ def regression_targets(
 
 
 def rows_of(sums: NDArray[np.int64], targets: TrainingTargets) -> NDArray[np.int64]:
-    """The rows among the integers that describe a node: (class weights ..., rows) or
-    (weight, sum, rows, pure sides).
+    """The rows among the integers that describe a node.
+
+    These are (class weights ..., rows) or (weight, sum, rows, pure sides).
     """
     return sums[:, 2] if targets.is_regression else sums[:, -1]
 
