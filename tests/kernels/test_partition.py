@@ -130,6 +130,8 @@ def test_left_children_are_summed_up_exactly(data: st.DataObject, case: Case) ->
     n_rows, winners = case.table.n_rows, case.winners()
     classes = data.draw(class_codes(case.table, 2))
     weights, levels = rng.integers(1, 9, n_rows), rng.integers(-2, 2, n_rows)
+    pure_side = data.draw(st.sampled_from([True, False, None]), label="left is pure")
+    levels[[case.splits[0].goes_left(bins) is pure_side for bins in case.table.rows()]] = -1
     order, bits, offsets = case.order(classes), case.bits(), case.offsets()[:-1][case.is_split]
     sums = [np.zeros((len(winners), width), np.int64) for width in (3, 3, 4)]
     whole = 0, len(winners)

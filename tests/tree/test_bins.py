@@ -182,7 +182,9 @@ def test_the_number_of_workers_does_not_matter(n_workers: int) -> None:
     with ThreadPoolExecutor(n_workers) as executor:
         shared = fit_bins(table, seed=1, workers=Workers(executor, n_workers + 1))
         assert contents(shared) == contents(alone)
-        np.testing.assert_array_equal(shared.transform(table, Workers(executor, n_workers + 1)), alone.transform(table))
+        np.testing.assert_array_equal(
+            shared.transform(table, Workers(executor, n_workers + 1)), alone.transform(table)
+        )
 
 
 def test_every_division_of_the_columns_among_parties_gives_the_same_bins() -> None:

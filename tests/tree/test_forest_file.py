@@ -360,6 +360,18 @@ def test_a_damaged_forest_is_refused_and_what_is_damaged_is_named(
     assert SECRET not in str(error.value)
 
 
+def test_tree_starts_that_overflow_are_refused_before_a_kernel_follows_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(
+        "fedforest.tree.forest.measure_depths", lambda *arrays: asked.append(arrays)
+    )
+    with pytest.raises(DamagedModelError, match="out of place"):
+        decode_forest(changed(stored_forest(), wrap_around("tree_start")))
+    assert asked == []
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [

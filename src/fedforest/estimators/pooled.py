@@ -1,19 +1,26 @@
 """A forest on one table: the engine without federation, and the yardstick for it.
 
-Internal: the public estimators with one party give the same forest. It exists so that the engine can
-be measured, and compared, on its own.
+Internal: the public estimators with one party give the same forest. It exists so that the engine
+can be measured, and compared, on its own.
 """
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, fields, replace
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedforest.errors import ConfigurationError, DataError
+from fedforest.errors import (
+    ConfigurationError,
+    DamagedModelError,
+    DataError,
+    FederationError,
+    ModelFileError,
+)
 from fedforest.estimators.validation import (
     check_labels,
     check_regression_target,
@@ -23,10 +30,12 @@ from fedforest.estimators.validation import (
 )
 from fedforest.kernels.layout import Columns
 from fedforest.kernels.random_split import Values
-from fedforest.tree.bins import Bins, fit_bins, fit_categories
+from fedforest.tree.bins import fit_bins, fit_categories
 from fedforest.tree.forest import Forest, ForestWalker, concatenate_forests
+from fedforest.tree.forest_file import StoredForest, decode_forest, encode_forest
 from fedforest.tree.grow import GrowthPlan, Progress, batches, grow_batch
 from fedforest.tree.left_out import OutOfBagVotes
+from fedforest.tree.model_file import JsonValue
 from fedforest.tree.parameters import ForestParameters
 from fedforest.tree.search import make_columns
 from fedforest.tree.seeds import derive_seed
@@ -139,7 +148,7 @@ class PooledForest:
         table = read_table(X)
         with self._workers() as workers:
             votes = self._walker.votes(self._represent(table, workers), workers)
-        return votes / self.forest_.shape.n_trees  # type: ignore[no-any-return]
+        return votes / self.forest_.shape.n_trees
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Mean class shares over all trees."""
@@ -160,6 +169,39 @@ class PooledForest:
         with self._workers() as workers:
             return self._walker.apply(self._represent(table, workers), workers)
 
+    def to_bytes(self) -> bytes:
+        """The trained forest as a model file.
+
+        The seed stays out: with it, a reader could tell which rows each tree drew. So do the votes
+        of out-of-bag rows.
+        """
+        if not hasattr(self, "forest_"):
+            raise FederationError("The forest is not trained yet; call fit before to_bytes.")
+        about = {"estimator": type(self).__name__, "parameters": _describe(self.parameters)}
+        return encode_forest(self.forest_, self.bins_, getattr(self, "classes_", None), about)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, *, n_jobs: int | None = None) -> Self:
+        """A forest that predicts exactly as the one `to_bytes` was called on."""
+        stored = decode_forest(data)
+        if stored.metadata.get("estimator") != cls.__name__:
+            raise ModelFileError(
+                f"The file does not hold a {cls.__name__}; load it with the class that stored it."
+            )
+        parameters = _read_parameters(stored)
+        forest = cls(n_jobs=n_jobs, **asdict(parameters))
+        forest._check_cuts(stored.forest)
+        forest.forest_, forest.bins_ = stored.forest, stored.bins
+        if stored.classes is not None:
+            forest.classes_ = stored.classes
+        forest._walker = ForestWalker(forest.forest_)
+        return forest
+
+    def _check_cuts(self, forest: Forest) -> None:
+        """Cuts are bins; thresholds would be compared with values that are not there."""
+        if forest.splits.cut.dtype != np.uint8:
+            raise _damaged("its cuts are not bins")
+
 
 class PooledExtraTrees(PooledForest):
     """Extremely randomized trees on one table: random thresholds on raw values.
@@ -178,9 +220,51 @@ class PooledExtraTrees(PooledForest):
     def _represent(self, table: Table, workers: Workers) -> NDArray[Any]:
         return self.bins_.raw_values(table, workers)
 
+    def _check_cuts(self, forest: Forest) -> None:
+        """Cuts are thresholds on raw values, unless there is no split at all."""
+        if forest.splits.cut.dtype != np.float32 and (forest.splits.feature >= 0).any():
+            raise _damaged("its cuts are not thresholds")
+
     def _read_targets(
         self, y: ArrayLike, weights: NDArray[np.float64] | None, n_rows: int
     ) -> TrainingTargets:
         targets = super()._read_targets(y, weights, n_rows)
         # random splits are scored by class sums whatever the number of classes
         return targets if targets.is_regression else replace(targets, search="classes")
+
+
+def _describe(parameters: ForestParameters) -> JsonValue:
+    return {name: _plain(value) for name, value in asdict(parameters).items()}
+
+
+def _plain(value: Any) -> JsonValue:
+    """A parameter in one of JSON's types; numpy's numbers count as numbers."""
+    if value is None or isinstance(value, str | bool):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()  # type: ignore[no-any-return]
+    return int(value) if isinstance(value, Integral) else float(value)
+
+
+def _read_parameters(stored: StoredForest) -> ForestParameters:
+    """The parameters of a stored forest, if they can be those of this forest."""
+    values = stored.metadata.get("parameters")
+    names = {field.name for field in fields(ForestParameters)}
+    if not isinstance(values, dict) or values.keys() != names:
+        raise _damaged("its parameters are incomplete")
+    try:
+        parameters = ForestParameters(**values)
+    except ConfigurationError:
+        raise _damaged("its parameters cannot be") from None
+    n_classes = stored.forest.n_classes
+    if (parameters.task == "regression") != (n_classes == 0):
+        raise _damaged("its leaves are of another task")
+    if (stored.classes is None) != (n_classes == 0):
+        raise _damaged("its class labels are missing")
+    if parameters.n_estimators != stored.forest.shape.n_trees:
+        raise _damaged("it has another number of trees")
+    return parameters
+
+
+def _damaged(reason: str) -> DamagedModelError:
+    return DamagedModelError(f"The stored forest is damaged: {reason}; get a fresh copy.")

@@ -206,7 +206,10 @@ def sweep_labels(order, keys, labels, weights, n, node, tally, entropy, cuts):
 
 @kernel
 def move_cells_gini(cell_weight, code, tally):
-    """Move a bin from right to left; (its weight, S of the left, S of the right)."""
+    """Move a bin from right to left; (its weight, S of the left, S of the right).
+
+    Squares are taken of 32 bits, which vector registers can do; heavier nodes do not use S.
+    """
     weight, left_sum, right_sum = 0, 0, 0
     for c in range(tally.shape[1]):
         added = cell_weight[code, c]
@@ -214,8 +217,9 @@ def move_cells_gini(cell_weight, code, tally):
         right = tally[IN_NODE, c] - left
         tally[ON_LEFT, c] = left
         weight += added
-        left_sum += left * left
-        right_sum += right * right
+        short_left, short_right = np.int64(np.int32(left)), np.int64(np.int32(right))
+        left_sum += short_left * short_left
+        right_sum += short_right * short_right
     return weight, left_sum, right_sum
 
 
@@ -362,9 +366,10 @@ def find_by_classes(columns, order, targets, candidates, rules, found, first, la
     entries, row_bits, starts, stops = order
     n_classes, all_weights = targets.n_classes, targets.weights
     features = np.zeros(candidates.shape[1] * 8, np.uint64)
-    tally = np.zeros((2, n_classes), np.int64)
+    width = (n_classes + 3) & ~3  # whole vector registers; the extra classes stay empty
+    tally = np.zeros((2, width), np.int64)
     entropy, cuts, visit = make_entropy_table(), make_cuts(), np.zeros(N_CODES, np.uint64)
-    cells = Cells(np.zeros((N_CODES, n_classes), np.int64), np.zeros(N_CODES, np.int64))
+    cells = Cells(np.zeros((N_CODES, width), np.int64), np.zeros(N_CODES, np.int64))
     cell_weight, cell_rows = cells
     rows, labels = np.zeros(SORTED_NODE, np.uint64), np.zeros(SORTED_NODE, np.uint64)
     weights, counts = np.zeros(SORTED_NODE, np.int64), np.zeros(N_CODES, np.int32)
@@ -378,7 +383,7 @@ def find_by_classes(columns, order, targets, candidates, rules, found, first, la
         whole = sum_parts(tally, rules.criterion, entropy) if exact else 0
         node = ClassNode(n, weight, whole, rules.criterion, rules.min_rows_leaf)
         # a histogram has n_classes cells per bin to visit: sorting pays up to about that many rows
-        small = exact and n < min(SORTED_NODE, max(FEW_ROWS, 8 * n_classes))
+        small = exact and n < min(SORTED_NODE, max(FEW_ROWS, 16 * n_classes))
         if small:
             split_entries(entries, span, row_bits, rows, labels)
             for i in range(n):

@@ -19,8 +19,6 @@ _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
 _MULTIPLICITY = np.uint64(15)
 _CLASS_SHIFT = np.uint64(MULTIPLICITY_BITS)
-_LOWEST = np.int64(-(2**63))
-_HIGHEST = np.int64(2**63 - 1)
 
 # the fate of an open node at the end of a step: 0 closed, or a sum of the children that stay open
 OPEN_LEFT, OPEN_RIGHT = 1, 2
@@ -122,16 +120,29 @@ def sum_left_classes(order, targets, nodes, offsets, bits, left, first, last):
 
 
 @kernel
+def first_on_side(bits, offset, n, side):
+    """Position of the first row whose bit is `side`, or 0 where there is none."""
+    for k in range(n):
+        if bit_at(bits, offset, k) == side:
+            return k
+    return 0
+
+
+@kernel
 def sum_left_moments(order, targets, nodes, offsets, bits, left, first, last):
     """left[i] = (weight, sum, rows, children whose targets are all equal) of the left child."""
     entries, row_bits, starts, stops = order
     all_weights, values, levels = targets.weights, targets.values, targets.levels
     row_mask = (_ONE << row_bits) - _ONE
     for i in range(first, last):
-        start, stop = starts[nodes[i]], stops[nodes[i]]
+        start, n = starts[nodes[i]], stops[nodes[i]] - starts[nodes[i]]
+        first_left = start + first_on_side(bits, offsets[i], n, _ONE)
+        first_right = start + first_on_side(bits, offsets[i], n, _ZERO)
+        left_level = levels[np.uint64(entries[first_left]) & row_mask]
+        right_level = levels[np.uint64(entries[first_right]) & row_mask]
         weights, totals, rows = 0, 0, 0
-        low, high, low_right, high_right = _HIGHEST, _LOWEST, _HIGHEST, _LOWEST
-        for k in range(stop - start):
+        left_differs, right_differs = 0, 0  # bits in which some target differs from the first
+        for k in range(n):
             bit = np.int64(bit_at(bits, offsets[i], k))
             chosen = -bit  # all ones on the left, zero on the right
             entry = np.uint64(entries[start + k])
@@ -140,14 +151,11 @@ def sum_left_moments(order, targets, nodes, offsets, bits, left, first, last):
             weights += weight & chosen
             totals += total & chosen
             rows += bit
-            level = levels[row]
-            low = min(low, (level & chosen) | (_HIGHEST & ~chosen))
-            high = max(high, (level & chosen) | (_LOWEST & ~chosen))
-            low_right = min(low_right, (level & ~chosen) | (_HIGHEST & chosen))
-            high_right = max(high_right, (level & ~chosen) | (_LOWEST & chosen))
+            left_differs |= (levels[row] ^ left_level) & chosen
+            right_differs |= (levels[row] ^ right_level) & ~chosen
         left[i, 0], left[i, 1], left[i, 2] = weights, totals, rows
-        left[i, 3] = (OPEN_LEFT if low >= high else 0) | (
-            OPEN_RIGHT if low_right >= high_right else 0
+        left[i, 3] = (OPEN_LEFT if left_differs == 0 else 0) | (
+            OPEN_RIGHT if right_differs == 0 else 0
         )
 
 

@@ -5,8 +5,8 @@ A *step* is one uint64 per node, so that a visit costs one load:
     | categorical 63 | missing left 62 | cut 54..61 | column 32..53 | left child 0..31 |
 
 Children are neighbours: the right one follows the left. A leaf names itself as left child with a cut
-that every value passes, so a block of rows can take step after step without asking who has arrived.
-Node numbers are flat over all trees. Forests with thresholds on raw values (extra-trees) keep them
+that every value passes, so a block of rows can take step after step without asking who has arrived;
+a row that did not move has arrived and drops out of the block. Node numbers are flat over all trees. Forests with thresholds on raw values (extra-trees) keep them
 beside the steps and walk over float32 columns instead of bins.
 """
 
@@ -19,7 +19,7 @@ from fedforest.kernels.bitsets import in_set
 from fedforest.kernels.jit import kernel
 from fedforest.kernels.layout import MISSING_BIN
 
-BLOCK = 1024  # rows that walk together: their bins stay in the first-level cache
+BLOCK = 256  # rows that walk together: their bins stay in the first-level cache
 MAX_WALK_COLUMNS = 1 << 22
 
 _CHILD = np.uint64(0xFFFFFFFF)
@@ -91,93 +91,118 @@ def write_steps(tree_start, left_child, feature, cut, missing_left, set_index, s
 
 
 @kernel
-def take_step(paths, bins, n_rows, node, row):
-    """The node after `node` for one row; all arguments but the arrays are uint64."""
-    step = paths.steps[node]
-    code = bins[((step >> _COLUMN_SHIFT) & _COLUMN) * n_rows + row]
-    if step & _CATEGORICAL:
-        left = in_set(paths.left_set, paths.set_index[node], np.uint64(code))
-    else:
-        shift = np.uint8((step >> _MISSING_SHIFT) & _ONE)
-        cut = np.uint8((step >> _BIN_SHIFT) & np.uint64(255))
-        left = np.uint64(np.uint8(code + shift) <= cut)
-    return (step & _CHILD) + (_ONE - left)
-
-
-@kernel
-def take_raw_step(paths, values, n_rows, node, row):
-    """As `take_step`, for thresholds on raw values."""
-    step = paths.steps[node]
-    value = values[((step >> _COLUMN_SHIFT) & _COLUMN) * n_rows + row]
-    if value != value:
-        left = (step >> _MISSING_SHIFT) & _ONE
-    elif step & _CATEGORICAL:
-        left = in_set(paths.left_set, paths.set_index[node], np.uint64(value))
-    else:
-        left = np.uint64(value <= paths.threshold[node])
-    return (step & _CHILD) + (_ONE - left)
-
-
-@kernel
-def walk_block(paths, table, n_rows, tree, first, last, place):
-    """place[i] = leaf (flat node number) that row first + i reaches in the tree."""
-    root = np.uint64(paths.tree_start[tree])
-    bins, values = table
-    for i in range(last - first):
-        place[i] = root
-    for _ in range(paths.depth[tree]):
-        if paths.threshold.shape[0] > 0:
-            for i in range(last - first):
-                place[i] = take_raw_step(paths, values, n_rows, place[i], np.uint64(first + i))
+def step_by_bins(steps, set_index, left_set, bins, n_rows, first, count, place, walking):
+    """The `count` rows in `walking` take one step; those that moved are kept in it, in order."""
+    moved = 0
+    for k in range(count):
+        i = walking[k]
+        node = place[i]
+        step = steps[node]
+        code = bins[((step >> _COLUMN_SHIFT) & _COLUMN) * n_rows + first + i]
+        if step & _CATEGORICAL:
+            left = in_set(left_set, set_index[node], np.uint64(code))
         else:
-            for i in range(last - first):
-                place[i] = take_step(paths, bins, n_rows, place[i], np.uint64(first + i))
+            shift = np.uint8((step >> _MISSING_SHIFT) & _ONE)
+            cut = np.uint8((step >> _BIN_SHIFT) & np.uint64(255))
+            left = np.uint64(np.uint8(code + shift) <= cut)
+        after = (step & _CHILD) + (_ONE - left)
+        place[i] = after
+        walking[moved] = i
+        moved += 1 if after != node else 0
+    return moved
+
+
+@kernel
+def step_by_values(
+    steps, set_index, left_set, threshold, values, n_rows, first, count, place, walking
+):
+    """As `step_by_bins`, for thresholds on raw values."""
+    moved = 0
+    for k in range(count):
+        i = walking[k]
+        node = place[i]
+        step = steps[node]
+        value = values[((step >> _COLUMN_SHIFT) & _COLUMN) * n_rows + first + i]
+        if value != value:
+            left = (step >> _MISSING_SHIFT) & _ONE
+        elif step & _CATEGORICAL:
+            left = in_set(left_set, set_index[node], np.uint64(value))
+        else:
+            left = np.uint64(value <= threshold[node])
+        after = (step & _CHILD) + (_ONE - left)
+        place[i] = after
+        walking[moved] = i
+        moved += 1 if after != node else 0
+    return moved
+
+
+@kernel
+def walk_block(paths, table, n_rows, tree, first, last, place, walking):
+    """place[i] = leaf (flat node number) that row first + i reaches in the tree."""
+    steps, set_index, left_set, tree_start, _, threshold = paths
+    bins, values = table
+    count = last - first
+    for i in range(count):
+        place[i] = np.uint64(tree_start[tree])
+        walking[i] = np.uint64(i)
+    start = np.uint64(first)
+    while count > 0:
+        if threshold.shape[0] > 0:
+            count = step_by_values(
+                steps, set_index, left_set, threshold, values, n_rows, start, count, place, walking
+            )
+        else:
+            count = step_by_bins(
+                steps, set_index, left_set, bins, n_rows, start, count, place, walking
+            )
 
 
 @kernel
 def find_leaves(paths, table, n_rows, leaves_of_rows, first, last):
     """leaves_of_rows[row, tree] = node number within the tree of the leaf the row reaches."""
-    place = np.empty(BLOCK, np.uint64)
+    place, walking = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64)
     for begin in range(first, last, BLOCK):
         end = min(last, begin + BLOCK)
         for tree in range(paths.depth.shape[0]):
-            walk_block(paths, table, n_rows, tree, begin, end, place)
+            walk_block(paths, table, n_rows, tree, begin, end, place, walking)
             for i in range(end - begin):
                 leaves_of_rows[begin + i, tree] = np.int64(place[i]) - paths.tree_start[tree]
 
 
 @kernel
-def add_leaf(leaves, leaf, votes, row, hard):
+def add_leaf(start, label, value, leaf, votes, row, hard):
     """Add one leaf's class shares (or its whole vote, or its mean) to the row's votes."""
-    start, stop = leaves.start[leaf], leaves.start[leaf + 1]
-    if leaves.label.shape[0] == 0:
-        votes[row, 0] += leaves.value[start]
+    begin, end = start[leaf], start[leaf + 1]
+    if label.shape[0] == 0:
+        votes[row, 0] += value[begin]
     elif hard:
-        best = start
-        for entry in range(start + 1, stop):
-            if leaves.value[entry] > leaves.value[best]:
+        best = begin
+        for entry in range(begin + 1, end):
+            if value[entry] > value[best]:
                 best = entry
-        votes[row, leaves.label[best]] += 1.0
+        votes[row, label[best]] += 1.0
     else:
-        for entry in range(start, stop):
-            votes[row, leaves.label[entry]] += leaves.value[entry]
+        for entry in range(begin, end):
+            votes[row, label[entry]] += value[entry]
 
 
 @kernel
 def sum_votes(paths, leaves, table, n_rows, votes, hard, first, last):
     """votes[row] += what the leaves of all trees say, tree after tree."""
-    place = np.empty(BLOCK, np.uint64)
+    start, label, value = leaves
+    place, walking = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64)
     for begin in range(first, last, BLOCK):
         end = min(last, begin + BLOCK)
         for tree in range(paths.depth.shape[0]):
-            walk_block(paths, table, n_rows, tree, begin, end, place)
+            walk_block(paths, table, n_rows, tree, begin, end, place, walking)
             for i in range(end - begin):
-                add_leaf(leaves, np.int64(place[i]), votes, begin + i, hard)
+                add_leaf(start, label, value, np.int64(place[i]), votes, begin + i, hard)
 
 
 @kernel
 def vote_at(leaves, leaf_of_row, rows, votes, counts, hard):
     """Votes of one tree for some rows whose leaves are known: out-of-bag rows."""
+    start, label, value = leaves
     for i in range(rows.shape[0]):
-        add_leaf(leaves, leaf_of_row[i], votes, rows[i], hard)
+        add_leaf(start, label, value, leaf_of_row[i], votes, rows[i], hard)
         counts[rows[i]] += 1

@@ -209,12 +209,7 @@ def _read_splits(
     unused = not missing_left[elsewhere].any() and not cut[elsewhere].any()
     _require(unused, "cuts", "a node that is not split here has one")
     by_set = own[bins.is_categorical[feature[own]]]
-    set_index = _read_vector(arrays, "set_index", np.int32, shape.n_nodes)
-    expected = np.full_like(set_index, -1)
-    expected[by_set] = np.arange(len(by_set), dtype=np.int32)
-    _require((set_index == expected).all(), "sets", "they are not those of the categorical splits")
-    left_set = _read_array(arrays, "left_set", np.uint64, (len(by_set), SET_WORDS))
-    return Splits(feature, cut, missing_left, set_index, left_set)
+    return Splits(feature, cut, missing_left, *_read_sets(arrays, by_set, shape.n_nodes))
 
 
 def _read_cuts(
@@ -231,6 +226,17 @@ def _read_cuts(
     cut = _read_vector(arrays, "cut", np.uint8, n_nodes)
     _require((cut[own] < n_bins).all(), "cuts", "one is beyond the bins of its column")
     return cut
+
+
+def _read_sets(
+    arrays: Mapping[str, NDArray[Any]], by_set: NDArray[np.int64], n_nodes: int
+) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
+    """(set_index, left_set): one set for each categorical split, in node order."""
+    set_index = _read_vector(arrays, "set_index", np.int32, n_nodes)
+    expected = np.full(n_nodes, -1, np.int32)
+    expected[by_set] = np.arange(len(by_set), dtype=np.int32)
+    _require((set_index == expected).all(), "sets", "they are not those of the categorical splits")
+    return set_index, _read_array(arrays, "left_set", np.uint64, (len(by_set), SET_WORDS))
 
 
 def _read_leaves(
