@@ -11,7 +11,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check -q -c co
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test check bench format clean
+.PHONY: clean-kernels help venv demo test check bench format clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## */\1\t/' | expand -t 10
@@ -37,6 +37,10 @@ format: $(VENV)/dev.stamp  ## format the code and apply safe fixes
 
 bench: $(VENV)/bench.stamp  ## compare with other libraries on one machine
 	$(BIN)/python benchmarks/runs/pooled.py
+
+clean-kernels:  ## forget compiled kernels; they are compiled again at their next call
+	find src -name '*.nbi' -delete
+	find src -name '*.nbc' -delete
 
 clean:  ## remove everything that make and the tools have built
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

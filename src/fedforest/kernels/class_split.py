@@ -5,8 +5,8 @@ With l, r the class weights on either side and |l|, |r| their sums, the score is
     gini     S(l) / |l| + S(r) / |r|        S(x) = sum of x^2
     entropy  S(l) - s(|l|) + S(r) - s(|r|)  S(x) = sum of s(x), s(x) = x log2 x in fixed point
 
-S and s are int64, so moving a row or a bin from right to left is exact. Nodes as heavy as 2^31 would
-overflow: there S is a float64 sum over the classes in ascending order.
+S and s are int64, so moving a row or a bin from right to left is exact. Nodes as heavy as 2^31
+would overflow: there S is a float64 sum over the classes in ascending order.
 
 Small nodes sort their rows by bin and sweep over them, whatever the number of classes; others sweep
 over a (bins, classes) histogram.
@@ -157,9 +157,9 @@ def cut_few(keys, n, labels, weights, node, tally, entropy, order):
         if i + 1 < node.min_rows_leaf or n - i - 1 < node.min_rows_leaf:
             continue
         if node.criterion == GINI:
-            score = np.float64(left_sum) / np.float64(weight) + np.float64(
-                right_sum
-            ) / np.float64(node.weight - weight)
+            score = np.float64(left_sum) / np.float64(weight) + np.float64(right_sum) / np.float64(
+                node.weight - weight
+            )
         else:
             score = score_entropy(weight, left_sum + right_sum, node, entropy)
         if score > best:
@@ -397,9 +397,7 @@ def find_by_classes(columns, order, targets, candidates, rules, found, first, la
             if small:
                 fetch_keys(bins, base, rows, n, keys)
             if not small or is_categorical[f] or holds_missing(keys, n):
-                fill_cells(
-                    bins, base, entries, span, row_bits, all_weights, cell_weight, cell_rows
-                )
+                fill_cells(bins, base, entries, span, row_bits, all_weights, cell_weight, cell_rows)
                 best = offer_cells(
                     is_categorical[f], f, cells, visit, node, tally, entropy, cuts, found, k, best
                 )

@@ -33,11 +33,11 @@ def log2(x):
 
 @kernel
 def x_log2_x(x):
-    """x log2 x, zero at zero."""
+    """Zero at zero, else x times its binary logarithm."""
     return x * log2(x) if x > 0.0 else 0.0
 
 
 @kernel
 def fixed_x_log2_x(x):
-    """x log2 x of a whole number below 2^31 in fixed point, rounded half up."""
+    """The same for a whole number below 2^31, in fixed point, rounded half up."""
     return np.int64(math.floor(x_log2_x(np.float64(x)) * ENTROPY_UNIT + 0.5))

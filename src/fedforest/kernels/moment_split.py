@@ -1,8 +1,8 @@
 """Best split by first moments: regression, and two classes with row weights.
 
-A row is a weight and a sum (weight times target). With a and s on the left of a node of weight n and
-sum m, the score (s n - m a)^2 / (a (n - a)) orders splits by the decrease of variance (score / n^2)
-and, for targets 0 and 1, of gini impurity (2 score / n^2).
+A row is a weight and a sum (weight times target). With a and s on the left of a node of weight n
+and sum m, the score (s n - m a)^2 / (a (n - a)) orders splits by the decrease of variance
+(score / n^2) and, for targets 0 and 1, of gini impurity (2 score / n^2).
 
 Small nodes sort their rows by bin, others add them up per bin; either way the sums left of each
 possible cut end up in short arrays over which the scores are computed in one go. Inner loops get

@@ -82,7 +82,7 @@ def write_bits(columns, order, found, nodes, offsets, bits, first, last):
 
 @kernel
 def sum_left_binary(order, nodes, offsets, bits, left, first, last):
-    """left[i] = (weight of class 0, weight of class 1, rows) of the left child; unit row weights."""
+    """Two classes, unit row weights: left[i] = (weight of class 0, of class 1, rows)."""
     entries, row_bits, starts, stops = order
     for i in range(first, last):
         start, stop = starts[nodes[i]], stops[nodes[i]]
@@ -226,7 +226,8 @@ def move_rows(order, target, fate, offsets, bits, left_rows, places, first, last
 def settle_rows(order, nodes, left_child, fate, offsets, bits, leaf_of, first, last):
     """Note the leaf of every row whose node closed: leaf_of[tree, row] = number of the leaf.
 
-    `nodes` are the open nodes (tree, number) before the step, `left_child` their left children or -1.
+    `nodes` are the open nodes (tree, number) before the step, `left_child` their left children
+    or -1.
     """
     entries, row_bits, starts, stops = order
     row_mask = (_ONE << row_bits) - _ONE

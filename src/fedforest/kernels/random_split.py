@@ -1,8 +1,8 @@
 """Random-threshold splits (extremely randomized trees; Geurts et al. 2006) on raw values.
 
-Three short steps per (node, column): read the node's values and their range, draw a threshold inside
-it (or a random set of categories), add up what falls on the left. One table does them in a row; a
-federation has messages between them.
+Three short steps per (node, column): read the node's values and their range, draw a threshold
+inside it (or a random set of categories), add up what falls on the left. One table does them in a
+row; a federation has messages between them.
 
 Values are float32, column by column; NaN is missing. Categories are their codes.
 """
@@ -101,7 +101,7 @@ def mark_left_categories(gathered, n, members, missing_left, left):
 
 @kernel
 def add_left(left, n, labels, weights, totals, sums):
-    """sums = what the rows marked left add up to: rows, weight, then per class or the target."""
+    """What the rows marked left add up to: rows, weight, then per class or the target."""
     n_sums = sums.shape[0]
     rows, weight, total = 0, 0, 0
     if labels.shape[0] > 0 and n_sums > SUM + 2:
@@ -203,9 +203,7 @@ def find_random(columns, order, targets, candidates, node_keys, rules, found, fi
         for j in range(list_candidates(candidates, k, features)):
             f = features[j]
             key = mix(node_keys[k] + (f + _ONE) * _GOLDEN)
-            low, high, missing = read_values(
-                values, f * n_rows, entries, span, row_bits, gathered
-            )
+            low, high, missing = read_values(values, f * n_rows, entries, span, row_bits, gathered)
             if not low < high:
                 continue
             threshold = draw_threshold(key, low, high)

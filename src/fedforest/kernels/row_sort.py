@@ -41,7 +41,7 @@ def holds_missing(keys, n):
 
 @kernel
 def sort_rows(keys, n, counts, order, sorted_keys):
-    """order = the n rows by ascending key; `counts` (one per key) is all zero before and after."""
+    """Put the n rows in order of their keys; `counts` (one per key) is zero before and after."""
     for i in range(n):
         counts[keys[i]] += 1
     start = 0

@@ -53,7 +53,7 @@ def count_draws(key, n_draws, multiplicity):
 
 @kernel
 def choose_rows(key, n_draws, multiplicity):
-    """Draw rows without replacement by selection sampling (Knuth 3.4.2 S): each comes 0 or 1 times."""
+    """Draw rows without replacement, each once at most: selection sampling (Knuth 3.4.2 S)."""
     n_rows = multiplicity.shape[0]
     needed = n_draws
     for row in range(n_rows):

@@ -4,10 +4,11 @@ A *step* is one uint64 per node, so that a visit costs one load:
 
     | categorical 63 | missing left 62 | cut 54..61 | column 32..53 | left child 0..31 |
 
-Children are neighbours: the right one follows the left. A leaf names itself as left child with a cut
-that every value passes, so a block of rows can take step after step without asking who has arrived;
-a row that did not move has arrived and drops out of the block. Node numbers are flat over all trees. Forests with thresholds on raw values (extra-trees) keep them
-beside the steps and walk over float32 columns instead of bins.
+Children are neighbours: the right one follows the left. A leaf names itself as left child, with a
+cut that every value passes, so a block of rows can take step after step without asking who has
+arrived; a row that did not move has arrived and drops out of the block. Node numbers are flat over
+all trees. Forests with thresholds on raw values (extra-trees) keep them beside the steps and walk
+over float32 columns instead of bins.
 """
 
 from typing import NamedTuple
