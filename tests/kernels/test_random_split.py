@@ -37,11 +37,11 @@ class Case:
 
     @property
     def n_rows(self) -> int:
-        return self.values.shape[1]
+        return int(self.values.shape[1])
 
     def row_weights(self) -> list[int]:
         each = self.weights if len(self.weights) else np.ones(self.n_rows, np.int64)
-        return (self.multiplicity * each).tolist()
+        return [int(weight) for weight in self.multiplicity * each]
 
     def sums(self) -> list[tuple[int, ...]]:
         if self.n_classes == 0:
