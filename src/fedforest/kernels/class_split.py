@@ -208,7 +208,7 @@ def sweep_labels(order, keys, labels, weights, n, node, tally, entropy, cuts):
 def move_cells_gini(cell_weight, code, tally):
     """Move a bin from right to left; (its weight, S of the left, S of the right).
 
-    Squares are taken of 32 bits, which vector registers can do; heavier nodes do not use S.
+    Squares are taken of 32 bits, which vector registers can do.
     """
     weight, left_sum, right_sum = 0, 0, 0
     for c in range(tally.shape[1]):
@@ -237,13 +237,25 @@ def move_cells_entropy(cell_weight, code, tally, entropy):
 
 
 @kernel
+def move_cells_heavy(cell_weight, code, tally):
+    """Move a bin from right to left where S would overflow; returns its weight."""
+    weight = 0
+    for c in range(tally.shape[1]):
+        tally[ON_LEFT, c] += cell_weight[code, c]
+        weight += cell_weight[code, c]
+    return weight
+
+
+@kernel
 def sweep_cells(cell_weight, cell_rows, visit, span, node, tally, entropy, cuts):
     """The cuts after the visited bins span[0]..span[1]; bins before them are on the left."""
     criterion = node.criterion
     weight, rows = 0, 0
     for position in range(span[1]):
         code = visit[position]
-        if criterion == GINI:
+        if node.weight >= EXACT_WEIGHT:
+            added, left_sum, right_sum = move_cells_heavy(cell_weight, code, tally), 0, 0
+        elif criterion == GINI:
             added, left_sum, right_sum = move_cells_gini(cell_weight, code, tally)
         else:
             added, left_sum, right_sum = move_cells_entropy(cell_weight, code, tally, entropy)
