@@ -93,16 +93,14 @@ def binned_columns(draw: st.DrawFn, n_rows: int) -> tuple[NDArray[np.uint8], int
 
 
 @st.composite
-def binned_tables(
-    draw: st.DrawFn, n_rows: int, max_columns: int = 10, *, categorical: bool = True
-) -> BinnedTable:
+def binned_tables(draw: st.DrawFn, n_rows: int, max_columns: int = 10) -> BinnedTable:
     """A table of 1 to `max_columns` columns; more than eight need a second byte of candidates."""
     n_columns = draw(st.integers(1, max_columns), label="columns")
     drawn = [draw(binned_columns(n_rows)) for _ in range(n_columns)]
     return BinnedTable(
         np.stack([bins for bins, _, _ in drawn]),
         np.array([n_bins for _, n_bins, _ in drawn], np.int16),
-        np.array([is_categorical and categorical for _, _, is_categorical in drawn]),
+        np.array([is_categorical for _, _, is_categorical in drawn]),
     )
 
 

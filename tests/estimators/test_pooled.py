@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fedforest.errors import ConfigurationError, DataError
+from fedforest.errors import ConfigurationError, DataError, FederationError
 from fedforest.tree.grow import Progress
 from tests.estimators.pooled_samples import (
     N_ROWS,
@@ -191,3 +191,9 @@ def test_out_of_bag_votes_come_only_from_trees_that_left_the_row_out() -> None:
     np.testing.assert_allclose(many.sum(axis=1), 1.0)
     accuracy = (many.argmax(axis=1) == y).mean()
     assert 0.8 < accuracy < 1.0, "better than guessing, worse than on known rows"
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "apply"])
+def test_an_untrained_forest_says_that_fit_comes_first(method: str) -> None:
+    with pytest.raises(FederationError, match="call fit before"):
+        getattr(PooledForest(), method)(np.zeros((2, 2)))

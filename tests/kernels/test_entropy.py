@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fedforest.kernels.entropy import log2, x_log2_x
+from fedforest.kernels.entropy import ENTROPY_UNIT, fixed_x_log2_x, log2, x_log2_x
 
 POSITIVE = st.floats(5e-324, 1.7e308)
 
@@ -34,7 +34,17 @@ def test_x_log_x_of_a_weight_is_right_to_four_units_in_the_last_place(x: int) ->
     assert abs(x_log2_x(float(x)) - expected) <= 4 * math.ulp(expected)
 
 
+@given(st.integers(1, 2**31 - 1))
+@example(2**31 - 1)
+def test_x_log_x_in_fixed_point_is_the_nearest_unit(x: int) -> None:
+    expected = x * math.log2(x) * ENTROPY_UNIT
+    fixed = int(fixed_x_log2_x(x))
+    assert abs(fixed - expected) <= 0.5 + 4 * math.ulp(expected)
+    assert 0 <= fixed < 2**62, "two of them can be added"
+
+
 def test_nothing_has_no_entropy() -> None:
+    assert fixed_x_log2_x(0) == 0
     assert x_log2_x(0.0) == 0.0
     assert x_log2_x(1.0) == 0.0
 

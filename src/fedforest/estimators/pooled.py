@@ -144,7 +144,12 @@ class PooledForest:
         self.classes_, codes = np.unique(labels, return_inverse=True)
         return classification_targets(codes, len(self.classes_), weights, self.parameters.criterion)
 
+    def _check_trained(self, what: str) -> None:
+        if not hasattr(self, "forest_"):
+            raise FederationError(f"The forest is not trained yet; call fit before {what}.")
+
     def _votes(self, X: Any) -> NDArray[np.float64]:
+        self._check_trained("predicting")
         table = read_table(X)
         with self._workers() as workers:
             votes = self._walker.votes(self._represent(table, workers), workers)
@@ -165,6 +170,7 @@ class PooledForest:
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         """(rows, trees): the leaf each row reaches in each tree."""
+        self._check_trained("apply")
         table = read_table(X)
         with self._workers() as workers:
             return self._walker.apply(self._represent(table, workers), workers)
@@ -175,8 +181,7 @@ class PooledForest:
         The seed stays out: with it, a reader could tell which rows each tree drew. So do the votes
         of out-of-bag rows.
         """
-        if not hasattr(self, "forest_"):
-            raise FederationError("The forest is not trained yet; call fit before to_bytes.")
+        self._check_trained("to_bytes")
         about = {"estimator": type(self).__name__, "parameters": _describe(self.parameters)}
         return encode_forest(self.forest_, self.bins_, getattr(self, "classes_", None), about)
 

@@ -8,7 +8,7 @@ import numpy as np
 from numba import config, types
 from numba.extending import intrinsic
 
-from fedforest.kernels.jit import kernel
+from fedforest.kernels.jit import inlined, kernel
 
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
@@ -63,7 +63,7 @@ def list_bins(occupied, visit):
     return count
 
 
-@kernel
+@inlined
 def mark_bin(occupied, code):
     """Put a bin into one set; `code` is uint64."""
     occupied[code >> _SIX] |= _ONE << (code & _LOW_SIX)
@@ -86,7 +86,7 @@ def put_in_set(sets, index, code, member):
         sets[index, code >> _SIX] &= ~bit
 
 
-@kernel
+@inlined
 def in_set(sets, index, code):
     """One if row `index` of `sets` holds the bin, else zero; `code` is uint64."""
     return (sets[index, code >> _SIX] >> (code & _LOW_SIX)) & _ONE

@@ -21,7 +21,7 @@ from fedforest.kernels.bitsets import list_candidates
 from fedforest.kernels.category_order import sort_by_key
 from fedforest.kernels.cuts import LEFT, RIGHT, ROWS, SCORE, WEIGHT, make_cuts, pick_cut
 from fedforest.kernels.entropy import ENTROPY_UNIT, fixed_x_log2_x, x_log2_x
-from fedforest.kernels.jit import kernel
+from fedforest.kernels.jit import inlined, kernel
 from fedforest.kernels.keep import keep_categories, keep_numeric
 from fedforest.kernels.layout import (
     ENTROPY,
@@ -76,7 +76,7 @@ def make_entropy_table():
     return entropy
 
 
-@kernel
+@inlined
 def part(x, criterion, entropy):
     """What one class of weight x adds to S."""
     if criterion == GINI:
@@ -170,7 +170,7 @@ def cut_few(keys, n, labels, weights, node, tally, entropy, order):
     return best, keys[where]
 
 
-@kernel
+@inlined
 def move_left(tally, label, weight, criterion, entropy):
     """How S(l) and S(r) change when weight of one class moves from right to left."""
     before = tally[ON_LEFT, label]
@@ -335,7 +335,7 @@ def put_last_first(visit, count):
     visit[0] = last
 
 
-@kernel
+@inlined
 def row_weight(code, row, weights):
     """Multiplicity times sample weight of one drawn row."""
     weight = np.int64(code & _MULTIPLICITY)

@@ -2,8 +2,12 @@
 
 Every kernel releases the GIL, is cached on disk, divides like numpy (no Python exceptions) and
 never uses fast-math: gains must be the same bits on every machine.
+
+`inlined` is for the few lines that run once per row: a call with arrays costs more than they do,
+and the compiler does not always see that.
 """
 
 from numba import njit
 
 kernel = njit(nogil=True, cache=True, error_model="numpy")
+inlined = njit(nogil=True, cache=True, error_model="numpy", inline="always")

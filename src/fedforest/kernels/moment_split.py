@@ -16,7 +16,7 @@ import numpy as np
 from fedforest.kernels.bitsets import list_candidates
 from fedforest.kernels.category_order import sort_by_key
 from fedforest.kernels.cuts import LEFT, ROWS, SCORE, WEIGHT, make_cuts, pick_cut
-from fedforest.kernels.jit import kernel
+from fedforest.kernels.jit import inlined, kernel
 from fedforest.kernels.keep import keep_categories, keep_numeric
 from fedforest.kernels.layout import (
     BLOCK_ROWS,
@@ -174,7 +174,7 @@ def offer_histogram(columns, feature, histogram, visit, cuts, node, found, k, be
     return best
 
 
-@kernel
+@inlined
 def row_moments(code, row, weights, values):
     """(weight, weight times target) of one drawn row."""
     multiplicity = np.int64(code & _MULTIPLICITY)

@@ -11,9 +11,8 @@ import numpy as np
 
 from fedforest.kernels.bitsets import in_set
 from fedforest.kernels.class_split import row_weight
-from fedforest.kernels.jit import kernel
+from fedforest.kernels.jit import inlined, kernel
 from fedforest.kernels.layout import MULTIPLICITY_BITS
-from fedforest.kernels.moment_split import row_moments
 
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
@@ -25,7 +24,7 @@ OPEN_LEFT, OPEN_RIGHT = 1, 2
 STAYS = 4  # not split yet: it will try further features
 
 
-@kernel
+@inlined
 def bit_at(bits, offset, k):
     """Bit k of the bytes that start at `offset`, as uint64."""
     return np.uint64((bits[offset + (k >> 3)] >> np.uint8(k & 7)) & np.uint8(1))
@@ -120,43 +119,51 @@ def sum_left_classes(order, targets, nodes, offsets, bits, left, first, last):
 
 
 @kernel
-def first_on_side(bits, offset, n, side):
-    """Position of the first row whose bit is `side`, or 0 where there is none."""
-    for k in range(n):
-        if bit_at(bits, offset, k) == side:
-            return k
-    return 0
+def find_pure_sides(entries, span, row_mask, levels, bits, offset):
+    """Which children have only equal targets; stops at the first row that settles the last side."""
+    pure_left, pure_right = True, True
+    left_level, right_level = np.int64(0), np.int64(0)
+    seen_left, seen_right = False, False
+    for k in range(span[1] - span[0]):
+        level = levels[np.uint64(entries[span[0] + k]) & row_mask]
+        if bit_at(bits, offset, k) == _ONE:
+            pure_left &= not seen_left or level == left_level
+            left_level, seen_left = level, True
+        else:
+            pure_right &= not seen_right or level == right_level
+            right_level, seen_right = level, True
+        if not (pure_left or pure_right):
+            break
+    return (OPEN_LEFT if pure_left else 0) | (OPEN_RIGHT if pure_right else 0)
+
+
+@kernel
+def sum_moments(entries, span, row_bits, weights, values, bits, offset):
+    """(weight, sum, rows) of the rows of one node that go left."""
+    row_mask = (_ONE << row_bits) - _ONE
+    weight, total, rows = 0, 0, 0
+    for k in range(span[1] - span[0]):
+        bit = np.int64(bit_at(bits, offset, k))
+        entry = np.uint64(entries[span[0] + k])
+        row = entry & row_mask
+        multiplicity = np.int64((entry >> row_bits) & _MULTIPLICITY) & -bit
+        weight += multiplicity * weights[row] if weights.shape[0] > 0 else multiplicity
+        total += multiplicity * values[row]
+        rows += bit
+    return weight, total, rows
 
 
 @kernel
 def sum_left_moments(order, targets, nodes, offsets, bits, left, first, last):
     """left[i] = (weight, sum, rows, children whose targets are all equal) of the left child."""
     entries, row_bits, starts, stops = order
-    all_weights, values, levels = targets.weights, targets.values, targets.levels
+    weights, values, levels = targets.weights, targets.values, targets.levels
     row_mask = (_ONE << row_bits) - _ONE
     for i in range(first, last):
-        start, n = starts[nodes[i]], stops[nodes[i]] - starts[nodes[i]]
-        first_left = start + first_on_side(bits, offsets[i], n, _ONE)
-        first_right = start + first_on_side(bits, offsets[i], n, _ZERO)
-        left_level = levels[np.uint64(entries[first_left]) & row_mask]
-        right_level = levels[np.uint64(entries[first_right]) & row_mask]
-        weights, totals, rows = 0, 0, 0
-        left_differs, right_differs = 0, 0  # bits in which some target differs from the first
-        for k in range(n):
-            bit = np.int64(bit_at(bits, offsets[i], k))
-            chosen = -bit  # all ones on the left, zero on the right
-            entry = np.uint64(entries[start + k])
-            row = entry & row_mask
-            weight, total = row_moments(entry >> row_bits, row, all_weights, values)
-            weights += weight & chosen
-            totals += total & chosen
-            rows += bit
-            left_differs |= (levels[row] ^ left_level) & chosen
-            right_differs |= (levels[row] ^ right_level) & ~chosen
-        left[i, 0], left[i, 1], left[i, 2] = weights, totals, rows
-        left[i, 3] = (OPEN_LEFT if left_differs == 0 else 0) | (
-            OPEN_RIGHT if right_differs == 0 else 0
-        )
+        span, at = (starts[nodes[i]], stops[nodes[i]]), offsets[i]
+        sums = sum_moments(entries, span, row_bits, weights, values, bits, at)
+        left[i, 0], left[i, 1], left[i, 2] = sums
+        left[i, 3] = find_pure_sides(entries, span, row_mask, levels, bits, at)
 
 
 @kernel

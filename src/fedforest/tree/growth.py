@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fedforest.kernels.node_sums import hold_one_class
 from fedforest.kernels.partition import OPEN_LEFT, OPEN_RIGHT, STAYS
 from fedforest.kernels.sampling import draw_candidates
 from fedforest.tree.impurity import impurity_decrease
@@ -200,4 +201,4 @@ class Growth:
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         if self.targets.is_regression:
             return (left[:, 3] & OPEN_LEFT) > 0, (left[:, 3] & OPEN_RIGHT) > 0
-        return (left[:, :-1] > 0).sum(axis=1) <= 1, (right[:, :-1] > 0).sum(axis=1) <= 1
+        return hold_one_class(left), hold_one_class(right)

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from fedforest.kernels.node_sums import list_shares, place_entries
 from fedforest.tree.targets import TrainingTargets
 
 
@@ -26,13 +27,11 @@ class LeafRecord:
             self._node.append(node)
             self._value.append(self._targets.target_offset + mean * self._targets.target_unit)
             return
-        weights = sums[:, :-1]
-        leaf, label = np.nonzero(weights)  # only the classes a leaf holds
-        total = weights.sum(axis=1)[leaf]
+        leaf, label, share = list_shares(sums)
         self._tree.append(tree[leaf])
         self._node.append(node[leaf])
-        self._class.append(label.astype(np.uint16))
-        self._value.append(weights[leaf, label] / total)
+        self._class.append(label)
+        self._value.append(share)
 
     def assemble(
         self, offsets: NDArray[np.int64]
@@ -45,10 +44,14 @@ class LeafRecord:
         node = np.concatenate([np.zeros(0, np.int32), *self._node])
         value = np.concatenate([np.zeros(0), *self._value])
         position = offsets[tree] + node
-        order = np.argsort(position, kind="stable")  # classes of a leaf stay in ascending order
         count = np.bincount(position, minlength=int(offsets[-1]))
         start = np.concatenate([[0], np.cumsum(count)])
+        place = place_entries(position, start.copy())  # classes of a leaf stay in ascending order
+        placed = np.empty_like(value)
+        placed[place] = value
         if self._targets.is_regression:
-            return start, np.zeros(0, np.uint16), value[order]
+            return start, np.zeros(0, np.uint16), placed
         label = np.concatenate([np.zeros(0, np.uint16), *self._class])
-        return start, label[order], value[order]
+        placed_label = np.empty_like(label)
+        placed_label[place] = label
+        return start, placed_label, placed

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fedforest.errors import DataError
 from fedforest.kernels.layout import ENTROPY, GINI, MAX_MULTIPLICITY, VARIANCE, Targets
+from fedforest.kernels.node_sums import weigh_nodes
 
 MAX_CLASSES = 1000
 WEIGHT_SUM_LIMIT = 2**52  # sums of weights stay exact when they become float64
@@ -124,7 +125,7 @@ def rows_of(sums: NDArray[np.int64], targets: TrainingTargets) -> NDArray[np.int
 
 def weight_of(sums: NDArray[np.int64], targets: TrainingTargets) -> NDArray[np.int64]:
     """The weight among the integers that describe a node."""
-    return sums[:, 0] if targets.is_regression else sums[:, :-1].sum(axis=1)
+    return sums[:, 0] if targets.is_regression else weigh_nodes(sums)
 
 
 def fix_weights(weights: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:
