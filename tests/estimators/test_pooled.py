@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from fedforest.errors import ConfigurationError, DataError, FederationError
+from fedforest.estimators.pooled import PooledForest
 from fedforest.tree.grow import Progress
 from tests.estimators.pooled_samples import (
     N_ROWS,
