@@ -26,12 +26,14 @@ def draw(result: dict[str, Any], path: Path) -> None:
     """Draw the speed ratios of the result into a PNG file."""
     ratios = speed_ratios(result)
     names = [name for name in (OURS, *RIVALS) if any(r.contestant == name for r in ratios)]
-    n_tasks = len({ratio.task for ratio in ratios})
+    places = {task: place for place, task in enumerate(dict.fromkeys(r.task for r in ratios))}
+    n_tasks = len(places)
     height = 1.3 + n_tasks * (0.28 + 0.2 * len(names))
     figure, axes = plt.subplots(figsize=(9.5, height), dpi=150, layout="constrained")
     for position, name in enumerate(names):
         bars = [ratio for ratio in ratios if ratio.contestant == name]
-        heights = [task + BAR_HEIGHT * (position - (len(names) - 1) / 2) for task in range(n_tasks)]
+        offset = BAR_HEIGHT * (position - (len(names) - 1) / 2)
+        heights = [places[bar.task] + offset for bar in bars]  # not everybody runs every task
         _draw_bars(axes, bars, heights)
         if name == OURS and not is_quick(result):
             _draw_targets(axes, bars, heights)
