@@ -101,8 +101,8 @@ def training(result: dict[str, Any]) -> Finding:
         "Training: times faster than scikit-learn",
         ["task", "faster", "target", "verdict", OURS, SKLEARN, *RIVALS, "repeats"],
         rows,
-        "Seconds on the clock, best of the repeats, in rotating order in one process. Two repeats "
-        f"of XGBoost or LightGBM suffice where they need over {slow} s.",
+        "Seconds on the clock, best of the repeats, in rotating order in one process. One repeat "
+        f"of XGBoost or LightGBM suffices where they need over {slow} s.",
     )
 
 
