@@ -107,8 +107,8 @@ class TreeGrower:
         right = [row for row in node.rows if not split.goes_left(row.bins)]
         decrease = self.weighted_decrease(node.rows, left, right)
         least = rules.min_impurity_decrease
-        if self.targets.is_regression:
-            least /= self.targets.target_unit**2
+        if self.targets.kind.is_regression:
+            least /= self.targets.kind.target_unit**2
         if decrease * (1.0 + 2.0**-52) < least:
             return []
         node.split, node.decrease = settle_missing_side(split, len(left), len(right)), decrease
@@ -123,7 +123,7 @@ class TreeGrower:
         return enough and node.depth < rules.max_depth and not self.is_pure(node.rows)
 
     def is_pure(self, rows: Sequence[Row]) -> bool:
-        if self.targets.is_regression:
+        if self.targets.kind.is_regression:
             return len({row.target / row.weight for row in rows}) == 1
         return len({row.label for row in rows}) == 1
 
@@ -141,8 +141,8 @@ def grow_trees(
 
 
 def statistic_of(targets: TrainingTargets) -> Statistic:
-    if targets.search == "classes":
-        return class_weights(targets.kernel.n_classes, entropy=targets.criterion == ENTROPY)
+    if targets.kind.search == "classes":
+        return class_weights(targets.kernel.n_classes, entropy=targets.kind.criterion == ENTROPY)
     return moments()
 
 
@@ -172,13 +172,13 @@ def weigh(rows: Sequence[Row]) -> int:
 def impurity(rows: Sequence[Row], targets: TrainingTargets) -> float:
     """Gini, entropy in bits, or variance in squared fixed-point units."""
     total = weigh(rows)
-    if targets.is_regression:
+    if targets.kind.is_regression:
         real = [row.target / row.weight for row in rows]
         mean = sum(row.weight * x for row, x in zip(rows, real, strict=True)) / total
         return sum(row.weight * (x - mean) ** 2 for row, x in zip(rows, real, strict=True)) / total
     labels = {row.label for row in rows}
     shares = [weigh([row for row in rows if row.label == label]) / total for label in labels]
-    if targets.criterion == ENTROPY:
+    if targets.kind.criterion == ENTROPY:
         return -sum(share * math.log2(share) for share in shares)
     return 1.0 - sum(share * share for share in shares)
 
@@ -186,9 +186,9 @@ def impurity(rows: Sequence[Row], targets: TrainingTargets) -> float:
 def leaf_entries(node: Node, targets: TrainingTargets) -> list[tuple[int, float]]:
     """What a leaf says: (class, share) of the classes it holds, or (0, mean)."""
     total = weigh(node.rows)
-    if targets.is_regression:
+    if targets.kind.is_regression:
         mean = float(sum(row.target for row in node.rows)) / float(total)
-        return [(0, targets.target_offset + mean * targets.target_unit)]
+        return [(0, targets.kind.target_offset + mean * targets.kind.target_unit)]
     return [
         (label, weigh([row for row in node.rows if row.label == label]) / total)
         for label in sorted({row.label for row in node.rows})
@@ -229,7 +229,7 @@ def flatten(trees: Sequence[Tree], targets: TrainingTargets) -> dict[str, list[f
         "left_set": [word for left in sets if left is not None for word in pack_set(left)],
         "leaf_start": np.cumsum([0, *(len(leaf) for leaf in entries)]).tolist(),
         "leaf_label": []
-        if targets.is_regression
+        if targets.kind.is_regression
         else [label for leaf in entries for label, _ in leaf],
         "leaf_value": [value for leaf in entries for _, value in leaf],
     }

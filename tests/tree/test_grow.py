@@ -278,7 +278,9 @@ def test_a_constant_target_gives_single_leaves(weights: NDArray[np.float64] | No
     ):
         grown = Case(table, targets, plan, range(4)).grow()
         assert grown.forest.shape.n_nodes == 4
-        assert set(grown.forest.leaves.value.tolist()) == {4.5 if targets.is_regression else 1.0}
+        assert set(grown.forest.leaves.value.tolist()) == {
+            4.5 if targets.kind.is_regression else 1.0
+        }
         assert grown.left_out_leaves is not None
         assert set(np.unique(grown.left_out_leaves).tolist()) == {-1, 0}
 
@@ -306,7 +308,7 @@ def test_every_split_decreases_impurity_by_what_was_asked_for(task: str) -> None
     forest = replace(case, plan=replace(case.plan, rules=rules)).grow().forest
     is_inner = forest.shape.left_child >= 0
     assert is_inner.any()
-    unit = case.targets.target_unit if task == "regression" else 1.0
+    unit = case.targets.kind.target_unit if task == "regression" else 1.0
     assert (forest.decrease[is_inner] * unit**2 >= least - 1e-12).all()
     assert (forest.decrease[~is_inner] == 0).all()
     unlimited = case.grow().forest

@@ -82,7 +82,7 @@ def test_equal_targets_have_equal_levels_and_different_ones_differ() -> None:
 def test_weights_of_any_scale_leave_targets_five_digits(scale: float) -> None:
     values = np.random.default_rng(1).standard_normal(1000)
     targets = regression_targets(values, scale * random_weights(1000))
-    real = targets.target_offset + targets.kernel.levels * targets.target_unit
+    real = targets.kind.target_offset + targets.kernel.levels * targets.kind.target_unit
     np.testing.assert_allclose(real, values, atol=1e-5 * np.ptp(values))
 
 
@@ -92,7 +92,7 @@ def test_weighted_targets_are_levels_times_weights() -> None:
     kernel = targets.kernel
     assert (kernel.values == kernel.levels * kernel.weights).all()
     assert targets.allowed.tolist() == [True, False, True]
-    assert targets.is_regression
+    assert targets.kind.is_regression
     assert targets.n_rows == 3
 
 
@@ -112,15 +112,15 @@ def test_the_narrowest_statistic_that_serves_is_chosen(
 ) -> None:
     weights = np.array([1.0, 2.0, 3.0]) if weighted else None
     targets = classification_targets(np.zeros(3, int), n_classes, weights, criterion)
-    assert (targets.search, targets.sums) == (search, sums)
-    assert not targets.is_regression
+    assert (targets.kind.search, targets.kind.sums) == (search, sums)
+    assert not targets.kind.is_regression
 
 
 def test_rows_and_weight_are_found_in_the_sums_of_a_node() -> None:
-    classes = classification_targets(np.array([0, 1, 2]), 3)
+    classes = classification_targets(np.array([0, 1, 2]), 3).kind
     sums = np.array([[4, 0, 2, 5]])
     assert (rows_of(sums, classes).tolist(), weight_of(sums, classes).tolist()) == ([5], [6])
-    moments = regression_targets(np.array([0.0, 1.0]))
+    moments = regression_targets(np.array([0.0, 1.0])).kind
     sums = np.array([[9, -3, 5, 1]])
     assert (rows_of(sums, moments).tolist(), weight_of(sums, moments).tolist()) == ([5], [9])
 

@@ -113,7 +113,7 @@ class PooledForest:
         )
         if self.batch_bytes is not None:
             plan = replace(plan, batch_bytes=self.batch_bytes)
-        votes = OutOfBagVotes(targets.n_rows, targets.kernel.n_classes)
+        votes = OutOfBagVotes(targets.n_rows, targets.kind.n_classes)
         forests = []
         for trees in batches(plan, targets, 0, total):
             report = self._reporter(trees.start, total)
@@ -235,7 +235,9 @@ class PooledExtraTrees(PooledForest):
     ) -> TrainingTargets:
         targets = super()._read_targets(y, weights, n_rows)
         # random splits are scored by class sums whatever the number of classes
-        return targets if targets.is_regression else replace(targets, search="classes")
+        if targets.kind.is_regression:
+            return targets
+        return replace(targets, kind=replace(targets.kind, search="classes"))
 
 
 def _describe(parameters: ForestParameters) -> JsonValue:

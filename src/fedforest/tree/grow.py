@@ -59,9 +59,9 @@ class GrownBatch:
 
 def batches(plan: GrowthPlan, targets: TrainingTargets, first: int, last: int) -> Iterator[range]:
     """Trees first..last in consecutive batches whose row orders fit the plan's memory."""
-    entry_bytes = np.dtype(entry_type(targets.n_rows, targets.kernel.n_classes)).itemsize
+    entry_bytes = np.dtype(entry_type(targets.n_rows, targets.kind.n_classes)).itemsize
     per_row = 2 * entry_bytes + (12 if plan.with_left_out else 0)
-    per_row += targets.kernel.n_classes // 8  # open nodes carry their class weights
+    per_row += targets.kind.n_classes // 8  # open nodes carry their class weights
     size = max(1, plan.batch_bytes // max(1, targets.n_rows * per_row))
     for start in range(first, last, size):
         yield range(start, min(last, start + size))
@@ -87,7 +87,7 @@ def grow_batch(  # noqa: PLR0913, PLR0917 - the sixth listens and decides nothin
     )
     search = _make_search(columns, targets, rows, plan, trees, workers)
     column_bits = ColumnBits.of([len(columns.is_categorical)])
-    growth = Growth(plan.rules, targets, column_bits, feature_seeds, search.root_sums())
+    growth = Growth(plan.rules, targets.kind, column_bits, feature_seeds, search.root_sums())
     splits = SplitRecord(columns.is_categorical)
     routing = LeftOutRows(left_out, len(trees), targets.n_rows, workers) if left_out else None
     _start(growth.root_step, rows, routing, workers)
@@ -104,7 +104,7 @@ def grow_batch(  # noqa: PLR0913, PLR0917 - the sixth listens and decides nothin
         if routing:
             routing.move(step, search.route(routing.rows, nodes))
         left_rows = np.zeros(len(is_split), np.int64)
-        left_rows[nodes] = rows_of(left, targets)
+        left_rows[nodes] = rows_of(left, targets.kind)
         if growth.n_open:
             rows.move(step, bits, left_rows, workers)
         level += 1
@@ -143,5 +143,5 @@ def assemble(growth: Growth, splits: Splits) -> Forest:
     shape = Shape(offsets, growth.structure.flat_children())
     leaves = Leaves(*growth.leaves.assemble(offsets))
     n_features = len(growth.column_bits.bit_of_column)
-    n_classes = growth.targets.kernel.n_classes
+    n_classes = growth.kind.n_classes
     return Forest(shape, splits, leaves, growth.flat_decrease(), n_classes, n_features)

@@ -15,7 +15,7 @@ from fedforest.kernels.sampling import draw_candidates
 from fedforest.tree.impurity import impurity_decrease
 from fedforest.tree.leaf import LeafRecord
 from fedforest.tree.structure import Step, Structure
-from fedforest.tree.targets import TrainingTargets, rows_of, weight_of
+from fedforest.tree.targets import TargetKind, rows_of, weight_of
 
 ROUNDING = 2.0**-52  # a decrease this close below the minimum passes, as in scikit-learn
 NO_DEPTH_LIMIT = 2**31 - 1
@@ -58,20 +58,20 @@ class Growth:
     def __init__(
         self,
         rules: GrowthRules,
-        targets: TrainingTargets,
+        kind: TargetKind,
         column_bits: ColumnBits,
         feature_seeds: NDArray[np.uint64],
         root_sums: NDArray[np.int64],
     ) -> None:
         self.rules = rules
-        self.targets = targets
+        self.kind = kind
         self.column_bits = column_bits
         self.structure = Structure(len(feature_seeds))
         self._feature_seeds = feature_seeds
-        self._root_weight = weight_of(root_sums, targets).astype(np.float64)
+        self._root_weight = weight_of(root_sums, kind).astype(np.float64)
         self._sums = root_sums
         self._tried = np.zeros(len(root_sums), np.int64)
-        self.leaves = LeafRecord(targets)
+        self.leaves = LeafRecord(kind)
         self._decrease = np.zeros(0)
         self._split_events: list[
             tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]
@@ -109,13 +109,13 @@ class Growth:
         """Which nodes split, given each node's best score over all owners."""
         valid = np.isfinite(scores)
         self._decrease = np.zeros(len(scores))
-        self._decrease[valid] = impurity_decrease(scores[valid], self._sums[valid], self.targets)
+        self._decrease[valid] = impurity_decrease(scores[valid], self._sums[valid], self.kind)
         least = self.rules.min_impurity_decrease
         if least <= 0.0:
             return valid
-        if self.targets.is_regression:  # into squared fixed-point units
-            least = least / self.targets.target_unit / self.targets.target_unit
-        share = weight_of(self._sums, self.targets) / self._root_weight[self.structure.open.tree]
+        if self.kind.is_regression:  # into squared fixed-point units
+            least = least / self.kind.target_unit / self.kind.target_unit
+        share = weight_of(self._sums, self.kind) / self._root_weight[self.structure.open.tree]
         enough = share * self._decrease * (1.0 + ROUNDING) >= least
         return valid & enough
 
@@ -166,7 +166,7 @@ class Growth:
 
     def _record_decrease(self, step: Step) -> None:
         tree, node = step.before.tree[step.is_split], step.before.node[step.is_split]
-        share = weight_of(self._sums[step.is_split], self.targets) / self._root_weight[tree]
+        share = weight_of(self._sums[step.is_split], self.kind) / self._root_weight[tree]
         self._split_events.append((tree, node, share * self._decrease[step.is_split]))
 
     def flat_decrease(self) -> NDArray[np.float64]:
@@ -192,13 +192,13 @@ class Growth:
     def _may_split(
         self, sums: NDArray[np.int64], depth: NDArray[np.int32] | int
     ) -> NDArray[np.bool_]:
-        rows = rows_of(sums, self.targets)
+        rows = rows_of(sums, self.kind)
         enough = rows >= max(self.rules.min_rows_split, 2 * self.rules.min_rows_leaf)
         return enough & (depth < self.rules.max_depth)
 
     def _purity(
         self, left: NDArray[np.int64], right: NDArray[np.int64]
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        if self.targets.is_regression:
+        if self.kind.is_regression:
             return (left[:, 3] & OPEN_LEFT) > 0, (left[:, 3] & OPEN_RIGHT) > 0
         return hold_one_class(left), hold_one_class(right)

@@ -8,23 +8,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.kernels.layout import ENTROPY
-from fedforest.tree.targets import TrainingTargets, weight_of
+from fedforest.tree.targets import TargetKind, weight_of
 
 
 def impurity_decrease(
-    scores: NDArray[np.float64], sums: NDArray[np.int64], targets: TrainingTargets
+    scores: NDArray[np.float64], sums: NDArray[np.int64], kind: TargetKind
 ) -> NDArray[np.float64]:
     """Impurity of the nodes minus the weighted impurity of their children, per unit of weight.
 
     Variances are in squared fixed-point units: real ones may leave the range of floats.
     """
-    weight = weight_of(sums, targets).astype(np.float64)
-    if targets.is_regression:
+    weight = weight_of(sums, kind).astype(np.float64)
+    if kind.is_regression:
         return scores / (weight * weight)
     classes = sums[:, :-1].astype(np.float64)
-    if targets.search in ("binary", "moments"):
+    if kind.search in ("binary", "moments"):
         return 2.0 * scores / (weight * weight)
-    if targets.criterion == ENTROPY:
+    if kind.criterion == ENTROPY:
         before = _sum_x_log2_x(classes) - _sum_x_log2_x(weight[:, None])
     else:
         before = (classes * classes).sum(axis=1) / weight

@@ -4,14 +4,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.kernels.node_sums import list_shares, place_entries
-from fedforest.tree.targets import TrainingTargets
+from fedforest.tree.targets import TargetKind
 
 
 class LeafRecord:
-    """Collects the leaves of a batch of trees as they close."""
+    """Collects the leaves of a batch of trees as they close; they speak of classes, not codes."""
 
-    def __init__(self, targets: TrainingTargets) -> None:
-        self._targets = targets
+    def __init__(self, kind: TargetKind) -> None:
+        self._kind = kind
         self._tree: list[NDArray[np.int32]] = []
         self._node: list[NDArray[np.int32]] = []
         self._class: list[NDArray[np.uint16]] = []
@@ -21,13 +21,15 @@ class LeafRecord:
         self, tree: NDArray[np.int32], node: NDArray[np.int32], sums: NDArray[np.int64]
     ) -> None:
         """Note the leaves with these sums."""
-        if self._targets.is_regression:
+        if self._kind.is_regression:
             mean = sums[:, 1].astype(np.float64) / sums[:, 0].astype(np.float64)
             self._tree.append(tree)
             self._node.append(node)
-            self._value.append(self._targets.target_offset + mean * self._targets.target_unit)
+            self._value.append(self._kind.target_offset + mean * self._kind.target_unit)
             return
-        leaf, label, share = list_shares(sums)
+        codes = self._kind.code_of_class
+        by_class = np.ascontiguousarray(sums[:, [*codes, -1]]) if codes else sums
+        leaf, label, share = list_shares(by_class)
         self._tree.append(tree[leaf])
         self._node.append(node[leaf])
         self._class.append(label)
@@ -49,7 +51,7 @@ class LeafRecord:
         place = place_entries(position, start.copy())  # classes of a leaf stay in ascending order
         placed = np.empty_like(value)
         placed[place] = value
-        if self._targets.is_regression:
+        if self._kind.is_regression:
             return start, np.zeros(0, np.uint16), placed
         label = np.concatenate([np.zeros(0, np.uint16), *self._class])
         placed_label = np.empty_like(label)

@@ -33,7 +33,7 @@ class RandomSearch(NodeSearch):
         super().__init__(targets, rows, workers)
         self.columns = columns
         self._threshold_seeds = threshold_seeds
-        self.rules = Rules(targets.criterion, min_rows_leaf)
+        self.rules = Rules(targets.kind.criterion, min_rows_leaf)
         self.found = self._nothing_found(0)
 
     def _nothing_found(self, n_nodes: int) -> FoundThresholds:

@@ -107,7 +107,7 @@ def draw_rows(
     classes, allowed = targets.classes, targets.allowed
     n_rows, n_trees = targets.n_rows, len(tree_seeds)
     row_bits = bits_for_rows(n_rows)
-    dtype = entry_type(n_rows, targets.kernel.n_classes)
+    dtype = entry_type(n_rows, targets.kind.n_classes)
     all_allowed = bool(allowed.all())
     drawn: list[NDArray[np.unsignedinteger]] = [np.empty(0, dtype)] * n_trees
     left_out: list[NDArray[np.unsignedinteger]] = [np.empty(0, dtype)] * n_trees

@@ -79,14 +79,14 @@ class NodeSearch(ABC):
         sizes = self.rows.sizes[nodes]
         offsets = np.concatenate([[0], np.cumsum((sizes + 7) >> 3)])
         bits = np.empty(int(offsets[-1]), np.uint8)
-        left = np.zeros((len(nodes), self.n_sums), np.int64)
+        left = np.zeros((len(nodes), self.targets.kind.n_sums), np.int64)
 
         def split(part: tuple[int, int]) -> None:
             self._write_bits(order, nodes, offsets, bits, part)
             self._sum_left(nodes, offsets, bits, left, part)
 
         self.workers.run(split, self.workers.ranges(sizes + 16))
-        choose_missing_side(found, nodes, rows_of(left, self.targets), sizes)
+        choose_missing_side(found, nodes, rows_of(left, self.targets.kind), sizes)
         return bits, left
 
     def root_sums(self) -> NDArray[np.int64]:
@@ -95,18 +95,13 @@ class NodeSearch(ABC):
         nodes = np.arange(len(sizes))
         everything = np.full(int(((sizes + 7) >> 3).sum()), 255, np.uint8)
         offsets = np.concatenate([[0], np.cumsum((sizes + 7) >> 3)])
-        sums = np.zeros((len(sizes), self.n_sums), np.int64)
+        sums = np.zeros((len(sizes), self.targets.kind.n_sums), np.int64)
 
         def add(part: tuple[int, int]) -> None:
             self._sum_left(nodes, offsets, everything, sums, part)
 
         self.workers.run(add, self.workers.ranges(sizes))
         return sums
-
-    @property
-    def n_sums(self) -> int:
-        """Integers that describe a child: class weights and rows, or moments, rows and purity."""
-        return 4 if self.targets.sums == "moments" else self.targets.kernel.n_classes + 1
 
     def _sum_left(
         self,
@@ -117,9 +112,9 @@ class NodeSearch(ABC):
         part: tuple[int, int],
     ) -> None:
         order, kernel = self.rows.order, self.targets.kernel
-        if self.targets.sums == "binary":
+        if self.targets.kind.sums == "binary":
             sum_left_binary(order, nodes, offsets, bits, left, *part)
-        elif self.targets.sums == "moments":
+        elif self.targets.kind.sums == "moments":
             sum_left_moments(order, kernel, nodes, offsets, bits, left, *part)
         else:
             sum_left_classes(order, kernel, nodes, offsets, bits, left, *part)
@@ -150,7 +145,7 @@ class ColumnSearch(NodeSearch):
     ) -> None:
         super().__init__(targets, rows, workers)
         self.columns = columns
-        self.rules = Rules(targets.criterion, min_rows_leaf)
+        self.rules = Rules(targets.kind.criterion, min_rows_leaf)
         self.found = self._nothing_found(0)
 
     def _nothing_found(self, n_nodes: int) -> Found:
@@ -171,9 +166,9 @@ class ColumnSearch(NodeSearch):
         order, kernel = self.rows.order, self.targets.kernel
 
         def search(nodes: tuple[int, int]) -> None:
-            if self.targets.search == "binary":
+            if self.targets.kind.search == "binary":
                 find_binary(self.columns, order, candidates, self.rules, found, *nodes)
-            elif self.targets.search == "moments":
+            elif self.targets.kind.search == "moments":
                 find_by_moments(self.columns, order, kernel, candidates, self.rules, found, *nodes)
             else:
                 find_by_classes(self.columns, order, kernel, candidates, self.rules, found, *nodes)

@@ -26,9 +26,9 @@ Statistic = Literal["binary", "moments", "classes"]
 CRITERION_CODES = {"gini": GINI, "entropy": ENTROPY, "variance": VARIANCE}
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingTargets:
-    """What the engine knows of the labels.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetKind:
+    """What sums over labels mean: all that deciding about nodes needs, and no label.
 
     `search` names the statistic that scores splits, `sums` the one that describes a node.
     """
@@ -36,22 +36,35 @@ class TrainingTargets:
     search: Statistic
     sums: Statistic
     criterion: int
-    classes: NDArray[np.uint16]  # class code per row; empty for regression
-    allowed: NDArray[np.bool_]  # rows with a positive weight
-    kernel: Targets
-    weight_unit: float = 1.0  # real weight of one fixed-point unit
+    n_classes: int  # 0 for regression
     target_unit: float = 1.0  # real target = target_offset + fixed point * target_unit
     target_offset: float = 0.0
-
-    @property
-    def n_rows(self) -> int:
-        """Rows of the table, those without weight included."""
-        return len(self.allowed)
+    code_of_class: tuple[int, ...] = ()  # where labels are encoded: the code of each class
 
     @property
     def is_regression(self) -> bool:
         """Whether leaves hold a mean instead of class shares."""
         return self.sums == "moments"
+
+    @property
+    def n_sums(self) -> int:
+        """Integers that describe a node: class weights and rows, or moments, rows and purity."""
+        return 4 if self.is_regression else self.n_classes + 1
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingTargets:
+    """The label and weight of every row, for the kernels."""
+
+    kind: TargetKind
+    classes: NDArray[np.uint16]  # class code per row; empty for regression
+    allowed: NDArray[np.bool_]  # rows with a positive weight
+    kernel: Targets
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the table, those without weight included."""
+        return len(self.allowed)
 
 
 def classification_targets(
@@ -67,65 +80,62 @@ def classification_targets(
             "If it is a quantity, train a regressor instead."
         )
     classes = np.ascontiguousarray(codes, np.uint16)
+    fixed, allowed = _fix_row_weights(weights, len(classes))
     nothing = np.zeros(0, np.int64)
-    if weights is None:
-        allowed = np.ones(len(classes), np.bool_)
-        plain: Statistic = "binary" if n_classes == 2 and criterion == "gini" else "classes"
-        kernel = Targets(n_classes, nothing, nothing, nothing)
-        return TrainingTargets(plain, plain, CRITERION_CODES[criterion], classes, allowed, kernel)
-    fixed, unit = fix_weights(weights)
-    allowed = fixed > 0
+    kernel = Targets(n_classes, fixed, nothing, nothing)
+    search: Statistic = "classes"
+    sums: Statistic = "classes"
     if n_classes == 2 and criterion == "gini":
-        kernel = Targets(n_classes, fixed, fixed * classes, nothing)
-        search: Statistic = "moments"
-    else:
-        kernel = Targets(n_classes, fixed, nothing, nothing)
-        search = "classes"
-    return TrainingTargets(
-        search, "classes", CRITERION_CODES[criterion], classes, allowed, kernel, unit
-    )
+        if weights is None:
+            search = sums = "binary"
+        else:
+            search = "moments"
+            kernel = Targets(n_classes, fixed, fixed * classes, nothing)
+    code = CRITERION_CODES[criterion]
+    kind = TargetKind(search=search, sums=sums, criterion=code, n_classes=n_classes)
+    return TrainingTargets(kind, classes, allowed, kernel)
 
 
 def regression_targets(
     values: NDArray[np.float64], weights: NDArray[np.float64] | None = None
 ) -> TrainingTargets:
     """Targets for finite real values, optionally weighted."""
-    nothing = np.zeros(0, np.int64)
-    if weights is None:
-        fixed, weight_unit = nothing, 1.0
-        allowed = np.ones(len(values), np.bool_)
-        largest_weight = MAX_MULTIPLICITY
-    else:
-        fixed, weight_unit = fix_weights(weights)
-        allowed = fixed > 0
-        largest_weight = MAX_MULTIPLICITY * int(fixed.max())
+    fixed, allowed = _fix_row_weights(weights, len(values))
+    largest_weight = MAX_MULTIPLICITY * int(fixed.max(initial=1))
     levels, unit, offset = fix_targets(values, len(values) * largest_weight)
-    weighted = levels * fixed if len(fixed) else levels
-    kernel = Targets(0, fixed, weighted, levels)
-    return TrainingTargets(
-        "moments",
-        "moments",
-        VARIANCE,
-        np.zeros(0, np.uint16),
-        allowed,
-        kernel,
-        weight_unit,
-        unit,
-        offset,
+    kernel = Targets(0, fixed, levels * fixed if len(fixed) else levels, levels)
+    kind = TargetKind(
+        search="moments",
+        sums="moments",
+        criterion=VARIANCE,
+        n_classes=0,
+        target_unit=unit,
+        target_offset=offset,
     )
+    return TrainingTargets(kind, np.zeros(0, np.uint16), allowed, kernel)
 
 
-def rows_of(sums: NDArray[np.int64], targets: TrainingTargets) -> NDArray[np.int64]:
+def _fix_row_weights(
+    weights: NDArray[np.float64] | None, n_rows: int
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Fixed-point weights, empty where all are one, and the rows that have weight."""
+    if weights is None:
+        return np.zeros(0, np.int64), np.ones(n_rows, np.bool_)
+    fixed, _ = fix_weights(weights)
+    return fixed, fixed > 0
+
+
+def rows_of(sums: NDArray[np.int64], kind: TargetKind) -> NDArray[np.int64]:
     """The rows among the integers that describe a node.
 
     These are (class weights ..., rows) or (weight, sum, rows, pure sides).
     """
-    return sums[:, 2] if targets.is_regression else sums[:, -1]
+    return sums[:, 2] if kind.is_regression else sums[:, -1]
 
 
-def weight_of(sums: NDArray[np.int64], targets: TrainingTargets) -> NDArray[np.int64]:
+def weight_of(sums: NDArray[np.int64], kind: TargetKind) -> NDArray[np.int64]:
     """The weight among the integers that describe a node."""
-    return sums[:, 0] if targets.is_regression else weigh_nodes(sums)
+    return sums[:, 0] if kind.is_regression else weigh_nodes(sums)
 
 
 def fix_weights(weights: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:
