@@ -30,6 +30,7 @@ from fedforest.estimators.validation import (
 )
 from fedforest.kernels.layout import Columns
 from fedforest.kernels.random_split import Values
+from fedforest.protocol.vertical.labels import draw_codes
 from fedforest.tree.bins import fit_bins, fit_categories
 from fedforest.tree.forest import Forest, ForestWalker, concatenate_forests
 from fedforest.tree.forest_file import StoredForest, decode_forest, encode_forest
@@ -115,13 +116,15 @@ class PooledForest:
             plan = replace(plan, batch_bytes=self.batch_bytes)
         votes = OutOfBagVotes(targets.n_rows, targets.kind.n_classes)
         forests = []
-        for trees in batches(plan, targets, 0, total):
+        for trees in batches(plan, targets.n_rows, targets.kind.n_classes, 0, total):
             report = self._reporter(trees.start, total)
             batch = grow_batch(columns, targets, plan, trees, workers, report)
             forests.append(batch.forest)
             if batch.left_out_leaves is not None:
                 for tree in range(len(trees)):
-                    votes.add(batch.forest, batch.left_out_leaves, tree)
+                    votes.add(
+                        batch.forest.shape, batch.forest.leaves, batch.left_out_leaves, tree
+                    )
         if self.oob_score:
             self.oob_decision_function_ = votes.means()
         if self.progress:
@@ -142,7 +145,12 @@ class PooledForest:
             return regression_targets(check_regression_target(y, n_rows), weights)
         labels = check_labels(y, n_rows)
         self.classes_, codes = np.unique(labels, return_inverse=True)
-        return classification_targets(codes, len(self.classes_), weights, self.parameters.criterion)
+        n_classes = len(self.classes_)
+        # codes as a federated run gives them out: the same seed must give the same forest
+        code_of_class = draw_codes(self.random_state, n_classes)
+        encoded = np.array(code_of_class)[codes]
+        targets = classification_targets(encoded, n_classes, weights, self.parameters.criterion)
+        return replace(targets, kind=targets.kind.with_codes(code_of_class))
 
     def _check_trained(self, what: str) -> None:
         if not hasattr(self, "forest_"):

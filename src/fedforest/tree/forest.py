@@ -5,7 +5,7 @@ numbers inside a tree count from its root, 0; the right child is always the left
 plus one.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +52,11 @@ class Shape:
         """The left children of one tree's nodes."""
         return self.left_child[self.tree_start[tree] : self.tree_start[tree + 1]]
 
+    def first_trees(self, n_trees: int) -> tuple["Shape", int]:
+        """The first trees only, and how many nodes they have."""
+        n_nodes = int(self.tree_start[n_trees])
+        return Shape(self.tree_start[: n_trees + 1], self.left_child[:n_nodes]), n_nodes
+
     def depths(self) -> NDArray[np.int32]:
         """Depth of each tree; raises `DamagedModelError` where this is not a forest."""
         starts = self.tree_start
@@ -77,6 +82,18 @@ class Splits:
     missing_left: NDArray[np.uint8]
     set_index: NDArray[np.int32]  # row of left_set for categorical splits, else -1
     left_set: NDArray[np.uint64]  # (categorical splits, 4), in node order
+
+    def first_nodes(self, n_nodes: int) -> "Splits":
+        """The splits of the first nodes only."""
+        set_index = self.set_index[:n_nodes]
+        n_sets = int(set_index.max(initial=-1)) + 1
+        return Splits(
+            self.feature[:n_nodes],
+            self.cut[:n_nodes],
+            self.missing_left[:n_nodes],
+            set_index,
+            self.left_set[:n_sets],
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -211,32 +228,45 @@ def concatenate_forests(forests: list[Forest]) -> Forest:
     """All trees of several forests over the same columns, in order."""
     if len(forests) == 1:
         return forests[0]
-    sets = np.cumsum([0, *(len(f.splits.left_set) for f in forests)])
+    return Forest(
+        concatenate_shapes([f.shape for f in forests]),
+        concatenate_splits([f.splits for f in forests]),
+        concatenate_leaves([f.leaves for f in forests]),
+        np.concatenate([f.decrease for f in forests]),
+        forests[0].n_classes,
+        forests[0].n_features,
+    )
 
-    def joined(parts: Iterable[NDArray[Any]]) -> NDArray[Any]:
-        return np.concatenate(list(parts))
 
-    shape = Shape(
-        _join_starts([f.shape.tree_start for f in forests]),
-        joined(f.shape.left_child for f in forests),
+def concatenate_shapes(shapes: Sequence[Shape]) -> Shape:
+    """The trees of several shapes, in order."""
+    starts = _join_starts([shape.tree_start for shape in shapes])
+    return Shape(starts, np.concatenate([shape.left_child for shape in shapes]))
+
+
+def concatenate_splits(parts: Sequence[Splits]) -> Splits:
+    """The splits of several batches of trees, in order; their sets are numbered on."""
+    first_set = np.cumsum([0, *(len(part.left_set) for part in parts)])
+    set_index = [
+        np.where(part.set_index >= 0, part.set_index + np.int32(first), np.int32(-1))
+        for part, first in zip(parts, first_set[:-1], strict=True)
+    ]
+    return Splits(
+        np.concatenate([part.feature for part in parts]),
+        np.concatenate([part.cut for part in parts]),
+        np.concatenate([part.missing_left for part in parts]),
+        np.concatenate(set_index),
+        np.concatenate([part.left_set for part in parts]),
     )
-    splits = Splits(
-        joined(f.splits.feature for f in forests),
-        joined(f.splits.cut for f in forests),
-        joined(f.splits.missing_left for f in forests),
-        joined(
-            np.where(f.splits.set_index >= 0, f.splits.set_index + np.int32(s), np.int32(-1))
-            for f, s in zip(forests, sets[:-1], strict=True)
-        ),
-        joined(f.splits.left_set for f in forests),
+
+
+def concatenate_leaves(parts: Sequence[Leaves]) -> Leaves:
+    """The leaves of several batches of trees, in order."""
+    return Leaves(
+        _join_starts([part.start for part in parts]),
+        np.concatenate([part.label for part in parts]),
+        np.concatenate([part.value for part in parts]),
     )
-    leaves = Leaves(
-        _join_starts([f.leaves.start for f in forests]),
-        joined(f.leaves.label for f in forests),
-        joined(f.leaves.value for f in forests),
-    )
-    decrease = joined(f.decrease for f in forests)
-    return Forest(shape, splits, leaves, decrease, forests[0].n_classes, forests[0].n_features)
 
 
 def _join_starts(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:

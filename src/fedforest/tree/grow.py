@@ -57,12 +57,14 @@ class GrownBatch:
     left_out_leaves: NDArray[np.int32] | None  # (trees, rows): leaf number, -1 where trained on
 
 
-def batches(plan: GrowthPlan, targets: TrainingTargets, first: int, last: int) -> Iterator[range]:
+def batches(
+    plan: GrowthPlan, n_rows: int, n_classes: int, first: int, last: int
+) -> Iterator[range]:
     """Trees first..last in consecutive batches whose row orders fit the plan's memory."""
-    entry_bytes = np.dtype(entry_type(targets.n_rows, targets.kind.n_classes)).itemsize
+    entry_bytes = np.dtype(entry_type(n_rows, n_classes)).itemsize
     per_row = 2 * entry_bytes + (12 if plan.with_left_out else 0)
-    per_row += targets.kind.n_classes // 8  # open nodes carry their class weights
-    size = max(1, plan.batch_bytes // max(1, targets.n_rows * per_row))
+    per_row += n_classes // 8  # open nodes carry their class weights
+    size = max(1, plan.batch_bytes // max(1, n_rows * per_row))
     for start in range(first, last, size):
         yield range(start, min(last, start + size))
 

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from fedforest.kernels.partition import settle_rows
 from fedforest.kernels.walk import Leaves, vote_at
-from fedforest.tree.forest import Forest
+from fedforest.tree.forest import Shape
 from fedforest.tree.rows import NodeRows
 from fedforest.tree.structure import Step
 from fedforest.tree.workers import Workers
@@ -41,14 +41,19 @@ class OutOfBagVotes:
     def __init__(self, n_rows: int, n_classes: int, *, hard: bool = False) -> None:
         self.votes = np.zeros((n_rows, max(1, n_classes)))
         self.counts = np.zeros(n_rows, np.int64)
-        self._hard = hard
+        self.hard = hard
 
-    def add(self, forest: Forest, leaf_of: NDArray[np.int32], tree: int) -> None:
+    def copy(self) -> "OutOfBagVotes":
+        """The same votes, to be added to apart."""
+        other = OutOfBagVotes(0, 0, hard=self.hard)
+        other.votes, other.counts = self.votes.copy(), self.counts.copy()
+        return other
+
+    def add(self, shape: Shape, leaves: Leaves, leaf_of: NDArray[np.int32], tree: int) -> None:
         """Add the votes of one tree of a batch."""
         rows = np.flatnonzero(leaf_of[tree] >= 0)
-        leaf = forest.shape.tree_start[tree] + leaf_of[tree, rows]
-        leaves = Leaves(*forest.leaves)
-        vote_at(leaves, leaf, rows, self.votes, self.counts, self._hard)
+        leaf = shape.tree_start[tree] + leaf_of[tree, rows]
+        vote_at(Leaves(*leaves), leaf, rows, self.votes, self.counts, self.hard)
 
     def means(self) -> NDArray[np.float64]:
         """Mean vote per row; NaN where no tree left the row out."""

@@ -14,7 +14,17 @@ from numpy.typing import NDArray
 
 from fedforest.errors import DataError
 from fedforest.kernels.walk import Leaves
-from fedforest.tree.forest import LEAF, Forest, Shape, Splits, share_out, tree_totals
+from fedforest.tree.forest import (
+    LEAF,
+    Forest,
+    Shape,
+    Splits,
+    concatenate_leaves,
+    concatenate_shapes,
+    concatenate_splits,
+    share_out,
+    tree_totals,
+)
 
 FOREIGN = -2  # as feature: an inner node that another owner split
 NOBODY = -1  # as owner: a leaf
@@ -28,6 +38,11 @@ class PartialForest:
     shape: Shape
     splits: Splits  # FOREIGN where another owner split
     n_features: int
+
+    def first_trees(self, n_trees: int) -> "PartialForest":
+        """The share of the first trees only."""
+        shape, n_nodes = self.shape.first_trees(n_trees)
+        return PartialForest(shape, self.splits.first_nodes(n_nodes), self.n_features)
 
     def own_nodes(self) -> NDArray[np.int64]:
         """The nodes this owner split, flat over all trees, ascending."""
@@ -43,6 +58,14 @@ class ForestOutline:
     leaves: Leaves
     decrease: NDArray[np.float64]
     n_classes: int  # 0 for regression
+
+    def first_trees(self, n_trees: int) -> "ForestOutline":
+        """The share of the first trees only."""
+        shape, n = self.shape.first_trees(n_trees)
+        start = self.leaves.start[: n + 1]
+        n_entries = int(start[-1])
+        leaves = Leaves(start, self.leaves.label[:n_entries], self.leaves.value[:n_entries])
+        return ForestOutline(shape, self.owner[:n], leaves, self.decrease[:n], self.n_classes)
 
     def tree_totals(self) -> NDArray[np.float64]:
         """Impurity decrease of each tree: what every owner may hear (see `own_importances`)."""
@@ -96,6 +119,28 @@ def union(outline: ForestOutline, partials: Sequence[PartialForest]) -> Forest:
     whole = Splits(feature, cut, missing_left, *_unite_sets(n_nodes, partials))
     leaves, decrease = outline.leaves, outline.decrease
     return Forest(outline.shape, whole, leaves, decrease, outline.n_classes, n_features)
+
+
+def concatenate_partials(partials: Sequence[PartialForest]) -> PartialForest:
+    """One owner's share of all trees of several batches, in order."""
+    if len(partials) == 1:
+        return partials[0]
+    shape = concatenate_shapes([partial.shape for partial in partials])
+    splits = concatenate_splits([partial.splits for partial in partials])
+    return PartialForest(shape, splits, partials[0].n_features)
+
+
+def concatenate_outlines(outlines: Sequence[ForestOutline]) -> ForestOutline:
+    """The coordinator's share of all trees of several batches, in order."""
+    if len(outlines) == 1:
+        return outlines[0]
+    return ForestOutline(
+        concatenate_shapes([outline.shape for outline in outlines]),
+        np.concatenate([outline.owner for outline in outlines]),
+        concatenate_leaves([outline.leaves for outline in outlines]),
+        np.concatenate([outline.decrease for outline in outlines]),
+        outlines[0].n_classes,
+    )
 
 
 def _unite_sets(

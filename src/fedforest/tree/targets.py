@@ -6,7 +6,7 @@ bootstrap sample can overflow.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -46,6 +46,10 @@ class TargetKind:
         """Whether leaves hold a mean instead of class shares."""
         return self.sums == "moments"
 
+    def with_codes(self, code_of_class: tuple[int, ...]) -> "TargetKind":
+        """The same, of labels that go by these codes."""
+        return replace(self, code_of_class=code_of_class)
+
     @property
     def n_sums(self) -> int:
         """Integers that describe a node: class weights and rows, or moments, rows and purity."""
@@ -79,8 +83,19 @@ def classification_targets(
             f"The target has {n_classes} classes; at most {MAX_CLASSES} are supported. "
             "If it is a quantity, train a regressor instead."
         )
+    fixed = None if weights is None else fix_weights(weights)[0]
+    return encode_classes(codes, n_classes, fixed, criterion)
+
+
+def encode_classes(
+    codes: NDArray[np.integer],
+    n_classes: int,
+    weights: NDArray[np.int64] | None,
+    criterion: str,
+) -> TrainingTargets:
+    """Targets for class codes and fixed-point weights."""
     classes = np.ascontiguousarray(codes, np.uint16)
-    fixed, allowed = _fix_row_weights(weights, len(classes))
+    fixed, allowed = _spread_weights(weights, len(classes))
     nothing = np.zeros(0, np.int64)
     kernel = Targets(n_classes, fixed, nothing, nothing)
     search: Statistic = "classes"
@@ -100,29 +115,39 @@ def regression_targets(
     values: NDArray[np.float64], weights: NDArray[np.float64] | None = None
 ) -> TrainingTargets:
     """Targets for finite real values, optionally weighted."""
-    fixed, allowed = _fix_row_weights(weights, len(values))
-    largest_weight = MAX_MULTIPLICITY * int(fixed.max(initial=1))
+    fixed = None if weights is None else fix_weights(weights)[0]
+    largest_weight = MAX_MULTIPLICITY * (1 if fixed is None else int(fixed.max()))
     levels, unit, offset = fix_targets(values, len(values) * largest_weight)
+    return encode_values(levels, fixed, unit, offset)
+
+
+def encode_values(
+    levels: NDArray[np.int64],
+    weights: NDArray[np.int64] | None,
+    target_unit: float = 1.0,
+    target_offset: float = 0.0,
+) -> TrainingTargets:
+    """Targets for fixed-point values and weights; who only adds up need not know the unit."""
+    fixed, allowed = _spread_weights(weights, len(levels))
     kernel = Targets(0, fixed, levels * fixed if len(fixed) else levels, levels)
     kind = TargetKind(
         search="moments",
         sums="moments",
         criterion=VARIANCE,
         n_classes=0,
-        target_unit=unit,
-        target_offset=offset,
+        target_unit=target_unit,
+        target_offset=target_offset,
     )
     return TrainingTargets(kind, np.zeros(0, np.uint16), allowed, kernel)
 
 
-def _fix_row_weights(
-    weights: NDArray[np.float64] | None, n_rows: int
+def _spread_weights(
+    weights: NDArray[np.int64] | None, n_rows: int
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Fixed-point weights, empty where all are one, and the rows that have weight."""
+    """Weights for the kernels, empty where all are one, and the rows that have weight."""
     if weights is None:
         return np.zeros(0, np.int64), np.ones(n_rows, np.bool_)
-    fixed, _ = fix_weights(weights)
-    return fixed, fixed > 0
+    return weights, weights > 0
 
 
 def rows_of(sums: NDArray[np.int64], kind: TargetKind) -> NDArray[np.int64]:

@@ -1,0 +1,65 @@
+"""k-ary randomized response: a label is kept with a known probability, else replaced at random.
+
+One release of a noisy label is epsilon-differentially private for that label, and so is everything
+computed from it afterwards. Arithmetic only; entropy is an argument.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.errors import ConfigurationError
+
+Entropy = Callable[[int], bytes]  # secure random bytes, as many as asked for
+
+
+@dataclass(frozen=True)
+class RandomizedResponse:
+    """Label differential privacy: `labels=RandomizedResponse(epsilon=2.0)`.
+
+    Parameters
+    ----------
+    epsilon : float
+        How much one noisy label may tell: whatever is seen is at most exp(epsilon) times as likely
+        under one class as under another. Smaller is more private and less accurate.
+    """
+
+    epsilon: float
+
+    def check(self) -> None:
+        """Refuse an epsilon that is no privacy, or no number."""
+        is_number = isinstance(self.epsilon, int | float) and not isinstance(self.epsilon, bool)
+        if not is_number or not 0.0 < self.epsilon < math.inf:
+            raise ConfigurationError(
+                f"RandomizedResponse(epsilon={self.epsilon!r}): epsilon must be a positive number; "
+                "2.0 is a common choice."
+            )
+
+    def keep_probability(self, n_classes: int) -> float:
+        """How likely a label stays as it is."""
+        if n_classes < 2:
+            return 1.0
+        return 1.0 / (1.0 + (n_classes - 1) * math.exp(-self.epsilon))
+
+    def draw(
+        self, codes: NDArray[np.integer], n_classes: int, entropy: Entropy
+    ) -> NDArray[np.uint16]:
+        """Noisy codes; call once per label and keep the result, or noise averages out."""
+        exact = codes.astype(np.int64)
+        if n_classes < 2:
+            return exact.astype(np.uint16)
+        words = np.frombuffer(entropy(16 * len(exact)), np.uint64).reshape(2, -1)
+        threshold = np.uint64(min(math.ldexp(self.keep_probability(n_classes), 64), 2.0**64 - 2048))
+        # one of the other classes, each as likely to within 2^-54
+        step = 1 + (words[1] % np.uint64(n_classes - 1)).astype(np.int64)
+        noisy = np.where(words[0] < threshold, exact, (exact + step) % n_classes)
+        return noisy.astype(np.uint16)
+
+    def debias(self, shares: NDArray[np.float64], n_classes: int) -> NDArray[np.float64]:
+        """Unbiased shares of true classes from shares of noisy ones (they may be negative)."""
+        keep = self.keep_probability(n_classes)
+        other = (1.0 - keep) / max(1, n_classes - 1)
+        return (shares - other) / (keep - other)

@@ -1,0 +1,65 @@
+"""How coordinators talk: they yield an `Ask` and are sent the replies.
+
+A coordinator is a generator without IO; a party is an object with `handle(request) -> reply`. A
+driver carries the one's questions to the other.
+"""
+
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from fedforest.errors import ProtocolError, RemoteProtocolError
+
+Reply = TypeVar("Reply", bound="Message")
+Result = TypeVar("Result")
+
+
+class Message(msgspec.Struct, frozen=True, array_like=True, tag=True, eq=False):
+    """Root of all requests and replies; fields travel in order, without their names."""
+
+
+class Payload(msgspec.Struct, frozen=True, array_like=True, eq=False):
+    """Root of what messages carry: each kind of content is a type of its own."""
+
+
+class Accepted(Message, frozen=True):
+    """The reply of a party that has nothing to say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One exchange: a request for each of some parties, all of which answer with one type."""
+
+    requests: Mapping[str, Message]
+    reply: type[Message] = Accepted
+    note: Mapping[str, Any] | None = None  # for progress and logs; holds no data
+
+
+Conversation = Generator[Ask, Mapping[str, Any], Result]
+
+
+class Handler(Protocol):
+    """The party side of a protocol."""
+
+    def handle(self, request: Message) -> Message:
+        """Answer one request."""
+
+
+def check(condition: bool, broken_rule: str) -> None:
+    """Refuse a message that breaks a rule of the protocol."""
+    if not condition:
+        raise ProtocolError(broken_rule)
+
+
+@contextmanager
+def blame(party: str) -> Iterator[None]:
+    """What goes wrong inside is the fault of this peer."""
+    try:
+        yield
+    except ProtocolError as error:
+        if isinstance(error, RemoteProtocolError):
+            raise
+        raise RemoteProtocolError(str(error), party) from None

@@ -1,0 +1,179 @@
+"""What may leave a party, one type each. Reviewing privacy means reading this file.
+
+A reply may have fields of the types in `MAY_LEAVE` only; a test walks every reply. Everything here
+is a statistic, a bit or a protected label: no type holds a value of a column, an edge between bins,
+a column's name or a row's identity.
+"""
+
+from typing import Annotated, Any, Self
+
+import msgspec
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from fedforest.kernels.bit_ranges import count_bits
+from fedforest.kernels.varints import MAX_VARINT_BYTES, read_varints, write_varints
+from fedforest.protocol.asking import Payload, check
+
+Count = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+
+
+class TableSize(Payload, frozen=True):
+    """Declared: how many rows and columns a party takes part with."""
+
+    n_rows: Count
+    n_columns: Count
+
+
+class Gains(Payload, frozen=True):
+    """The best score of each open node over a party's candidate columns, or minus infinity."""
+
+    data: memoryview
+
+    @classmethod
+    def of(cls, scores: NDArray[np.float64]) -> Self:
+        return cls(to_bytes(scores, "<f8"))
+
+    def read(self, n_nodes: int) -> NDArray[np.float64]:
+        scores = from_bytes(self.data, "<f8", n_nodes, "gains")
+        check(bool((scores < np.inf).all()), "a gain is not a number")
+        return scores
+
+
+class RowBits(Payload, frozen=True):
+    """One bit for each row of some nodes: does it go left? Every node starts a byte."""
+
+    data: memoryview
+
+    @classmethod
+    def of(cls, bits: NDArray[np.uint8]) -> Self:
+        return cls(bits.data)
+
+    def read(self, sizes: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """The bits of nodes with these sizes, and how many rows of each go left."""
+        lengths = (sizes + 7) >> 3
+        bits = from_bytes(self.data, "u1", int(lengths.sum()), "row bits")
+        counts = np.zeros(len(sizes), np.int64)
+        is_padded = count_bits(bits, np.cumsum(lengths) - lengths, sizes, counts)
+        check(bool(is_padded), "row bits are padded with ones")
+        return bits, counts
+
+
+class NodeSums(Payload, frozen=True):
+    """What the labels of nodes add up to: class weights, or weight, target sum and purity."""
+
+    data: memoryview
+
+    @classmethod
+    def of(cls, sums: NDArray[np.int64]) -> Self:
+        flat = np.ascontiguousarray(sums).reshape(-1)
+        out = np.empty(len(flat) * MAX_VARINT_BYTES, np.uint8)
+        return cls(out[: write_varints(flat, out)].data)
+
+    def read(self, n_nodes: int, n_sums: int) -> NDArray[np.int64]:
+        sums = np.zeros(n_nodes * n_sums, np.int64)
+        data = from_bytes(self.data, "u1", len(self.data), "node sums")
+        check(bool(read_varints(data, sums)), "node sums are not as many as the nodes need")
+        return sums.reshape(n_nodes, n_sums)
+
+
+class EncodedLabels(Payload, frozen=True):
+    """Every row's label under a code: permuted class numbers, or targets in units of their own.
+
+    `weights` is empty where all rows weigh the same.
+    """
+
+    codes: memoryview
+    levels: memoryview
+    weights: memoryview
+
+
+class NoisyLabels(EncodedLabels, frozen=True):
+    """Labels of which each was replaced by another class at random with a known probability."""
+
+
+class LabelScale(Payload, frozen=True):
+    """What codes mean to whoever may know: for the coordinator's ears, never for parties'."""
+
+    n_classes: Count
+    target_unit: float = 1.0
+    target_offset: float = 0.0
+
+
+class OutOfBagScores(Payload, frozen=True):
+    """How well the forest did on rows it left out, after each further tree."""
+
+    data: memoryview
+
+    @classmethod
+    def of(cls, scores: NDArray[np.float64]) -> Self:
+        return cls(to_bytes(scores, "<f8"))
+
+    def read(self, n_trees: int) -> NDArray[np.float64]:
+        return from_bytes(self.data, "<f8", n_trees, "out-of-bag scores")
+
+
+class OutOfBagVotes(Payload, frozen=True):
+    """What the forest predicts for each training row by the trees that left it out."""
+
+    data: memoryview
+
+
+class Importances(Payload, frozen=True):
+    """How much each of a party's columns, in its own order and without names, helped."""
+
+    data: memoryview
+
+    @classmethod
+    def of(cls, values: NDArray[np.float64]) -> Self:
+        return cls(to_bytes(values, "<f8"))
+
+    def read(self, n_columns: int) -> NDArray[np.float64]:
+        return from_bytes(self.data, "<f8", n_columns, "importances")
+
+
+class Outcomes(Payload, frozen=True):
+    """Prediction: what a party's own splits say about rows that can still reach them."""
+
+    data: memoryview
+
+
+class PartialScores(Payload, frozen=True):
+    """Linear models: what a party's columns contribute to each row's score."""
+
+    data: memoryview
+
+
+class Residuals(Payload, frozen=True):
+    """Linear models: how far each row's score is from its label."""
+
+    data: memoryview
+
+
+MAY_LEAVE = (
+    TableSize,
+    Gains,
+    RowBits,
+    NodeSums,
+    EncodedLabels,
+    NoisyLabels,
+    LabelScale,
+    OutOfBagScores,
+    OutOfBagVotes,
+    Importances,
+    Outcomes,
+    PartialScores,
+    Residuals,
+)
+
+
+def to_bytes(array: NDArray[Any], dtype: DTypeLike) -> memoryview:
+    """An array's content as it travels."""
+    return np.ascontiguousarray(array, dtype).reshape(-1).view(np.uint8).data
+
+
+def from_bytes(data: memoryview, dtype: DTypeLike, length: int, what: str) -> NDArray[Any]:
+    """The array again, a writable copy; refused unless it has this length."""
+    wanted = np.dtype(dtype)
+    check(len(data) == length * wanted.itemsize, f"{what}: {len(data)} bytes for {length} entries")
+    return np.frombuffer(data, wanted).copy()

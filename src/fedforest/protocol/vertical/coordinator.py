@@ -1,0 +1,363 @@
+"""The coordinator of vertical training: Federated Forest, a level of all trees per two exchanges.
+
+Who learns what. The coordinator sees the labels in the protection of the run on their way to the
+parties, the best gain of every party at every open node, where rows go, what leaves say, and who
+split each node. It never sees a column's values, edges between bins, or names. It alone knows the
+root seed and which columns were sampled.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.errors import ConfigurationError, DataError
+from fedforest.privacy.randomized_response import RandomizedResponse
+from fedforest.protocol.asking import Ask, Conversation, Message, blame, check
+from fedforest.protocol.payloads import EncodedLabels, LabelScale, from_bytes, to_bytes
+from fedforest.protocol.vertical.coordinator_trees import CoordinatorTrees
+from fedforest.protocol.vertical.labels import debias_leaves, draw_codes
+from fedforest.protocol.vertical.messages import (
+    ApplySplits,
+    ColumnsWeighed,
+    FindSplits,
+    FinishTrees,
+    KeepTrees,
+    LabelsShared,
+    LeafValues,
+    Prepare,
+    Prepared,
+    ShareLabels,
+    SplitsApplied,
+    SplitsFound,
+    StartTrees,
+    TakeLabels,
+    TreesFinished,
+    TreesKept,
+    TreesStarted,
+    WeighColumns,
+)
+from fedforest.tree.grow import BATCH_BYTES, GrowthPlan, batches
+from fedforest.tree.growth import ColumnBits
+from fedforest.tree.parameters import ForestParameters
+from fedforest.tree.partial import ForestOutline, concatenate_outlines
+from fedforest.tree.seeds import derive_seed, derive_seeds
+from fedforest.tree.targets import TargetKind, encode_classes, encode_values
+
+
+@dataclass(frozen=True, slots=True)
+class EarlyStopping:
+    """Stop when the out-of-bag curve is flat: no gain above `tolerance` for `patience` trees."""
+
+    patience: int
+    tolerance: float
+
+    def stop_after(self, scores: list[float]) -> int | None:
+        """After how many trees to stop, if the curve says so."""
+        best, since = -np.inf, 0
+        for n_trees, score in enumerate(scores, start=1):
+            if score > best + self.tolerance:
+                best, since = score, 0
+            else:
+                since += 1
+            if since >= self.patience:
+                return n_trees
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingOrder:
+    """What is to be trained, with whom, and how labels are protected."""
+
+    parties: tuple[str, ...]  # in the order of their columns
+    label_party: str
+    parameters: ForestParameters
+    seed: int
+    response: RandomizedResponse | None = None
+    out_of_bag: bool = False
+    hard_votes: bool = False
+    early_stopping: EarlyStopping | None = None
+    batch_bytes: int = BATCH_BYTES
+    grown: ForestOutline | None = None  # trees to keep and to go on from (warm start)
+
+    @property
+    def with_left_out(self) -> bool:
+        """Whether rows a tree leaves out are routed along."""
+        return self.out_of_bag or self.early_stopping is not None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trained:
+    """The coordinator's share of the forest, and what training told about it."""
+
+    outline: ForestOutline
+    columns_per_party: tuple[int, ...]
+    importances: Mapping[str, NDArray[np.float64]]  # in the order of each party's columns
+    out_of_bag_curve: NDArray[np.float64] | None
+    out_of_bag_votes: NDArray[np.float64] | None
+    n_steps: tuple[int, ...]  # per batch of trees, levels and repeated ones
+    n_extra_steps: tuple[int, ...]  # of these, steps that only retried nodes with further columns
+
+
+@dataclass(slots=True)
+class _Session:
+    """What the coordinator learned at the start."""
+
+    order: TrainingOrder
+    n_rows: int
+    columns_per_party: tuple[int, ...]
+    scale: LabelScale
+    kind: TargetKind
+    n_steps: list[int] = field(default_factory=list)
+    n_extra_steps: list[int] = field(default_factory=list)
+
+    @property
+    def followers(self) -> list[str]:
+        """Parties that must know where rows are."""
+        order = self.order
+        return [
+            party
+            for party, n_columns in zip(order.parties, self.columns_per_party, strict=True)
+            if n_columns or (order.with_left_out and party == order.label_party)
+        ]
+
+
+def train(order: TrainingOrder) -> Conversation[Trained]:
+    """Grow a forest over the columns of all parties."""
+    session = yield from _prepare(order)
+    outlines = [] if order.grown is None else [order.grown]
+    n_before = 0 if order.grown is None else order.grown.shape.n_trees
+    curve: list[float] = []
+    n_trees = order.parameters.n_estimators
+    for trees in _plan_batches(session, n_before):
+        outline, scores = yield from _grow_batch(session, trees)
+        outlines.append(outline)
+        curve.extend(scores)
+        stop = order.early_stopping.stop_after(curve) if order.early_stopping else None
+        if stop is not None:
+            n_trees = n_before + stop
+            break
+    outline = concatenate_outlines(outlines).first_trees(n_trees)
+    votes = yield from _keep_trees(session, n_trees)
+    importances = yield from _weigh_columns(session, outline)
+    return Trained(
+        outline,
+        session.columns_per_party,
+        importances,
+        np.array(curve[: n_trees - n_before]) if order.with_left_out else None,
+        votes,
+        tuple(session.n_steps),
+        tuple(session.n_extra_steps),
+    )
+
+
+def _prepare(order: TrainingOrder) -> Conversation[_Session]:
+    """Bins at every party; sizes compared; labels given out."""
+    request = Prepare(derive_seed(order.seed, "bins"), order.parameters.max_bins)
+    prepared = yield Ask(dict.fromkeys(order.parties, request), Prepared)
+    n_rows = _common_row_count({party: prepared[party].size.n_rows for party in order.parties})
+    columns = tuple(prepared[party].size.n_columns for party in order.parties)
+    if sum(columns) == 0:
+        raise DataError("No party has a column; there is nothing to learn from.")
+    scale = prepared[order.label_party].scale
+    with blame(order.label_party):
+        check(scale is not None, "the label party has no labels")
+    criterion = {"squared_error": "variance"}.get(
+        order.parameters.criterion, order.parameters.criterion
+    )
+    code_of_class = draw_codes(order.seed, scale.n_classes)
+    epsilon = order.response.epsilon if order.response else None
+    shared = yield Ask({order.label_party: ShareLabels(code_of_class, epsilon)}, LabelsShared)
+    labels = _labels_of(order, shared[order.label_party])
+    yield Ask(dict.fromkeys(order.parties, TakeLabels(scale.n_classes, criterion, labels)))
+    kind = _describe(scale, criterion, code_of_class, is_weighted=len(labels.weights) > 0)
+    return _Session(order, n_rows, columns, scale, kind)
+
+
+def _common_row_count(n_rows_of: Mapping[str, int]) -> int:
+    counts = set(n_rows_of.values())
+    if len(counts) > 1:
+        told = ", ".join(f"{party!r} has {n_rows}" for party, n_rows in n_rows_of.items())
+        raise DataError(
+            f"The parties' tables have different numbers of rows: {told}. "
+            "Every party must hold the same rows in the same order; align them first."
+        )
+    return counts.pop()
+
+
+def _labels_of(order: TrainingOrder, shared: LabelsShared) -> EncodedLabels:
+    """The labels, in the protection that was asked for and no other."""
+    labels = shared.labels if order.response is None else shared.noisy_labels
+    with blame(order.label_party):
+        check(labels is not None, "the labels are not protected as the run demands")
+    assert labels is not None
+    return labels
+
+
+def _describe(
+    scale: LabelScale, criterion: str, code_of_class: tuple[int, ...], *, is_weighted: bool
+) -> TargetKind:
+    """What sums over labels will mean; follows from the same rules as at the parties."""
+    weights = np.ones(1, np.int64) if is_weighted else None
+    if scale.n_classes == 0:
+        return encode_values(
+            np.zeros(1, np.int64), weights, scale.target_unit, scale.target_offset
+        ).kind
+    kind = encode_classes(np.zeros(1, np.int64), scale.n_classes, weights, criterion).kind
+    return kind.with_codes(code_of_class)
+
+
+def _plan_batches(session: _Session, n_before: int) -> Iterator[range]:
+    order, parameters = session.order, session.order.parameters
+    if parameters.n_estimators < n_before:
+        raise ConfigurationError(
+            f"n_estimators={parameters.n_estimators} is fewer than the {n_before} trees already "
+            "grown; with warm_start=True it can only rise."
+        )
+    plan = _growth_plan(session)
+    for trees in batches(
+        plan, session.n_rows, session.kind.n_classes, n_before, parameters.n_estimators
+    ):
+        size = order.early_stopping.patience if order.early_stopping else len(trees)
+        for start in range(trees.start, trees.stop, size):
+            yield range(start, min(trees.stop, start + size))
+
+
+def _growth_plan(session: _Session) -> GrowthPlan:
+    order = session.order
+    return GrowthPlan(
+        order.parameters.growth_rules(session.n_rows, sum(session.columns_per_party)),
+        order.parameters.sampling(session.n_rows),
+        order.seed,
+        with_left_out=order.with_left_out,
+        batch_bytes=order.batch_bytes,
+    )
+
+
+def _grow_batch(
+    session: _Session, trees: range
+) -> Conversation[tuple[ForestOutline, list[float]]]:
+    """Grow some trees together, level by level: two exchanges each."""
+    growing = yield from _start_trees(session, trees)
+    n_extra = 0
+    while growing.n_open:
+        note = {"trees": trees, "level": growing.n_steps, "open_nodes": growing.n_open}
+        requests = _find_requests(session, growing)
+        found = yield Ask(requests, SplitsFound, note)
+        growing.choose({party: found[party].gains for party in found})
+        n_extra += growing.only_retries
+        applied = yield Ask(_apply_requests(growing), SplitsApplied, note)
+        growing.advance({party: applied[party] for party in applied})
+    session.n_steps.append(growing.n_steps)
+    session.n_extra_steps.append(n_extra)
+    outline = growing.assemble()
+    if session.order.response is not None:
+        outline = _debias(outline, session.order.response)
+    scores = yield from _finish_trees(session, growing, outline)
+    return outline, scores
+
+
+def _start_trees(session: _Session, trees: range) -> Conversation[CoordinatorTrees]:
+    plan, order = _growth_plan(session), session.order
+    seeds = derive_seeds(order.seed, "rows", trees.start, trees.stop)
+    request = StartTrees(
+        to_bytes(seeds, "<u8"),
+        plan.sampling.bootstrap,
+        plan.sampling.n_draws,
+        plan.rules.min_rows_leaf,
+        plan.with_left_out,
+    )
+    asked = {*session.followers, order.label_party}
+    started = yield Ask({p: request for p in order.parties if p in asked}, TreesStarted)
+    return CoordinatorTrees(
+        dict(zip(order.parties, session.columns_per_party, strict=True)),
+        plan,
+        session.kind,
+        derive_seeds(order.seed, "features", trees.start, trees.stop),
+        order.label_party,
+        started[order.label_party],
+    )
+
+
+def _find_requests(session: _Session, growing: CoordinatorTrees) -> dict[str, Message]:
+    candidates = growing.draw()
+    return {
+        party: FindSplits(growing.moves_for(party), candidates[party])
+        for party in session.followers
+    }
+
+
+def _apply_requests(growing: CoordinatorTrees) -> dict[str, Message]:
+    """To the winners only; where no bits are needed, they are not even made."""
+    with_bits = not growing.is_last_level
+    return {party: ApplySplits(won, with_bits) for party, won in growing.won_by_party().items()}
+
+
+def _finish_trees(
+    session: _Session, growing: CoordinatorTrees, outline: ForestOutline
+) -> Conversation[list[float]]:
+    """Everybody keeps its share; the label party lets the rows left out vote."""
+    order = session.order
+    requests: dict[str, Message] = {
+        party: FinishTrees(growing.moves_for(party)) for party in session.followers
+    }
+    if order.with_left_out:
+        moves, leaves = growing.moves_for(order.label_party), outline.leaves
+        values = LeafValues(
+            to_bytes(leaves.start, "<i8"),
+            to_bytes(leaves.label, "<u2"),
+            to_bytes(leaves.value, "<f8"),
+        )
+        requests[order.label_party] = FinishTrees(moves, values, order.hard_votes)
+    finished = yield Ask(requests, TreesFinished)
+    if not order.with_left_out:
+        return []
+    scores = finished[order.label_party].scores
+    with blame(order.label_party):
+        check(scores is not None, "out-of-bag scores are missing")
+        return [float(score) for score in scores.read(outline.shape.n_trees)]
+
+
+def _debias(outline: ForestOutline, response: RandomizedResponse) -> ForestOutline:
+    n_classes = outline.n_classes
+    leaves = debias_leaves(outline.leaves, response, n_classes)
+    return ForestOutline(outline.shape, outline.owner, leaves, outline.decrease, n_classes)
+
+
+def _keep_trees(session: _Session, n_trees: int) -> Conversation[NDArray[np.float64] | None]:
+    order = session.order
+    with_votes = order.out_of_bag
+    requests: dict[str, Message] = {
+        party: KeepTrees(n_trees, with_votes and party == order.label_party)
+        for party in session.followers
+    }
+    kept: Mapping[str, Any] = yield Ask(requests, TreesKept)
+    if not with_votes:
+        return None
+    n_outputs = max(1, session.kind.n_classes)
+    with blame(order.label_party):
+        votes = kept[order.label_party].votes
+        check(votes is not None, "out-of-bag votes are missing")
+        flat = from_bytes(votes.data, "<f8", session.n_rows * n_outputs, "out-of-bag votes")
+    return flat.reshape(session.n_rows, n_outputs)
+
+
+def _weigh_columns(
+    session: _Session, outline: ForestOutline
+) -> Conversation[dict[str, NDArray[np.float64]]]:
+    """Each party hears what its own splits were worth and answers for its own columns."""
+    totals = to_bytes(outline.tree_totals(), "<f8")
+    sizes = dict(zip(session.order.parties, session.columns_per_party, strict=True))
+    requests: dict[str, Message] = {
+        party: WeighColumns(to_bytes(outline.decrease_of(number), "<f8"), totals)
+        for number, party in enumerate(session.order.parties)
+        if sizes[party]
+    }
+    weighed = yield Ask(requests, ColumnsWeighed)
+    importances = {party: np.zeros(0) for party in session.order.parties}
+    for party, reply in weighed.items():
+        with blame(party):
+            importances[party] = reply.importances.read(sizes[party])
+    return importances

@@ -1,0 +1,168 @@
+"""Labels at the label party, and the forms in which they leave it.
+
+Who learns what: under `"encoded"` every party learns which rows share a class (regression: targets
+up to an unknown unit and origin), not what the classes are. Under `RandomizedResponse` the labels
+given out are noisy, and nothing else that depends on labels leaves the label party.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.errors import ConfigurationError
+from fedforest.kernels.walk import Leaves
+from fedforest.privacy.randomized_response import Entropy, RandomizedResponse
+from fedforest.protocol.asking import check
+from fedforest.protocol.payloads import (
+    EncodedLabels,
+    LabelScale,
+    NoisyLabels,
+    from_bytes,
+    to_bytes,
+)
+from fedforest.protocol.vertical.messages import LabelsShared, ShareLabels, TakeLabels
+from fedforest.protocol.vertical.out_of_bag import AnswerKey
+from fedforest.tree.seeds import derive_seed
+from fedforest.tree.targets import (
+    CRITERION_CODES,
+    MAX_CLASSES,
+    TrainingTargets,
+    encode_classes,
+    encode_values,
+    fix_weights,
+    regression_targets,
+)
+
+_NOTHING = memoryview(b"")
+
+
+class LabelSource(Protocol):
+    """The labels of one run, at their owner."""
+
+    def scale(self) -> LabelScale:
+        """What the coordinator must know to write leaves."""
+
+    def share(self, request: ShareLabels, entropy: Entropy) -> tuple[LabelsShared, AnswerKey]:
+        """The labels in the protection asked for, and what votes are to be compared with."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClassLabels:
+    """Class numbers, with weights of rows and of classes."""
+
+    classes: NDArray[np.integer]
+    n_classes: int
+    row_weights: NDArray[np.float64] | None = None
+    class_weights: NDArray[np.float64] | str | None = None  # per class, or "balanced"
+
+    def scale(self) -> LabelScale:
+        """The number of classes."""
+        return LabelScale(self.n_classes)
+
+    def share(self, request: ShareLabels, entropy: Entropy) -> tuple[LabelsShared, AnswerKey]:
+        """Class weights follow the label that leaves: they would give away the true one."""
+        codes = np.array(request.code_of_class, np.int64)
+        check(
+            bool(np.array_equal(np.sort(codes), np.arange(self.n_classes))),
+            "the codes asked for are not one for each class",
+        )
+        if request.epsilon is None:
+            labels = EncodedLabels(*self._encode(self.classes, codes))
+            return LabelsShared(labels=labels), AnswerKey(self.classes, self.n_classes)
+        response = RandomizedResponse(request.epsilon)
+        response.check()
+        noisy = response.draw(self.classes, self.n_classes, entropy)
+        shared = LabelsShared(noisy_labels=NoisyLabels(*self._encode(noisy, codes)))
+        return shared, AnswerKey(noisy, self.n_classes, response)
+
+    def _encode(
+        self, classes: NDArray[np.integer], code_of_class: NDArray[np.int64]
+    ) -> tuple[memoryview, memoryview, memoryview]:
+        weights = self._weigh(classes)
+        codes = to_bytes(code_of_class[classes], code_type(self.n_classes))
+        return codes, _NOTHING, _NOTHING if weights is None else to_bytes(weights, "<i8")
+
+    def _weigh(self, classes: NDArray[np.integer]) -> NDArray[np.int64] | None:
+        if self.class_weights is None:
+            return None if self.row_weights is None else fix_weights(self.row_weights)[0]
+        rows = np.ones(len(classes)) if self.row_weights is None else self.row_weights
+        if isinstance(self.class_weights, str):
+            counts = np.bincount(classes, minlength=self.n_classes)
+            per_class = len(classes) / (self.n_classes * np.maximum(counts, 1))
+        else:
+            per_class = self.class_weights
+        return fix_weights(rows * per_class[classes])[0]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TargetValues:
+    """Regression targets, with weights of rows."""
+
+    values: NDArray[np.float64]
+    row_weights: NDArray[np.float64] | None = None
+
+    def scale(self) -> LabelScale:
+        """Unit and origin of the fixed-point targets."""
+        kind = self._targets().kind
+        return LabelScale(0, kind.target_unit, kind.target_offset)
+
+    def share(
+        self,
+        request: ShareLabels,
+        entropy: Entropy,  # noqa: ARG002 - nothing is noisy
+    ) -> tuple[LabelsShared, AnswerKey]:
+        """The targets as integers around the middle of their range."""
+        if request.epsilon is not None:
+            raise ConfigurationError(
+                "RandomizedResponse protects class labels; for regression use labels='encoded'."
+            )
+        kernel = self._targets().kernel
+        levels, weights = to_bytes(kernel.levels, "<i8"), to_bytes(kernel.weights, "<i8")
+        shared = LabelsShared(labels=EncodedLabels(_NOTHING, levels, weights))
+        return shared, AnswerKey(self.values, 0)
+
+    def _targets(self) -> TrainingTargets:
+        return regression_targets(self.values, self.row_weights)
+
+
+def code_type(n_classes: int) -> str:
+    """How a class code travels."""
+    return "u1" if n_classes <= 256 else "<u2"
+
+
+def draw_codes(seed: int, n_classes: int) -> tuple[int, ...]:
+    """A secret code for each class: a permutation that the run's seed decides."""
+    order = sorted(range(n_classes), key=lambda number: derive_seed(seed, "class codes", number))
+    code_of_class = [0] * n_classes
+    for code, number in enumerate(order):
+        code_of_class[number] = code
+    return tuple(code_of_class)
+
+
+def read_labels(request: TakeLabels, n_rows: int) -> TrainingTargets:
+    """Labels as they came, for the kernels."""
+    labels, n_classes = request.labels, request.n_classes
+    check(n_classes <= MAX_CLASSES, "there are too many classes")
+    check(request.criterion in CRITERION_CODES, "the criterion is unknown")
+    weights = None
+    if len(labels.weights):
+        weights = from_bytes(labels.weights, "<i8", n_rows, "weights")
+        check(bool((weights >= 0).all() and weights.any()), "weights are negative or all zero")
+    if n_classes == 0:
+        return encode_values(from_bytes(labels.levels, "<i8", n_rows, "targets"), weights)
+    codes = from_bytes(labels.codes, code_type(n_classes), n_rows, "class codes")
+    check(bool((codes < n_classes).all()), "a class code is out of range")
+    return encode_classes(codes, n_classes, weights, request.criterion)
+
+
+def debias_leaves(leaves: Leaves, response: RandomizedResponse, n_classes: int) -> Leaves:
+    """Class shares of true labels from those of noisy ones; shares below zero become zero."""
+    leaf = np.repeat(np.arange(len(leaves.start) - 1), np.diff(leaves.start))
+    share = response.debias(leaves.value, n_classes)
+    kept = share > 0.0
+    leaf, label, share = leaf[kept], leaves.label[kept], share[kept]
+    total = np.bincount(leaf, share, minlength=len(leaves.start) - 1)
+    count = np.bincount(leaf, minlength=len(leaves.start) - 1)
+    return Leaves(np.concatenate([[0], np.cumsum(count)]), label, share / total[leaf])

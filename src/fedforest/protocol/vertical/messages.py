@@ -1,0 +1,193 @@
+"""Every message of vertical training: requests of the coordinator, replies of parties.
+
+Fields of replies are payloads from the allow-list (`protocol/payloads.py`). A request never says
+which party holds or won what: bits are passed on without their source.
+"""
+
+from typing import Annotated
+
+import msgspec
+
+from fedforest.protocol.asking import Message, Payload
+from fedforest.protocol.payloads import (
+    Count,
+    EncodedLabels,
+    Gains,
+    Importances,
+    LabelScale,
+    NodeSums,
+    NoisyLabels,
+    OutOfBagScores,
+    OutOfBagVotes,
+    RowBits,
+    TableSize,
+)
+
+Seed = Annotated[int, msgspec.Meta(ge=0, lt=2**63)]
+
+
+class Prepare(Message, frozen=True):
+    """Bin your columns, with this seed for the sample of rows; a model given before is kept on."""
+
+    bin_seed: int
+    max_bins: Annotated[int, msgspec.Meta(ge=2, le=255)]
+
+
+class Prepared(Message, frozen=True):
+    """How large the party's table is and, from the label party, what its labels are like."""
+
+    size: TableSize
+    scale: LabelScale | None = None
+
+
+class ShareLabels(Message, frozen=True):
+    """To the label party: give out labels, class c under code `code_of_class[c]`."""
+
+    code_of_class: tuple[Count, ...]
+    epsilon: float | None = None  # demanded label privacy; None: codes as they are
+
+
+class LabelsShared(Message, frozen=True):
+    """The labels for everybody who searches splits."""
+
+    labels: EncodedLabels | None = None
+    noisy_labels: NoisyLabels | None = None
+
+
+class TakeLabels(Message, frozen=True):
+    """Train towards these labels."""
+
+    n_classes: Count  # 0 for regression
+    criterion: str
+    labels: EncodedLabels
+
+
+class StartTrees(Message, frozen=True):
+    """Begin a batch of trees: draw the rows of each by its seed."""
+
+    row_seeds: memoryview
+    bootstrap: bool
+    n_draws: Count
+    min_rows_leaf: Count
+    with_left_out: bool
+
+
+class TreesStarted(Message, frozen=True):
+    """From the label party: what the trees' rows add up to; rows drawn and left out by each."""
+
+    root_sums: NodeSums | None = None
+    root_sizes: NodeSums | None = None
+
+
+class Moves(Payload, frozen=True):
+    """What became of the open nodes since the party last heard.
+
+    `fates` holds three bits per node (see `protocol/vertical/moves.py`); the bits are those of the
+    nodes that somebody else split.
+    """
+
+    fates: memoryview
+    bits: RowBits
+    left_out_bits: RowBits
+
+
+class FindSplits(Message, frozen=True):
+    """Move the rows, then score your candidate columns: a bitmap of own columns per open node."""
+
+    moves: Moves | None
+    candidates: memoryview
+
+
+class SplitsFound(Message, frozen=True):
+    """A gain for each open node, and nothing else."""
+
+    gains: Gains
+
+
+class ApplySplits(Message, frozen=True):
+    """To a party that won: split these nodes (one bit per open node)."""
+
+    won: memoryview
+    with_bits: bool  # false where the children will be leaves and no row needs to move
+
+
+class SplitsApplied(Message, frozen=True):
+    """Where the rows of the nodes go, and what the labels of the left children add up to."""
+
+    left_sums: NodeSums
+    bits: RowBits
+    left_out_bits: RowBits
+
+
+class LeafValues(Payload, frozen=True):
+    """What the leaves of a batch say: flat over its nodes, as `kernels.walk.Leaves`."""
+
+    start: memoryview
+    label: memoryview
+    value: memoryview
+
+
+class FinishTrees(Message, frozen=True):
+    """Follow the last moves and keep your share of the trees.
+
+    The label party gets the leaves where rows left out are to vote.
+    """
+
+    moves: Moves | None
+    leaves: LeafValues | None = None
+    hard_votes: bool = False
+
+
+class TreesFinished(Message, frozen=True):
+    """From the label party: the out-of-bag score after each tree so far, by the votes."""
+
+    scores: OutOfBagScores | None = None
+
+
+class KeepTrees(Message, frozen=True):
+    """Training is over: keep so many trees, drop those after them."""
+
+    n_trees: Count
+    with_votes: bool = False
+
+
+class TreesKept(Message, frozen=True):
+    """From the label party, if asked for: the votes of rows left out."""
+
+    votes: OutOfBagVotes | None = None
+
+
+class WeighColumns(Message, frozen=True):
+    """How much your splits decreased impurity, in node order, and each tree in all."""
+
+    own_decrease: memoryview
+    tree_totals: memoryview
+
+
+class ColumnsWeighed(Message, frozen=True):
+    """Importances of the party's columns among all."""
+
+    importances: Importances
+
+
+REQUESTS = (
+    Prepare,
+    ShareLabels,
+    TakeLabels,
+    StartTrees,
+    FindSplits,
+    ApplySplits,
+    FinishTrees,
+    KeepTrees,
+    WeighColumns,
+)
+REPLIES = (
+    Prepared,
+    LabelsShared,
+    TreesStarted,
+    SplitsFound,
+    SplitsApplied,
+    TreesFinished,
+    TreesKept,
+    ColumnsWeighed,
+)

@@ -1,0 +1,85 @@
+"""Out-of-bag votes at the label party: how well the trees do on rows they left out.
+
+The label party compares with the labels it gave out: with noisy ones where labels are noisy, so
+that scores release nothing about the true ones, and corrects the score for the noise.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.kernels.walk import Leaves
+from fedforest.privacy.randomized_response import RandomizedResponse
+from fedforest.tree.forest import Shape
+from fedforest.tree.left_out import OutOfBagVotes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AnswerKey:
+    """The labels that votes are compared with."""
+
+    answers: NDArray[np.float64] | NDArray[np.integer]  # a target or a class for each row
+    n_classes: int  # 0 for regression
+    response: RandomizedResponse | None = None  # the noise in the answers
+
+    def score(self, votes: OutOfBagVotes) -> float:
+        """Accuracy or R^2 over the rows with votes; NaN where that means nothing."""
+        rows = np.flatnonzero(votes.counts)
+        if not len(rows):
+            return float("nan")
+        if self.n_classes:
+            return self._accuracy(votes.votes[rows].argmax(axis=1) == self.answers[rows])
+        truth = self.answers[rows]
+        errors = votes.votes[rows, 0] / votes.counts[rows] - truth
+        spread = float(((truth - truth.mean()) ** 2).sum())
+        return 1.0 - float((errors**2).sum()) / spread if spread > 0.0 else float("nan")
+
+    def _accuracy(self, is_right: NDArray[np.bool_]) -> float:
+        share = np.array([is_right.mean()])
+        if self.response is not None:
+            share = self.response.debias(share, self.n_classes)
+        return float(share[0])
+
+
+class OutOfBagRecord:
+    """Adds up votes batch by batch; the trees of the last batch can still be taken back."""
+
+    def __init__(self, key: AnswerKey, n_rows: int) -> None:
+        self.key = key
+        self.n_rows = n_rows
+        self._now = OutOfBagVotes(n_rows, key.n_classes)
+        self._before_last = self._now
+        self._last: tuple[Shape, Leaves, NDArray[np.int32]] | None = None
+
+    def add(
+        self, shape: Shape, leaves: Leaves, leaf_of: NDArray[np.int32], *, hard: bool
+    ) -> NDArray[np.float64]:
+        """Let a batch of trees vote; the score after each of them."""
+        self._now.hard = hard
+        self._before_last = self._now.copy()
+        self._last = (shape, leaves, leaf_of)
+        scores = np.empty(shape.n_trees)
+        for tree in range(shape.n_trees):
+            self._now.add(shape, leaves, leaf_of, tree)
+            scores[tree] = self.key.score(self._now)
+        return scores
+
+    def close(self, n_dropped: int) -> None:
+        """The last trees are dropped: take back their votes, all of the last batch."""
+        if n_dropped and self._last is not None:
+            shape, leaves, leaf_of = self._last
+            self._now = self._before_last.copy()
+            for tree in range(shape.n_trees - n_dropped):
+                self._now.add(shape, leaves, leaf_of, tree)
+        self._last, self._before_last = None, self._now
+
+    def copy(self) -> "OutOfBagRecord":
+        """The same votes, to be added to apart."""
+        other = OutOfBagRecord(self.key, self.n_rows)
+        other._now = other._before_last = self._now.copy()
+        return other
+
+    def means(self) -> NDArray[np.float64]:
+        """(rows, classes) mean votes, NaN where no tree left the row out."""
+        return self._now.means()

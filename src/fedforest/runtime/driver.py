@@ -1,0 +1,101 @@
+"""Runs a coordinator over a transport and keeps count of what it cost."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from fedforest.protocol.asking import Ask, Conversation, Message, blame
+from fedforest.transport.base import Transport
+from fedforest.transport.codec import decode, encode
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One request and reply with some parties; no content."""
+
+    request: str
+    n_parties: int
+    bytes_to: Mapping[str, int]
+    bytes_from: Mapping[str, int]
+    seconds: float
+    note: Mapping[str, Any]
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes in both directions."""
+        return sum(self.bytes_to.values()) + sum(self.bytes_from.values())
+
+
+Observer = Callable[[Exchange], None]
+
+
+@dataclass(slots=True)
+class ExchangeLog:
+    """Every exchange of a run, in order."""
+
+    exchanges: list[Exchange] = field(default_factory=list)
+    observers: list[Observer] = field(default_factory=list)
+
+    def add(self, exchange: Exchange) -> None:
+        """Note an exchange and tell whoever listens."""
+        self.exchanges.append(exchange)
+        for observe in self.observers:
+            observe(exchange)
+
+    @property
+    def bytes_by_party(self) -> dict[str, int]:
+        """Bytes that left each party."""
+        total: Counter[str] = Counter()
+        for exchange in self.exchanges:
+            total.update(exchange.bytes_from)
+        return dict(total)
+
+
+def run(
+    conversation: Conversation[Result], transport: Transport, log: ExchangeLog | None = None
+) -> Result:
+    """Carry every question of the coordinator to the parties until it is done."""
+    log = log if log is not None else ExchangeLog()
+    replies: Mapping[str, Message] | None = None
+    try:
+        while True:
+            ask = next(conversation) if replies is None else conversation.send(replies)
+            replies = _carry(ask, transport, log)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return] # the generator's result
+
+
+def _carry(ask: Ask, transport: Transport, log: ExchangeLog) -> dict[str, Message]:
+    if not ask.requests:
+        return {}  # nobody to ask: no exchange
+    started = time.perf_counter()
+    requests = _encode_all(ask.requests)
+    answers = transport.exchange(requests)
+    replies = {}
+    for party, data in answers.items():
+        with blame(party):
+            replies[party] = decode(data, (ask.reply,))
+    log.add(
+        Exchange(
+            type(next(iter(ask.requests.values()))).__name__,
+            len(requests),
+            {party: len(data) for party, data in requests.items()},
+            {party: len(data) for party, data in answers.items()},
+            time.perf_counter() - started,
+            ask.note or {},
+        )
+    )
+    return replies
+
+
+def _encode_all(requests: Mapping[str, Message]) -> dict[str, bytes]:
+    """The same request to many parties is encoded once."""
+    encoded: dict[int, bytes] = {}
+    for request in requests.values():
+        if id(request) not in encoded:
+            encoded[id(request)] = encode(request)
+    return {party: encoded[id(request)] for party, request in requests.items()}

@@ -1,0 +1,33 @@
+"""Parties in this process, each answering on a thread of the executor it is given.
+
+Simulation is a transport, not a mode: requests and replies are the same bytes as on a network.
+"""
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, wait
+
+from fedforest.errors import ConfigurationError
+
+Endpoint = Callable[[bytes], bytes]
+
+
+class InProcess:
+    """Exchanges with endpoints in this process; without an executor, one after the other."""
+
+    def __init__(self, endpoints: Mapping[str, Endpoint], executor: Executor | None = None) -> None:
+        self._endpoints = dict(endpoints)
+        self._executor = executor
+
+    def exchange(self, requests: Mapping[str, bytes]) -> dict[str, bytes]:
+        """Let all asked parties answer; the first error among them is raised when all are done."""
+        unknown = sorted(requests.keys() - self._endpoints.keys())
+        if unknown:
+            raise ConfigurationError(f"there is no party {unknown[0]!r} in this federation")
+        if self._executor is None or len(requests) == 1:
+            return {party: self._endpoints[party](data) for party, data in requests.items()}
+        futures = {
+            party: self._executor.submit(self._endpoints[party], data)
+            for party, data in requests.items()
+        }
+        wait(futures.values())
+        return {party: future.result() for party, future in futures.items()}
