@@ -9,13 +9,24 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fedforest.errors import FederationError
+    from fedforest.estimators.vertical import VerticalForestClassifier, VerticalForestRegressor
+    from fedforest.privacy.randomized_response import RandomizedResponse
 
 __version__ = "0.1.0"
 
-__all__ = ["FederationError", "__version__"]
+__all__ = [
+    "FederationError",
+    "RandomizedResponse",
+    "VerticalForestClassifier",
+    "VerticalForestRegressor",
+    "__version__",
+]
 
 _HOME_OF_NAME = {
     "FederationError": "fedforest.errors",
+    "RandomizedResponse": "fedforest.privacy.randomized_response",
+    "VerticalForestClassifier": "fedforest.estimators.vertical",
+    "VerticalForestRegressor": "fedforest.estimators.vertical",
 }
 
 

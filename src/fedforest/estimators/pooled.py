@@ -122,9 +122,7 @@ class PooledForest:
             forests.append(batch.forest)
             if batch.left_out_leaves is not None:
                 for tree in range(len(trees)):
-                    votes.add(
-                        batch.forest.shape, batch.forest.leaves, batch.left_out_leaves, tree
-                    )
+                    votes.add(batch.forest.shape, batch.forest.leaves, batch.left_out_leaves, tree)
         if self.oob_score:
             self.oob_decision_function_ = votes.means()
         if self.progress:

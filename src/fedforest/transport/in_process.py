@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, wait
 
 from fedforest.errors import ConfigurationError
+from fedforest.protocol.vertical.prediction import Network
 
 Endpoint = Callable[[bytes], bytes]
 
@@ -17,6 +18,8 @@ class InProcess:
     def __init__(self, endpoints: Mapping[str, Endpoint], executor: Executor | None = None) -> None:
         self._endpoints = dict(endpoints)
         self._executor = executor
+
+    network = Network(latency_seconds=2e-4, bytes_per_second=2e9)  # threads and memory
 
     def exchange(self, requests: Mapping[str, bytes]) -> dict[str, bytes]:
         """Let all asked parties answer; the first error among them is raised when all are done."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.errors import ConfigurationError, DataError
+from fedforest.errors import DataError
 from fedforest.privacy.randomized_response import RandomizedResponse
 from fedforest.protocol.asking import Ask, Conversation, Message, blame, check
 from fedforest.protocol.payloads import EncodedLabels, LabelScale, from_bytes, to_bytes
@@ -40,7 +40,6 @@ from fedforest.protocol.vertical.messages import (
     WeighColumns,
 )
 from fedforest.tree.grow import BATCH_BYTES, GrowthPlan, batches
-from fedforest.tree.growth import ColumnBits
 from fedforest.tree.parameters import ForestParameters
 from fedforest.tree.partial import ForestOutline, concatenate_outlines
 from fedforest.tree.seeds import derive_seed, derive_seeds
@@ -81,6 +80,7 @@ class TrainingOrder:
     early_stopping: EarlyStopping | None = None
     batch_bytes: int = BATCH_BYTES
     grown: ForestOutline | None = None  # trees to keep and to go on from (warm start)
+    first_tree: int = 0  # seeds of earlier trees are used up
 
     @property
     def with_left_out(self) -> bool:
@@ -130,8 +130,8 @@ def train(order: TrainingOrder) -> Conversation[Trained]:
     outlines = [] if order.grown is None else [order.grown]
     n_before = 0 if order.grown is None else order.grown.shape.n_trees
     curve: list[float] = []
-    n_trees = order.parameters.n_estimators
-    for trees in _plan_batches(session, n_before):
+    n_trees = n_before + order.parameters.n_estimators - order.first_tree
+    for trees in _plan_batches(session):
         outline, scores = yield from _grow_batch(session, trees)
         outlines.append(outline)
         curve.extend(scores)
@@ -209,17 +209,10 @@ def _describe(
     return kind.with_codes(code_of_class)
 
 
-def _plan_batches(session: _Session, n_before: int) -> Iterator[range]:
-    order, parameters = session.order, session.order.parameters
-    if parameters.n_estimators < n_before:
-        raise ConfigurationError(
-            f"n_estimators={parameters.n_estimators} is fewer than the {n_before} trees already "
-            "grown; with warm_start=True it can only rise."
-        )
-    plan = _growth_plan(session)
-    for trees in batches(
-        plan, session.n_rows, session.kind.n_classes, n_before, parameters.n_estimators
-    ):
+def _plan_batches(session: _Session) -> Iterator[range]:
+    order, n_classes = session.order, session.kind.n_classes
+    first, last = order.first_tree, order.parameters.n_estimators
+    for trees in batches(_growth_plan(session), session.n_rows, n_classes, first, last):
         size = order.early_stopping.patience if order.early_stopping else len(trees)
         for start in range(trees.start, trees.stop, size):
             yield range(start, min(trees.stop, start + size))
@@ -236,22 +229,18 @@ def _growth_plan(session: _Session) -> GrowthPlan:
     )
 
 
-def _grow_batch(
-    session: _Session, trees: range
-) -> Conversation[tuple[ForestOutline, list[float]]]:
+def _grow_batch(session: _Session, trees: range) -> Conversation[tuple[ForestOutline, list[float]]]:
     """Grow some trees together, level by level: two exchanges each."""
     growing = yield from _start_trees(session, trees)
-    n_extra = 0
     while growing.n_open:
         note = {"trees": trees, "level": growing.n_steps, "open_nodes": growing.n_open}
         requests = _find_requests(session, growing)
         found = yield Ask(requests, SplitsFound, note)
         growing.choose({party: found[party].gains for party in found})
-        n_extra += growing.only_retries
         applied = yield Ask(_apply_requests(growing), SplitsApplied, note)
         growing.advance({party: applied[party] for party in applied})
     session.n_steps.append(growing.n_steps)
-    session.n_extra_steps.append(n_extra)
+    session.n_extra_steps.append(growing.n_steps - growing.n_levels)
     outline = growing.assemble()
     if session.order.response is not None:
         outline = _debias(outline, session.order.response)

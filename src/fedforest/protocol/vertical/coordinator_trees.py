@@ -58,7 +58,7 @@ class CoordinatorTrees:
         self._scores = np.zeros(0)
         self._is_split = np.zeros(n_trees, np.bool_)
         self.n_steps = 0
-        self.only_retries = False
+        self.n_levels = 0
         nobody = np.zeros(n_trees, np.int64)
         self._remember(self._growth.root_step, BitStore(self._is_split, self._sizes), None)
         self._follow(nobody, nobody)
@@ -131,6 +131,7 @@ class CoordinatorTrees:
         self._remember(step, store, left_out_store)
         self._follow(left_rows, left_out_rows)
         self.n_steps += 1
+        self.n_levels = max(self.n_levels, 1 + int(opened.depth.max(initial=0)))
 
     def _check_children(
         self, nodes: NDArray[np.int64], left_rows: NDArray[np.int64], *, is_last: bool

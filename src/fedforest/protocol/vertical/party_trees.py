@@ -114,9 +114,7 @@ class PartyTrees:
             bits, left_rows = self._gather(is_split, sizes, others, moves.bits, self._own_bits)
         if self._routing:
             sizes = self._routing.rows.sizes
-            routed, _ = self._gather(
-                is_split, sizes, others, moves.left_out_bits, self._own_routed
-            )
+            routed, _ = self._gather(is_split, sizes, others, moves.left_out_bits, self._own_routed)
         step = self._structure.advance(is_split, fate)
         if self._routing:
             self._routing.move(step, routed)
@@ -158,9 +156,7 @@ def pack_sums(sums: NDArray[np.int64], kind: TargetKind) -> NodeSums:
     return NodeSums.of(np.delete(sums, _rows_at(kind), axis=1))
 
 
-def unpack_sums(
-    packed: NodeSums, rows: NDArray[np.int64], kind: TargetKind
-) -> NDArray[np.int64]:
+def unpack_sums(packed: NodeSums, rows: NDArray[np.int64], kind: TargetKind) -> NDArray[np.int64]:
     """Sums of nodes with so many rows."""
     sums = packed.read(len(rows), kind.n_sums - 1)
     check(kind.is_regression or bool((sums >= 0).all()), "a class weight is negative")

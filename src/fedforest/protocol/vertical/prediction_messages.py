@@ -1,0 +1,50 @@
+"""Messages of vertical prediction. A party learns which rows pass which nodes, up to the lookahead.
+
+Requests name rows by their place in the requester's table; no value and no identity travels.
+"""
+
+from typing import Annotated
+
+import msgspec
+
+from fedforest.protocol.asking import Message
+from fedforest.protocol.payloads import Count, NodeSums, Outcomes
+
+Lookahead = Annotated[int, msgspec.Meta(ge=1, lt=2**31)]
+
+
+class RouteRows(Message, frozen=True):
+    """Say what your splits do with rows first..last at the nodes they can reach.
+
+    They start at the roots, or, where `paths` is given, go on from where these turns lead: per tree
+    one bit for each level settled, row after row, trees starting whole bytes.
+    """
+
+    first_row: Count
+    last_row: Count
+    lookahead: Lookahead
+    paths: memoryview | None = None
+
+
+class RowsRouted(Message, frozen=True):
+    """Outcomes at own splits, tree after tree, each starting a byte, and the bits of each tree."""
+
+    outcomes: Outcomes
+    n_bits: NodeSums
+
+
+class AskSplit(Message, frozen=True):
+    """One row at one node (flat over all trees): the classical walk, for benchmarks only."""
+
+    row: Count
+    node: Count
+
+
+class SplitAsked(Message, frozen=True):
+    """One bit: does the row go left?"""
+
+    outcome: Outcomes
+
+
+REQUESTS = (RouteRows, AskSplit)
+REPLIES = (RowsRouted, SplitAsked)

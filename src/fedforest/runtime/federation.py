@@ -1,0 +1,28 @@
+"""Federations that live in this process: parties on threads, the coordinator in the caller."""
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+from fedforest.protocol.asking import Handler, Message
+from fedforest.runtime.endpoint import make_endpoint
+from fedforest.transport.in_process import InProcess
+from fedforest.tree.workers import ALONE, Workers
+
+
+@contextmanager
+def start_workers(n_jobs: int) -> Iterator[Workers]:
+    """Threads that parties and kernels share; with one job, the calling thread does it all."""
+    if n_jobs == 1:
+        yield ALONE
+        return
+    with ThreadPoolExecutor(n_jobs, thread_name_prefix="fedforest") as executor:
+        yield Workers(executor, n_jobs)
+
+
+def connect(
+    handlers: Mapping[str, Handler], accepted: tuple[type[Message], ...], workers: Workers
+) -> InProcess:
+    """A transport to these parties."""
+    endpoints = {party: make_endpoint(handler, accepted) for party, handler in handlers.items()}
+    return InProcess(endpoints, workers.executor)
