@@ -46,6 +46,7 @@ from fedforest.runtime.driver import ExchangeLog, run
 from fedforest.runtime.federation import connect, start_workers
 from fedforest.runtime.leakage import VerticalRun, report_vertical_training
 from fedforest.tree.forest import Forest
+from fedforest.tree.grow import BATCH_BYTES
 from fedforest.tree.partial import ForestOutline, union
 from fedforest.tree.table import Table
 
@@ -65,6 +66,7 @@ class _VerticalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships
     """Training and prediction, whatever the labels are."""
 
     _task: str
+    _batch_bytes = BATCH_BYTES  # for the row orders of trees that grow together
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train over the columns of all parties.
@@ -96,7 +98,7 @@ class _VerticalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships
             trained.outline, shares, division, label_party, order.parameters.n_estimators
         )
         self._keep(trained, log, learned)
-        self._report(options, division, labels)
+        self._report(options, labels)
         return self
 
     @abstractmethod
@@ -140,14 +142,10 @@ class _VerticalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships
             out_of_bag=bool(self.oob_score),
             hard_votes=options.hard_votes,
             early_stopping=options.early_stopping,
-            batch_bytes=self._batch_bytes(),
+            batch_bytes=self._batch_bytes,
             grown=before.outline if before else None,
             first_tree=before.n_trees_seeded if before else 0,
         )
-
-    def _batch_bytes(self) -> int:
-        """Memory for the row orders of trees that grow together; tests make it small."""
-        return TrainingOrder.__dataclass_fields__["batch_bytes"].default  # type: ignore[no-any-return]
 
     def _train(
         self,
@@ -199,20 +197,20 @@ class _VerticalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships
     def _keep_votes(self, votes: NDArray[np.float64]) -> None:
         """Set the attribute that scikit-learn has for out-of-bag votes."""
 
-    def _report(self, options: VerticalOptions, division: Division, labels: LabelSource) -> None:
-        response = options.response
+    def _report(self, options: VerticalOptions, labels: LabelSource) -> None:
+        """Say who learned what, and what privacy it cost."""
+        response, division = options.response, self._model.division
         self.privacy_spent_ = {} if response is None else {"label_epsilon": response.epsilon}
-        n_rows = len(labels.classes if isinstance(labels, ClassLabels) else labels.values)  # type: ignore[attr-defined]
+        rules = options.parameters.growth_rules(labels.n_rows, division.n_features)
         self.leakage_ = report_vertical_training(
             VerticalRun(
                 len(division.parties),
                 self._model.label_party,
                 self._task == "regression",
                 response,
-                labels.row_weights is not None
-                or getattr(labels, "class_weights", None) is not None,  # type: ignore[attr-defined]
+                labels.is_weighted,
                 bool(self.oob_score) or options.early_stopping is not None,
-                options.parameters.growth_rules(n_rows, division.n_features).min_rows_leaf,
+                rules.min_rows_leaf,
             )
         )
 

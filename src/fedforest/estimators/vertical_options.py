@@ -98,7 +98,7 @@ def _read_labels(labels: Any, task: str) -> RandomizedResponse | None:
                 "number, so use labels='encoded'."
             )
         return labels
-    if not isinstance(labels, str) or labels != "encoded":
+    if not (isinstance(labels, str) and labels == "encoded"):
         raise ConfigurationError(
             f"labels is {labels!r}; it must be 'encoded' or RandomizedResponse(epsilon=...)."
         )
@@ -109,7 +109,8 @@ def _read_early_stopping(estimator: Any) -> EarlyStopping | None:
     if not estimator.early_stopping:
         return None
     patience, tolerance = estimator.n_iter_no_change, estimator.tol
-    if not isinstance(patience, Integral) or isinstance(patience, bool) or patience < 1:
+    is_whole = isinstance(patience, Integral) and not isinstance(patience, bool)
+    if not is_whole or patience < 1:
         raise ConfigurationError(
             f"n_iter_no_change is {patience!r}; it must be a whole number of at least 1."
         )
@@ -129,6 +130,6 @@ def _read_prediction(prediction: Any) -> tuple[int | None, bool]:
 
 
 def _check_choice(name: str, value: Any, choices: tuple[str, ...], more: str = "") -> None:
-    if not isinstance(value, str) or value not in choices:
+    if not (isinstance(value, str) and value in choices):
         allowed = ", ".join(map(repr, choices))
         raise ConfigurationError(f"{name} is {value!r}; it must be one of {allowed}{more}.")

@@ -152,6 +152,34 @@ def skip_subtree(left_child, owner, base, mine, node, level, lookahead, data, at
 
 
 @kernel
+def skip_for_others(left_child, owner, base, mine, node, level, lookahead, data, cursor, end):
+    """Pass over what all owners but `mine` said about a subtree; returns who said too little.
+
+    That is -1 where everybody said enough.
+    """
+    stack = (np.empty(lookahead + 2, np.int32), np.empty(lookahead + 2, np.int32))
+    for other in range(cursor.shape[0]):
+        if other == mine:
+            continue
+        cursor[other] = skip_subtree(
+            left_child,
+            owner,
+            base,
+            other,
+            node,
+            level,
+            lookahead,
+            data,
+            cursor[other],
+            end[other],
+            stack,
+        )
+        if cursor[other] > end[other]:
+            return other
+    return -1
+
+
+@kernel
 def settle_paths(left_child, owner, base, nodes, lookahead, data, cursor, end, path):
     """Follow the true path of every active row of a tree through what all owners said.
 
@@ -159,8 +187,6 @@ def settle_paths(left_child, owner, base, nodes, lookahead, data, cursor, end, p
     the rows stand at afterwards, `path` (zeroed) holds the turns taken. Returns the number of path
     bits, or -1 - p where owner p said too little.
     """
-    n_owners = cursor.shape[0]
-    stack = (np.empty(lookahead + 2, np.int32), np.empty(lookahead + 2, np.int32))
     pending_node = np.empty(lookahead + 2, np.int32)
     pending_level = np.empty(lookahead + 2, np.int32)
     pending_owner = np.empty(lookahead + 2, np.int32)
@@ -180,50 +206,36 @@ def settle_paths(left_child, owner, base, nodes, lookahead, data, cursor, end, p
             at += _ONE
             level += 1
             left = left_child[here]
-            if level < lookahead:
-                if goes_left:
-                    pending_node[n_pending], pending_level[n_pending] = left + 1, level
-                    pending_owner[n_pending] = mine
-                    n_pending += 1
-                else:
-                    for other in range(n_owners):
-                        if other != mine:
-                            cursor[other] = skip_subtree(
-                                left_child,
-                                owner,
-                                base,
-                                other,
-                                left,
-                                level,
-                                lookahead,
-                                data,
-                                cursor[other],
-                                end[other],
-                                stack,
-                            )
-                            if cursor[other] > end[other]:
-                                return np.int64(-1 - other)
             node = left + 1 - goes_left
+            if level == lookahead:
+                break
+            # the others spoke of both children, the left one first
+            if goes_left:
+                pending_node[n_pending], pending_level[n_pending] = left + 1, level
+                pending_owner[n_pending] = mine
+                n_pending += 1
+            else:
+                short = skip_for_others(
+                    left_child, owner, base, mine, left, level, lookahead, data, cursor, end
+                )
+                if short >= 0:
+                    return np.int64(-1 - short)
         nodes[i] = node
-        while n_pending > 0:
-            n_pending -= 1
-            for other in range(n_owners):
-                if other != pending_owner[n_pending]:
-                    cursor[other] = skip_subtree(
-                        left_child,
-                        owner,
-                        base,
-                        other,
-                        pending_node[n_pending],
-                        pending_level[n_pending],
-                        lookahead,
-                        data,
-                        cursor[other],
-                        end[other],
-                        stack,
-                    )
-                    if cursor[other] > end[other]:
-                        return np.int64(-1 - other)
+        for k in range(n_pending - 1, -1, -1):
+            short = skip_for_others(
+                left_child,
+                owner,
+                base,
+                pending_owner[k],
+                pending_node[k],
+                pending_level[k],
+                lookahead,
+                data,
+                cursor,
+                end,
+            )
+            if short >= 0:
+                return np.int64(-1 - short)
     return np.int64(at)
 
 

@@ -7,6 +7,7 @@ computed from it afterwards. Arithmetic only; entropy is an argument.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,8 @@ class RandomizedResponse:
 
     def check(self) -> None:
         """Refuse an epsilon that is no privacy, or no number."""
-        is_number = isinstance(self.epsilon, int | float) and not isinstance(self.epsilon, bool)
+        value: object = self.epsilon  # users pass what they like
+        is_number = isinstance(value, Real) and not isinstance(value, bool)
         if not is_number or not 0.0 < self.epsilon < math.inf:
             raise ConfigurationError(
                 f"RandomizedResponse(epsilon={self.epsilon!r}): epsilon must be a positive number; "

@@ -41,6 +41,14 @@ _NOTHING = memoryview(b"")
 class LabelSource(Protocol):
     """The labels of one run, at their owner."""
 
+    @property
+    def n_rows(self) -> int:
+        """How many labels there are."""
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether rows differ in weight."""
+
     def scale(self) -> LabelScale:
         """What the coordinator must know to write leaves."""
 
@@ -56,6 +64,16 @@ class ClassLabels:
     n_classes: int
     row_weights: NDArray[np.float64] | None = None
     class_weights: NDArray[np.float64] | str | None = None  # per class, or "balanced"
+
+    @property
+    def n_rows(self) -> int:
+        """How many labels there are."""
+        return len(self.classes)
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether rows differ in weight."""
+        return self.row_weights is not None or self.class_weights is not None
 
     def scale(self) -> LabelScale:
         """The number of classes."""
@@ -102,6 +120,16 @@ class TargetValues:
 
     values: NDArray[np.float64]
     row_weights: NDArray[np.float64] | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """How many targets there are."""
+        return len(self.values)
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether rows differ in weight."""
+        return self.row_weights is not None
 
     def scale(self) -> LabelScale:
         """Unit and origin of the fixed-point targets."""

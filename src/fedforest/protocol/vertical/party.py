@@ -6,15 +6,12 @@ or a name of another party, nor who split a node. It gives away the best gain of
 its own candidate columns, and where rows go at the nodes it won.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedforest.errors import ProtocolError
-from fedforest.kernels.layout import Columns
 from fedforest.kernels.walk import Leaves
 from fedforest.privacy.randomized_response import Entropy
 from fedforest.protocol.asking import Accepted, Message, blame, check
@@ -55,8 +52,13 @@ from fedforest.tree.bins import Bins, fit_bins
 from fedforest.tree.partial import PartialForest, concatenate_partials, own_importances
 from fedforest.tree.search import make_columns
 from fedforest.tree.table import Table
-from fedforest.tree.targets import TrainingTargets
 from fedforest.tree.workers import ALONE, Workers
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from fedforest.tree.targets import TrainingTargets
+    from fedforest.kernels.layout import Columns
+    from collections.abc import Callable
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,7 +110,7 @@ class VerticalParty:
             return self._handlers[type(request)](request)
 
     def model(self) -> PartyModel:
-        """This party's share of the forest."""
+        """The party's share of the forest."""
         if self._bins is None:
             raise ProtocolError("there is no model yet")
         return PartyModel(self._bins, concatenate_partials(self._finished), self._out_of_bag)

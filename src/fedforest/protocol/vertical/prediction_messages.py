@@ -41,7 +41,7 @@ class AskSplit(Message, frozen=True):
 
 
 class SplitAsked(Message, frozen=True):
-    """One bit: does the row go left?"""
+    """One bit, set where the row goes left."""
 
     outcome: Outcomes
 

@@ -5,8 +5,7 @@ the lookahead. It learns where rows stand when the next levels begin, so with a 
 depth it learns their paths; it never learns what a leaf says.
 """
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +23,9 @@ from fedforest.protocol.vertical.prediction_messages import (
 )
 from fedforest.tree.table import Table
 from fedforest.tree.workers import ALONE, Workers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class PredictingParty:
