@@ -1,0 +1,52 @@
+"""From records per (tree, node) to arrays over all nodes of a batch; tree t starts at offsets[t]."""
+
+import numpy as np
+
+from fedforest.kernels.jit import kernel
+
+
+@kernel
+def scatter(offsets, tree, node, values, flat):
+    """flat[position of node[i] of tree[i]] = values[i]."""
+    for i in range(tree.shape[0]):
+        flat[offsets[tree[i]] + node[i]] = values[i]
+
+
+@kernel
+def scatter_ones(offsets, tree, node, flat):
+    """flat[position of node[i] of tree[i]] = 1."""
+    for i in range(tree.shape[0]):
+        flat[offsets[tree[i]] + node[i]] = 1
+
+
+@kernel
+def starts_of(count):
+    """Where each node's entries start when node i has count[i]; the last element is the total."""
+    start = np.empty(count.shape[0] + 1, np.int64)
+    total = 0
+    for i in range(count.shape[0]):
+        start[i] = total
+        total += count[i]
+    start[count.shape[0]] = total
+    return start
+
+
+@kernel
+def place_values(position, values, placed):
+    """placed[position[node]] = value, one entry per leaf."""
+    offsets, start, tree, node = position
+    for i in range(tree.shape[0]):
+        placed[start[offsets[tree[i]] + node[i]]] = values[i]
+
+
+@kernel
+def place_shares(position, count, label, share, placed_label, placed_share):
+    """Copy the entries of leaves, count[i] of leaf i one after the other, to where they belong."""
+    offsets, start, tree, node = position
+    entry = 0
+    for i in range(tree.shape[0]):
+        at = start[offsets[tree[i]] + node[i]]
+        for k in range(np.int64(count[i])):
+            placed_label[at + k] = label[entry + k]
+            placed_share[at + k] = share[entry + k]
+        entry += np.int64(count[i])
