@@ -5,16 +5,25 @@ are routed along so that they can vote. Both move by the same bits.
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.kernels.layout import MULTIPLICITY_BITS, RowOrder
-from fedforest.kernels.partition import OPEN_LEFT, OPEN_RIGHT, STAYS, count_left, move_rows
+from fedforest.kernels.partition import (
+    count_left,
+    move_rows,
+    place_bits,
+    place_split_bits,
+    plan_move,
+)
 from fedforest.kernels.sampling import choose_rows, count_draws, write_entries, write_left_out
 from fedforest.tree.structure import Step
 from fedforest.tree.targets import TrainingTargets
 from fedforest.tree.workers import Workers
+
+ROWS_WORTH_A_NODE = 16  # what it costs to begin with a node, when work is divided
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +41,35 @@ class NodeRows:
         ends = np.cumsum(np.array(sizes, np.int64))
         self._spare = np.empty_like(entries)
         self.order = RowOrder(entries, np.uint64(row_bits), ends - np.array(sizes), ends)
+        self._ranges: tuple[int, list[tuple[int, int]]] = (0, [])  # for how many workers
 
     @property
     def sizes(self) -> NDArray[np.int64]:
         """Rows per open node."""
         return self.order.stop - self.order.start
 
+    def ranges(self, workers: Workers) -> list[tuple[int, int]]:
+        """Consecutive open nodes of about equal work, the same for all kernels of a step."""
+        if self._ranges[0] != workers.count:
+            self._ranges = (workers.count, workers.ranges(self.sizes + ROWS_WORTH_A_NODE))
+        return self._ranges[1]
+
+    def ranges_of(
+        self, nodes: NDArray[np.int64], workers: Workers
+    ) -> list[tuple[int, int]]:
+        """The same ranges as positions in a list of open nodes, usually ascending."""
+        ends = [last for _, last in self.ranges(workers)]
+        return list(pairwise(sorted({0, *np.searchsorted(nodes, ends).tolist()})))
+
     def bit_offsets(self, is_split: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Byte at which each split node's bits start; the last element is the number of bytes."""
-        n_bytes = np.where(is_split, (self.sizes + 7) >> 3, 0)
-        return np.concatenate([[0], np.cumsum(n_bytes)])
+        offsets: NDArray[np.int64] = place_split_bits(self.order.start, self.order.stop, is_split)
+        return offsets
+
+    def bit_offsets_of(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The same for a list of split nodes, in their order."""
+        offsets: NDArray[np.int64] = place_bits(self.order.start, self.order.stop, nodes)
+        return offsets
 
     def count_left(
         self, is_split: NDArray[np.bool_], bits: NDArray[np.uint8], workers: Workers
@@ -53,7 +81,7 @@ class NodeRows:
         def count(nodes: tuple[int, int]) -> None:
             count_left(self.order, is_split, offsets, bits, left, *nodes)
 
-        workers.run(count, workers.ranges(self.sizes))
+        workers.run(count, self.ranges(workers))
         return left
 
     def move(
@@ -64,23 +92,19 @@ class NodeRows:
         workers: Workers,
     ) -> None:
         """Move the rows of open children together; rows of closed nodes drop out."""
-        sizes, fate, source = self.sizes, step.fate, step.source
-        kept = np.where(fate & OPEN_LEFT, left_rows, 0)
-        kept += np.where(fate & OPEN_RIGHT, sizes - left_rows, 0)
-        kept += np.where(fate == STAYS, sizes, 0)
-        places = np.concatenate([[0], np.cumsum(kept)])
+        order, target, fate = self.order, self._spare, step.fate
         offsets = self.bit_offsets(step.is_split)
-        order, target = self.order, self._spare
+        places, start, stop = plan_move(
+            order.start, order.stop, fate, left_rows, len(step.source)
+        )
 
         def move(nodes: tuple[int, int]) -> None:
             move_rows(order, target, fate, offsets, bits, left_rows, places, *nodes)
 
-        workers.run(move, workers.ranges(sizes))
-        size = np.where(step.is_right, sizes[source] - left_rows[source], left_rows[source])
-        size = np.where(fate[source] == STAYS, sizes[source], size)
-        stop = np.cumsum(size)
+        workers.run(move, self.ranges(workers))
         self._spare = order.entries
-        self.order = RowOrder(target, order.row_bits, stop - size, stop)
+        self._ranges = (0, [])
+        self.order = RowOrder(target, order.row_bits, start, stop)
 
 
 def bits_for_rows(n_rows: int) -> int:
