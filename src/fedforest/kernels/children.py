@@ -70,7 +70,8 @@ def count_open(fate):
     """How many nodes are open after a step."""
     total = 0
     for k in range(fate.shape[0]):
-        total += (fate[k] & (OPEN_LEFT | STAYS) != 0) + (fate[k] & OPEN_RIGHT != 0)
+        total += fate[k] & (OPEN_LEFT | STAYS) != 0
+        total += fate[k] & OPEN_RIGHT != 0
     return total
 
 

@@ -1,4 +1,7 @@
-"""From records per (tree, node) to arrays over all nodes of a batch; tree t starts at offsets[t]."""
+"""From records per (tree, node) to flat arrays over all nodes of a batch of trees.
+
+Tree t starts at offsets[t].
+"""
 
 import numpy as np
 
@@ -7,14 +10,14 @@ from fedforest.kernels.jit import kernel
 
 @kernel
 def scatter(offsets, tree, node, values, flat):
-    """flat[position of node[i] of tree[i]] = values[i]."""
+    """Write values[i] to the place of node[i] of tree[i]."""
     for i in range(tree.shape[0]):
         flat[offsets[tree[i]] + node[i]] = values[i]
 
 
 @kernel
 def scatter_ones(offsets, tree, node, flat):
-    """flat[position of node[i] of tree[i]] = 1."""
+    """Write 1 to the place of node[i] of tree[i]."""
     for i in range(tree.shape[0]):
         flat[offsets[tree[i]] + node[i]] = 1
 
@@ -33,7 +36,7 @@ def starts_of(count):
 
 @kernel
 def place_values(position, values, placed):
-    """placed[position[node]] = value, one entry per leaf."""
+    """Copy the entries of leaves, one each, to where they belong."""
     offsets, start, tree, node = position
     for i in range(tree.shape[0]):
         placed[start[offsets[tree[i]] + node[i]]] = values[i]
@@ -41,7 +44,7 @@ def place_values(position, values, placed):
 
 @kernel
 def place_shares(position, count, label, share, placed_label, placed_share):
-    """Copy the entries of leaves, count[i] of leaf i one after the other, to where they belong."""
+    """Copy the entries of leaves, count[i] of leaf i one after the other."""
     offsets, start, tree, node = position
     entry = 0
     for i in range(tree.shape[0]):

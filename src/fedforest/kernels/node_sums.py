@@ -20,7 +20,7 @@ def weigh_nodes(sums):
 
 @kernel
 def scale_scores(scores, sums, n_weights, factor):
-    """factor * score / weight^2 of each node; zero where there is no valid split.
+    """The decrease `factor` * score / weight^2 of each node; zero where there is no valid split.
 
     A node's weight is the sum of its first `n_weights` integers.
     """

@@ -166,9 +166,7 @@ class Growth:
     def _follow(self, step: Step, left: NDArray[np.int64]) -> None:
         """Note new leaves; keep sums and tried columns of the nodes open after the step."""
         n_open, named = len(step.source), (step.before.tree, step.before.node)
-        sums, tree, node = divide_sums(
-            self._sums, left, named, step.left_child, step.fate, n_open
-        )
+        sums, tree, node = divide_sums(self._sums, left, named, step.left_child, step.fate, n_open)
         self.leaves.add(tree, node, sums[n_open:])
         self._sums = sums[:n_open]
         stays = step.fate == STAYS

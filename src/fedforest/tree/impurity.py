@@ -19,7 +19,8 @@ def impurity_decrease(
 ) -> NDArray[np.float64]:
     """Impurity of the nodes minus the weighted impurity of their children, per unit of weight.
 
-    Zero where the score says that there is no valid split. Variances are in squared fixed-point units: real ones may leave the range of floats.
+    Zero where there is no valid split. Variances are in squared fixed-point units: real ones may
+    leave the range of floats.
     """
     if kind.search in ("binary", "moments"):
         n_weights = 1 if kind.is_regression else kind.n_classes
@@ -35,7 +36,7 @@ def impurity_decrease(
 def _decrease_by_classes(
     scores: NDArray[np.float64], sums: NDArray[np.int64], kind: TargetKind
 ) -> NDArray[np.float64]:
-    weight = weigh_nodes(sums).astype(np.float64)
+    weight: NDArray[np.float64] = weigh_nodes(sums).astype(np.float64)
     classes = sums[:, :-1].astype(np.float64)
     if kind.criterion == ENTROPY:
         before = _sum_x_log2_x(classes) - _sum_x_log2_x(weight[:, None])

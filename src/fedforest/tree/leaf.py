@@ -9,15 +9,15 @@ from fedforest.kernels.flat import place_shares, place_values, scatter, scatter_
 from fedforest.kernels.node_sums import list_shares
 from fedforest.tree.targets import TargetKind
 
-NO_COUNT = np.zeros(0, np.uint16)
+NONE = np.zeros(0, np.uint16)
 
 
 class _NewLeaves(NamedTuple):
-    """Leaves that closed together; leaf i has count[i] classes, or one mean."""
+    """Leaves that closed together; leaf i has n_classes[i] classes, or one mean."""
 
     tree: NDArray[np.int32]
     node: NDArray[np.int32]
-    count: NDArray[np.uint16]
+    n_classes: NDArray[np.uint16]
     label: NDArray[np.uint16]
     value: NDArray[np.float64]
 
@@ -37,7 +37,7 @@ class LeafRecord:
         if self._kind.is_regression:
             mean = sums[:, 1].astype(np.float64) / sums[:, 0].astype(np.float64)
             value = self._kind.target_offset + mean * self._kind.target_unit
-            self._parts.append(_NewLeaves(tree, node, NO_COUNT, NO_COUNT, value))
+            self._parts.append(_NewLeaves(tree, node, NONE, NONE, value))
         else:
             self._parts.append(_NewLeaves(tree, node, *list_shares(sums, self._codes)))
 
@@ -53,7 +53,7 @@ class LeafRecord:
             if self._kind.is_regression:
                 scatter_ones(offsets, leaves.tree, leaves.node, count)
             else:
-                scatter(offsets, leaves.tree, leaves.node, leaves.count, count)
+                scatter(offsets, leaves.tree, leaves.node, leaves.n_classes, count)
         start = starts_of(count)
         value = np.empty(int(start[-1]))
         label = np.empty(0 if self._kind.is_regression else len(value), np.uint16)
@@ -62,5 +62,5 @@ class LeafRecord:
             if self._kind.is_regression:
                 place_values(position, leaves.value, value)
             else:
-                place_shares(position, leaves.count, leaves.label, leaves.value, label, value)
+                place_shares(position, leaves.n_classes, leaves.label, leaves.value, label, value)
         return start, label, value

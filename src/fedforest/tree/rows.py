@@ -54,9 +54,7 @@ class NodeRows:
             self._ranges = (workers.count, workers.ranges(self.sizes + ROWS_WORTH_A_NODE))
         return self._ranges[1]
 
-    def ranges_of(
-        self, nodes: NDArray[np.int64], workers: Workers
-    ) -> list[tuple[int, int]]:
+    def ranges_of(self, nodes: NDArray[np.int64], workers: Workers) -> list[tuple[int, int]]:
         """The same ranges as positions in a list of open nodes, usually ascending."""
         ends = [last for _, last in self.ranges(workers)]
         return list(pairwise(sorted({0, *np.searchsorted(nodes, ends).tolist()})))
@@ -94,9 +92,7 @@ class NodeRows:
         """Move the rows of open children together; rows of closed nodes drop out."""
         order, target, fate = self.order, self._spare, step.fate
         offsets = self.bit_offsets(step.is_split)
-        places, start, stop = plan_move(
-            order.start, order.stop, fate, left_rows, len(step.source)
-        )
+        places, start, stop = plan_move(order.start, order.stop, fate, left_rows, len(step.source))
 
         def move(nodes: tuple[int, int]) -> None:
             move_rows(order, target, fate, offsets, bits, left_rows, places, *nodes)
