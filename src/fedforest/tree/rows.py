@@ -6,6 +6,7 @@ are routed along so that they can vote. Both move by the same bits.
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,9 +40,16 @@ class NodeRows:
 
     def __init__(self, entries: NDArray[np.unsignedinteger], row_bits: int, sizes: list[int]):
         ends = np.cumsum(np.array(sizes, np.int64))
-        self._spare = np.empty_like(entries)
         self.order = RowOrder(entries, np.uint64(row_bits), ends - np.array(sizes), ends)
+        self._spare = np.empty_like(entries)
         self._ranges: tuple[int, list[tuple[int, int]]] = (0, [])  # for how many workers
+
+    @classmethod
+    def at(cls, order: RowOrder) -> Self:
+        """Nodes that lie anywhere in the row order, in ascending places."""
+        rows = cls(order.entries, int(order.row_bits), [])
+        rows.order = order
+        return rows
 
     @property
     def sizes(self) -> NDArray[np.int64]:
@@ -129,27 +137,34 @@ def draw_rows(
     row_bits = bits_for_rows(n_rows)
     dtype = entry_type(n_rows, targets.kind.n_classes)
     all_allowed = bool(allowed.all())
-    drawn: list[NDArray[np.unsignedinteger]] = [np.empty(0, dtype)] * n_trees
-    left_out: list[NDArray[np.unsignedinteger]] = [np.empty(0, dtype)] * n_trees
+    # every tree has room for all it may draw: gaps between trees cost less than moving rows twice
+    room = 1 + (min(sampling.n_draws, n_rows) if all_allowed else n_rows)
+    drawn = np.empty(n_trees * room, dtype)
+    left_out = np.empty(n_trees * (n_rows + 1) if with_left_out else 0, dtype)
+    starts, ends = room * np.arange(n_trees), np.empty(n_trees, np.int64)
+    left_starts, left_ends = (n_rows + 1) * np.arange(n_trees), np.empty(n_trees, np.int64)
 
     def draw(trees: tuple[int, int]) -> None:
         multiplicity = np.empty(n_rows, np.uint8)
-        buffer = np.empty(n_rows + 1, dtype)
         for tree in range(*trees):
             _draw_multiplicity(tree_seeds[tree], sampling, multiplicity)
             if not all_allowed:
                 multiplicity[~allowed] = 0
                 if not multiplicity.any():  # only rows without weight were drawn: use all others
                     multiplicity[allowed] = 1
-            end = write_entries(multiplicity, classes, np.uint64(row_bits), buffer, 0)
-            drawn[tree] = buffer[:end].copy()
+            ends[tree] = write_entries(
+                multiplicity, classes, np.uint64(row_bits), drawn, int(starts[tree])
+            )
             if with_left_out:
-                end = write_left_out(multiplicity, allowed, buffer, 0)
-                left_out[tree] = buffer[:end].copy()
+                left_ends[tree] = write_left_out(
+                    multiplicity, allowed, left_out, int(left_starts[tree])
+                )
 
     workers.run(draw, workers.ranges(np.full(n_trees, n_rows)))
-    rows = _join(drawn, row_bits)
-    return rows, _join(left_out, row_bits) if with_left_out else None
+    rows = NodeRows.at(RowOrder(drawn, np.uint64(row_bits), starts, ends))
+    if not with_left_out:
+        return rows, None
+    return rows, NodeRows.at(RowOrder(left_out, np.uint64(row_bits), left_starts, left_ends))
 
 
 def _draw_multiplicity(
@@ -161,10 +176,3 @@ def _draw_multiplicity(
         choose_rows(seed, sampling.n_draws, multiplicity)
     else:
         multiplicity[:] = 1
-
-
-def _join(parts: list[NDArray[np.unsignedinteger]], row_bits: int) -> NodeRows:
-    sizes = [len(part) for part in parts]
-    joined = np.concatenate(parts)
-    parts.clear()
-    return NodeRows(joined, row_bits, sizes)
