@@ -226,16 +226,12 @@ def test_rows_of_closed_nodes_settle_in_their_leaf(case: Case) -> None:
 def test_unseen_missing_values_go_to_the_larger_child_and_to_the_right_of_equal_ones(
     left_rows: int, n_rows: int, expected: int
 ) -> None:
-    found = Found(
-        np.zeros(4),
-        np.zeros(4, np.int32),
-        np.zeros(4, np.uint8),
-        np.array([UNSEEN, 0, 1, UNSEEN], np.uint8),
-        np.zeros((0, 4), np.uint64),
-    )
-    sizes = np.full(3, n_rows)
-    choose_missing_side(found, np.array([0, 1, 2]), np.full(3, left_rows), sizes)
-    assert found.missing_left.tolist() == [expected, 0, 1, UNSEEN]
+    missing_left = np.array([UNSEEN, 0, 1, UNSEEN], np.uint8)
+    stops = n_rows * np.arange(1, 5)
+    order = RowOrder(np.zeros(4 * n_rows, np.uint32), np.uint64(5), stops - n_rows, stops)
+    left = np.full((3, 3), [0, 0, left_rows])
+    choose_missing_side(missing_left, order, np.array([0, 1, 2]), left, 2, 0, 3)
+    assert missing_left.tolist() == [expected, 0, 1, UNSEEN]
 
 
 def test_cuts_at_the_first_and_the_last_bin_keep_missing_values_apart() -> None:

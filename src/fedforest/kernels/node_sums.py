@@ -19,44 +19,58 @@ def weigh_nodes(sums):
 
 
 @kernel
-def hold_one_class(sums):
-    """Whether each node holds at most one class."""
-    pure = np.zeros(sums.shape[0], np.bool_)
+def scale_scores(scores, sums, n_weights, factor):
+    """The decrease `factor` * score / weight^2 of each node; zero where there is no valid split.
+
+    A node's weight is the sum of its first `n_weights` integers.
+    """
+    scaled = np.zeros(scores.shape[0])
+    for k in range(scores.shape[0]):
+        total = 0
+        for c in range(n_weights):
+            total += sums[k, c]
+        weight = np.float64(total)
+        if np.isfinite(scores[k]):
+            scaled[k] = factor * scores[k] / (weight * weight)
+    return scaled
+
+
+@kernel
+def share_in_tree(decrease, sums, n_weights, tree, root_weight):
+    """Multiply each node's decrease by the share of its tree's weight that the node holds."""
+    for k in range(decrease.shape[0]):
+        total = 0
+        for c in range(n_weights):
+            total += sums[k, c]
+        decrease[k] *= np.float64(total) / root_weight[tree[k]]
+
+
+@kernel
+def list_shares(sums, codes):
+    """The classes each node holds: (how many, then node by node class and share of the weight).
+
+    The weight of class c is in column codes[c], in column c if there are no codes.
+    """
+    n_classes = sums.shape[1] - 1
+    encoded = codes.shape[0] > 0
+    count = np.empty(sums.shape[0], np.uint16)
+    total = 0
     for i in range(sums.shape[0]):
         present = 0
-        for c in range(sums.shape[1] - 1):
+        for c in range(n_classes):
             present += sums[i, c] > 0
-        pure[i] = present <= 1
-    return pure
-
-
-@kernel
-def list_shares(sums):
-    """Every class a node holds, as (node, class, share of the node's weight), node by node."""
-    count = 0
-    for i in range(sums.shape[0]):
-        for c in range(sums.shape[1] - 1):
-            count += sums[i, c] > 0
-    node, label, share = np.empty(count, np.int64), np.empty(count, np.uint16), np.empty(count)
-    weight = weigh_nodes(sums)
+        count[i] = present
+        total += present
+    label, share = np.empty(total, np.uint16), np.empty(total)
     at = 0
     for i in range(sums.shape[0]):
-        for c in range(sums.shape[1] - 1):
-            if sums[i, c] > 0:
-                node[at], label[at] = i, c
-                share[at] = np.float64(sums[i, c]) / np.float64(weight[i])
+        weight = 0
+        for c in range(n_classes):
+            weight += sums[i, c]
+        for c in range(n_classes):
+            part = sums[i, codes[c]] if encoded else sums[i, c]
+            if part > 0:
+                label[at] = c
+                share[at] = np.float64(part) / np.float64(weight)
                 at += 1
-    return node, label, share
-
-
-@kernel
-def place_entries(position, at):
-    """Where each entry goes when node i's entries start at at[i] and keep their order.
-
-    `at` is used up.
-    """
-    place = np.empty(position.shape[0], np.int64)
-    for k in range(position.shape[0]):
-        place[k] = at[position[k]]
-        at[position[k]] += 1
-    return place
+    return count, label, share

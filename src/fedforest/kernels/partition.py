@@ -167,12 +167,65 @@ def sum_left_moments(order, targets, nodes, offsets, bits, left, first, last):
 
 
 @kernel
-def choose_missing_side(found, nodes, left_rows, n_rows):
-    """Where a numeric split saw no missing value, send them to the larger child."""
+def choose_missing_side(missing_left, order, nodes, left, rows_at, first, last):
+    """Where a numeric split saw no missing value, send them to the larger child.
+
+    left[i, rows_at] are the rows of the left child of nodes[i].
+    """
+    _, _, starts, stops = order
+    for i in range(first, last):
+        node = nodes[i]
+        if missing_left[node] > 1:
+            missing_left[node] = 2 * left[i, rows_at] > stops[node] - starts[node]
+
+
+@kernel
+def place_bits(starts, stops, nodes):
+    """Byte at which the bits of nodes[i] start; the last element is the number of bytes."""
+    offsets = np.empty(nodes.shape[0] + 1, np.int64)
+    at = 0
     for i in range(nodes.shape[0]):
-        if found.missing_left[nodes[i]] > 1:
-            larger_is_left = 2 * left_rows[i] > n_rows[i]
-            found.missing_left[nodes[i]] = 1 if larger_is_left else 0
+        offsets[i] = at
+        at += (stops[nodes[i]] - starts[nodes[i]] + 7) >> 3
+    offsets[nodes.shape[0]] = at
+    return offsets
+
+
+@kernel
+def place_split_bits(starts, stops, is_split):
+    """The same over all open nodes, of which those that are not split have no bits."""
+    offsets = np.empty(is_split.shape[0] + 1, np.int64)
+    at = 0
+    for node in range(is_split.shape[0]):
+        offsets[node] = at
+        at += ((stops[node] - starts[node] + 7) >> 3) * is_split[node]
+    offsets[is_split.shape[0]] = at
+    return offsets
+
+
+@kernel
+def plan_move(starts, stops, fate, left_rows, n_open):
+    """(places, start, stop): where the rows a node keeps go, and those of the nodes open after.
+
+    Written without a branch: a child that is not open is overwritten by the next that is, so one
+    spare position is needed at the end.
+    """
+    places = np.empty(fate.shape[0], np.int64)
+    start, stop = np.empty(n_open + 1, np.int64), np.empty(n_open + 1, np.int64)
+    at, k = 0, 0
+    for node in range(fate.shape[0]):
+        places[node] = at
+        n = stops[node] - starts[node]
+        n_first = n if fate[node] == STAYS else left_rows[node]
+        opens = np.int64(fate[node] & (OPEN_LEFT | STAYS) != 0)
+        start[k], stop[k] = at, at + n_first
+        at += n_first * opens
+        k += opens
+        opens = np.int64(fate[node] & OPEN_RIGHT != 0)
+        start[k], stop[k] = at, at + n - n_first
+        at += (n - n_first) * opens
+        k += opens
+    return places, start[:n_open], stop[:n_open]
 
 
 @kernel

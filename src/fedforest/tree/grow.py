@@ -89,7 +89,8 @@ def grow_batch(  # noqa: PLR0913, PLR0917 - the sixth listens and decides nothin
     )
     search = _make_search(columns, targets, rows, plan, trees, workers)
     column_bits = ColumnBits.of([len(columns.is_categorical)])
-    growth = Growth(plan.rules, targets.kind, column_bits, feature_seeds, search.root_sums())
+    roots = search.root_sums()
+    growth = Growth(plan.rules, targets.kind, column_bits, feature_seeds, roots, workers)
     splits = SplitRecord(columns.is_categorical)
     routing = LeftOutRows(left_out, len(trees), targets.n_rows, workers) if left_out else None
     _start(growth.root_step, rows, routing, workers)

@@ -9,16 +9,25 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.node_sums import hold_one_class
-from fedforest.kernels.partition import OPEN_LEFT, OPEN_RIGHT, STAYS
+from fedforest.kernels.children import (
+    Limits,
+    divide_sums,
+    judge_by_classes,
+    judge_by_moments,
+    keep_trying,
+)
+from fedforest.kernels.node_sums import share_in_tree
+from fedforest.kernels.partition import OPEN_LEFT, STAYS
 from fedforest.kernels.sampling import draw_candidates
 from fedforest.tree.impurity import impurity_decrease
 from fedforest.tree.leaf import LeafRecord
 from fedforest.tree.structure import Step, Structure
-from fedforest.tree.targets import TargetKind, rows_of, weight_of
+from fedforest.tree.targets import TargetKind, weight_of
+from fedforest.tree.workers import ALONE, Workers
 
 ROUNDING = 2.0**-52  # a decrease this close below the minimum passes, as in scikit-learn
 NO_DEPTH_LIMIT = 2**31 - 1
+NODES_WORTH_A_THREAD = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,27 +64,29 @@ class ColumnBits:
 class Growth:
     """Grows a batch of trees; the caller carries its requests to whoever holds columns and rows."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - the sixth only shares out the work
         self,
         rules: GrowthRules,
         kind: TargetKind,
         column_bits: ColumnBits,
         feature_seeds: NDArray[np.uint64],
         root_sums: NDArray[np.int64],
+        workers: Workers = ALONE,
     ) -> None:
         self.rules = rules
         self.kind = kind
         self.column_bits = column_bits
         self.structure = Structure(len(feature_seeds))
+        self.leaves = LeafRecord(kind)
+        self._workers = workers
+        self._limits = Limits(max(rules.min_rows_split, 2 * rules.min_rows_leaf), rules.max_depth)
+        self._n_weights = 1 if kind.is_regression else kind.n_classes
         self._feature_seeds = feature_seeds
         self._root_weight = weight_of(root_sums, kind).astype(np.float64)
-        self._sums = root_sums
+        self._sums = np.ascontiguousarray(root_sums)
         self._tried = np.zeros(len(root_sums), np.int64)
-        self.leaves = LeafRecord(kind)
-        self._decrease = np.zeros(0)
-        self._split_events: list[
-            tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]
-        ] = []
+        self._decrease = np.zeros(0)  # of the open nodes, scaled by their share of the tree
+        self._decrease_by_step: list[NDArray[np.float64]] = []
         self.root_step = self._close_roots()
 
     @property
@@ -91,114 +102,98 @@ class Growth:
     def draw(self) -> NDArray[np.uint8]:
         """Candidate columns of every open node, one bitmap row each."""
         nodes = self.structure.open
-        width = int(self.column_bits.first_byte[-1])
-        bitmap = np.zeros((len(nodes), width), np.uint8)
         numbers = np.zeros_like(nodes.node) if self.rules.sample_per_tree else nodes.node
-        draw_candidates(
-            self._feature_seeds,
-            nodes.tree,
-            numbers,
-            self._tried,
-            self.rules.features_per_node,
-            self.column_bits.bit_of_column,
-            bitmap,
-        )
+        bitmap = np.zeros((len(nodes), int(self.column_bits.first_byte[-1])), np.uint8)
+
+        def draw(part: slice) -> None:
+            draw_candidates(
+                self._feature_seeds,
+                nodes.tree[part],
+                numbers[part],
+                self._tried[part],
+                self.rules.features_per_node,
+                self.column_bits.bit_of_column,
+                bitmap[part],
+            )
+
+        self._workers.run(draw, self._parts(len(nodes)))
         return bitmap
 
     def choose(self, scores: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Which nodes split, given each node's best score over all owners."""
+        decrease = impurity_decrease(scores, self._sums, self.kind)
+        tree = self.structure.open.tree
+        share_in_tree(decrease, self._sums, self._n_weights, tree, self._root_weight)
+        self._decrease = decrease
         valid = np.isfinite(scores)
-        self._decrease = np.zeros(len(scores))
-        self._decrease[valid] = impurity_decrease(scores[valid], self._sums[valid], self.kind)
         least = self.rules.min_impurity_decrease
         if least <= 0.0:
             return valid
         if self.kind.is_regression:  # into squared fixed-point units
             least = least / self.kind.target_unit / self.kind.target_unit
-        share = weight_of(self._sums, self.kind) / self._root_weight[self.structure.open.tree]
-        enough = share * self._decrease * (1.0 + ROUNDING) >= least
-        return valid & enough
+        return valid & (decrease * (1.0 + ROUNDING) >= least)
 
     def advance(
         self, is_split: NDArray[np.bool_], scores: NDArray[np.float64], left: NDArray[np.int64]
     ) -> Step:
         """Split the chosen nodes, whose left children have the given sums."""
-        right = self._sums[is_split] - left
-        depth = self.structure.open.depth[is_split] + 1
-        left_pure, right_pure = self._purity(left, right)
-        opens_left = self._may_split(left, depth) & ~left_pure
-        opens_right = self._may_split(right, depth) & ~right_pure
-        fate = np.zeros(len(is_split), np.uint8)
-        fate[is_split] = opens_left * OPEN_LEFT + opens_right * OPEN_RIGHT
-        fate[self._tries_again(scores)] = STAYS
+        left = np.ascontiguousarray(left)
+        nodes = np.flatnonzero(is_split)
+        # trees that sample once have no columns left to try
+        n_columns = 0 if self.rules.sample_per_tree else len(self.column_bits.bit_of_column)
+        fate = keep_trying(scores, self._tried, self.rules.features_per_node, n_columns)
+        self._judge(left, nodes, self.structure.open.depth, fate)
         step = self.structure.advance(is_split, fate)
-        self._record_leaves(step, (left, right))
-        self._record_decrease(step)
-        self._follow(step, (left, right))
+        self._decrease_by_step.append(self._decrease[nodes])
+        self._follow(step, left)
         return step
 
-    def _tries_again(self, scores: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Nodes none of whose candidates gave a valid split and that have columns left to try."""
-        if self.rules.sample_per_tree:
-            return np.zeros(len(scores), np.bool_)
-        tried = self._tried + self.rules.features_per_node
-        return ~np.isfinite(scores) & (tried < len(self.column_bits.bit_of_column))
+    def _judge(
+        self,
+        left: NDArray[np.int64],
+        nodes: NDArray[np.int64],
+        depth: NDArray[np.int32],
+        fate: NDArray[np.uint8],
+    ) -> None:
+        """Decide which children of the split nodes stay open."""
+        judge = judge_by_moments if self.kind.is_regression else judge_by_classes
 
-    def _follow(self, step: Step, sums: tuple[NDArray[np.int64], NDArray[np.int64]]) -> None:
-        """Sums and tried columns of the nodes that are open after the step."""
-        stays = step.fate[step.source] == STAYS
-        row = np.cumsum(step.is_split) - 1  # row of `sums` for each split node
-        following = self._sums[step.source]
-        for side in (0, 1):
-            is_side = (step.is_right == bool(side)) & ~stays
-            following[is_side] = sums[side][row[step.source[is_side]]]
-        self._sums = following
-        self._tried = np.where(stays, self._tried[step.source] + self.rules.features_per_node, 0)
+        def decide(part: slice) -> None:
+            judge(self._sums, left[part], nodes[part], depth, self._limits, fate)
 
-    def _record_leaves(self, step: Step, sums: tuple[NDArray[np.int64], NDArray[np.int64]]) -> None:
-        nodes, is_split, fate = step.before, step.is_split, step.fate
-        closed = ~is_split & (fate == 0)
-        self.leaves.add(nodes.tree[closed], nodes.node[closed], self._sums[closed])
-        tree, left_child = nodes.tree[is_split], step.left_child[is_split]
-        for side, bit in ((0, OPEN_LEFT), (1, OPEN_RIGHT)):
-            is_leaf = (fate[is_split] & bit) == 0
-            self.leaves.add(tree[is_leaf], left_child[is_leaf] + side, sums[side][is_leaf])
+        self._workers.run(decide, self._parts(len(nodes)))
 
-    def _record_decrease(self, step: Step) -> None:
-        tree, node = step.before.tree[step.is_split], step.before.node[step.is_split]
-        share = weight_of(self._sums[step.is_split], self.kind) / self._root_weight[tree]
-        self._split_events.append((tree, node, share * self._decrease[step.is_split]))
+    def _follow(self, step: Step, left: NDArray[np.int64]) -> None:
+        """Note new leaves; keep sums and tried columns of the nodes open after the step."""
+        n_open, named = len(step.source), (step.before.tree, step.before.node)
+        sums, tree, node = divide_sums(self._sums, left, named, step.left_child, step.fate, n_open)
+        self.leaves.add(tree, node, sums[n_open:])
+        self._sums = sums[:n_open]
+        stays = step.fate == STAYS
+        tried = np.zeros(n_open, np.int64)
+        if stays.any():
+            still = stays[step.source]
+            tried[still] = self._tried[stays] + self.rules.features_per_node
+        self._tried = tried
 
     def flat_decrease(self) -> NDArray[np.float64]:
         """Weighted impurity decrease of every node of the flat forest, zero at leaves."""
-        offsets = self.structure.tree_offsets()
-        flat = np.zeros(int(offsets[-1]))
-        for tree, node, decrease in self._split_events:
-            flat[offsets[tree] + node] = decrease
-        return flat
+        return self.structure.flat_values(self._decrease_by_step)
 
     def _close_roots(self) -> Step:
         """Roots that are leaves from the start: pure, too small, or depth zero."""
-        sums = self._sums
-        pure, _ = self._purity(sums, sums)
-        fate = np.where(self._may_split(sums, 0) & ~pure, STAYS, 0).astype(np.uint8)
-        step = self.structure.advance(np.zeros(len(fate), np.bool_), fate)
-        closed = fate == 0
-        self.leaves.add(step.before.tree[closed], step.before.node[closed], sums[closed])
-        self._sums = sums[~closed]
-        self._tried = self._tried[~closed]
+        roots = np.arange(len(self._sums))
+        fate = np.zeros(len(roots), np.uint8)
+        # a root is judged like a left child that took everything
+        self._judge(self._sums, roots, np.full(len(roots), -1, np.int32), fate)
+        fate = np.where(fate & OPEN_LEFT, STAYS, 0).astype(np.uint8)
+        step = self.structure.advance(np.zeros(len(roots), np.bool_), fate)
+        self._decrease_by_step.append(np.zeros(0))
+        self._follow(step, self._sums[:0])
+        self._tried[:] = 0  # they have not tried anything yet
         return step
 
-    def _may_split(
-        self, sums: NDArray[np.int64], depth: NDArray[np.int32] | int
-    ) -> NDArray[np.bool_]:
-        rows = rows_of(sums, self.kind)
-        enough = rows >= max(self.rules.min_rows_split, 2 * self.rules.min_rows_leaf)
-        return enough & (depth < self.rules.max_depth)
-
-    def _purity(
-        self, left: NDArray[np.int64], right: NDArray[np.int64]
-    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        if self.kind.is_regression:
-            return (left[:, 3] & OPEN_LEFT) > 0, (left[:, 3] & OPEN_RIGHT) > 0
-        return hold_one_class(left), hold_one_class(right)
+    def _parts(self, n_nodes: int) -> list[slice]:
+        """Consecutive nodes, in as many parts as there are workers and as pay."""
+        size = max(NODES_WORTH_A_THREAD, -(-n_nodes // self._workers.count))
+        return [slice(start, start + size) for start in range(0, n_nodes, size)]

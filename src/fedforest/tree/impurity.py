@@ -8,7 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.kernels.layout import ENTROPY
-from fedforest.tree.targets import TargetKind, weight_of
+from fedforest.kernels.node_sums import scale_scores, weigh_nodes
+from fedforest.tree.targets import TargetKind
+
+BLOCK_NODES = 2048  # nodes whose intermediate results stay in the cache
 
 
 def impurity_decrease(
@@ -16,14 +19,25 @@ def impurity_decrease(
 ) -> NDArray[np.float64]:
     """Impurity of the nodes minus the weighted impurity of their children, per unit of weight.
 
-    Variances are in squared fixed-point units: real ones may leave the range of floats.
+    Zero where there is no valid split. Variances are in squared fixed-point units: real ones may
+    leave the range of floats.
     """
-    weight = weight_of(sums, kind).astype(np.float64)
-    if kind.is_regression:
-        return scores / (weight * weight)
-    classes = sums[:, :-1].astype(np.float64)
     if kind.search in ("binary", "moments"):
-        return 2.0 * scores / (weight * weight)
+        n_weights = 1 if kind.is_regression else kind.n_classes
+        factor = 1.0 if kind.is_regression else 2.0
+        return scale_scores(scores, sums, n_weights, factor)  # type: ignore[no-any-return]
+    decrease = np.empty(len(scores))
+    for start in range(0, len(scores), BLOCK_NODES):
+        block = slice(start, start + BLOCK_NODES)
+        decrease[block] = _decrease_by_classes(scores[block], sums[block], kind)
+    return decrease
+
+
+def _decrease_by_classes(
+    scores: NDArray[np.float64], sums: NDArray[np.int64], kind: TargetKind
+) -> NDArray[np.float64]:
+    weight: NDArray[np.float64] = weigh_nodes(sums).astype(np.float64)
+    classes = sums[:, :-1].astype(np.float64)
     if kind.criterion == ENTROPY:
         before = _sum_x_log2_x(classes) - _sum_x_log2_x(weight[:, None])
     else:

@@ -1,10 +1,25 @@
 """What leaves say: class shares or a mean, computed once from exact integer sums."""
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.node_sums import list_shares, place_entries
+from fedforest.kernels.flat import place_shares, place_values, scatter, scatter_ones, starts_of
+from fedforest.kernels.node_sums import list_shares
 from fedforest.tree.targets import TargetKind
+
+NONE = np.zeros(0, np.uint16)
+
+
+class _NewLeaves(NamedTuple):
+    """Leaves that closed together; leaf i has n_classes[i] classes, or one mean."""
+
+    tree: NDArray[np.int32]
+    node: NDArray[np.int32]
+    n_classes: NDArray[np.uint16]
+    label: NDArray[np.uint16]
+    value: NDArray[np.float64]
 
 
 class LeafRecord:
@@ -12,10 +27,8 @@ class LeafRecord:
 
     def __init__(self, kind: TargetKind) -> None:
         self._kind = kind
-        self._tree: list[NDArray[np.int32]] = []
-        self._node: list[NDArray[np.int32]] = []
-        self._class: list[NDArray[np.uint16]] = []
-        self._value: list[NDArray[np.float64]] = []
+        self._codes = np.array(kind.code_of_class, np.int64)
+        self._parts: list[_NewLeaves] = []
 
     def add(
         self, tree: NDArray[np.int32], node: NDArray[np.int32], sums: NDArray[np.int64]
@@ -23,17 +36,10 @@ class LeafRecord:
         """Note the leaves with these sums."""
         if self._kind.is_regression:
             mean = sums[:, 1].astype(np.float64) / sums[:, 0].astype(np.float64)
-            self._tree.append(tree)
-            self._node.append(node)
-            self._value.append(self._kind.target_offset + mean * self._kind.target_unit)
-            return
-        codes = self._kind.code_of_class
-        by_class = np.ascontiguousarray(sums[:, [*codes, -1]]) if codes else sums
-        leaf, label, share = list_shares(by_class)
-        self._tree.append(tree[leaf])
-        self._node.append(node[leaf])
-        self._class.append(label)
-        self._value.append(share)
+            value = self._kind.target_offset + mean * self._kind.target_unit
+            self._parts.append(_NewLeaves(tree, node, NONE, NONE, value))
+        else:
+            self._parts.append(_NewLeaves(tree, node, *list_shares(sums, self._codes)))
 
     def assemble(
         self, offsets: NDArray[np.int64]
@@ -42,18 +48,19 @@ class LeafRecord:
 
         A regression leaf owns one entry, an inner node none.
         """
-        tree = np.concatenate([np.zeros(0, np.int32), *self._tree])
-        node = np.concatenate([np.zeros(0, np.int32), *self._node])
-        value = np.concatenate([np.zeros(0), *self._value])
-        position = offsets[tree] + node
-        count = np.bincount(position, minlength=int(offsets[-1]))
-        start = np.concatenate([[0], np.cumsum(count)])
-        place = place_entries(position, start.copy())  # classes of a leaf stay in ascending order
-        placed = np.empty_like(value)
-        placed[place] = value
-        if self._kind.is_regression:
-            return start, np.zeros(0, np.uint16), placed
-        label = np.concatenate([np.zeros(0, np.uint16), *self._class])
-        placed_label = np.empty_like(label)
-        placed_label[place] = label
-        return start, placed_label, placed
+        count = np.zeros(int(offsets[-1]), np.uint16)
+        for leaves in self._parts:
+            if self._kind.is_regression:
+                scatter_ones(offsets, leaves.tree, leaves.node, count)
+            else:
+                scatter(offsets, leaves.tree, leaves.node, leaves.n_classes, count)
+        start = starts_of(count)
+        value = np.empty(int(start[-1]))
+        label = np.empty(0 if self._kind.is_regression else len(value), np.uint16)
+        for leaves in self._parts:
+            position = (offsets, start, leaves.tree, leaves.node)
+            if self._kind.is_regression:
+                place_values(position, leaves.value, value)
+            else:
+                place_shares(position, leaves.n_classes, leaves.label, leaves.value, label, value)
+        return start, label, value

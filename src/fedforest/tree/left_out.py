@@ -30,7 +30,7 @@ class LeftOutRows:
                 order, nodes, step.left_child, step.fate, offsets, bits, self.leaf_of, *part
             )
 
-        workers.run(settle, workers.ranges(self.rows.sizes))
+        workers.run(settle, self.rows.ranges(workers))
         left_rows = self.rows.count_left(step.is_split, bits, workers)
         self.rows.move(step, bits, left_rows, workers)
 

@@ -5,16 +5,26 @@ are routed along so that they can vote. Both move by the same bits.
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.kernels.layout import MULTIPLICITY_BITS, RowOrder
-from fedforest.kernels.partition import OPEN_LEFT, OPEN_RIGHT, STAYS, count_left, move_rows
+from fedforest.kernels.partition import (
+    count_left,
+    move_rows,
+    place_bits,
+    place_split_bits,
+    plan_move,
+)
 from fedforest.kernels.sampling import choose_rows, count_draws, write_entries, write_left_out
 from fedforest.tree.structure import Step
 from fedforest.tree.targets import TrainingTargets
 from fedforest.tree.workers import Workers
+
+ROWS_WORTH_A_NODE = 16  # what it costs to begin with a node, when work is divided
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +40,42 @@ class NodeRows:
 
     def __init__(self, entries: NDArray[np.unsignedinteger], row_bits: int, sizes: list[int]):
         ends = np.cumsum(np.array(sizes, np.int64))
-        self._spare = np.empty_like(entries)
         self.order = RowOrder(entries, np.uint64(row_bits), ends - np.array(sizes), ends)
+        self._spare = np.empty_like(entries)
+        self._ranges: tuple[int, list[tuple[int, int]]] = (0, [])  # for how many workers
+
+    @classmethod
+    def at(cls, order: RowOrder) -> Self:
+        """Nodes that lie anywhere in the row order, in ascending places."""
+        rows = cls(order.entries, int(order.row_bits), [])
+        rows.order = order
+        return rows
 
     @property
     def sizes(self) -> NDArray[np.int64]:
         """Rows per open node."""
         return self.order.stop - self.order.start
 
+    def ranges(self, workers: Workers) -> list[tuple[int, int]]:
+        """Consecutive open nodes of about equal work, the same for all kernels of a step."""
+        if self._ranges[0] != workers.count:
+            self._ranges = (workers.count, workers.ranges(self.sizes + ROWS_WORTH_A_NODE))
+        return self._ranges[1]
+
+    def ranges_of(self, nodes: NDArray[np.int64], workers: Workers) -> list[tuple[int, int]]:
+        """The same ranges as positions in a list of open nodes, usually ascending."""
+        ends = [last for _, last in self.ranges(workers)]
+        return list(pairwise(sorted({0, *np.searchsorted(nodes, ends).tolist()})))
+
     def bit_offsets(self, is_split: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Byte at which each split node's bits start; the last element is the number of bytes."""
-        n_bytes = np.where(is_split, (self.sizes + 7) >> 3, 0)
-        return np.concatenate([[0], np.cumsum(n_bytes)])
+        offsets: NDArray[np.int64] = place_split_bits(self.order.start, self.order.stop, is_split)
+        return offsets
+
+    def bit_offsets_of(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The same for a list of split nodes, in their order."""
+        offsets: NDArray[np.int64] = place_bits(self.order.start, self.order.stop, nodes)
+        return offsets
 
     def count_left(
         self, is_split: NDArray[np.bool_], bits: NDArray[np.uint8], workers: Workers
@@ -53,7 +87,7 @@ class NodeRows:
         def count(nodes: tuple[int, int]) -> None:
             count_left(self.order, is_split, offsets, bits, left, *nodes)
 
-        workers.run(count, workers.ranges(self.sizes))
+        workers.run(count, self.ranges(workers))
         return left
 
     def move(
@@ -64,23 +98,17 @@ class NodeRows:
         workers: Workers,
     ) -> None:
         """Move the rows of open children together; rows of closed nodes drop out."""
-        sizes, fate, source = self.sizes, step.fate, step.source
-        kept = np.where(fate & OPEN_LEFT, left_rows, 0)
-        kept += np.where(fate & OPEN_RIGHT, sizes - left_rows, 0)
-        kept += np.where(fate == STAYS, sizes, 0)
-        places = np.concatenate([[0], np.cumsum(kept)])
+        order, target, fate = self.order, self._spare, step.fate
         offsets = self.bit_offsets(step.is_split)
-        order, target = self.order, self._spare
+        places, start, stop = plan_move(order.start, order.stop, fate, left_rows, len(step.source))
 
         def move(nodes: tuple[int, int]) -> None:
             move_rows(order, target, fate, offsets, bits, left_rows, places, *nodes)
 
-        workers.run(move, workers.ranges(sizes))
-        size = np.where(step.is_right, sizes[source] - left_rows[source], left_rows[source])
-        size = np.where(fate[source] == STAYS, sizes[source], size)
-        stop = np.cumsum(size)
+        workers.run(move, self.ranges(workers))
         self._spare = order.entries
-        self.order = RowOrder(target, order.row_bits, stop - size, stop)
+        self._ranges = (0, [])
+        self.order = RowOrder(target, order.row_bits, start, stop)
 
 
 def bits_for_rows(n_rows: int) -> int:
@@ -109,27 +137,34 @@ def draw_rows(
     row_bits = bits_for_rows(n_rows)
     dtype = entry_type(n_rows, targets.kind.n_classes)
     all_allowed = bool(allowed.all())
-    drawn: list[NDArray[np.unsignedinteger]] = [np.empty(0, dtype)] * n_trees
-    left_out: list[NDArray[np.unsignedinteger]] = [np.empty(0, dtype)] * n_trees
+    # every tree has room for all it may draw: gaps between trees cost less than moving rows twice
+    room = 1 + (min(sampling.n_draws, n_rows) if all_allowed else n_rows)
+    drawn = np.empty(n_trees * room, dtype)
+    left_out = np.empty(n_trees * (n_rows + 1) if with_left_out else 0, dtype)
+    starts, ends = room * np.arange(n_trees), np.empty(n_trees, np.int64)
+    left_starts, left_ends = (n_rows + 1) * np.arange(n_trees), np.empty(n_trees, np.int64)
 
     def draw(trees: tuple[int, int]) -> None:
         multiplicity = np.empty(n_rows, np.uint8)
-        buffer = np.empty(n_rows + 1, dtype)
         for tree in range(*trees):
             _draw_multiplicity(tree_seeds[tree], sampling, multiplicity)
             if not all_allowed:
                 multiplicity[~allowed] = 0
                 if not multiplicity.any():  # only rows without weight were drawn: use all others
                     multiplicity[allowed] = 1
-            end = write_entries(multiplicity, classes, np.uint64(row_bits), buffer, 0)
-            drawn[tree] = buffer[:end].copy()
+            ends[tree] = write_entries(
+                multiplicity, classes, np.uint64(row_bits), drawn, int(starts[tree])
+            )
             if with_left_out:
-                end = write_left_out(multiplicity, allowed, buffer, 0)
-                left_out[tree] = buffer[:end].copy()
+                left_ends[tree] = write_left_out(
+                    multiplicity, allowed, left_out, int(left_starts[tree])
+                )
 
     workers.run(draw, workers.ranges(np.full(n_trees, n_rows)))
-    rows = _join(drawn, row_bits)
-    return rows, _join(left_out, row_bits) if with_left_out else None
+    rows = NodeRows.at(RowOrder(drawn, np.uint64(row_bits), starts, ends))
+    if not with_left_out:
+        return rows, None
+    return rows, NodeRows.at(RowOrder(left_out, np.uint64(row_bits), left_starts, left_ends))
 
 
 def _draw_multiplicity(
@@ -141,10 +176,3 @@ def _draw_multiplicity(
         choose_rows(seed, sampling.n_draws, multiplicity)
     else:
         multiplicity[:] = 1
-
-
-def _join(parts: list[NDArray[np.unsignedinteger]], row_bits: int) -> NodeRows:
-    sizes = [len(part) for part in parts]
-    joined = np.concatenate(parts)
-    parts.clear()
-    return NodeRows(joined, row_bits, sizes)

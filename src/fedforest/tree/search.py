@@ -23,7 +23,7 @@ from fedforest.kernels.partition import (
 )
 from fedforest.tree.rows import NodeRows
 from fedforest.tree.structure import OpenNodes
-from fedforest.tree.targets import TrainingTargets, rows_of
+from fedforest.tree.targets import TrainingTargets
 from fedforest.tree.workers import Workers
 
 
@@ -75,32 +75,32 @@ class NodeSearch(ABC):
 
     def split(self, nodes: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """Apply the best splits of the nodes this owner won: (bits, sums of the left children)."""
-        order, found = self.rows.order, self.found
-        sizes = self.rows.sizes[nodes]
-        offsets = np.concatenate([[0], np.cumsum((sizes + 7) >> 3)])
+        rows, kind, missing_left = self.rows, self.targets.kind, self.found.missing_left
+        offsets = rows.bit_offsets_of(nodes)
         bits = np.empty(int(offsets[-1]), np.uint8)
-        left = np.zeros((len(nodes), self.targets.kind.n_sums), np.int64)
+        left = np.zeros((len(nodes), kind.n_sums), np.int64)
+        rows_at = 2 if kind.is_regression else kind.n_classes
 
         def split(part: tuple[int, int]) -> None:
-            self._write_bits(order, nodes, offsets, bits, part)
+            self._write_bits(rows.order, nodes, offsets, bits, part)
             self._sum_left(nodes, offsets, bits, left, part)
+            choose_missing_side(missing_left, rows.order, nodes, left, rows_at, *part)
 
-        self.workers.run(split, self.workers.ranges(sizes + 16))
-        choose_missing_side(found, nodes, rows_of(left, self.targets.kind), sizes)
+        self.workers.run(split, rows.ranges_of(nodes, self.workers))
         return bits, left
 
     def root_sums(self) -> NDArray[np.int64]:
         """Sums of the open nodes themselves; asked for at the roots."""
         sizes = self.rows.sizes
         nodes = np.arange(len(sizes))
-        everything = np.full(int(((sizes + 7) >> 3).sum()), 255, np.uint8)
-        offsets = np.concatenate([[0], np.cumsum((sizes + 7) >> 3)])
+        offsets = self.rows.bit_offsets_of(nodes)
+        everything = np.full(int(offsets[-1]), 255, np.uint8)
         sums = np.zeros((len(sizes), self.targets.kind.n_sums), np.int64)
 
         def add(part: tuple[int, int]) -> None:
             self._sum_left(nodes, offsets, everything, sums, part)
 
-        self.workers.run(add, self.workers.ranges(sizes))
+        self.workers.run(add, self.rows.ranges(self.workers))
         return sums
 
     def _sum_left(
@@ -121,14 +121,13 @@ class NodeSearch(ABC):
 
     def route(self, rows: NodeRows, nodes: NDArray[np.int64]) -> NDArray[np.uint8]:
         """Bits of other rows (those a tree left out) at the nodes this owner won."""
-        sizes = rows.sizes[nodes]
-        offsets = np.concatenate([[0], np.cumsum((sizes + 7) >> 3)])
+        offsets = rows.bit_offsets_of(nodes)
         bits = np.empty(int(offsets[-1]), np.uint8)
 
         def route(part: tuple[int, int]) -> None:
             self._write_bits(rows.order, nodes, offsets, bits, part)
 
-        self.workers.run(route, self.workers.ranges(sizes + 16))
+        self.workers.run(route, rows.ranges_of(nodes, self.workers))
         return bits
 
 
@@ -174,7 +173,7 @@ class ColumnSearch(NodeSearch):
                 find_by_classes(self.columns, order, kernel, candidates, self.rules, found, *nodes)
 
         if len(self.columns.n_bins):
-            self.workers.run(search, self.workers.ranges(self.rows.sizes + 16))
+            self.workers.run(search, self.rows.ranges(self.workers))
         return found.score
 
     def _write_bits(

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.partition import OPEN_LEFT, OPEN_RIGHT, STAYS
+from fedforest.kernels.children import number_children, open_children
+from fedforest.kernels.flat import scatter
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,35 +55,21 @@ class Structure:
         zeros = np.zeros(n_trees, np.int32)
         self.open = OpenNodes(trees, zeros, zeros)
         self.node_count = np.ones(n_trees, np.int32)
-        self._split_tree: list[NDArray[np.int32]] = []
-        self._split_node: list[NDArray[np.int32]] = []
-        self._split_left: list[NDArray[np.int32]] = []
+        # (tree, node, left child) of the nodes each step split
+        self._splits: list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]] = []
 
     def advance(self, is_split: NDArray[np.bool_], fate: NDArray[np.uint8]) -> Step:
         """Split the marked nodes, open the children that `fate` names, number them."""
         before = self.open
-        left_child = self._number_children(is_split)
-        source, is_right = _trace_children(fate)
-        is_child = fate[source] != STAYS
-        self.open = OpenNodes(
-            before.tree[source],
-            np.where(is_child, left_child[source] + is_right, before.node[source]),
-            before.depth[source] + is_child.astype(np.int32),
+        left_child = np.empty(len(is_split), np.int32)
+        self._splits.append(
+            number_children(before.tree, before.node, is_split, self.node_count, left_child)
         )
+        tree, node, depth, source, is_right = open_children(
+            (before.tree, before.node, before.depth), fate, left_child
+        )
+        self.open = OpenNodes(tree, node, depth)
         return Step(before, is_split, fate, left_child, source, is_right)
-
-    def _number_children(self, is_split: NDArray[np.bool_]) -> NDArray[np.int32]:
-        tree, node = self.open.tree[is_split], self.open.node[is_split]
-        first_of_tree = np.searchsorted(tree, tree, side="left")
-        rank = np.arange(len(tree)) - first_of_tree
-        numbers = (self.node_count[tree] + 2 * rank).astype(np.int32)
-        self.node_count += 2 * np.bincount(tree, minlength=self.n_trees).astype(np.int32)
-        self._split_tree.append(tree)
-        self._split_node.append(node)
-        self._split_left.append(numbers)
-        left_child = np.full(len(is_split), -1, np.int32)
-        left_child[is_split] = numbers
-        return left_child
 
     def tree_offsets(self) -> NDArray[np.int64]:
         """Where each tree starts in flat arrays over all nodes of the batch."""
@@ -92,19 +79,14 @@ class Structure:
         """Left child of every node (its right child is the next number), -1 for leaves; flat."""
         offsets = self.tree_offsets()
         flat = np.full(int(offsets[-1]), -1, np.int32)
-        for tree, node, left in zip(
-            self._split_tree, self._split_node, self._split_left, strict=True
-        ):
-            flat[offsets[tree] + node] = left
+        for tree, node, left in self._splits:
+            scatter(offsets, tree, node, left, flat)
         return flat
 
-
-def _trace_children(fate: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    opens_first = (fate & (OPEN_LEFT | STAYS)) > 0
-    opens_right = (fate & OPEN_RIGHT) > 0
-    n_open = opens_first.astype(np.int64) + opens_right
-    source = np.repeat(np.arange(len(fate)), n_open)
-    is_right = (opens_right & ~opens_first)[source]
-    last_of_source = np.cumsum(n_open) - 1
-    is_right[last_of_source[n_open == 2]] = True
-    return source, is_right
+    def flat_values(self, values_by_step: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Values of the nodes each step split, flat; zero at leaves."""
+        offsets = self.tree_offsets()
+        flat = np.zeros(int(offsets[-1]))
+        for (tree, node, _), values in zip(self._splits, values_by_step, strict=True):
+            scatter(offsets, tree, node, values, flat)
+        return flat
