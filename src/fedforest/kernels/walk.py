@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.kernels.bitsets import in_set
-from fedforest.kernels.jit import inlined, kernel
+from fedforest.kernels.jit import kernel
 from fedforest.kernels.layout import MISSING_BIN
 
 BLOCK = 8192  # rows that walk together: the more, the longer a large tree stays in cache
@@ -207,40 +207,66 @@ def find_leaves(paths, table, n_rows, leaves_of_rows, first, last):
                 leaves_of_rows[begin + i, tree] = np.int64(place[i]) - paths.tree_start[tree]
 
 
-@inlined
-def add_leaf(start, label, value, leaf, votes, row, hard):
-    """Add one leaf's class shares (or its whole vote, or its mean) to the row's votes."""
-    begin, end = start[leaf], start[leaf + 1]
-    if label.shape[0] == 0:
-        votes[row, 0] += value[begin]
-    elif hard:
-        best = begin
-        for entry in range(begin + 1, end):
+@kernel
+def add_means(leaves, leaf_of_row, rows, votes):
+    """Add the mean of its leaf to each row's vote."""
+    start, _, value = leaves
+    flat = votes.reshape(-1)
+    for i in range(rows.shape[0]):
+        flat[np.uint64(rows[i])] += value[np.uint64(start[np.uint64(leaf_of_row[i])])]
+
+
+@kernel
+def add_shares(leaves, leaf_of_row, rows, votes):
+    """Add the class shares of its leaf to each row's votes."""
+    start, label, value = leaves
+    flat, n_classes = votes.reshape(-1), np.uint64(votes.shape[1])
+    for i in range(rows.shape[0]):
+        leaf, at = np.uint64(leaf_of_row[i]), np.uint64(rows[i]) * n_classes
+        for entry in range(np.uint64(start[leaf]), np.uint64(start[leaf + _ONE])):
+            flat[at + label[entry]] += value[entry]
+
+
+@kernel
+def add_choices(leaves, leaf_of_row, rows, votes):
+    """Give one vote of each row to the class with the largest share of its leaf."""
+    start, label, value = leaves
+    flat, n_classes = votes.reshape(-1), np.uint64(votes.shape[1])
+    for i in range(rows.shape[0]):
+        leaf, at = np.uint64(leaf_of_row[i]), np.uint64(rows[i]) * n_classes
+        best = np.uint64(start[leaf])
+        for entry in range(best + _ONE, np.uint64(start[leaf + _ONE])):
             if value[entry] > value[best]:
                 best = entry
-        votes[row, label[best]] += 1.0
+        flat[at + label[best]] += 1.0
+
+
+@kernel
+def add_leaves(leaves, leaf_of_row, rows, votes, hard):
+    """Add what their leaves say to the votes of some rows."""
+    if leaves.label.shape[0] == 0:
+        add_means(leaves, leaf_of_row, rows, votes)
+    elif hard:
+        add_choices(leaves, leaf_of_row, rows, votes)
     else:
-        for entry in range(begin, end):
-            votes[row, label[entry]] += value[entry]
+        add_shares(leaves, leaf_of_row, rows, votes)
 
 
 @kernel
 def sum_votes(paths, leaves, table, n_rows, votes, hard, first, last):
     """votes[row] += what the leaves of all trees say, tree after tree."""
-    start, label, value = leaves
     place, walking = np.empty(BLOCK, np.uint32), np.empty(BLOCK, np.uint32)
     for begin in range(first, last, BLOCK):
-        end = min(last, begin + BLOCK)
+        rows = np.arange(begin, min(last, begin + BLOCK))
+        n = len(rows)
         for tree in range(paths.depth.shape[0]):
-            walk_block(paths, table, n_rows, tree, begin, end, place, walking)
-            for i in range(end - begin):
-                add_leaf(start, label, value, np.int64(place[i]), votes, begin + i, hard)
+            walk_block(paths, table, n_rows, tree, begin, begin + n, place, walking)
+            add_leaves(leaves, place[:n], rows, votes, hard)
 
 
 @kernel
 def vote_at(leaves, leaf_of_row, rows, votes, counts, hard):
     """Votes of one tree for some rows whose leaves are known: out-of-bag rows."""
-    start, label, value = leaves
+    add_leaves(leaves, leaf_of_row, rows, votes, hard)
     for i in range(rows.shape[0]):
-        add_leaf(start, label, value, leaf_of_row[i], votes, rows[i], hard)
         counts[rows[i]] += 1
