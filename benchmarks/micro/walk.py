@@ -110,7 +110,9 @@ def ask(question: Question, repeats: int) -> tuple[str, ...]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Time prediction beside scikit-learn (some minutes).")
+    parser = argparse.ArgumentParser(
+        description="Time prediction beside scikit-learn (some minutes)."
+    )
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
     parser.add_argument("--repeats", type=int, default=15)
     arguments = parser.parse_args()

@@ -170,7 +170,7 @@ def drop_arrived(steps, count, place, walking):
 
 @kernel
 def balanced_depth(n_nodes):
-    """Depth of a balanced tree: hardly half of all rows reach a leaf in fewer steps."""
+    """Depth of a balanced tree of so many nodes; in a grown one, few rows arrive much sooner."""
     depth = 0
     while (2 << depth) - 1 < n_nodes:
         depth += 1
