@@ -1,7 +1,7 @@
 """Rows walk to the leaf that following the splits one by one leads to."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ from fedforest.kernels.walk import (
     BLOCK,
     Leaves,
     Paths,
+    balanced_depth,
     find_leaves,
     measure_depths,
     sum_votes,
@@ -25,16 +26,16 @@ from tests.strategies import IS_PLAIN_PYTHON, MISSING, SEEDS, BinnedTable, binne
 
 N_EXAMPLES = 15 if IS_PLAIN_PYTHON else 80
 NO_LABELS = np.zeros(0, np.uint16)
-
-NO_VALUES = np.zeros(0, np.float32)  # the forests here cut bins
+NO_BINS, NO_VALUES = np.zeros(0, np.uint8), np.zeros(0, np.float32)
 
 
 def random_tree(table: BinnedTable, n_splits: int, rng: np.random.Generator) -> Tree:
-    """Split leaves chosen at random, as deep as it comes, with any split."""
+    """Split leaves at random, or always a newest one: a tree as deep as it has splits."""
     tree = Tree([], [Node([], 0)])
+    n_open = int(rng.choice([2, 2 * n_splits + 1]))
     for _ in range(n_splits):
         leaves = [i for i, node in enumerate(tree.nodes) if node.split is None]
-        node = tree.nodes[int(rng.choice(leaves))]
+        node = tree.nodes[int(rng.choice(leaves[-n_open:]))]
         feature = int(rng.integers(table.n_columns))
         if table.is_categorical[feature]:
             left = frozenset(rng.choice(256, int(rng.integers(257)), replace=False).tolist())
@@ -90,10 +91,10 @@ class Case:
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    n_rows = draw(st.sampled_from([1, 7, 100, BLOCK, BLOCK + 50]))
+    n_rows = draw(st.sampled_from([1, 7, 100, 300]))
     table = draw(binned_tables(n_rows, 5))
     rng = np.random.default_rng(draw(SEEDS))
-    n_splits = draw(st.lists(st.integers(0, 12), min_size=1, max_size=3), label="splits")
+    n_splits = draw(st.lists(st.integers(0, 20), min_size=1, max_size=3), label="splits")
     return Case(table, [random_tree(table, n, rng) for n in n_splits])
 
 
@@ -130,12 +131,43 @@ def class_leaves(case: Case, n_classes: int, rng: np.random.Generator) -> Leaves
     return Leaves(start, np.concatenate(labels).astype(np.uint16), np.concatenate(shares))
 
 
-@given(cases(), st.integers(0, BLOCK))
+@given(cases(), st.integers(0, 300))
 @settings(max_examples=N_EXAMPLES)
 def test_every_row_reaches_the_leaf_of_the_reference(case: Case, middle: int) -> None:
     middle = min(middle, case.table.n_rows)
     leaves = found_leaves(case, [(middle, case.table.n_rows), (0, middle)])
     np.testing.assert_array_equal(leaves, case.expected_leaves())
+
+
+@given(cases())
+@settings(max_examples=N_EXAMPLES)
+def test_thresholds_on_values_lead_where_cuts_of_bins_do(case: Case) -> None:
+    bins = case.table.bins.reshape(-1)
+    values = np.where(bins == MISSING, np.float32(np.nan), bins.astype(np.float32))
+    is_leaf = [node.split is None for node in case.nodes]
+    cuts = [node.split.cut if node.split else 0 for node in case.nodes]
+    threshold = np.where(is_leaf, np.float32(np.inf), np.array(cuts, np.float32))
+    paths = case.paths()._replace(threshold=threshold)
+    n_rows = case.table.n_rows
+    leaves = np.full((n_rows, len(case.trees)), -1)
+    find_leaves(paths, (NO_BINS, values), np.uint64(n_rows), leaves, 0, n_rows)
+    np.testing.assert_array_equal(leaves, case.expected_leaves())
+
+
+@given(cases())
+@settings(max_examples=max(5, N_EXAMPLES // 8))
+def test_rows_beyond_the_first_block_walk_like_those_in_it(case: Case) -> None:
+    n_copies = 2 + BLOCK // case.table.n_rows
+    repeated = replace(case.table, bins=np.tile(case.table.bins, n_copies))
+    leaves = found_leaves(replace(case, table=repeated), [(0, repeated.n_rows)])
+    np.testing.assert_array_equal(leaves, np.tile(case.expected_leaves(), (n_copies, 1)))
+
+
+@pytest.mark.parametrize(
+    ("n_nodes", "depth"), [(1, 0), (3, 1), (5, 2), (7, 2), (9, 3), (127, 6), (129, 7)]
+)
+def test_a_balanced_tree_is_as_deep_as_its_leaves_double(n_nodes: int, depth: int) -> None:
+    assert balanced_depth(n_nodes) == depth
 
 
 @given(cases(), SEEDS, st.booleans())

@@ -159,7 +159,8 @@ class PooledForest:
         table = read_table(X)
         with self._workers() as workers:
             votes = self._walker.votes(self._represent(table, workers), workers)
-        return votes / self.forest_.shape.n_trees
+        votes /= self.forest_.shape.n_trees
+        return votes
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Mean class shares over all trees."""

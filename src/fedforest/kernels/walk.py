@@ -6,9 +6,9 @@ A *step* is one uint64 per node, so that a visit costs one load:
 
 Children are neighbours: the right one follows the left. A leaf names itself as left child, with a
 cut that every value passes, so a block of rows can take step after step without asking who has
-arrived; a row that did not move has arrived and drops out of the block. Node numbers are flat over
-all trees. Forests with thresholds on raw values (extra-trees) keep them beside the steps and walk
-over float32 columns instead of bins.
+arrived. The rows of a block take each step together: no row waits for another, so the processor
+has the loads of many rows on their way at once. Node numbers are flat over all trees. Forests with
+thresholds on raw values (extra-trees) keep them beside the steps and walk over float32 columns.
 """
 
 from typing import NamedTuple
@@ -20,7 +20,8 @@ from fedforest.kernels.bitsets import in_set
 from fedforest.kernels.jit import kernel
 from fedforest.kernels.layout import MISSING_BIN
 
-BLOCK = 256  # rows that walk together: their bins stay in the first-level cache
+BLOCK = 8192  # rows that walk together: the more, the longer a large tree stays in cache
+STRETCH = 3  # steps between two looks at who has arrived
 MAX_WALK_COLUMNS = 1 << 22
 
 _CHILD = np.uint64(0xFFFFFFFF)
@@ -92,9 +93,20 @@ def write_steps(tree_start, left_child, feature, cut, missing_left, set_index, s
 
 
 @kernel
-def step_by_bins(steps, set_index, left_set, bins, n_rows, first, count, place, walking):
-    """The `count` rows in `walking` take one step; those that moved are kept in it, in order."""
-    moved = 0
+def step_by_cuts(steps, bins, n_rows, first, count, place, walking):
+    """The first `count` rows of `walking` take one step; no node of the forest is categorical."""
+    for k in range(count):
+        i = walking[k]
+        step = steps[place[i]]
+        code = bins[((step >> _COLUMN_SHIFT) & _COLUMN) * n_rows + first + i]
+        shift = np.uint8((step >> _MISSING_SHIFT) & _ONE)
+        cut = np.uint8((step >> _BIN_SHIFT) & np.uint64(255))
+        place[i] = (step & _CHILD) + np.uint64(np.uint8(code + shift) > cut)
+
+
+@kernel
+def step_by_sets(steps, set_index, left_set, bins, n_rows, first, count, place, walking):
+    """As `step_by_cuts`, for forests some of whose nodes are categorical."""
     for k in range(count):
         i = walking[k]
         node = place[i]
@@ -106,19 +118,14 @@ def step_by_bins(steps, set_index, left_set, bins, n_rows, first, count, place, 
             shift = np.uint8((step >> _MISSING_SHIFT) & _ONE)
             cut = np.uint8((step >> _BIN_SHIFT) & np.uint64(255))
             left = np.uint64(np.uint8(code + shift) <= cut)
-        after = (step & _CHILD) + (_ONE - left)
-        place[i] = after
-        walking[moved] = i
-        moved += 1 if after != node else 0
-    return moved
+        place[i] = (step & _CHILD) + (_ONE - left)
 
 
 @kernel
 def step_by_values(
     steps, set_index, left_set, threshold, values, n_rows, first, count, place, walking
 ):
-    """As `step_by_bins`, for thresholds on raw values."""
-    moved = 0
+    """As `step_by_sets`, for thresholds on raw values."""
     for k in range(count):
         i = walking[k]
         node = place[i]
@@ -130,38 +137,68 @@ def step_by_values(
             left = in_set(left_set, set_index[node], np.uint64(value))
         else:
             left = np.uint64(value <= threshold[node])
-        after = (step & _CHILD) + (_ONE - left)
-        place[i] = after
-        walking[moved] = i
-        moved += 1 if after != node else 0
-    return moved
+        place[i] = (step & _CHILD) + (_ONE - left)
+
+
+@kernel
+def take_steps(paths, table, n_rows, first, n_steps, count, place, walking):
+    """The first `count` rows of `walking` take some steps, or stay in the leaf they reached."""
+    steps, set_index, left_set, _, _, threshold = paths
+    bins, values = table
+    for _ in range(n_steps):
+        if threshold.shape[0] > 0:
+            step_by_values(
+                steps, set_index, left_set, threshold, values, n_rows, first, count, place, walking
+            )
+        elif left_set.shape[0] > 0:
+            step_by_sets(steps, set_index, left_set, bins, n_rows, first, count, place, walking)
+        else:
+            step_by_cuts(steps, bins, n_rows, first, count, place, walking)
+
+
+@kernel
+def drop_arrived(steps, count, place, walking):
+    """Keep, in order, those of the first `count` rows of `walking` that are not in a leaf."""
+    kept = 0
+    for k in range(count):
+        i = walking[k]
+        node = place[i]
+        walking[kept] = i
+        kept += 1 if (steps[node] & _CHILD) != node else 0
+    return kept
+
+
+@kernel
+def balanced_depth(n_nodes):
+    """Depth of a balanced tree of so many nodes; in a grown one, few rows arrive much sooner."""
+    depth = 0
+    while (2 << depth) - 1 < n_nodes:
+        depth += 1
+    return depth
 
 
 @kernel
 def walk_block(paths, table, n_rows, tree, first, last, place, walking):
     """place[i] = leaf (flat node number) that row first + i reaches in the tree."""
-    steps, set_index, left_set, tree_start, _, threshold = paths
-    bins, values = table
+    root, end = paths.tree_start[tree], paths.tree_start[tree + 1]
     count = last - first
     for i in range(count):
-        place[i] = np.uint64(tree_start[tree])
-        walking[i] = np.uint64(i)
-    start = np.uint64(first)
-    while count > 0:
-        if threshold.shape[0] > 0:
-            count = step_by_values(
-                steps, set_index, left_set, threshold, values, n_rows, start, count, place, walking
-            )
-        else:
-            count = step_by_bins(
-                steps, set_index, left_set, bins, n_rows, start, count, place, walking
-            )
+        place[i] = root
+        walking[i] = i
+    left = paths.depth[tree]
+    stretch = min(left, balanced_depth(end - root))
+    while count > 0 and left > 0:
+        take_steps(paths, table, n_rows, np.uint64(first), stretch, count, place, walking)
+        left -= stretch
+        stretch = STRETCH
+        if left > 0:
+            count = drop_arrived(paths.steps, count, place, walking)
 
 
 @kernel
 def find_leaves(paths, table, n_rows, leaves_of_rows, first, last):
     """leaves_of_rows[row, tree] = node number within the tree of the leaf the row reaches."""
-    place, walking = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64)
+    place, walking = np.empty(BLOCK, np.uint32), np.empty(BLOCK, np.uint32)
     for begin in range(first, last, BLOCK):
         end = min(last, begin + BLOCK)
         for tree in range(paths.depth.shape[0]):
@@ -171,39 +208,65 @@ def find_leaves(paths, table, n_rows, leaves_of_rows, first, last):
 
 
 @kernel
-def add_leaf(start, label, value, leaf, votes, row, hard):
-    """Add one leaf's class shares (or its whole vote, or its mean) to the row's votes."""
-    begin, end = start[leaf], start[leaf + 1]
-    if label.shape[0] == 0:
-        votes[row, 0] += value[begin]
-    elif hard:
-        best = begin
-        for entry in range(begin + 1, end):
+def add_means(leaves, leaf_of_row, rows, votes):
+    """Add the mean of its leaf to each row's vote."""
+    start, _, value = leaves
+    flat = votes.reshape(-1)
+    for i in range(rows.shape[0]):
+        flat[np.uint64(rows[i])] += value[np.uint64(start[np.uint64(leaf_of_row[i])])]
+
+
+@kernel
+def add_shares(leaves, leaf_of_row, rows, votes):
+    """Add the class shares of its leaf to each row's votes."""
+    start, label, value = leaves
+    flat, n_classes = votes.reshape(-1), np.uint64(votes.shape[1])
+    for i in range(rows.shape[0]):
+        leaf, at = np.uint64(leaf_of_row[i]), np.uint64(rows[i]) * n_classes
+        for entry in range(np.uint64(start[leaf]), np.uint64(start[leaf + _ONE])):
+            flat[at + label[entry]] += value[entry]
+
+
+@kernel
+def add_choices(leaves, leaf_of_row, rows, votes):
+    """Give one vote of each row to the class with the largest share of its leaf."""
+    start, label, value = leaves
+    flat, n_classes = votes.reshape(-1), np.uint64(votes.shape[1])
+    for i in range(rows.shape[0]):
+        leaf, at = np.uint64(leaf_of_row[i]), np.uint64(rows[i]) * n_classes
+        best = np.uint64(start[leaf])
+        for entry in range(best + _ONE, np.uint64(start[leaf + _ONE])):
             if value[entry] > value[best]:
                 best = entry
-        votes[row, label[best]] += 1.0
+        flat[at + label[best]] += 1.0
+
+
+@kernel
+def add_leaves(leaves, leaf_of_row, rows, votes, hard):
+    """Add what their leaves say to the votes of some rows."""
+    if leaves.label.shape[0] == 0:
+        add_means(leaves, leaf_of_row, rows, votes)
+    elif hard:
+        add_choices(leaves, leaf_of_row, rows, votes)
     else:
-        for entry in range(begin, end):
-            votes[row, label[entry]] += value[entry]
+        add_shares(leaves, leaf_of_row, rows, votes)
 
 
 @kernel
 def sum_votes(paths, leaves, table, n_rows, votes, hard, first, last):
     """votes[row] += what the leaves of all trees say, tree after tree."""
-    start, label, value = leaves
-    place, walking = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64)
+    place, walking = np.empty(BLOCK, np.uint32), np.empty(BLOCK, np.uint32)
     for begin in range(first, last, BLOCK):
-        end = min(last, begin + BLOCK)
+        rows = np.arange(begin, min(last, begin + BLOCK))
+        n = len(rows)
         for tree in range(paths.depth.shape[0]):
-            walk_block(paths, table, n_rows, tree, begin, end, place, walking)
-            for i in range(end - begin):
-                add_leaf(start, label, value, np.int64(place[i]), votes, begin + i, hard)
+            walk_block(paths, table, n_rows, tree, begin, begin + n, place, walking)
+            add_leaves(leaves, place[:n], rows, votes, hard)
 
 
 @kernel
 def vote_at(leaves, leaf_of_row, rows, votes, counts, hard):
     """Votes of one tree for some rows whose leaves are known: out-of-bag rows."""
-    start, label, value = leaves
+    add_leaves(leaves, leaf_of_row, rows, votes, hard)
     for i in range(rows.shape[0]):
-        add_leaf(start, label, value, leaf_of_row[i], votes, rows[i], hard)
         counts[rows[i]] += 1

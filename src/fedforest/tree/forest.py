@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fedforest.errors import DamagedModelError
 from fedforest.kernels.walk import (
+    BLOCK,
     MAX_WALK_COLUMNS,
     Leaves,
     Paths,
@@ -25,6 +26,7 @@ from fedforest.kernels.walk import (
 from fedforest.tree.workers import Workers
 
 LEAF = -1  # as left child or feature
+MIN_WALK_ROWS = 1024  # fewer rows are not worth a range of their own
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -220,7 +222,8 @@ class ForestWalker:
 
     @staticmethod
     def _row_ranges(n_rows: int, workers: Workers) -> list[tuple[int, int]]:
-        size = max(2048, -(-n_rows // (4 * workers.count)))
+        blocks_each = -(-n_rows // (BLOCK * workers.count))
+        size = max(MIN_WALK_ROWS, -(-n_rows // (max(2, blocks_each) * workers.count)))
         return [(start, min(n_rows, start + size)) for start in range(0, n_rows, size)]
 
 
