@@ -14,7 +14,13 @@ from fedforest.kernels.walk import Leaves
 from fedforest.protocol.asking import blame, check
 from fedforest.protocol.payloads import Gains, RowBits
 from fedforest.protocol.vertical.messages import Moves, SplitsApplied, TreesStarted
-from fedforest.protocol.vertical.moves import BitStore, follow_sizes, pack_fates, pack_flags
+from fedforest.protocol.vertical.moves import (
+    BitStore,
+    bring_together,
+    follow_sizes,
+    pack_fates,
+    pack_flags,
+)
 from fedforest.protocol.vertical.party_trees import unpack_sums
 from fedforest.tree.forest import Shape
 from fedforest.tree.grow import GrowthPlan
@@ -109,21 +115,18 @@ class CoordinatorTrees:
     def advance(self, applied: Mapping[str, SplitsApplied]) -> None:
         """Bring the winners' bits together and settle what becomes of every node."""
         is_last, n_open = self.is_last_level, self.n_open
+        won = [(p, np.flatnonzero(self._owner == n)) for n, p in enumerate(self._parties)]
+        won = [(party, nodes) for party, nodes in won if party in applied]
         sizes = np.zeros_like(self._sizes) if is_last else self._sizes
-        store = BitStore(self._is_split, sizes)
-        left_out_store = BitStore(self._is_split, self._left_out_sizes)
-        left_rows, left_out_rows = np.zeros(n_open, np.int64), np.zeros(n_open, np.int64)
+        bits = [(party, nodes, applied[party].bits) for party, nodes in won]
+        store, left_rows = bring_together(self._is_split, sizes, bits)
+        routed = [(party, nodes, applied[party].left_out_bits) for party, nodes in won]
+        left_out_store, left_out_rows = bring_together(self._is_split, self._left_out_sizes, routed)
         sums = np.zeros((n_open, self._kind.n_sums), np.int64)
-        for number, party in enumerate(self._parties):
-            if party not in applied:
-                continue
-            nodes, reply = np.flatnonzero(self._owner == number), applied[party]
+        for party, nodes in won:
             with blame(party):
-                left_rows[nodes] = _collect(store, nodes, reply.bits, sizes)
-                left_out_rows[nodes] = _collect(
-                    left_out_store, nodes, reply.left_out_bits, self._left_out_sizes
-                )
-                sums[nodes] = unpack_sums(reply.left_sums, left_rows[nodes], self._kind)
+                packed = applied[party].left_sums
+                sums[nodes] = unpack_sums(packed, left_rows[nodes], self._kind)
                 self._check_children(nodes, left_rows, is_last=is_last)
         opened, nodes = self._growth.structure.open, np.flatnonzero(self._is_split)
         self._owners.append((opened.tree[nodes], opened.node[nodes], self._owner[nodes]))
@@ -175,12 +178,3 @@ class CoordinatorTrees:
             owner[offsets[tree] + node] = number
         leaves = Leaves(*growth.leaves.assemble(offsets))
         return ForestOutline(shape, owner, leaves, growth.flat_decrease(), self._kind.n_classes)
-
-
-def _collect(
-    store: BitStore, nodes: NDArray[np.int64], packed: RowBits, sizes: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Put a winner's bits into their places; how many rows of each node go left."""
-    bits, left_rows = packed.read(sizes[nodes])
-    store.put(nodes, bits)
-    return left_rows

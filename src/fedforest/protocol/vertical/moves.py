@@ -4,13 +4,15 @@ Three bits tell a node's fate: split or not; then, if split, whether its left an
 stay open; if not, whether it stays open itself.
 """
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.kernels.bit_ranges import copy_ranges
 from fedforest.kernels.partition import OPEN_LEFT, OPEN_RIGHT, STAYS
-from fedforest.protocol.asking import check
-from fedforest.protocol.payloads import from_bytes
+from fedforest.protocol.asking import blame, check
+from fedforest.protocol.payloads import RowBits, from_bytes
 from fedforest.tree.structure import Step
 
 BITS_PER_FATE = 3
@@ -64,6 +66,21 @@ class BitStore:
         taken = np.zeros(int(lengths.sum()), np.uint8)
         copy_ranges(self.bits, self._start[nodes], taken, np.cumsum(lengths) - lengths, lengths)
         return taken
+
+
+def bring_together(
+    is_split: NDArray[np.bool_],
+    sizes: NDArray[np.int64],
+    parts: Iterable[tuple[str, NDArray[np.int64], RowBits]],
+) -> tuple[BitStore, NDArray[np.int64]]:
+    """The bits of all split nodes, from whoever split which; and how many rows of each go left."""
+    store = BitStore(is_split, sizes)
+    left_rows = np.zeros(len(sizes), np.int64)
+    for party, nodes, packed in parts:
+        with blame(party):
+            bits, left_rows[nodes] = packed.read(sizes[nodes])
+        store.put(nodes, bits)
+    return store, left_rows
 
 
 def follow_sizes(

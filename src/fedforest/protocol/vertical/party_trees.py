@@ -11,7 +11,7 @@ from fedforest.kernels.layout import Columns
 from fedforest.protocol.asking import check
 from fedforest.protocol.payloads import Gains, NodeSums, RowBits, from_bytes
 from fedforest.protocol.vertical.messages import Moves, SplitsApplied, StartTrees
-from fedforest.protocol.vertical.moves import BitStore, unpack_fates, unpack_flags
+from fedforest.protocol.vertical.moves import bring_together, unpack_fates, unpack_flags
 from fedforest.tree.forest import LEAF, Shape
 from fedforest.tree.left_out import LeftOutRows
 from fedforest.tree.partial import FOREIGN, PartialForest
@@ -131,12 +131,9 @@ class PartyTrees:
         own_bits: NDArray[np.uint8],
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """The bits of all split nodes in node order, and how many rows of each go left."""
-        store = BitStore(is_split, sizes)
-        left_rows = np.zeros(len(sizes), np.int64)
-        theirs, left_rows[others] = others_bits.read(sizes[others])
-        store.put(others, theirs)
-        ours, left_rows[self._own_nodes] = RowBits.of(own_bits).read(sizes[self._own_nodes])
-        store.put(self._own_nodes, ours)
+        ours = ("here", self._own_nodes, RowBits.of(own_bits))
+        theirs = ("coordinator", others, others_bits)
+        store, left_rows = bring_together(is_split, sizes, [theirs, ours])
         return store.bits, left_rows
 
     def _forget_own_bits(self) -> None:

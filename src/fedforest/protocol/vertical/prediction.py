@@ -14,13 +14,17 @@ from numpy.typing import NDArray
 
 from fedforest.kernels.lookahead import retire_rows, settle_paths
 from fedforest.protocol.asking import Ask, Conversation, blame, check
-from fedforest.protocol.payloads import from_bytes
+from fedforest.protocol.payloads import RowBits, from_bytes
+from fedforest.protocol.vertical.moves import bring_together
 from fedforest.protocol.vertical.prediction_messages import (
     AskSplit,
     RouteRows,
     RowsRouted,
+    RowsStepped,
     SplitAsked,
+    StepRows,
 )
+from fedforest.tree.descent import Descent
 from fedforest.tree.partial import ForestOutline
 from fedforest.tree.workers import ALONE, Workers
 
@@ -76,11 +80,13 @@ def route(order: PredictionOrder, workers: Workers = ALONE) -> Conversation[NDAr
     """(trees, rows): the number, within its tree, of the leaf each row reaches."""
     shape = order.outline.shape
     leaf_of = np.zeros((shape.n_trees, order.n_rows), np.int32)
-    owners = np.unique(order.outline.owner[order.outline.owner >= 0])
-    askable = [order.parties[number] for number in owners]
+    askable = [order.parties[number] for number in _owners(order.outline)]
     size = max(1024, BLOCK_BYTES // (8 * max(1, shape.n_trees)))
     for first in range(0, order.n_rows, size):
         last = min(order.n_rows, first + size)
+        if order.lookahead == 1:
+            yield from _step_down(order, range(first, last), leaf_of, workers)
+            continue
         walk = _Walk(order.outline, leaf_of, range(first, last), workers)
         paths: memoryview | None = None
         while walk.n_active:
@@ -88,6 +94,32 @@ def route(order: PredictionOrder, workers: Workers = ALONE) -> Conversation[NDAr
             routed = yield Ask(dict.fromkeys(askable, request), RowsRouted)
             paths = walk.settle([(party, routed[party]) for party in askable], order.lookahead)
     return leaf_of
+
+
+def _step_down(
+    order: PredictionOrder, rows: range, leaf_of: NDArray[np.int32], workers: Workers
+) -> Conversation[None]:
+    """One level per exchange: rows move as they do in training."""
+    descent = Descent(order.outline.shape, rows, workers)
+    parties = [order.parties[number] for number in _owners(order.outline)]
+    bits_for: dict[str, RowBits | None] = dict.fromkeys(parties)
+    while len(descent.open):
+        owner = order.outline.owner[descent.flat_nodes]
+        nodes_of = {p: np.flatnonzero(owner == order.parties.index(p)) for p in parties}
+        requests = {p: StepRows(rows.start, rows.stop, bits_for[p]) for p in parties}
+        stepped: Mapping[str, RowsStepped] = yield Ask(requests, RowsStepped)
+        everywhere, sizes = np.ones(len(owner), np.bool_), descent.rows.sizes
+        parts = [(party, nodes_of[party], stepped[party].bits) for party in parties]
+        store, left_rows = bring_together(everywhere, sizes, parts)
+        descent.follow(store.bits, left_rows, leaf_of)
+        for party in parties:
+            foreign = np.flatnonzero(owner != order.parties.index(party))
+            bits_for[party] = RowBits.of(store.take(foreign))
+
+
+def _owners(outline: ForestOutline) -> NDArray[np.int16]:
+    """The numbers of parties that split anything."""
+    return np.unique(outline.owner[outline.owner >= 0])
 
 
 class _Walk:

@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 
 from fedforest.protocol.asking import Message
-from fedforest.protocol.payloads import Count, NodeSums, Outcomes
+from fedforest.protocol.payloads import Count, NodeSums, Outcomes, RowBits
 
 Lookahead = Annotated[int, msgspec.Meta(ge=1, lt=2**31)]
 
@@ -33,6 +33,24 @@ class RowsRouted(Message, frozen=True):
     n_bits: NodeSums
 
 
+class StepRows(Message, frozen=True):
+    """The walk with a lookahead of one: say which of rows first..last at your nodes go left.
+
+    They stand at the roots, or, where `bits` is given, one level below: these are the bits of the
+    nodes that others split, as in training.
+    """
+
+    first_row: Count
+    last_row: Count
+    bits: RowBits | None = None
+
+
+class RowsStepped(Message, frozen=True):
+    """The bits of rows that stand at the party's own nodes."""
+
+    bits: RowBits
+
+
 class AskSplit(Message, frozen=True):
     """One row at one node (flat over all trees): the classical walk, for benchmarks only."""
 
@@ -46,5 +64,5 @@ class SplitAsked(Message, frozen=True):
     outcome: Outcomes
 
 
-REQUESTS = (RouteRows, AskSplit)
-REPLIES = (RowsRouted, SplitAsked)
+REQUESTS = (RouteRows, StepRows, AskSplit)
+REPLIES = (RowsRouted, RowsStepped, SplitAsked)

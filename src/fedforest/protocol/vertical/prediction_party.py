@@ -11,16 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import ProtocolError
+from fedforest.kernels.layout import Columns
 from fedforest.kernels.lookahead import OwnSplits, count_path_bits, follow_paths, write_outcomes
 from fedforest.protocol.asking import Message, blame, check
-from fedforest.protocol.payloads import NodeSums, Outcomes, from_bytes
+from fedforest.protocol.payloads import NodeSums, Outcomes, RowBits, from_bytes
+from fedforest.protocol.vertical.moves import bring_together
 from fedforest.protocol.vertical.party import PartyModel
 from fedforest.protocol.vertical.prediction_messages import (
     AskSplit,
     RouteRows,
     RowsRouted,
+    RowsStepped,
     SplitAsked,
+    StepRows,
 )
+from fedforest.tree.descent import Descent
 from fedforest.tree.table import Table
 from fedforest.tree.workers import ALONE, Workers
 
@@ -46,6 +51,10 @@ class PredictingParty:
             splits.set_index,
             splits.left_set,
         )
+        self._stored = splits
+        self._stepping = range(0)
+        self._descent = Descent(self._shape, self._stepping, workers)
+        self._own, self._own_bits = np.zeros(0, np.int64), np.zeros(0, np.uint8)
         own_tree = self._shape.tree_of_node()[model.partial.own_nodes()]
         self._own_per_tree = np.bincount(own_tree, minlength=self._shape.n_trees)
         self._rows: list[NDArray[np.int32]] = []  # per tree: active rows, and where they stand
@@ -53,6 +62,7 @@ class PredictingParty:
         self._asked: RouteRows | None = None
         self._handlers: dict[type[Message], Callable[[Any], Message]] = {
             RouteRows: self._route_rows,
+            StepRows: self._step_rows,
             AskSplit: self._ask_split,
         }
 
@@ -140,6 +150,41 @@ class PredictingParty:
 
         self._workers.run(say, self._tree_ranges())
         return RowsRouted(Outcomes(np.concatenate(said).data), NodeSums.of(n_bits))
+
+    def _step_rows(self, request: StepRows) -> RowsStepped:
+        rows = range(request.first_row, request.last_row)
+        if request.bits is None:
+            check(
+                rows.start < rows.stop <= self._table.n_rows,
+                "rows are asked for that are not in the table",
+            )
+            self._descent = Descent(self._shape, rows, self._workers)
+            self._stepping = rows
+        else:
+            check(self._stepping == rows, "rows are to move on that have not set out")
+            self._step_down(request.bits)
+        is_own = self._splits.feature[self._descent.flat_nodes] >= 0
+        self._own = np.flatnonzero(is_own)
+        self._own_bits = self._descent.write_bits(self._columns(), self._stored, self._own)
+        return RowsStepped(RowBits.of(self._own_bits))
+
+    def _step_down(self, theirs: RowBits) -> None:
+        """All rows go down one level, by own bits and those of others."""
+        sizes = self._descent.rows.sizes
+        everywhere = np.ones(len(sizes), np.bool_)
+        is_foreign = everywhere.copy()
+        is_foreign[self._own] = False
+        parts = [
+            ("coordinator", np.flatnonzero(is_foreign), theirs),
+            ("here", self._own, RowBits.of(self._own_bits)),
+        ]
+        store, left_rows = bring_together(everywhere, sizes, parts)
+        self._descent.follow(store.bits, left_rows)
+
+    def _columns(self) -> Columns:
+        bins = self._flat_bins()
+        n_rows = np.uint64(self._table.n_rows)
+        return Columns(bins, n_rows, self._bins.n_bins, self._bins.is_categorical)
 
     def _ask_split(self, request: AskSplit) -> SplitAsked:
         check(request.row < self._table.n_rows, "a row is asked for that is not in the table")
