@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from fedforest.kernels.flat import scatter
 from fedforest.tree.forest import LEAF, Splits
 from fedforest.tree.search import SplitTable
 
@@ -36,13 +37,12 @@ class SplitRecord:
         positions: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
         sets = [np.zeros((0, 4), np.uint64)]
         for tree, node, table in zip(self._tree, self._node, self._tables, strict=True):
-            at = offsets[tree] + node
-            feature[at] = table.feature + self._first_column
-            cut[at] = table.cut
-            missing_left[at] = table.missing_left
+            scatter(offsets, tree, node, table.feature + np.int32(self._first_column), feature)
+            scatter(offsets, tree, node, table.cut, cut)
+            scatter(offsets, tree, node, table.missing_left, missing_left)
             if len(table.left_set):
                 by_set = self._is_categorical[table.feature]
-                positions.append(at[by_set])
+                positions.append(offsets[tree[by_set]] + node[by_set])
                 sets.append(table.left_set[by_set])
         position = np.concatenate(positions)
         in_node_order = np.argsort(position)
