@@ -170,7 +170,7 @@ def test_any_number_of_threads_grows_the_same_forest(
 def test_batches_of_any_size_grow_the_same_forest(task: str, batch_bytes: int) -> None:
     case = large_case(task)
     plan = replace(case.plan, batch_bytes=batch_bytes)
-    ranges = list(batches(plan, case.targets, 0, 5))
+    ranges = list(batches(plan, case.targets.n_rows, case.targets.kind.n_classes, 0, 5))
     assert [tree for trees in ranges for tree in trees] == list(range(5))
     assert len(ranges) == {0: 5, 150_000: 3, 2**28: 1}[batch_bytes]
     parts = [replace(case, plan=plan, trees=trees).grow() for trees in ranges]
@@ -342,7 +342,7 @@ def test_out_of_bag_votes_are_those_of_the_trees_that_left_the_row_out(case: Cas
     assert batch.left_out_leaves is not None
     out_of_bag = OutOfBagVotes(case.table.n_rows, batch.forest.n_classes)
     for tree in range(len(case.trees)):
-        out_of_bag.add(batch.forest, batch.left_out_leaves, tree)
+        out_of_bag.add(batch.forest.shape, batch.forest.leaves, batch.left_out_leaves, tree)
     votes, counts = recomputed_votes(case, batch)
     np.testing.assert_array_equal(out_of_bag.votes, votes)
     np.testing.assert_array_equal(out_of_bag.counts, counts)

@@ -1,160 +1,158 @@
-"""`fedforest demo`: the pooled forest on two tables, beside scikit-learn's random forest.
+"""`fedforest demo`: three parties train a forest over columns that none of them shows the others.
 
-One table, no parties: this shows the engine every federated forest will stand on. Training is
-timed after a one-tree warm-up on the same table, so compiling kernels is not part of the seconds.
+Beside it stand the forest of each party alone and the forest of the joined table, which the
+federated one equals bit for bit. Everything happens in this process; the messages are counted.
 """
 
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from numpy.typing import NDArray
     from rich.console import Console
+    from rich.table import Table as Report
 
-    from fedforest.estimators.pooled import PooledForest
-    from fedforest.tree.grow import Progress
+    from fedforest.estimators.vertical import VerticalForestClassifier
 
-_CLOSING_LINE = (
-    "One table, one machine: this is the engine alone. A demo with a coordinator and three "
-    "parties, each in its own process, replaces it soon."
-)
+PARTIES = ("bank", "insurer", "shop")
+_COLUMNS = 30
+_WHO_LEARNED_WHAT = "Who learned what"
 
 
-class Table(NamedTuple):
-    """A named table, already divided into rows to train on and rows to score on."""
+class Tables(NamedTuple):
+    """Every party's columns of the same rows, and the labels, which the first party owns."""
 
-    name: str
-    X_train: NDArray[Any]
-    X_test: NDArray[Any]
+    train: dict[str, NDArray[Any]]
+    test: dict[str, NDArray[Any]]
     y_train: NDArray[Any]
     y_test: NDArray[Any]
 
 
 class Result(NamedTuple):
-    """What one classifier reached on one table."""
+    """A trained forest, how well it does on rows it has not seen, and what training took."""
 
+    forest: VerticalForestClassifier
     accuracy: float
     seconds: float
 
 
-class Classifier(Protocol):
-    """The part of scikit-learn's interface that the demo uses."""
-
-    def fit(self, X: NDArray[Any], y: NDArray[Any]) -> object: ...
-
-    def predict(self, X: NDArray[Any]) -> NDArray[Any]: ...
-
-
 def demo(
-    rows: Annotated[int, typer.Option(min=100, help="Rows of the synthetic table.")] = 20_000,
-    trees: Annotated[int, typer.Option(help="Trees of each forest.")] = 100,
+    rows: Annotated[int, typer.Option(min=100, help="Rows of the parties' tables.")] = 20_000,
+    trees: Annotated[int, typer.Option(min=1, help="Trees of each forest.")] = 100,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the data and the forests.")] = 0,
 ) -> None:
-    """Train the pooled forest on built-in data, beside scikit-learn.
+    """Train a forest over three parties' columns, beside each party alone and the joined table.
 
     Example: fedforest demo --rows 50000 --trees 200
     """
     from rich.console import Console
-    from rich.table import Table as Report
 
     console = Console()
-    report = Report("Table", "Forest", "Accuracy", "Training", title=f"{trees} trees, seed {seed}")
-    for table in _load_tables(rows, seed):
-        ours = _train_ours(table, trees, seed, console)
-        theirs = _measure(_scikit_learn_forest(trees, seed), table)
-        shape = f"{len(table.y_train):,} × {table.X_train.shape[1]}"
-        report.add_row(table.name, "fedforest, pooled", *_cells(ours))
-        report.add_row(f"{shape} to train on", "scikit-learn", *_cells(theirs), end_section=True)
-    console.print(report)
-    console.print(_CLOSING_LINE)
+    tables = _draw_tables(rows, seed)
+    n_columns = ", ".join(f"{party} {X.shape[1]}" for party, X in tables.train.items())
+    console.print(
+        f"{rows:,} people known to three parties (columns: {n_columns}); the {PARTIES[0]} knows "
+        f"the outcome. {len(tables.y_train):,} to learn from, {len(tables.y_test):,} to score on."
+    )
+    with console.status("Preparing the kernels (compiled once per machine)"):
+        _train(tables, PARTIES, 1, seed)
+    together = _train(tables, PARTIES, trees, seed, verbose=1)
+    pooled = _train_pooled(tables, trees, seed)
+    console.print(_compare(tables, together, pooled, trees, seed))
+    _print_identity(console, together, pooled)
+    console.print(f"\n[bold]{_WHO_LEARNED_WHAT}[/bold]\n{together.forest.leakage_}")
 
 
-def _load_tables(rows: int, seed: int) -> Iterator[Table]:
-    from sklearn.datasets import load_breast_cancer, make_classification
+def _draw_tables(rows: int, seed: int) -> Tables:
+    """Columns of one synthetic table, dealt out so that each party has some of the signal."""
+    from sklearn.datasets import make_classification
     from sklearn.model_selection import train_test_split
 
-    sources = {
-        "breast cancer": load_breast_cancer(return_X_y=True),
-        "synthetic": make_classification(
-            n_samples=rows, n_features=40, n_informative=12, flip_y=0.05, random_state=seed
-        ),
-    }
-    for name, (X, y) in sources.items():
-        yield Table(name, *train_test_split(X, y, test_size=0.3, stratify=y, random_state=seed))
-
-
-def _train_ours(table: Table, trees: int, seed: int, console: Console) -> Result:
-    with console.status(f"{table.name}: preparing the kernels (compiled once per machine)"):
-        _pooled_forest(1, seed).fit(table.X_train, table.y_train)
-    with _training_bar(table.name, trees, console) as show_progress:
-        return _measure(_pooled_forest(trees, seed, show_progress), table)
-
-
-@contextmanager
-def _training_bar(name: str, trees: int, console: Console) -> Iterator[Callable[[Progress], None]]:
-    """Show a bar and yield the callback that moves it: all trees grow together, level by level."""
-    from rich import progress as bars
-
-    columns = (
-        bars.TextColumn("{task.description}"),
-        bars.BarColumn(),
-        bars.TextColumn("{task.completed}/{task.total} trees"),
-        bars.TextColumn("level {task.fields[level]}, {task.fields[open_nodes]:,} open nodes"),
-        bars.TimeElapsedColumn(),
-    )
-    with bars.Progress(*columns, console=console) as bar:
-        task = bar.add_task(name, total=trees, level=0, open_nodes=0)
-
-        def show(state: Progress) -> None:
-            bar.update(
-                task, completed=state.trees_done, level=state.level, open_nodes=state.open_nodes
-            )
-
-        yield show
-
-
-def _pooled_forest(
-    trees: int, seed: int, progress: Callable[[Progress], None] | None = None
-) -> PooledForest:
-    from fedforest.estimators.pooled import PooledForest
-
-    return PooledForest(
-        task="classification",
-        n_estimators=trees,
+    X, y = make_classification(
+        n_samples=rows,
+        n_features=_COLUMNS,
+        n_informative=15,
+        flip_y=0.02,
+        class_sep=1.2,
         random_state=seed,
-        n_jobs=_n_threads(),
-        progress=progress,
+    )
+    X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.3, random_state=seed)
+    width = _COLUMNS // len(PARTIES)
+    columns = {party: slice(i * width, (i + 1) * width) for i, party in enumerate(PARTIES)}
+    return Tables(
+        {party: X_train[:, own] for party, own in columns.items()},
+        {party: X_test[:, own] for party, own in columns.items()},
+        y_train,
+        y_test,
     )
 
 
-def _scikit_learn_forest(trees: int, seed: int) -> Classifier:
-    from sklearn.ensemble import RandomForestClassifier
+def _train(
+    tables: Tables, parties: tuple[str, ...], trees: int, seed: int, verbose: int = 0
+) -> Result:
+    """A forest over the columns of some parties."""
+    train = {party: tables.train[party] for party in parties}
+    test = {party: tables.test[party] for party in parties}
+    return _measure(train, test, tables, trees, seed, verbose)
 
-    forest: Classifier = RandomForestClassifier(
-        n_estimators=trees, random_state=seed, n_jobs=_n_threads()
+
+def _train_pooled(tables: Tables, trees: int, seed: int) -> Result:
+    """A forest over the joined table, which nobody could have."""
+    import numpy as np
+
+    train = np.hstack(list(tables.train.values()))
+    test = np.hstack(list(tables.test.values()))
+    return _measure(train, test, tables, trees, seed)
+
+
+def _measure(  # noqa: PLR0913, PLR0917 - what is trained on, scored on, and how
+    train: Any, test: Any, tables: Tables, trees: int, seed: int, verbose: int = 0
+) -> Result:
+    from fedforest import VerticalForestClassifier
+
+    n_jobs = os.cpu_count() or 1
+    forest = VerticalForestClassifier(
+        n_estimators=trees, random_state=seed, n_jobs=n_jobs, verbose=verbose
     )
-    return forest
-
-
-def _n_threads() -> int:
-    return os.cpu_count() or 1
-
-
-def _measure(classifier: Classifier, table: Table) -> Result:
     started = perf_counter()
-    classifier.fit(table.X_train, table.y_train)
+    forest.fit(train, tables.y_train)
     seconds = perf_counter() - started
-    accuracy = float((classifier.predict(table.X_test) == table.y_test).mean())
-    return Result(accuracy, seconds)
+    return Result(forest, float(forest.score(test, tables.y_test)), seconds)
+
+
+def _compare(tables: Tables, together: Result, pooled: Result, trees: int, seed: int) -> Report:
+    from rich.table import Table as Report
+
+    report = Report(
+        "Forest", "Accuracy", "Training", "Exchanges", "Bytes sent", title=f"{trees} trees"
+    )
+    for party in PARTIES:
+        alone = _train(tables, (party,), trees, seed)
+        report.add_row(f"{party} alone", *_cells(alone), "-", "-")
+    report.add_section()
+    sent = sum(together.forest.bytes_sent_.values())
+    exchanges = str(together.forest.n_exchanges_)
+    report.add_row("[bold]federated[/bold]", *_cells(together), exchanges, f"{sent:,}")
+    report.add_row("joined table", *_cells(pooled), "-", "-")
+    return report
+
+
+def _print_identity(console: Console, together: Result, pooled: Result) -> None:
+    """Compare the forests themselves, not only what they predict."""
+    from fedforest.tree.forest_file import encode_forest
+
+    consent = dict.fromkeys(PARTIES, True)
+    bins = pooled.forest.bins()
+    one = encode_forest(together.forest.union(consent), bins)
+    other = encode_forest(pooled.forest.union({"party_0": True}), bins)
+    verdict = "bit for bit the same" if one == other else "[red]different[/red]"
+    console.print(f"The federated forest and the forest of the joined table are {verdict}.")
 
 
 def _cells(result: Result) -> tuple[str, str]:
-    return f"{result.accuracy:.4f}", f"{result.seconds:.3f} s"
+    return f"{result.accuracy:.4f}", f"{result.seconds:.2f} s"
