@@ -26,22 +26,27 @@ class Heading:
 
     names: tuple[str, ...]
     has_names: bool
+    forgotten: frozenset[int] = frozenset()  # columns that no party holds, once read from a file
 
     @classmethod
     def of(cls, table: Table) -> Self:
         return cls(table.names, table.has_names)
 
-    def check(self, table: Table, where: str) -> None:
-        """Refuse a table whose columns are not these, in this order."""
+    def check(self, table: Table, where: str, *, in_order: bool = True) -> None:
+        """Refuse a table whose columns are not these; in any order where they go by name."""
         if self.has_names and table.has_names:
-            self._check_names(table.names, where)
+            names = tuple(
+                self.names[place] if place in self.forgotten else name
+                for place, name in enumerate(table.names)
+            )
+            self._check_names(names, where, in_order=in_order)
         if table.n_features != len(self.names):
             raise DataError(
                 f"{where} has {table.n_features} features, but prediction is expecting "
                 f"{len(self.names)} features as input: the columns of training"
             )
 
-    def _check_names(self, names: tuple[str, ...], where: str) -> None:
+    def _check_names(self, names: tuple[str, ...], where: str, *, in_order: bool) -> None:
         unseen = sorted(set(names) - set(self.names))
         missing = sorted(set(self.names) - set(names))
         problem = f"{where}: the columns are not those of training.\n"
@@ -51,7 +56,7 @@ class Heading:
             raise DataError(
                 f"{problem}Feature names seen at fit time, yet now missing:\n{_itemise(missing)}"
             )
-        if names != self.names:
+        if in_order and names != self.names:
             raise DataError(
                 f"{problem}Feature names must be in the same order as they were in fit."
             )
@@ -129,7 +134,8 @@ class Division:
         if missing:
             raise DataError(f"X lacks the tables of these parties: {list_names(missing)}")
         for party, heading in zip(self.parties, self.headings, strict=True):
-            heading.check(source[party], f"party {party!r}: X")
+            # a party's own bins find its columns by name
+            heading.check(source[party], f"party {party!r}: X", in_order=False)
         return {party: source[party] for party in self.parties}
 
     @property
@@ -141,7 +147,7 @@ class Division:
     def feature_names(self) -> tuple[str, ...] | None:
         """The names of the input's columns, if all have one and all differ."""
         names = tuple(name for heading in self.headings for name in heading.names)
-        has_names = all(heading.has_names for heading in self.headings)
+        has_names = all(h.has_names and not h.forgotten for h in self.headings)
         return names if has_names and len(set(names)) == len(names) else None
 
     @property
@@ -168,7 +174,7 @@ class Division:
 
 def read_source(X: Any) -> Source:
     """Read one table, or one for each party of a mapping; tables already read stay as they are."""
-    if not isinstance(X, Mapping):
+    if not isinstance(X, Mapping) or hasattr(X, "toarray"):  # some sparse tables are mappings
         return X if isinstance(X, Table) else read_table(X)
     if not X:
         raise DataError("X is an empty mapping; pass one table for each party")

@@ -41,21 +41,28 @@ class VerticalOptions:
     classical: bool
     class_weight: Any
 
+    @property
+    def label_epsilon(self) -> float:
+        """What one release of the labels spends; infinite where they are not noisy."""
+        return np.inf if self.response is None else float(self.response.epsilon)
+
     def weigh_classes(self, classes: NDArray[Any]) -> NDArray[np.float64] | str | None:
         """The weight of each class, as a mapping or a word said it."""
         if not isinstance(self.class_weight, Mapping):
             return self.class_weight  # type: ignore[no-any-return] # checked below
-        known = {label.item() if isinstance(label, np.generic) else label for label in classes}
-        unknown = [label for label in self.class_weight if label not in known]
-        if unknown:
+        known = set(classes.tolist())
+        n_unknown = sum(label not in known for label in self.class_weight)
+        if n_unknown:
             raise ConfigurationError(
-                f"class_weight names {len(unknown)} class(es) that the labels do not have."
+                f"class_weight names {n_unknown} class(es) that the labels do not have."
             )
         weights = np.ones(len(classes))
-        for number, label in enumerate(classes):
+        for number, label in enumerate(classes.tolist()):
             weight = self.class_weight.get(label, 1.0)
             if not isinstance(weight, Real) or not 0.0 <= float(weight) < np.inf:
-                raise ConfigurationError("class_weight holds something that is no weight >= 0.")
+                raise ConfigurationError(
+                    "class_weight holds something that is no weight; weights are numbers >= 0."
+                )
             weights[number] = float(weight)
         return weights
 
@@ -64,29 +71,50 @@ def read_options(estimator: Any, task: str) -> VerticalOptions:
     """Check all parameters of an estimator; raises `ConfigurationError`."""
     values = {name: getattr(estimator, name) for name in _FOREST_PARAMETERS}
     parameters = ForestParameters(task=task, **values)
-    _check_choice("voting", estimator.voting, ("soft", "hard"))
+    voting = getattr(estimator, "voting", "soft")
+    _check_choice("voting", voting, ("soft", "hard"))
+    _check_switches(estimator)
     if estimator.transport is not None:
         raise ConfigurationError(
             "transport must be None: this release trains with parties in this process."
+        )
+    lookahead, classical = _read_prediction(estimator.prediction)
+    return VerticalOptions(
+        parameters,
+        voting == "hard",
+        _read_labels(estimator.labels, task),
+        _read_early_stopping(estimator),
+        lookahead,
+        classical,
+        _read_class_weight(getattr(estimator, "class_weight", None)),
+    )
+
+
+def _check_switches(estimator: Any) -> None:
+    for name in ("oob_score", "warm_start", "early_stopping"):
+        value = getattr(estimator, name)
+        if not isinstance(value, bool | np.bool_):
+            raise ConfigurationError(f"{name} is {value!r}; it must be True or False.")
+    if not isinstance(estimator.verbose, Integral) or estimator.verbose < 0:
+        raise ConfigurationError(
+            f"verbose is {estimator.verbose!r}; it must be 0 for silence or 1 for a progress bar."
         )
     if (estimator.oob_score or estimator.early_stopping) and not estimator.bootstrap:
         raise ConfigurationError(
             "Out of bag estimation (oob_score, early_stopping) needs bootstrap=True: without it "
             "no tree leaves a row out."
         )
-    weight = getattr(estimator, "class_weight", None)
+
+
+def _read_class_weight(weight: Any) -> Any:
+    if isinstance(weight, str) and weight == "balanced_subsample":
+        raise ConfigurationError(
+            "class_weight='balanced_subsample' is not supported: weights are fixed once for all "
+            "trees. Use 'balanced', or a mapping from class to weight."
+        )
     if weight is not None and not isinstance(weight, Mapping):
-        _check_choice("class_weight", weight, ("balanced",))
-    lookahead, classical = _read_prediction(estimator.prediction)
-    return VerticalOptions(
-        parameters,
-        estimator.voting == "hard",
-        _read_labels(estimator.labels, task),
-        _read_early_stopping(estimator),
-        lookahead,
-        classical,
-        weight,
-    )
+        _check_choice("class_weight", weight, ("balanced",), ", a mapping or None")
+    return weight
 
 
 def _read_labels(labels: Any, task: str) -> RandomizedResponse | None:
@@ -106,17 +134,16 @@ def _read_labels(labels: Any, task: str) -> RandomizedResponse | None:
 
 
 def _read_early_stopping(estimator: Any) -> EarlyStopping | None:
-    if not estimator.early_stopping:
-        return None
     patience, tolerance = estimator.n_iter_no_change, estimator.tol
     is_whole = isinstance(patience, Integral) and not isinstance(patience, bool)
     if not is_whole or patience < 1:
         raise ConfigurationError(
             f"n_iter_no_change is {patience!r}; it must be a whole number of at least 1."
         )
-    if not isinstance(tolerance, Real) or not 0.0 <= float(tolerance) < np.inf:
+    is_number = isinstance(tolerance, Real) and not isinstance(tolerance, bool)
+    if not is_number or not 0.0 <= float(tolerance) < np.inf:
         raise ConfigurationError(f"tol is {tolerance!r}; it must be a number of at least 0.")
-    return EarlyStopping(int(patience), float(tolerance))
+    return EarlyStopping(int(patience), float(tolerance)) if estimator.early_stopping else None
 
 
 def _read_prediction(prediction: Any) -> tuple[int | None, bool]:

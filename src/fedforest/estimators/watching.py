@@ -12,6 +12,7 @@ def watch(log: ExchangeLog, n_trees: int, verbose: int) -> Iterator[None]:
     if not verbose:
         yield
         return
+    from rich.filesize import decimal  # noqa: PLC0415 - only where a bar is drawn
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415 - only where a bar is drawn
 
     columns = (
@@ -22,14 +23,20 @@ def watch(log: ExchangeLog, n_trees: int, verbose: int) -> Iterator[None]:
         TimeElapsedColumn(),
     )
     with Progress(*columns) as progress:
-        bar = progress.add_task("Federated forest", total=n_trees, doing="")
+        bar = progress.add_task("Federated forest", total=n_trees, doing="preparing")
+        grown, n_bytes = n_trees, 0  # a forest of single leaves has no level
 
         def show(exchange: Exchange) -> None:
+            nonlocal grown, n_bytes
+            n_bytes += exchange.n_bytes
             note = exchange.note
             if "level" in note:
                 doing = f"level {note['level']}, {note['open_nodes']} open nodes"
-                progress.update(bar, completed=note["trees"].start, doing=doing)
+                grown = note["trees"].stop
+                progress.update(
+                    bar, completed=note["trees"].start, doing=f"{doing}, {decimal(n_bytes)}"
+                )
 
         log.observers.append(show)
         yield
-        progress.update(bar, completed=n_trees, doing="done")
+        progress.update(bar, completed=grown, doing=f"done, {decimal(n_bytes)}")

@@ -1,9 +1,22 @@
-"""The leakage report of a run: in plain words, who learned what."""
+"""The leakage report of a run: in plain words, who learned what.
 
+A sentence is here for everything in a message of the protocol and for what follows from it. It says
+what a role could work out, not what it is expected to look at.
+"""
+
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
-from fedforest.privacy.randomized_response import RandomizedResponse
+COORDINATOR = "The coordinator"
+EVERY_PARTY = "Every party"
+LABEL_PARTY = "The label party"
+EVERY_PREDICTION = "Every prediction"
+NOBODY = "Nobody but its owner"
+CAVEATS = "Not prevented"
+_ORDER = (COORDINATOR, EVERY_PARTY, LABEL_PARTY, EVERY_PREDICTION, NOBODY, CAVEATS)
+SAFER_LEAF = 5  # rows; smaller groups are pointed out
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,12 +29,19 @@ class Learned:
 
 @dataclass(frozen=True, slots=True)
 class LeakageReport:
-    """Everything that roles learned beyond their own data."""
+    """Everything that roles learned beyond their own data; printing it gives the full text."""
 
     entries: tuple[Learned, ...]
 
     def __iter__(self) -> Iterator[Learned]:
         return iter(self.entries)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def about(self, who: str) -> tuple[str, ...]:
+        """What one role learned."""
+        return tuple(entry.what for entry in self.entries if entry.who == who)
 
     def __str__(self) -> str:
         lines: list[str] = []
@@ -33,93 +53,226 @@ class LeakageReport:
             lines.append(f"  - {entry.what}")
         return "\n".join(lines)
 
+    def __repr__(self) -> str:
+        return f"<LeakageReport of {len(self)} entries; print it to read them>"
 
-COORDINATOR, EVERY_PARTY, NOBODY = "The coordinator", "Every party", "Nobody but its owner"
+    def _repr_markdown_(self) -> str:
+        """The report as notebooks show it."""
+        return str(self).replace("  - ", "\n- ").replace("\n\n-", "\n-")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VerticalRun:
     """What the report of a vertical training depends on."""
 
-    n_parties: int
+    parties: tuple[str, ...]
     label_party: str
     is_regression: bool
-    response: RandomizedResponse | None
+    label_epsilon: float  # of all fits so far; infinite where labels are not noisy
     is_weighted: bool
-    out_of_bag: bool
+    out_of_bag: bool  # rows that trees leave out are followed
+    votes_released: bool  # and what trees say about them leaves the label party
+    bootstrap: bool
     min_rows_leaf: int
 
+    @property
+    def is_noisy(self) -> bool:
+        """Whether labels left their owner under randomized response only."""
+        return math.isfinite(self.label_epsilon)
 
-def report_vertical_training(run: VerticalRun) -> LeakageReport:
-    """Who learned what while a Federated Forest was trained."""
-    entries = [*_labels(run), *_at_parties(run), *_at_coordinator(run)]
-    entries.append(
-        Learned(NOBODY, "column values, bin edges, thresholds and column names: they never left")
-    )
-    entries.sort(key=lambda entry: [COORDINATOR, EVERY_PARTY, NOBODY].index(entry.who))
+
+def report_vertical_forest(run: VerticalRun) -> LeakageReport:
+    """Who learned what while a Federated Forest was trained, and what predictions will tell."""
+    entries = [
+        *_labels(run),
+        *_weights(run),
+        *_at_coordinator(run),
+        *_at_parties(run),
+        *_at_label_party(run),
+        *_in_predictions(),
+        *_kept(run),
+        *_caveats(run),
+    ]
+    entries.sort(key=lambda entry: _ORDER.index(entry.who))
     return LeakageReport(tuple(entries))
 
 
-def _labels(run: VerticalRun) -> list[Learned]:
-    if run.response is not None:
-        what = (
-            f"a noisy label of every row (randomized response, epsilon = {run.response.epsilon:g} "
-            "for each label, once); sums, gains, leaves and scores were computed from the noisy "
-            "labels and reveal nothing further about the true ones"
-        )
-    elif run.is_regression:
-        what = (
-            "the target of every row up to an unknown unit and origin: their order and their "
-            "relative distances"
+def describe_spending(run: VerticalRun) -> dict[str, Any]:
+    """What privacy was spent on labels, and what no noise protects."""
+    if run.is_noisy:
+        protected = (
+            f"each row's label, by randomized response: epsilon = {run.label_epsilon:g} over all "
+            "fits of this forest; every further fit on the same labels spends again"
         )
     else:
-        what = (
-            "which rows share a class, under permuted codes; the class sizes may give away which "
-            "code is which class"
-        )
-    entries = [Learned(EVERY_PARTY, what), Learned(COORDINATOR, f"in transit, {what}")]
-    if run.is_regression:
-        entries.append(
-            Learned(COORDINATOR, "unit and origin of the targets, so the targets themselves")
-        )
-    if run.is_weighted:
-        entries.append(Learned(EVERY_PARTY, "the weight of every row, up to a common factor"))
-    return entries
-
-
-def _at_parties(run: VerticalRun) -> list[Learned]:
-    entries = [
-        Learned(EVERY_PARTY, "the shape of every tree and which rows pass which node"),
-        Learned(
-            EVERY_PARTY,
-            "how many of its own columns were sampled at each node; with a public max_features, "
-            "over many nodes, about how many columns the others have together",
+        protected = "nothing: labels left their owner encoded, without noise (epsilon is infinite)"
+    return {
+        "label_epsilon": run.label_epsilon,
+        "protected": protected,
+        "not_protected": (
+            "columns: which rows go left or right at every split is known to every party",
+            "weights of rows" if run.is_weighted else "the number of rows",
+            "the set of classes" if not run.is_regression else "the targets",
         ),
-        Learned(EVERY_PARTY, "which rows each tree drew"),
-    ]
-    if run.n_parties == 2:
-        entries.append(
-            Learned(EVERY_PARTY, "with two parties: that a node it did not split, the other did")
-        )
-    if run.min_rows_leaf < 5:
-        entries.append(
-            Learned(
-                EVERY_PARTY,
-                f"groups as small as {run.min_rows_leaf} row(s) that other parties' columns tell "
-                "apart (min_samples_leaf; 5 or more is safer)",
-            )
-        )
-    return entries
+    }
 
 
-def _at_coordinator(run: VerticalRun) -> list[Learned]:
-    entries = [
-        Learned(COORDINATOR, "the best gain of every party at every open node, and who split it"),
-        Learned(COORDINATOR, "which rows pass which node, what leaves say, and the root seed"),
-        Learned(COORDINATOR, "each party's number of columns and their importances, not names"),
-    ]
+def _labels(run: VerticalRun) -> Iterator[Learned]:
+    if run.is_noisy:
+        noisy = (
+            f"a noisy label of every row (randomized response, epsilon = {run.label_epsilon:g} for "
+            "each label over all fits of this forest)"
+        )
+        rest = (
+            "sums, gains, leaves and out-of-bag scores were computed from the noisy labels and say "
+            "nothing further about the true ones; the number of classes is exact"
+        )
+        yield Learned(COORDINATOR, f"{noisy}; {rest}")
+        yield Learned(EVERY_PARTY, f"{noisy}, under permuted class codes; {rest}")
+    elif run.is_regression:
+        yield Learned(
+            COORDINATOR,
+            "the target of every row: it passes the targets on and is told their unit and origin",
+        )
+        yield Learned(
+            EVERY_PARTY,
+            "the target of every row up to an unknown unit and origin: order and relative "
+            "distances; whoever knows two targets knows all",
+        )
+    else:
+        yield Learned(
+            COORDINATOR,
+            "the class number of every row: it passes the labels on and chose their codes. It is "
+            "not told the classes' names, but numbers follow the names' order",
+        )
+        yield Learned(
+            EVERY_PARTY,
+            "which rows share a class, under permuted codes; class sizes, or one known label, may "
+            "give away which code is which class",
+        )
+
+
+def _weights(run: VerticalRun) -> Iterator[Learned]:
+    if not run.is_weighted:
+        return
+    what = (
+        "the weight of every row up to a common factor, class weights included and without noise; "
+        "sample weights that depend on labels give labels away"
+    )
+    yield Learned(COORDINATOR, what)
+    yield Learned(EVERY_PARTY, what)
+
+
+def _at_coordinator(run: VerticalRun) -> Iterator[Learned]:
+    yield Learned(COORDINATOR, "how many rows there are and how many columns each party has")
+    yield Learned(
+        COORDINATOR,
+        "the best gain of every party at every open node, and who split each node: how useful "
+        "each party's columns are, and where",
+    )
+    yield Learned(
+        COORDINATOR,
+        "which rows pass which node, what the labels of nodes add up to, and what leaves say",
+    )
+    yield Learned(
+        COORDINATOR,
+        "the importance of each party's columns, in the party's order and without names",
+    )
+    yield Learned(
+        COORDINATOR, "the root seed, and with it the rows and columns drawn by every tree"
+    )
     if run.out_of_bag:
-        entries.append(
-            Learned(COORDINATOR, "the out-of-bag score and the prediction for every training row")
+        yield Learned(COORDINATOR, "the out-of-bag score after every tree")
+    if run.votes_released:
+        yield Learned(
+            COORDINATOR,
+            "what the forest says about every training row by the trees that left it out",
         )
-    return entries
+
+
+def _at_parties(run: VerticalRun) -> Iterator[Learned]:
+    yield Learned(
+        EVERY_PARTY,
+        "if it has columns: the shape of every tree and which rows pass which node, also where "
+        "others split; so that rows on one side differ from the others in some column of somebody "
+        "else, and, with the labels it was given, what nodes and leaves add up to",
+    )
+    if run.bootstrap:
+        yield Learned(EVERY_PARTY, "if it has columns: which rows each tree drew, and how often")
+    yield Learned(
+        EVERY_PARTY,
+        "which of its own columns were sampled at each node; with a public max_features, over many "
+        "nodes, about how many columns the others have together",
+    )
+    yield Learned(
+        EVERY_PARTY,
+        "how much its own splits, and each tree in all, decreased impurity: so how much the "
+        "others' columns helped together",
+    )
+    if len(run.parties) == 2:
+        yield Learned(EVERY_PARTY, "with two parties: that a node it did not split, the other did")
+    else:
+        yield Learned(
+            EVERY_PARTY, "where another party split a node, but not which one, unless parties tell"
+        )
+    if run.min_rows_leaf < SAFER_LEAF:
+        yield Learned(
+            EVERY_PARTY,
+            f"groups as small as {run.min_rows_leaf} row(s) that other parties' columns tell apart "
+            f"(min_samples_leaf; {SAFER_LEAF} or more is safer)",
+        )
+
+
+def _at_label_party(run: VerticalRun) -> Iterator[Learned]:
+    if run.out_of_bag:
+        yield Learned(
+            LABEL_PARTY,
+            f"({run.label_party!r}) what every leaf says, and the leaves that rows reach in trees "
+            "that left them out: out-of-bag votes are counted there",
+        )
+
+
+def _in_predictions() -> Iterator[Learned]:
+    yield Learned(
+        EVERY_PREDICTION,
+        "tells the coordinator which leaf each row reaches in each tree, what the forest predicts "
+        "for it, and what splits say about it that lie off its path within the lookahead "
+        "(prediction=1 tells least, 'one_round' most)",
+    )
+    yield Learned(
+        EVERY_PREDICTION,
+        "tells every party that split a node how many rows are predicted and, unless one exchange "
+        "settles all levels ('one_round'), which way each row went so far, also at others' splits",
+    )
+
+
+def _kept(run: VerticalRun) -> Iterator[Learned]:
+    yield Learned(
+        NOBODY,
+        "holds column values, edges between bins, thresholds, categories and column names: no "
+        "message carries them",
+    )
+    what = "the unnoised labels" if run.is_noisy else "the names of classes"
+    if not run.is_regression:
+        yield Learned(NOBODY, f"holds {what} ({run.label_party!r} is their owner)")
+
+
+def _caveats(run: VerticalRun) -> Iterator[Learned]:
+    yield Learned(
+        CAVEATS,
+        "all parties ran in one process here: whoever controls it can read everything, the fitted "
+        "estimator included. The lines above hold where every role runs on its own machine",
+    )
+    yield Learned(
+        CAVEATS,
+        "which rows go together in nodes is hidden from nobody who has columns; over many trees "
+        "this can be used to reconstruct labels or to group rows by others' columns",
+    )
+    yield Learned(
+        CAVEATS, "roles that put together what they know (say a party and the coordinator)"
+    )
+    if run.is_noisy:
+        yield Learned(
+            CAVEATS,
+            "training again on the same labels: noise is drawn anew, so epsilons of fits add up",
+        )

@@ -1,0 +1,145 @@
+"""What all roles keep of a trained vertical forest, and what is done with it.
+
+In one process the shares of all roles lie side by side; everything here still goes through the
+messages that a network would carry, except `unite`, which needs every party's consent.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.errors import ConfigurationError, PrivacyError
+from fedforest.estimators.party_tables import Division
+from fedforest.estimators.vertical_options import VerticalOptions
+from fedforest.kernels.leaf_votes import sum_leaf_votes
+from fedforest.protocol.vertical import prediction_messages
+from fedforest.protocol.vertical.party import PartyModel
+from fedforest.protocol.vertical.prediction import (
+    PredictionOrder,
+    choose_lookahead,
+    route,
+    route_classically,
+)
+from fedforest.protocol.vertical.prediction_party import PredictingParty
+from fedforest.runtime.driver import run
+from fedforest.runtime.federation import connect
+from fedforest.tree.bins import Bins, fit_bins
+from fedforest.tree.forest import LEAF, Forest, Shape, Splits
+from fedforest.tree.partial import (
+    FOREIGN,
+    ForestOutline,
+    PartialForest,
+    own_importances,
+    union,
+)
+from fedforest.tree.table import Table, list_names
+from fedforest.tree.workers import Workers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VerticalModel:
+    """The coordinator's outline, every party's share, and how later tables are divided."""
+
+    outline: ForestOutline
+    shares: Mapping[str, PartyModel]
+    division: Division
+    label_party: str
+    salt: int  # of the id that binds the shares; only the coordinator knows it
+    origin: "Origin | None" = None  # None: read from stored shares, which cannot be trained on
+
+    @property
+    def n_trees(self) -> int:
+        """Trees of the forest."""
+        return self.outline.shape.n_trees
+
+    def importances(self) -> dict[str, NDArray[np.float64]]:
+        """How much each party's columns helped, in its order; all together sum to one."""
+        totals = self.outline.tree_totals()
+        return {
+            party: own_importances(
+                self.shares[party].partial, self.outline.decrease_of(number), totals
+            )
+            for number, party in enumerate(self.division.parties)
+        }
+
+    def unite(self, consent: Mapping[str, bool]) -> tuple[Forest, Bins]:
+        """The complete forest and the bins of all columns; only if every party consents."""
+        unknown = [party for party in consent if party not in self.division.parties]
+        if unknown:
+            raise ConfigurationError(
+                f"consent names {unknown[0]!r}, but the parties are "
+                f"{list_names(self.division.parties)}"
+            )
+        against = [party for party in self.division.parties if consent.get(party) is not True]
+        if against:
+            raise PrivacyError(
+                f"A complete copy of the forest shows every party's splits; party {against[0]!r} "
+                f"has not consented. With its consent, pass consent={{{against[0]!r}: True, ...}}."
+            )
+        shares = [self.shares[party] for party in self.division.parties]
+        forest = union(self.outline, [share.partial for share in shares])
+        return forest, Bins.concatenate([share.bins for share in shares])
+
+    def without_labels(self) -> "VerticalModel":
+        """The same model without the label party's record of out-of-bag votes and labels."""
+        shares = {party: replace(share, out_of_bag=None) for party, share in self.shares.items()}
+        return replace(self, shares=shares)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What a warm start must know about the training of a model."""
+
+    seed: int
+    n_trees_seeded: int  # trees whose seeds are used up, dropped ones included
+    label_epsilon: float  # spent on the labels by all fits so far; infinite without noise
+
+
+def keep_nothing(table: Table, shape: Shape) -> PartyModel:
+    """The share of a party without columns: it split no node."""
+    feature = np.where(shape.left_child == LEAF, np.int32(LEAF), np.int32(FOREIGN))
+    n_nodes = shape.n_nodes
+    splits = Splits(
+        feature,
+        np.zeros(n_nodes, np.uint8),
+        np.zeros(n_nodes, np.uint8),
+        np.full(n_nodes, -1, np.int32),
+        np.zeros((0, 4), np.uint64),
+    )
+    return PartyModel(fit_bins(table, seed=0), PartialForest(shape, splits, 0))
+
+
+def find_leaves(
+    model: VerticalModel, tables: Mapping[str, Table], options: VerticalOptions, workers: Workers
+) -> NDArray[np.int32]:
+    """(trees, rows): the leaf each row reaches, found out over all parties."""
+    n_rows = next(iter(tables.values())).n_rows
+    parties = {
+        party: PredictingParty(model.shares[party], table, workers)
+        for party, table in tables.items()
+    }
+    transport = connect(parties, prediction_messages.REQUESTS, workers)
+    lookahead = options.lookahead
+    if lookahead is None:
+        network = transport.network
+        lookahead = choose_lookahead(model.outline, n_rows, len(parties), network)
+    order = PredictionOrder(model.outline, model.division.parties, n_rows, lookahead)
+    routing = route_classically(order) if options.classical else route(order, workers)
+    return run(routing, transport)
+
+
+def mean_votes(
+    outline: ForestOutline, leaf_of: NDArray[np.int32], workers: Workers, *, hard: bool
+) -> NDArray[np.float64]:
+    """(rows, classes): what the trees say on average; (rows, 1) for regression."""
+    n_trees, n_rows = leaf_of.shape
+    votes = np.zeros((n_rows, max(1, outline.n_classes)))
+    starts = outline.shape.tree_start
+
+    def add(rows: tuple[int, int]) -> None:
+        sum_leaf_votes(outline.leaves, starts, leaf_of, votes, hard, *rows)
+
+    workers.run(add, workers.ranges(np.full(n_rows, n_trees)))
+    return votes / n_trees
