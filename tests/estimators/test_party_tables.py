@@ -9,6 +9,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import dok_array
 
 from fedforest.errors import ConfigurationError, DataError
 from fedforest.estimators.party_tables import (
@@ -97,6 +98,11 @@ def test_an_empty_mapping_of_tables_is_refused() -> None:
 def test_a_mapping_of_columns_instead_of_tables_is_explained() -> None:
     with pytest.raises(DataError, match=r"party 'age'.*one table for each party"):
         read_parties({"age": [30, 40, 50]})
+
+
+def test_a_sparse_matrix_is_refused_as_such_even_if_it_is_a_mapping() -> None:
+    with pytest.raises(DataError, match="sparse"):
+        read_parties(dok_array((3, 2)))
 
 
 def test_a_table_that_cannot_be_read_names_its_party() -> None:

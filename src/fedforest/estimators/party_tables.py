@@ -168,7 +168,7 @@ class Division:
 
 def read_source(X: Any) -> Source:
     """Read one table, or one for each party of a mapping; tables already read stay as they are."""
-    if not isinstance(X, Mapping):
+    if not isinstance(X, Mapping) or hasattr(X, "toarray"):  # a kind of sparse matrix is a mapping
         return X if isinstance(X, Table) else read_table(X)
     if not X:
         raise DataError("X is an empty mapping; pass one table for each party")
