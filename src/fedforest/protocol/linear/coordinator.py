@@ -40,6 +40,7 @@ from fedforest.protocol.payloads import Curvatures, Residuals, TableSize, to_byt
 
 _ENOUGH_DECREASE = 1e-4  # of what the slope promises (Armijo)
 _ROUNDING = 1e-12  # of the objective: differences below are not seen
+_NOISE = 1e-15  # of targets: below is not seen either
 _MOST_HALVINGS = 40
 
 
@@ -75,7 +76,7 @@ def train(order: LinearOrder) -> Conversation[LinearTrained]:
     n_rows, holders = yield from _prepare(order)
     space = Subspace(n_rows, order.penalty)
     fit = yield from _measure(order, space.scores())
-    goal = order.tol * _unit_of_scores(order, fit)
+    goal = _goal(order, fit)
     n_rows_bent = fit.curvatures.sum()
     n_iter, left, bends = 0, np.inf, True
     while left > goal and n_iter < order.max_iter:
@@ -140,17 +141,17 @@ def _measure(order: LinearOrder, scores: NDArray[np.float64]) -> Conversation[Fi
     return fit
 
 
-def _unit_of_scores(order: LinearOrder, fit: Fit) -> float:
-    """One for log-odds; for numbers the deviation of the targets, as the first residuals tell."""
+def _goal(order: LinearOrder, start: Fit) -> float:
+    """How much may be left; in units of the targets' deviation, which first residuals tell."""
     if not order.is_quadratic:
-        return 1.0
-    weights = fit.curvatures
-    seen = weights > 0.0
-    targets = -fit.residuals[seen] / weights[seen]
-    mean = np.average(targets, weights=weights[seen])
-    deviation = np.sqrt(np.average((targets - mean) ** 2, weights=weights[seen]))
-    # of constant targets, only rounding deviates
-    return float(max(deviation, _ROUNDING * np.abs(targets).max()))
+        return order.tol
+    seen = start.curvatures > 0.0
+    weights = start.curvatures[seen]
+    targets = -start.residuals[seen] / weights
+    mean = np.average(targets, weights=weights)
+    deviation = np.sqrt(np.average((targets - mean) ** 2, weights=weights))
+    # what deviates in constant targets is rounding, and not to be learned
+    return float(max(order.tol * deviation, _NOISE * np.abs(targets).max()))
 
 
 def _propose(
