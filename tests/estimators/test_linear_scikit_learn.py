@@ -7,6 +7,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from fedforest.estimators.linear import VerticalLinearRegression, VerticalLogisticRegression
 
 
-@parametrize_with_checks([VerticalLogisticRegression(), VerticalLinearRegression()])
+@parametrize_with_checks([VerticalLogisticRegression(), VerticalLinearRegression()])  # type: ignore[untyped-decorator] # scikit-learn ships no types
 def test_linear_models_keep_the_contract_of_scikit_learn(estimator: Any, check: Any) -> None:
     check(estimator)

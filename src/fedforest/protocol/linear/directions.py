@@ -45,21 +45,15 @@ class Directions:
         gradient = self._matrix.T @ residuals + self._penalty * self.point(coefficients)
         direction = -self._model.solve(gradient)
         if self.count == MOST_DIRECTIONS:
-            self._vectors = merge_oldest(self._vectors.T, coefficients).T
+            self._merge_oldest(coefficients)
         self._vectors = np.column_stack([self._vectors, direction])
         products = np.append(gradient @ direction, self._vectors.T @ direction)
         return self._matrix @ direction, products
 
-
-def merge_oldest(
-    vectors: NDArray[np.float64], coefficients: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Rows with the first two replaced by what they add up to at these coefficients.
-
-    The merged row's coefficient is then one. Party and coordinator both do this, each to its own.
-    """
-    merged = coefficients[:2] @ vectors[:2]
-    return np.vstack([merged, vectors[2:]])
+    def _merge_oldest(self, coefficients: NDArray[np.float64]) -> None:
+        """Put what the first two add up to in their place, as the coordinator does on its side."""
+        merged = self._vectors[:, :2] @ coefficients[:2]
+        self._vectors = np.column_stack([merged, self._vectors[:, 2:]])
 
 
 class _QuadraticModel:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.protocol.linear.directions import MOST_DIRECTIONS, merge_oldest
+from fedforest.protocol.linear.directions import MOST_DIRECTIONS
 from fedforest.protocol.linear.labels import Fit
 
 INTERCEPT = ""  # owner of row 0; no party has this name
@@ -35,7 +35,7 @@ class Subspace:
 
     def __init__(self, n_rows: int, penalty: float) -> None:
         self._penalty = penalty
-        self._directions = np.ones((1, n_rows))
+        self._directions = [np.ones(n_rows)]  # apart, so that one more moves none of them
         self._products = np.zeros((1, 1))  # between coefficient vectors; 0 between parties
         self._owners = np.array([INTERCEPT])
         self._point = np.zeros(1)
@@ -51,7 +51,7 @@ class Subspace:
 
     def scores(self) -> NDArray[np.float64]:
         """The score of every row at the point reached."""
-        return self._point @ self._directions
+        return self._combine(self._point)
 
     def penalty_after(self, step: Step, length: float) -> float:
         """The penalty of all coefficients after some of a step; 0 of it: where we are."""
@@ -73,10 +73,12 @@ class Subspace:
         """As the party does; the merged direction takes the place of the first."""
         first, second = own[:2]
         coefficients = self._point[own[:2]]
-        for matrix in (self._directions, self._products, self._products.T):
-            matrix[first] = merge_oldest(matrix[own[:2]], coefficients)[0]
+        for matrix in (self._products, self._products.T):
+            matrix[first] = coefficients @ matrix[[first, second]]
+        self._directions[first] *= coefficients[0]
+        self._directions[first] += coefficients[1] * self._directions[second]
+        del self._directions[second]
         self._point[first] = 1.0
-        self._directions = np.delete(self._directions, second, axis=0)
         self._products = np.delete(np.delete(self._products, second, axis=0), second, axis=1)
         self._owners = np.delete(self._owners, second)
         self._point = np.delete(self._point, second)
@@ -92,18 +94,19 @@ class Subspace:
         row[np.flatnonzero(self._owners == party)] = products[:-1]
         row[-1] = products[-1]
         self._products = np.block([[self._products, row[:-1, None]], [row]])
-        self._directions = np.vstack([self._directions, scores])
+        self._directions.append(scores)
         self._owners = np.append(self._owners, party)
         self._point = np.append(self._point, 0.0)
 
     def newton_step(self, fit: Fit) -> Step:
         """To the minimum over all combinations, were the objective the parabola it looks like."""
-        slopes = self._directions @ fit.residuals + self._penalty * self._products @ self._point
         square = self._penalty * self._products
+        slopes = square @ self._point
         for start in range(0, len(fit.residuals), _BLOCK_ROWS):
             rows = slice(start, start + _BLOCK_ROWS)
-            block = self._directions[:, rows]
-            square = square + (block * fit.curvatures[rows]) @ block.T
+            block = np.stack([scores[rows] for scores in self._directions])
+            slopes += block @ fit.residuals[rows]
+            square += (block * fit.curvatures[rows]) @ block.T
         # unit diagonal: late directions are tiny, and must not be taken for noise
         units = np.sqrt(square.diagonal())
         units[units == 0.0] = 1.0
@@ -111,4 +114,10 @@ class Subspace:
             square / np.outer(units, units), slopes / units, rcond=_SMALLEST_EIGENVALUE
         )
         coefficients = -solution / units
-        return Step(coefficients, coefficients @ self._directions, float(slopes @ coefficients))
+        return Step(coefficients, self._combine(coefficients), float(slopes @ coefficients))
+
+    def _combine(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+        scores = np.zeros_like(self._directions[0])
+        for coefficient, direction in zip(coefficients, self._directions, strict=True):
+            scores += coefficient * direction
+        return scores
