@@ -46,6 +46,12 @@ class Heading:
                 f"{len(self.names)} features as input: the columns of training"
             )
 
+    def arrange(self, table: Table) -> Table:
+        """The table's columns in this order, found by name where there are names."""
+        if not (self.has_names and table.has_names) or table.names == self.names:
+            return table
+        return table.take([table.names.index(name) for name in self.names])
+
     def _check_names(self, names: tuple[str, ...], where: str, *, in_order: bool) -> None:
         unseen = sorted(set(names) - set(self.names))
         missing = sorted(set(self.names) - set(names))
@@ -134,9 +140,9 @@ class Division:
         if missing:
             raise DataError(f"X lacks the tables of these parties: {list_names(missing)}")
         for party, heading in zip(self.parties, self.headings, strict=True):
-            # a party's own bins find its columns by name
             heading.check(source[party], f"party {party!r}: X", in_order=False)
-        return {party: source[party] for party in self.parties}
+        tables = zip(self.parties, self.headings, strict=True)
+        return {party: heading.arrange(source[party]) for party, heading in tables}
 
     @property
     def n_features(self) -> int:

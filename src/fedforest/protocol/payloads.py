@@ -5,6 +5,7 @@ is a statistic, a bit or a protected label: no type holds a value of a column, a
 a column's name or a row's identity.
 """
 
+import math
 from typing import Annotated, Any, Self
 
 import msgspec
@@ -143,11 +144,78 @@ class PartialScores(Payload, frozen=True):
 
     data: memoryview
 
+    @classmethod
+    def of(cls, scores: NDArray[np.float64]) -> Self:
+        return cls(to_bytes(scores, "<f8"))
+
+    def read(self, n_rows: int) -> NDArray[np.float64]:
+        return _finite(from_bytes(self.data, "<f8", n_rows, "partial scores"), "a partial score")
+
 
 class Residuals(Payload, frozen=True):
-    """Linear models: how far each row's score is from its label."""
+    """Linear models: how far each row's score is from its label, times the row's weight."""
 
     data: memoryview
+
+    @classmethod
+    def of(cls, residuals: NDArray[np.float64]) -> Self:
+        return cls(to_bytes(residuals, "<f8"))
+
+    def read(self, n_rows: int) -> NDArray[np.float64]:
+        return _finite(from_bytes(self.data, "<f8", n_rows, "residuals"), "a residual")
+
+
+class Curvatures(Payload, frozen=True):
+    """Linear models: how fast each row's residual grows with its score."""
+
+    data: memoryview
+
+    @classmethod
+    def of(cls, curvatures: NDArray[np.float64]) -> Self:
+        return cls(to_bytes(curvatures, "<f8"))
+
+    def read(self, n_rows: int) -> NDArray[np.float64]:
+        curvatures = from_bytes(self.data, "<f8", n_rows, "curvatures")
+        check(bool((curvatures >= 0.0).all()), "a curvature is negative")
+        return _finite(curvatures, "a curvature")
+
+
+class TrainingLoss(Payload, frozen=True):
+    """Linear models: the loss of the current scores, summed over all rows."""
+
+    value: float
+
+    def read(self) -> float:
+        check(math.isfinite(self.value), "the loss is not finite")
+        return self.value
+
+
+class DotProducts(Payload, frozen=True):
+    """Linear models: products of a party's coefficient vectors with each other and its gradient."""
+
+    data: memoryview
+
+    @classmethod
+    def of(cls, products: NDArray[np.float64]) -> Self:
+        return cls(to_bytes(products, "<f8"))
+
+    def read(self, n_products: int) -> NDArray[np.float64]:
+        return _finite(from_bytes(self.data, "<f8", n_products, "products"), "a product")
+
+
+class RowWeights(Payload, frozen=True):
+    """Linear models: how much each row counts, as the user said; classes play no part."""
+
+    data: memoryview
+
+    @classmethod
+    def of(cls, weights: NDArray[np.float64]) -> Self:
+        return cls(to_bytes(weights, "<f8"))
+
+    def read(self, n_rows: int) -> NDArray[np.float64]:
+        weights = from_bytes(self.data, "<f8", n_rows, "row weights")
+        check(bool((weights >= 0.0).all()), "a row weight is negative")
+        return _finite(weights, "a row weight")
 
 
 MAY_LEAVE = (
@@ -164,6 +232,10 @@ MAY_LEAVE = (
     Outcomes,
     PartialScores,
     Residuals,
+    Curvatures,
+    TrainingLoss,
+    DotProducts,
+    RowWeights,
 )
 
 
@@ -177,3 +249,8 @@ def from_bytes(data: memoryview, dtype: DTypeLike, length: int, what: str) -> ND
     wanted = np.dtype(dtype)
     check(len(data) == length * wanted.itemsize, f"{what}: {len(data)} bytes for {length} entries")
     return np.frombuffer(data, wanted).copy()
+
+
+def _finite(numbers: NDArray[np.float64], what: str) -> NDArray[np.float64]:
+    check(bool(np.isfinite(numbers).all()), f"{what} is not finite")
+    return numbers

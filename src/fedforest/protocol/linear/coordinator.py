@@ -1,0 +1,198 @@
+"""The coordinator of linear models (the papers' F-LR): a Newton method over parties' directions.
+
+Who learns what. The coordinator sees, per row, the residual, the curvature and every party's part
+of the score at every step. The signs of residuals are the classes, so it learns every label; from a
+party's parts it can learn the space its columns span. It never sees a column, a coefficient of a
+column, or a name. It keeps the intercept.
+
+Method. Every step, each party proposes the Newton step of its own coefficients with the others'
+held still (block Jacobi); the coordinator minimises the second-order model of the objective over
+all combinations of all parties' directions so far, and the label party measures the new scores. So
+a step costs two exchanges, one for squared loss, whose measurements follow from the first. One
+party needs as many steps as Newton's method; more parties need few more, where conjugate gradients
+inside each Newton step need several times as many exchanges, and gradient methods hundreds.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.errors import DataError
+from fedforest.protocol.asking import Ask, Conversation, Message, blame, check
+from fedforest.protocol.linear.labels import Fit
+from fedforest.protocol.linear.messages import (
+    Measure,
+    Measured,
+    Prepare,
+    Prepared,
+    Propose,
+    Proposed,
+    RowsScored,
+    ScoreRows,
+    Settle,
+    ShareWeights,
+    WeightsShared,
+)
+from fedforest.protocol.linear.subspace import Subspace
+from fedforest.protocol.payloads import Curvatures, Residuals, TableSize, to_bytes
+
+_ENOUGH_DECREASE = 1e-4  # of what the slope promises (Armijo)
+_ROUNDING = 1e-12  # of the objective: differences below are not seen
+_NOISE = 1e-15  # of targets: below is not seen either
+_MOST_HALVINGS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class LinearOrder:
+    """What is to be trained, with whom.
+
+    Training stops when what is left to gain would change scores by `tol` at most, as the root mean
+    square over rows: of log-odds, or of targets in units of their standard deviation.
+    """
+
+    parties: tuple[str, ...]
+    label_party: str
+    penalty: float  # half of it times the squared coefficients is added to the loss
+    is_quadratic: bool  # squared loss, not logistic
+    max_iter: int
+    tol: float
+    is_weighted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LinearTrained:
+    """The coordinator's share of the model, and how training went."""
+
+    intercept: float  # the score of a row whose every standardised term is zero
+    holders: tuple[str, ...]  # parties that have columns
+    n_iter: int
+    has_converged: bool
+
+
+def train(order: LinearOrder) -> Conversation[LinearTrained]:
+    """Fit the coefficients of all parties' columns."""
+    n_rows, holders = yield from _prepare(order)
+    space = Subspace(n_rows, order.penalty)
+    fit = yield from _measure(order, space.scores())
+    goal = _goal(order, fit)
+    n_rows_bent = fit.curvatures.sum()
+    n_iter, left, bends = 0, np.inf, True
+    while left > goal and n_iter < order.max_iter:
+        gain = yield from _propose(space, holders, fit, with_curvatures=bends)
+        n_iter += 1
+        left = np.sqrt(gain / n_rows_bent)
+        if left > goal:
+            moved = yield from _descend(order, space, fit)
+            if moved is None:
+                break
+            fit, bends = moved, not order.is_quadratic
+    yield Ask({party: Settle(_coefficients(space, party)) for party in holders})
+    return LinearTrained(space.intercept, holders, n_iter, bool(left <= goal))
+
+
+def predict(holders: tuple[str, ...], intercept: float) -> Conversation[NDArray[np.float64]]:
+    """The score of every row of the parties' tables."""
+    scored = yield Ask(dict.fromkeys(holders, ScoreRows()), RowsScored)
+    n_rows = _common_row_count({party: reply.size for party, reply in scored.items()})
+    scores = np.full(n_rows, intercept)
+    for party in holders:  # in party order, whoever answered first
+        with blame(party):
+            scores += scored[party].scores.read(n_rows)
+    return scores
+
+
+def _prepare(order: LinearOrder) -> Conversation[tuple[int, tuple[str, ...]]]:
+    """Standardised columns everywhere; how many rows there are, and who has columns."""
+    weights = None
+    if order.is_weighted:
+        shared = yield Ask({order.label_party: ShareWeights()}, WeightsShared)
+        weights = shared[order.label_party].weights
+    request = Prepare(order.penalty, weights)
+    prepared = yield Ask(dict.fromkeys(order.parties, request), Prepared)
+    sizes = {party: prepared[party].size for party in order.parties}
+    holders = tuple(party for party in order.parties if sizes[party].n_columns)
+    if not holders:
+        raise DataError("no party has a column; there is nothing to learn from")
+    return _common_row_count(sizes), holders
+
+
+def _common_row_count(sizes: Mapping[str, TableSize]) -> int:
+    counts = {size.n_rows for size in sizes.values()}
+    if len(counts) > 1:
+        told = ", ".join(f"{party!r} has {size.n_rows}" for party, size in sizes.items())
+        raise DataError(
+            f"the parties' tables have different numbers of rows: {told}; every party must hold "
+            "the same rows in the same order"
+        )
+    return counts.pop()
+
+
+def _measure(order: LinearOrder, scores: NDArray[np.float64]) -> Conversation[Fit]:
+    """Ask the label party how well scores fit."""
+    request = Measure(to_bytes(scores, "<f8"))
+    replies = yield Ask({order.label_party: request}, Measured)
+    reply, n_rows = replies[order.label_party], len(scores)
+    with blame(order.label_party):
+        curvatures = reply.curvatures.read(n_rows)
+        fit = Fit(reply.residuals.read(n_rows), curvatures, reply.loss.read())
+        check(bool(curvatures.any()), "all curvatures are zero")
+    return fit
+
+
+def _goal(order: LinearOrder, start: Fit) -> float:
+    """How much may be left; in units of the targets' deviation, which first residuals tell."""
+    if not order.is_quadratic:
+        return order.tol
+    seen = start.curvatures > 0.0
+    weights = start.curvatures[seen]
+    targets = -start.residuals[seen] / weights
+    mean = np.average(targets, weights=weights)
+    deviation = np.sqrt(np.average((targets - mean) ** 2, weights=weights))
+    # what deviates in constant targets is rounding, and not to be learned
+    return float(max(order.tol * deviation, _NOISE * np.abs(targets).max()))
+
+
+def _propose(
+    space: Subspace, holders: tuple[str, ...], fit: Fit, *, with_curvatures: bool
+) -> Conversation[float]:
+    """A further direction from everybody; what they and the intercept promise to gain, doubled."""
+    total, bend = fit.residuals.sum(), fit.curvatures.sum()
+    residuals = Residuals.of(fit.residuals - fit.curvatures * (total / bend))
+    curvatures = Curvatures.of(fit.curvatures) if with_curvatures else None
+    requests: dict[str, Message] = {
+        party: Propose(residuals, _coefficients(space, party), curvatures) for party in holders
+    }
+    proposed = yield Ask(requests, Proposed)
+    space.make_room(holders)
+    gain = total * total / bend
+    for party in holders:
+        with blame(party):
+            scores = proposed[party].scores.read(len(fit.residuals))
+            slope, *products = proposed[party].products.read(1 + space.n_products(party))
+        space.add(party, scores, np.array(products))
+        gain += abs(slope)  # downhill but for rounding
+    return float(gain)
+
+
+def _descend(order: LinearOrder, space: Subspace, fit: Fit) -> Conversation[Fit | None]:
+    """Go to the best combination of directions; nowhere if rounding hides any way down."""
+    step = space.newton_step(fit)
+    if order.is_quadratic:
+        space.move(step)
+        return Fit(fit.residuals + fit.curvatures * step.scores, fit.curvatures, fit.loss)
+    start, before = space.scores(), fit.loss + space.penalty_after(step, 0.0)
+    length = 1.0
+    for _ in range(_MOST_HALVINGS):
+        moved = yield from _measure(order, start + length * step.scores)
+        after = moved.loss + space.penalty_after(step, length)
+        if after <= before + _ENOUGH_DECREASE * length * step.slope + _ROUNDING * before:
+            space.move(step, length)
+            return moved
+        length /= 2.0
+    return None
+
+
+def _coefficients(space: Subspace, party: str) -> memoryview:
+    return to_bytes(space.coefficients_of(party), "<f8")

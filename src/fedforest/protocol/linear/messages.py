@@ -1,0 +1,97 @@
+"""Every message of linear models: requests of the coordinator, replies of parties.
+
+Fields of replies are payloads from the allow-list (`protocol/payloads.py`). Scores, residuals and
+curvatures have one number per row; coefficients are of directions, never of columns.
+"""
+
+from typing import Annotated
+
+import msgspec
+
+from fedforest.protocol.asking import Message
+from fedforest.protocol.payloads import (
+    Curvatures,
+    DotProducts,
+    PartialScores,
+    Residuals,
+    RowWeights,
+    TableSize,
+    TrainingLoss,
+)
+
+
+class ShareWeights(Message, frozen=True):
+    """To the label party: tell how much each row counts."""
+
+
+class WeightsShared(Message, frozen=True):
+    """For everybody who standardises columns."""
+
+    weights: RowWeights
+
+
+class Prepare(Message, frozen=True):
+    """Standardise your columns; `penalty` is the L2 penalty of their coefficients."""
+
+    penalty: Annotated[float, msgspec.Meta(ge=0.0)]
+    weights: RowWeights | None = None
+
+
+class Prepared(Message, frozen=True):
+    """How large the party's table is."""
+
+    size: TableSize
+
+
+class Measure(Message, frozen=True):
+    """To the label party: tell how well these scores fit, one number per row."""
+
+    scores: memoryview
+
+
+class Measured(Message, frozen=True):
+    """The loss, and its first and second derivative by the score of each row."""
+
+    residuals: Residuals
+    curvatures: Curvatures
+    loss: TrainingLoss
+
+
+class Propose(Message, frozen=True):
+    """You stand at these coefficients of your directions: add a direction that helps.
+
+    Without curvatures, those of the last request hold. Residuals are centred: the intercept, which
+    the coordinator keeps, takes what they sum to.
+    """
+
+    residuals: Residuals
+    coefficients: memoryview
+    curvatures: Curvatures | None = None
+
+
+class Proposed(Message, frozen=True):
+    """What the new direction does to scores; its product with the gradient and all directions."""
+
+    scores: PartialScores
+    products: DotProducts
+
+
+class Settle(Message, frozen=True):
+    """Training is over: keep the model at these coefficients of your directions."""
+
+    coefficients: memoryview
+
+
+class ScoreRows(Message, frozen=True):
+    """Tell what your columns say about the rows to be predicted."""
+
+
+class RowsScored(Message, frozen=True):
+    """The party's part of each row's score."""
+
+    size: TableSize
+    scores: PartialScores
+
+
+REQUESTS = (ShareWeights, Prepare, Measure, Propose, Settle, ScoreRows)
+REPLIES = (WeightsShared, Prepared, Measured, Proposed, RowsScored)

@@ -1,0 +1,162 @@
+"""The party of a linear model.
+
+Who learns what. A party sees residuals and curvatures of every row and the coefficients of its own
+directions. The signs of residuals are the classes, so every party with columns learns every label;
+for numbers, residuals at the start are the targets up to a constant. It never sees scores, columns
+or coefficients of another party. It gives away what its columns contribute to every row's score,
+once per step: after as many steps as it has columns these span its columns, and a party with one
+column gives away that column but for its unit. The label party sees the total scores of every step.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.errors import ProtocolError
+from fedforest.protocol.asking import Accepted, Message, blame, check
+from fedforest.protocol.linear.design import Design, fit_design
+from fedforest.protocol.linear.directions import Directions
+from fedforest.protocol.linear.labels import Labels
+from fedforest.protocol.linear.messages import (
+    Measure,
+    Measured,
+    Prepare,
+    Prepared,
+    Propose,
+    Proposed,
+    RowsScored,
+    ScoreRows,
+    Settle,
+    ShareWeights,
+    WeightsShared,
+)
+from fedforest.protocol.payloads import (
+    Curvatures,
+    DotProducts,
+    PartialScores,
+    Residuals,
+    RowWeights,
+    TableSize,
+    TrainingLoss,
+    from_bytes,
+)
+from fedforest.tree.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LinearShare:
+    """What a party keeps of a trained model: coefficients of its own standardised terms."""
+
+    design: Design
+    coefficients: NDArray[np.float64]
+
+    def slopes(self) -> NDArray[np.float64]:
+        """Coefficients in the units of the columns; 0 for constant ones."""
+        scales = np.array([term.scale for term in self.design.terms])
+        slopes = np.zeros_like(self.coefficients)
+        np.divide(self.coefficients, scales, out=slopes, where=scales > 0.0)
+        return slopes
+
+    def offset(self) -> float:
+        """The score of a row whose columns are all zero."""
+        means = np.array([term.mean for term in self.design.terms])
+        return float(-(self.slopes() @ means))
+
+
+class LinearParty:
+    """Answers the coordinator of a linear model with one table.
+
+    A party that trains learns its model; one that predicts is given it.
+    """
+
+    def __init__(
+        self, table: Table, *, labels: Labels | None = None, share: LinearShare | None = None
+    ) -> None:
+        self._table = table
+        self._labels = labels
+        self._share = share
+        self._design: Design | None = None
+        self._directions: Directions | None = None
+        self._handlers: dict[type[Message], Callable[[Any], Message]] = {
+            ShareWeights: self._share_weights,
+            Prepare: self._prepare,
+            Measure: self._measure,
+            Propose: self._propose,
+            Settle: self._settle,
+            ScoreRows: self._score_rows,
+        }
+
+    def handle(self, request: Message) -> Message:
+        """Answer one request; a request out of place is refused and changes nothing."""
+        with blame("coordinator"):
+            return self._handlers[type(request)](request)
+
+    def share(self) -> LinearShare:
+        """The party's share of the model."""
+        if self._share is None:
+            raise ProtocolError("there is no model yet")
+        return self._share
+
+    @property
+    def _size(self) -> TableSize:
+        return TableSize(self._table.n_rows, self._table.n_features)
+
+    def _known_labels(self) -> Labels:
+        if self._labels is None:
+            raise ProtocolError("labels are asked of a party that has none")
+        return self._labels
+
+    def _share_weights(self, _: ShareWeights) -> WeightsShared:
+        return WeightsShared(RowWeights.of(self._known_labels().row_weights))
+
+    def _prepare(self, request: Prepare) -> Prepared:
+        check(np.isfinite(request.penalty), "the penalty is not finite")
+        weights = request.weights.read(self._table.n_rows) if request.weights else None
+        self._design = fit_design(self._table, weights)
+        self._directions = Directions(self._design.transform(self._table), request.penalty)
+        return Prepared(self._size)
+
+    def _measure(self, request: Measure) -> Measured:
+        labels = self._known_labels()
+        scores = _read_numbers(request.scores, labels.n_rows, "score")
+        fit = labels.measure(scores)
+        return Measured(
+            Residuals.of(fit.residuals), Curvatures.of(fit.curvatures), TrainingLoss(fit.loss)
+        )
+
+    def _propose(self, request: Propose) -> Proposed:
+        directions = self._searched()
+        residuals = request.residuals.read(self._table.n_rows)
+        coefficients = _read_numbers(request.coefficients, directions.count, "coefficient")
+        if request.curvatures is not None:
+            directions.bend(request.curvatures.read(self._table.n_rows))
+        scores, products = directions.propose(residuals, coefficients)
+        return Proposed(PartialScores.of(scores), DotProducts.of(products))
+
+    def _settle(self, request: Settle) -> Accepted:
+        directions = self._searched()
+        coefficients = _read_numbers(request.coefficients, directions.count, "coefficient")
+        assert self._design is not None  # there are no directions without
+        self._share = LinearShare(self._design, directions.point(coefficients))
+        return Accepted()
+
+    def _searched(self) -> Directions:
+        if self._directions is None:
+            raise ProtocolError("a direction is asked for before columns are prepared")
+        return self._directions
+
+    def _score_rows(self, _: ScoreRows) -> RowsScored:
+        share = self.share()
+        scores = share.design.transform(self._table) @ share.coefficients
+        return RowsScored(self._size, PartialScores.of(scores))
+
+
+def _read_numbers(data: memoryview, length: int, what: str) -> NDArray[np.float64]:
+    numbers = from_bytes(data, "<f8", length, f"{what}s")
+    check(bool(np.isfinite(numbers).all()), f"a {what} is not finite")
+    return numbers
