@@ -71,6 +71,15 @@ class Structure:
         )
         return Step(before, is_split, fate, left_child, source, is_right)
 
+    def copy(self) -> "Structure":
+        """The same shape, to be grown apart."""
+        other = Structure(self.n_trees)
+        other.open, other.node_count = self.open, self.node_count.copy()
+        other._split_tree = self._split_tree.copy()
+        other._split_node = self._split_node.copy()
+        other._split_left = self._split_left.copy()
+        return other
+
     def _number_children(self, is_split: NDArray[np.bool_]) -> NDArray[np.int32]:
         tree, node = self.open.tree[is_split], self.open.node[is_split]
         first_of_tree = np.searchsorted(tree, tree, side="left")

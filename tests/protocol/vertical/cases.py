@@ -67,8 +67,8 @@ class VerticalCase:
 
     def pooled(self) -> PooledForest:
         """The forest on the joined table."""
-        task = {"task": "regression"} if self.is_regression else {}
-        forest = PooledForest(random_state=self.seed, **self.parameters, **task)
+        task = "regression" if self.is_regression else "classification"
+        forest = PooledForest(random_state=self.seed, task=task, **self.parameters)
         return forest.fit(self.columns, self.y, self.weights)
 
     def other_rows(self) -> dict[str, NDArray[Any]]:
@@ -128,9 +128,7 @@ def table_columns(draw: st.DrawFn, n_rows: int) -> NDArray[Any]:
 def column_shares(draw: st.DrawFn, n_columns: int) -> tuple[int, ...]:
     """How 1 to 10 parties divide the columns; some may get none."""
     n_parties = draw(st.integers(1, 10))
-    cuts = draw(
-        st.lists(st.integers(0, n_columns), min_size=n_parties - 1, max_size=n_parties - 1)
-    )
+    cuts = draw(st.lists(st.integers(0, n_columns), min_size=n_parties - 1, max_size=n_parties - 1))
     bounds = [0, *sorted(cuts), n_columns]
     return tuple(last - first for first, last in pairwise(bounds))
 
@@ -185,9 +183,12 @@ def _make_target(
     _, ranks = np.unique(followed.astype(str), return_inverse=True)
     n_rows = len(followed)
     if n_classes == 0:
-        return ranks / n_rows + rng.choice([0.0, 0.3]) * rng.standard_normal(n_rows)
+        values: NDArray[np.float64] = ranks / n_rows
+        return values + rng.choice([0.0, 0.3]) * rng.standard_normal(n_rows)
     noise = rng.random(n_rows) < rng.choice([0.1, 0.4, 1.0])
-    return np.where(noise, rng.integers(0, n_classes, n_rows), ranks % n_classes)
+    codes: NDArray[np.int64] = ranks % n_classes
+    codes[noise] = rng.integers(0, n_classes, int(noise.sum()))
+    return codes
 
 
 def _disturb(column: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:

@@ -15,7 +15,7 @@ from fedforest.protocol.asking import blame, check
 from fedforest.protocol.payloads import Gains, RowBits
 from fedforest.protocol.vertical.messages import Moves, SplitsApplied, TreesStarted
 from fedforest.protocol.vertical.moves import BitStore, follow_sizes, pack_fates, pack_flags
-from fedforest.protocol.vertical.party_trees import unpack_sums
+from fedforest.protocol.vertical.party_trees import check_sums, unpack_sums
 from fedforest.tree.forest import Shape
 from fedforest.tree.grow import GrowthPlan
 from fedforest.tree.growth import ColumnBits, Growth
@@ -125,6 +125,7 @@ class CoordinatorTrees:
                 )
                 sums[nodes] = unpack_sums(reply.left_sums, left_rows[nodes], self._kind)
                 self._check_children(nodes, left_rows, is_last=is_last)
+                check_sums(self._growth.sums[nodes] - sums[nodes], self._kind)
         opened, nodes = self._growth.structure.open, np.flatnonzero(self._is_split)
         self._owners.append((opened.tree[nodes], opened.node[nodes], self._owner[nodes]))
         step = self._growth.advance(self._is_split, self._scores, sums[self._is_split])
@@ -159,9 +160,9 @@ class CoordinatorTrees:
         is_foreign = self._step.is_split.copy()
         if self._owners:
             is_foreign &= self._owner != number
+        # rows of nodes whose children are both closed go nowhere
+        bits = self._store.take(np.flatnonzero(is_foreign & (self._step.fate > 0)))
         nodes = np.flatnonzero(is_foreign)
-        needs_rows = not self._step.nothing_left
-        bits = self._store.take(nodes) if needs_rows else _NO_BITS
         left_out = self._left_out_store.take(nodes) if self._left_out_store else _NO_BITS
         return Moves(self._fates, RowBits.of(bits), RowBits.of(left_out))
 
