@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fedforest.errors import ConfigurationError
 
+LEAST_EPSILON = 1e-6  # below, shares of true classes drown in the rounding of noisy ones
 Entropy = Callable[[int], bytes]  # secure random bytes, as many as asked for
 
 
@@ -30,14 +31,19 @@ class RandomizedResponse:
 
     epsilon: float
 
-    def check(self) -> None:
-        """Refuse an epsilon that is no privacy, or no number."""
+    @property
+    def is_usable(self) -> bool:
+        """Whether epsilon is a number, and neither no privacy nor nothing but noise."""
         value: object = self.epsilon  # users pass what they like
         is_number = isinstance(value, Real) and not isinstance(value, bool)
-        if not is_number or not 0.0 < self.epsilon < math.inf:
+        return is_number and LEAST_EPSILON <= self.epsilon < math.inf
+
+    def check(self) -> None:
+        """Refuse an epsilon that cannot be used."""
+        if not self.is_usable:
             raise ConfigurationError(
-                f"RandomizedResponse(epsilon={self.epsilon!r}): epsilon must be a positive number; "
-                "2.0 is a common choice."
+                f"RandomizedResponse(epsilon={self.epsilon!r}): epsilon must be a positive number "
+                f"of at least {LEAST_EPSILON:g}; 2.0 is a common choice."
             )
 
     def keep_probability(self, n_classes: int) -> float:
@@ -62,6 +68,8 @@ class RandomizedResponse:
 
     def debias(self, shares: NDArray[np.float64], n_classes: int) -> NDArray[np.float64]:
         """Unbiased shares of true classes from shares of noisy ones (they may be negative)."""
+        if n_classes < 2:
+            return shares
         keep = self.keep_probability(n_classes)
-        other = (1.0 - keep) / max(1, n_classes - 1)
-        return (shares - other) / (keep - other)
+        other = keep * math.exp(-self.epsilon)
+        return (shares - other) / (keep * -math.expm1(-self.epsilon))  # keep - other, exactly

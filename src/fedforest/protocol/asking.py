@@ -4,7 +4,7 @@ A coordinator is a generator without IO; a party is an object with `handle(reque
 driver carries the one's questions to the other.
 """
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -52,6 +52,15 @@ def check(condition: bool, broken_rule: str) -> None:
     """Refuse a message that breaks a rule of the protocol."""
     if not condition:
         raise ProtocolError(broken_rule)
+
+
+def answer(handlers: Mapping[type[Message], Callable[[Any], Message]], request: Message) -> Message:
+    """Have a coordinator's request handled; what is wrong with it is the coordinator's fault."""
+    with blame("coordinator"):
+        handler = handlers.get(type(request))
+        if handler is None:
+            raise ProtocolError(f"{type(request).__name__} is no request of this protocol")
+        return handler(request)
 
 
 @contextmanager

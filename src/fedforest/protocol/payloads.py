@@ -17,6 +17,7 @@ from fedforest.kernels.varints import MAX_VARINT_BYTES, read_varints, write_vari
 from fedforest.protocol.asking import Payload, check
 
 Count = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+LARGEST_GAIN = 2.0**192  # scores are at most squares of sums, which are below 2^62
 
 
 class TableSize(Payload, frozen=True):
@@ -37,7 +38,8 @@ class Gains(Payload, frozen=True):
 
     def read(self, n_nodes: int) -> NDArray[np.float64]:
         scores = from_bytes(self.data, "<f8", n_nodes, "gains")
-        check(bool((scores < np.inf).all()), "a gain is not a number")
+        is_plausible = (np.abs(scores) < LARGEST_GAIN) | (scores == -np.inf)  # NaN is neither
+        check(bool(is_plausible.all()), "a gain is not a number, or none that a split can have")
         return scores
 
 
@@ -111,13 +113,24 @@ class OutOfBagScores(Payload, frozen=True):
         return cls(to_bytes(scores, "<f8"))
 
     def read(self, n_trees: int) -> NDArray[np.float64]:
-        return from_bytes(self.data, "<f8", n_trees, "out-of-bag scores")
+        scores = from_bytes(self.data, "<f8", n_trees, "out-of-bag scores")
+        check(not np.isinf(scores).any(), "an out-of-bag score is infinite")  # NaN: no row voted
+        return scores
 
 
 class OutOfBagVotes(Payload, frozen=True):
     """What the forest predicts for each training row by the trees that left it out."""
 
     data: memoryview
+
+    @classmethod
+    def of(cls, votes: NDArray[np.float64]) -> Self:
+        return cls(to_bytes(votes, "<f8"))
+
+    def read(self, n_rows: int, n_outputs: int) -> NDArray[np.float64]:
+        votes = from_bytes(self.data, "<f8", n_rows * n_outputs, "out-of-bag votes")
+        check(not np.isinf(votes).any(), "an out-of-bag vote is infinite")  # NaN: no tree voted
+        return votes.reshape(n_rows, n_outputs)
 
 
 class Importances(Payload, frozen=True):
@@ -130,7 +143,9 @@ class Importances(Payload, frozen=True):
         return cls(to_bytes(values, "<f8"))
 
     def read(self, n_columns: int) -> NDArray[np.float64]:
-        return from_bytes(self.data, "<f8", n_columns, "importances")
+        values = from_bytes(self.data, "<f8", n_columns, "importances")
+        check(bool(np.isfinite(values).all()), "an importance is not a number")
+        return values
 
 
 class Outcomes(Payload, frozen=True):

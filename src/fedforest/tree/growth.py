@@ -95,6 +95,11 @@ class Growth:
         return len(self.structure.open)
 
     @property
+    def sums(self) -> NDArray[np.int64]:
+        """The integers that describe the open nodes."""
+        return self._sums
+
+    @property
     def at_depth_limit(self) -> bool:
         """Whether the children of every open node will be leaves, so that no row needs to move."""
         return bool((self.structure.open.depth + 1 >= self.rules.max_depth).all())

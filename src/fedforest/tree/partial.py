@@ -76,6 +76,14 @@ class ForestOutline:
         return self.decrease[np.flatnonzero(self.owner == owner)]
 
 
+def no_trees(n_features: int) -> PartialForest:
+    """The share of an owner that was asked for no split."""
+    nodes, sets = np.full(0, LEAF, np.int32), np.zeros((0, 4), np.uint64)
+    nothing = np.zeros(0, np.uint8)
+    splits = Splits(nodes, nothing, nothing, nodes, sets)
+    return PartialForest(Shape(np.zeros(1, np.int64), nodes), splits, n_features)
+
+
 def divide(
     forest: Forest, columns_per_owner: Sequence[int]
 ) -> tuple[ForestOutline, list[PartialForest]]:
@@ -221,6 +229,8 @@ def _check_owners(outline: ForestOutline, partials: Sequence[PartialForest]) -> 
 
 def _check_partial(shape: Shape, partial: PartialForest, number: int) -> None:
     """An owner's share is about these trees, and its splits are where splits can be."""
+    if partial.n_features == 0 and partial.shape.n_trees == 0:
+        return  # who has no column has nothing to split and need not know the trees
     other = _find_other_tree(shape, partial.shape)
     if other is not None:
         raise DataError(f"tree {other} has another shape at owner {number} than at the coordinator")

@@ -71,6 +71,13 @@ class Structure:
         self.open = OpenNodes(tree, node, depth)
         return Step(before, is_split, fate, left_child, source, is_right)
 
+    def copy(self) -> "Structure":
+        """The same shape, to be grown apart."""
+        other = Structure(self.n_trees)
+        other.open, other.node_count = self.open, self.node_count.copy()
+        other._splits = self._splits.copy()
+        return other
+
     def tree_offsets(self) -> NDArray[np.int64]:
         """Where each tree starts in flat arrays over all nodes of the batch."""
         return np.concatenate([[0], np.cumsum(self.node_count, dtype=np.int64)])

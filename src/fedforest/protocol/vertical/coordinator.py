@@ -6,6 +6,7 @@ split each node. It never sees a column's values, edges between bins, or names. 
 root seed and which columns were sampled.
 """
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import DataError
+from fedforest.kernels.walk import MAX_WALK_COLUMNS
 from fedforest.privacy.randomized_response import RandomizedResponse
 from fedforest.protocol.asking import Ask, Conversation, Message, blame, check
-from fedforest.protocol.payloads import EncodedLabels, LabelScale, from_bytes, to_bytes
+from fedforest.protocol.payloads import EncodedLabels, LabelScale, to_bytes
 from fedforest.protocol.vertical.coordinator_trees import CoordinatorTrees
-from fedforest.protocol.vertical.labels import debias_leaves, draw_codes
+from fedforest.protocol.vertical.labels import debias_leaves, draw_codes, read_labels
 from fedforest.protocol.vertical.messages import (
     ApplySplits,
     ColumnsWeighed,
@@ -43,7 +45,13 @@ from fedforest.tree.grow import BATCH_BYTES, GrowthPlan, batches
 from fedforest.tree.parameters import ForestParameters
 from fedforest.tree.partial import ForestOutline, concatenate_outlines
 from fedforest.tree.seeds import derive_seed, derive_seeds
-from fedforest.tree.targets import TargetKind, encode_classes, encode_values
+from fedforest.tree.targets import (
+    MAX_CLASSES,
+    TARGET_BITS,
+    TargetKind,
+    encode_classes,
+    encode_values,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +147,9 @@ def train(order: TrainingOrder) -> Conversation[Trained]:
         if stop is not None:
             n_trees = n_before + stop
             break
-    outline = concatenate_outlines(outlines).first_trees(n_trees)
-    votes = yield from _keep_trees(session, n_trees)
+    outline = concatenate_outlines(outlines)
+    votes = yield from _keep_trees(session, outline.shape.n_trees - n_trees)
+    outline = outline.first_trees(n_trees)
     importances = yield from _weigh_columns(session, outline)
     return Trained(
         outline,
@@ -158,12 +167,8 @@ def _prepare(order: TrainingOrder) -> Conversation[_Session]:
     request = Prepare(derive_seed(order.seed, "bins"), order.parameters.max_bins)
     prepared = yield Ask(dict.fromkeys(order.parties, request), Prepared)
     n_rows = _common_row_count({party: prepared[party].size.n_rows for party in order.parties})
-    columns = tuple(prepared[party].size.n_columns for party in order.parties)
-    if sum(columns) == 0:
-        raise DataError("No party has a column; there is nothing to learn from.")
-    scale = prepared[order.label_party].scale
-    with blame(order.label_party):
-        check(scale is not None, "the label party has no labels")
+    columns = _count_columns(order, prepared)
+    scale = _read_scale(order, prepared[order.label_party])
     criterion = {"squared_error": "variance"}.get(
         order.parameters.criterion, order.parameters.criterion
     )
@@ -171,9 +176,39 @@ def _prepare(order: TrainingOrder) -> Conversation[_Session]:
     epsilon = order.response.epsilon if order.response else None
     shared = yield Ask({order.label_party: ShareLabels(code_of_class, epsilon)}, LabelsShared)
     labels = _labels_of(order, shared[order.label_party])
-    yield Ask(dict.fromkeys(order.parties, TakeLabels(scale.n_classes, criterion, labels)))
+    take = TakeLabels(scale.n_classes, criterion, labels)
+    with blame(order.label_party):
+        read_labels(take, n_rows)  # what is wrong with them is the label party's fault, not ours
+    yield Ask(dict.fromkeys(order.parties, take))
     kind = _describe(scale, criterion, code_of_class, is_weighted=len(labels.weights) > 0)
     return _Session(order, n_rows, columns, scale, kind)
+
+
+def _count_columns(order: TrainingOrder, prepared: Mapping[str, Prepared]) -> tuple[int, ...]:
+    columns = tuple(prepared[party].size.n_columns for party in order.parties)
+    for party, n_columns in zip(order.parties, columns, strict=True):
+        with blame(party):
+            check(n_columns <= MAX_WALK_COLUMNS, "it has more columns than a forest can use")
+    if sum(columns) == 0:
+        raise DataError("No party has a column; there is nothing to learn from.")
+    return columns
+
+
+def _read_scale(order: TrainingOrder, prepared: Prepared) -> LabelScale:
+    """What the labels are like, if they can be those of the task."""
+    scale = prepared.scale
+    with blame(order.label_party):
+        check(prepared.size.n_rows > 0, "the table has no rows")
+        check(scale is not None, "the label party has no labels")
+        assert scale is not None
+        is_regression = order.parameters.task == "regression"
+        check(is_regression == (scale.n_classes == 0), "the labels are of another task")
+        check(scale.n_classes <= MAX_CLASSES, "there are too many classes")
+        unit, offset = scale.target_unit, scale.target_offset
+        largest = unit * 2.0 ** (TARGET_BITS - 1)
+        check(unit > 0.0 and math.isfinite(largest), "the unit of the targets is none")
+        check(math.isfinite(offset), "the origin of the targets is not a number")
+    return scale
 
 
 def _common_row_count(n_rows_of: Mapping[str, int]) -> int:
@@ -260,6 +295,7 @@ def _start_trees(session: _Session, trees: range) -> Conversation[CoordinatorTre
     )
     asked = {*session.followers, order.label_party}
     started = yield Ask({p: request for p in order.parties if p in asked}, TreesStarted)
+    _check_root_sizes(session, started[order.label_party], len(trees))
     return CoordinatorTrees(
         dict(zip(order.parties, session.columns_per_party, strict=True)),
         plan,
@@ -268,6 +304,16 @@ def _start_trees(session: _Session, trees: range) -> Conversation[CoordinatorTre
         order.label_party,
         started[order.label_party],
     )
+
+
+def _check_root_sizes(session: _Session, started: TreesStarted, n_trees: int) -> None:
+    """A tree has and leaves out no more rows than there are: space is set aside for their bits."""
+    with blame(session.order.label_party):
+        check(started.root_sizes is not None, "the sizes of trees are missing")
+        assert started.root_sizes is not None
+        drawn, left_out = started.root_sizes.read(2, n_trees)
+        fits = (drawn > 0) & (left_out >= 0) & (drawn <= session.n_rows - left_out)
+        check(bool(fits.all()), "a tree has no rows, or more than the table")
 
 
 def _find_requests(session: _Session, growing: CoordinatorTrees) -> dict[str, Message]:
@@ -315,11 +361,11 @@ def _debias(outline: ForestOutline, response: RandomizedResponse) -> ForestOutli
     return ForestOutline(outline.shape, outline.owner, leaves, outline.decrease, n_classes)
 
 
-def _keep_trees(session: _Session, n_trees: int) -> Conversation[NDArray[np.float64] | None]:
+def _keep_trees(session: _Session, n_dropped: int) -> Conversation[NDArray[np.float64] | None]:
     order = session.order
     with_votes = order.out_of_bag
     requests: dict[str, Message] = {
-        party: KeepTrees(n_trees, with_votes and party == order.label_party)
+        party: KeepTrees(n_dropped, with_votes and party == order.label_party)
         for party in session.followers
     }
     kept: Mapping[str, Any] = yield Ask(requests, TreesKept)
@@ -329,8 +375,7 @@ def _keep_trees(session: _Session, n_trees: int) -> Conversation[NDArray[np.floa
     with blame(order.label_party):
         votes = kept[order.label_party].votes
         check(votes is not None, "out-of-bag votes are missing")
-        flat = from_bytes(votes.data, "<f8", session.n_rows * n_outputs, "out-of-bag votes")
-    return flat.reshape(session.n_rows, n_outputs)
+        return votes.read(session.n_rows, n_outputs)  # type: ignore[no-any-return] # replies are not typed
 
 
 def _weigh_columns(

@@ -21,7 +21,7 @@ from fedforest.protocol.vertical.moves import (
     pack_fates,
     pack_flags,
 )
-from fedforest.protocol.vertical.party_trees import unpack_sums
+from fedforest.protocol.vertical.party_trees import check_sums, unpack_sums
 from fedforest.tree.forest import Shape
 from fedforest.tree.grow import GrowthPlan
 from fedforest.tree.growth import ColumnBits, Growth
@@ -128,6 +128,7 @@ class CoordinatorTrees:
                 packed = applied[party].left_sums
                 sums[nodes] = unpack_sums(packed, left_rows[nodes], self._kind)
                 self._check_children(nodes, left_rows, is_last=is_last)
+                check_sums(self._growth.sums[nodes] - sums[nodes], self._kind)
         opened, nodes = self._growth.structure.open, np.flatnonzero(self._is_split)
         self._owners.append((opened.tree[nodes], opened.node[nodes], self._owner[nodes]))
         step = self._growth.advance(self._is_split, self._scores, sums[self._is_split])
@@ -162,9 +163,9 @@ class CoordinatorTrees:
         is_foreign = self._step.is_split.copy()
         if self._owners:
             is_foreign &= self._owner != number
+        # rows of nodes whose children are both closed go nowhere
+        bits = self._store.take(np.flatnonzero(is_foreign & (self._step.fate > 0)))
         nodes = np.flatnonzero(is_foreign)
-        needs_rows = not self._step.nothing_left
-        bits = self._store.take(nodes) if needs_rows else _NO_BITS
         left_out = self._left_out_store.take(nodes) if self._left_out_store else _NO_BITS
         return Moves(self._fates, RowBits.of(bits), RowBits.of(left_out))
 

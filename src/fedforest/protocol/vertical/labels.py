@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import ConfigurationError
+from fedforest.kernels.layout import MAX_MULTIPLICITY
 from fedforest.kernels.walk import Leaves
 from fedforest.privacy.randomized_response import Entropy, RandomizedResponse
 from fedforest.protocol.asking import check
@@ -28,6 +29,8 @@ from fedforest.tree.seeds import derive_seed
 from fedforest.tree.targets import (
     CRITERION_CODES,
     MAX_CLASSES,
+    TARGET_SUM_LIMIT,
+    WEIGHT_SUM_LIMIT,
     TrainingTargets,
     encode_classes,
     encode_values,
@@ -90,7 +93,7 @@ class ClassLabels:
             labels = EncodedLabels(*self._encode(self.classes, codes))
             return LabelsShared(labels=labels), AnswerKey(self.classes, self.n_classes)
         response = RandomizedResponse(request.epsilon)
-        response.check()
+        check(response.is_usable, "the label privacy asked for cannot be had")
         noisy = response.draw(self.classes, self.n_classes, entropy)
         shared = LabelsShared(noisy_labels=NoisyLabels(*self._encode(noisy, codes)))
         return shared, AnswerKey(noisy, self.n_classes, response)
@@ -170,27 +173,38 @@ def draw_codes(seed: int, n_classes: int) -> tuple[int, ...]:
 
 
 def read_labels(request: TakeLabels, n_rows: int) -> TrainingTargets:
-    """Labels as they came, for the kernels."""
+    """Labels as they came, for the kernels; refused where sums over them could overflow."""
     labels, n_classes = request.labels, request.n_classes
     check(n_classes <= MAX_CLASSES, "there are too many classes")
     check(request.criterion in CRITERION_CODES, "the criterion is unknown")
-    weights = None
+    check((request.criterion == "variance") == (n_classes == 0), "the criterion is of another task")
+    weights, largest_weight = None, 1
     if len(labels.weights):
         weights = from_bytes(labels.weights, "<i8", n_rows, "weights")
         check(bool((weights >= 0).all() and weights.any()), "weights are negative or all zero")
+        largest_weight = int(weights.max())
+    total = largest_weight * n_rows * MAX_MULTIPLICITY
+    check(weights is None or total <= WEIGHT_SUM_LIMIT, "weights are too large to be added up")
     if n_classes == 0:
-        return encode_values(from_bytes(labels.levels, "<i8", n_rows, "targets"), weights)
+        levels = from_bytes(labels.levels, "<i8", n_rows, "targets")
+        largest_level = max(-int(levels.min(initial=0)), int(levels.max(initial=0)))
+        check(largest_level * total <= TARGET_SUM_LIMIT, "targets are too large to be added up")
+        return encode_values(levels, weights)
     codes = from_bytes(labels.codes, code_type(n_classes), n_rows, "class codes")
     check(bool((codes < n_classes).all()), "a class code is out of range")
     return encode_classes(codes, n_classes, weights, request.criterion)
 
 
 def debias_leaves(leaves: Leaves, response: RandomizedResponse, n_classes: int) -> Leaves:
-    """Class shares of true labels from those of noisy ones; shares below zero become zero."""
-    leaf = np.repeat(np.arange(len(leaves.start) - 1), np.diff(leaves.start))
+    """Class shares of true labels from those of noisy ones; shares below zero become zero.
+
+    The largest share of a leaf stays above zero: shares of all classes still add up to one.
+    """
+    n_nodes = len(leaves.start) - 1
+    leaf = np.repeat(np.arange(n_nodes), np.diff(leaves.start))
     share = response.debias(leaves.value, n_classes)
     kept = share > 0.0
     leaf, label, share = leaf[kept], leaves.label[kept], share[kept]
-    total = np.bincount(leaf, share, minlength=len(leaves.start) - 1)
-    count = np.bincount(leaf, minlength=len(leaves.start) - 1)
+    total = np.bincount(leaf, share, minlength=n_nodes)
+    count = np.bincount(leaf, minlength=n_nodes)
     return Leaves(np.concatenate([[0], np.cumsum(count)]), label, share / total[leaf])

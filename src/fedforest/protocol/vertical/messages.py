@@ -23,13 +23,13 @@ from fedforest.protocol.payloads import (
     TableSize,
 )
 
-Seed = Annotated[int, msgspec.Meta(ge=0, lt=2**63)]
+Seed = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class Prepare(Message, frozen=True):
     """Bin your columns, with this seed for the sample of rows; a model given before is kept on."""
 
-    bin_seed: int
+    bin_seed: Seed
     max_bins: Annotated[int, msgspec.Meta(ge=2, le=255)]
 
 
@@ -145,9 +145,9 @@ class TreesFinished(Message, frozen=True):
 
 
 class KeepTrees(Message, frozen=True):
-    """Training is over: keep so many trees, drop those after them."""
+    """Training is over: drop so many of the last batch's trees, from the end, and keep the rest."""
 
-    n_trees: Count
+    n_dropped: Count
     with_votes: bool = False
 
 

@@ -28,11 +28,17 @@ def pack_fates(is_split: NDArray[np.bool_], fate: NDArray[np.uint8]) -> memoryvi
 def unpack_fates(data: memoryview, n_nodes: int) -> tuple[NDArray[np.bool_], NDArray[np.uint8]]:
     """(is_split, fate) of so many nodes."""
     packed = from_bytes(data, "u1", (n_nodes * BITS_PER_FATE + 7) >> 3, "fates")
-    flags = np.unpackbits(packed, count=n_nodes * BITS_PER_FATE, bitorder="little")
+    flags = _unpack_bits(packed, n_nodes * BITS_PER_FATE)
     is_split, first, second = flags.reshape(n_nodes, BITS_PER_FATE).astype(np.bool_).T
     check(not (second & ~is_split).any(), "a node that was not split has a right child")
     fate = np.where(is_split, first * OPEN_LEFT + second * OPEN_RIGHT, first * STAYS)
     return np.ascontiguousarray(is_split), fate.astype(np.uint8)
+
+
+def count_open(fate: NDArray[np.uint8]) -> int:
+    """How many nodes are open after a step."""
+    first, second = (fate & (OPEN_LEFT | STAYS)) > 0, (fate & OPEN_RIGHT) > 0
+    return int(np.count_nonzero(first)) + int(np.count_nonzero(second))
 
 
 def pack_flags(flags: NDArray[np.bool_]) -> memoryview:
@@ -43,7 +49,13 @@ def pack_flags(flags: NDArray[np.bool_]) -> memoryview:
 def unpack_flags(data: memoryview, n_nodes: int) -> NDArray[np.bool_]:
     """The flags of so many nodes."""
     packed = from_bytes(data, "u1", (n_nodes + 7) >> 3, "node flags")
-    return np.unpackbits(packed, count=n_nodes, bitorder="little").astype(np.bool_)
+    return _unpack_bits(packed, n_nodes).astype(np.bool_)
+
+
+def _unpack_bits(packed: NDArray[np.uint8], n_bits: int) -> NDArray[np.uint8]:
+    bits = np.unpackbits(packed, bitorder="little")
+    check(not bits[n_bits:].any(), "node flags are padded with ones")
+    return bits[:n_bits]
 
 
 class BitStore:

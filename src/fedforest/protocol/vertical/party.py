@@ -7,23 +7,22 @@ its own candidate columns, and where rows go at the nodes it won.
 """
 
 from dataclasses import dataclass
-from typing import Any, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fedforest.errors import ProtocolError
 from fedforest.kernels.walk import Leaves
 from fedforest.privacy.randomized_response import Entropy
-from fedforest.protocol.asking import Accepted, Message, blame, check
+from fedforest.protocol.asking import Accepted, Message, answer, check
 from fedforest.protocol.payloads import (
     Importances,
     NodeSums,
     OutOfBagScores,
     TableSize,
     from_bytes,
-    to_bytes,
 )
-from fedforest.protocol.payloads import OutOfBagVotes as VotesPayload
+from fedforest.protocol.payloads import OutOfBagVotes as Votes
 from fedforest.protocol.vertical.labels import LabelSource, read_labels
 from fedforest.protocol.vertical.messages import (
     ApplySplits,
@@ -33,7 +32,6 @@ from fedforest.protocol.vertical.messages import (
     KeepTrees,
     LabelsShared,
     LeafValues,
-    Moves,
     Prepare,
     Prepared,
     ShareLabels,
@@ -49,16 +47,22 @@ from fedforest.protocol.vertical.messages import (
 from fedforest.protocol.vertical.out_of_bag import OutOfBagRecord
 from fedforest.protocol.vertical.party_trees import PartyTrees
 from fedforest.tree.bins import Bins, fit_bins
-from fedforest.tree.partial import PartialForest, concatenate_partials, own_importances
+from fedforest.tree.forest import LEAF, Shape
+from fedforest.tree.partial import (
+    PartialForest,
+    concatenate_partials,
+    no_trees,
+    own_importances,
+)
 from fedforest.tree.search import make_columns
 from fedforest.tree.table import Table
 from fedforest.tree.workers import ALONE, Workers
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-    from fedforest.tree.targets import TrainingTargets
-    from fedforest.kernels.layout import Columns
     from collections.abc import Callable
+
+    from fedforest.kernels.layout import Columns
+    from fedforest.tree.targets import TrainingTargets
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,6 +95,7 @@ class VerticalParty:
         self._columns: Columns | None = None
         self._targets: TrainingTargets | None = None
         self._trees: PartyTrees | None = None
+        self._has_shared = False
         self._out_of_bag = model.out_of_bag.copy() if model and model.out_of_bag else None
         self._handlers: dict[type[Message], Callable[[Any], Message]] = {
             Prepare: self._prepare,
@@ -106,14 +111,19 @@ class VerticalParty:
 
     def handle(self, request: Message) -> Message:
         """Answer one request; a request out of place is refused and changes nothing."""
-        with blame("coordinator"):
-            return self._handlers[type(request)](request)
+        return answer(self._handlers, request)
 
     def model(self) -> PartyModel:
         """The party's share of the forest."""
         if self._bins is None:
             raise ProtocolError("there is no model yet")
-        return PartyModel(self._bins, concatenate_partials(self._finished), self._out_of_bag)
+        return PartyModel(self._bins, self._whole(), self._out_of_bag)
+
+    def _whole(self) -> PartialForest:
+        """The party's share of all finished trees."""
+        if not self._finished:
+            return no_trees(self._table.n_features)
+        return concatenate_partials(self._finished)
 
     def _prepare(self, request: Prepare) -> Prepared:
         if self._bins is None:
@@ -131,7 +141,10 @@ class VerticalParty:
     def _share_labels(self, request: ShareLabels) -> LabelsShared:
         if self._label_source is None:
             raise ProtocolError("labels are asked of a party that has none")
+        # a second answer would let noise average out, or codes be compared
+        check(not self._has_shared, "labels are asked for twice")
         shared, key = self._label_source.share(request, self._entropy)
+        self._has_shared = True
         if self._out_of_bag is None or self._out_of_bag.n_rows != self._table.n_rows:
             self._out_of_bag = OutOfBagRecord(key, self._table.n_rows)
         self._out_of_bag.key = key
@@ -156,52 +169,71 @@ class VerticalParty:
         return self._trees
 
     def _find_splits(self, request: FindSplits) -> SplitsFound:
-        self._follow(request.moves)
-        return SplitsFound(self._growing().find(request.candidates))
-
-    def _follow(self, moves: Moves | None) -> None:
-        if moves is not None:
-            self._growing().follow(moves)
+        trees = self._growing()
+        moved = trees.read_moves(request.moves)
+        candidates = trees.read_candidates(request.candidates, moved)
+        trees.move(moved)
+        return SplitsFound(trees.find(candidates))
 
     def _apply_splits(self, request: ApplySplits) -> SplitsApplied:
         return self._growing().apply(request.won, with_bits=request.with_bits)
 
     def _finish_trees(self, request: FinishTrees) -> TreesFinished:
-        self._follow(request.moves)
         trees = self._growing()
-        partial = trees.finish()
-        scores = None
-        if request.leaves is not None and self._out_of_bag is not None:
-            leaves = _read_leaves(request.leaves, partial.shape.n_nodes)
-            leaf_of, hard = trees.leaf_of_left_out, request.hard_votes
-            curve = self._out_of_bag.add(partial.shape, leaves, leaf_of, hard=hard)
-            scores = OutOfBagScores.of(curve)
-        self._finished.append(partial)
+        moved = trees.read_moves(request.moves)
+        shape = trees.shape_after(moved)
+        leaves = None if request.leaves is None else self._read_leaves(request.leaves, shape)
+        trees.move(moved)
+        self._finished.append(trees.finish())
         self._trees = None
-        return TreesFinished(scores)
+        if leaves is None or self._out_of_bag is None:
+            return TreesFinished()
+        leaf_of, hard = trees.leaf_of_left_out, request.hard_votes
+        curve = self._out_of_bag.add(shape, leaves, leaf_of, hard=hard)
+        return TreesFinished(OutOfBagScores.of(curve))
+
+    def _read_leaves(self, values: LeafValues, shape: Shape) -> Leaves:
+        """What the leaves say, for rows that trees of this shape left out."""
+        check(self._out_of_bag is not None, "leaves are for the label party")
+        check(self._growing().routes_left_out, "leaves came, but no rows were left out")
+        assert self._out_of_bag is not None
+        return read_leaves(values, shape, self._out_of_bag.key.n_classes)
 
     def _keep_trees(self, request: KeepTrees) -> TreesKept:
-        whole = concatenate_partials(self._finished)
-        check(request.n_trees <= whole.shape.n_trees, "more trees are to be kept than there are")
-        self._finished = [whole.first_trees(request.n_trees)]
+        check(self._trees is None, "trees are still growing")
+        n_dropped = request.n_dropped
+        last = self._finished[-1].shape.n_trees if self._finished else 0
+        check(n_dropped == 0 or n_dropped < last, "more trees are to be dropped than there are")
+        if n_dropped:
+            self._finished[-1] = self._finished[-1].first_trees(last - n_dropped)
         if self._out_of_bag is None:
             return TreesKept()
-        self._out_of_bag.close(whole.shape.n_trees - request.n_trees)
-        votes = VotesPayload(to_bytes(self._out_of_bag.means(), "<f8"))
-        return TreesKept(votes if request.with_votes else None)
+        self._out_of_bag.close(n_dropped)
+        return TreesKept(Votes.of(self._out_of_bag.means()) if request.with_votes else None)
 
     def _weigh_columns(self, request: WeighColumns) -> ColumnsWeighed:
-        partial = concatenate_partials(self._finished)
+        partial = self._whole()
         n_own, n_trees = len(partial.own_nodes()), partial.shape.n_trees
         decrease = from_bytes(request.own_decrease, "<f8", n_own, "decreases")
         totals = from_bytes(request.tree_totals, "<f8", n_trees, "tree totals")
-        return ColumnsWeighed(Importances.of(own_importances(partial, decrease, totals)))
+        with np.errstate(all="ignore"):  # the coordinator's numbers may be any
+            importances = own_importances(partial, decrease, totals)
+        check(bool(np.isfinite(importances).all()), "decreases do not fit the trees' totals")
+        return ColumnsWeighed(Importances.of(importances))
 
 
-def _read_leaves(values: LeafValues, n_nodes: int) -> Leaves:
-    start = from_bytes(values.start, "<i8", n_nodes + 1, "leaf starts")
-    check(bool((np.diff(start) >= 0).all()) and start[0] == 0, "leaf starts are out of order")
-    value: NDArray[np.float64] = from_bytes(values.value, "<f8", int(start[-1]), "leaf values")
-    label = from_bytes(values.label, "<u2", len(values.label) // 2, "leaf labels")
-    check(len(label) in (0, len(value)), "leaf labels and values differ in number")
+def read_leaves(values: LeafValues, shape: Shape, n_classes: int) -> Leaves:
+    """Leaves that rows can vote by: every leaf says something, and only of classes there are."""
+    start = from_bytes(values.start, "<i8", shape.n_nodes + 1, "leaf starts")
+    in_order = start[0] == 0 and bool((start[:-1] <= start[1:]).all())
+    check(in_order, "leaf starts are out of order")
+    value = from_bytes(values.value, "<f8", len(values.value) // 8, "leaf values")
+    check(int(start[-1]) == len(value), "leaf values are not as many as their starts say")
+    label = from_bytes(values.label, "<u2", len(value) if n_classes else 0, "leaf labels")
+    is_leaf, count = shape.left_child == LEAF, np.diff(start)
+    most = max(1, n_classes)
+    speaks = np.where(is_leaf, (count >= 1) & (count <= most), count == 0)
+    check(bool(speaks.all()), "leaf values are not those of the leaves")
+    check(bool((label < most).all()), "a leaf speaks of a class that there is not")
+    check(bool(np.isfinite(value).all()), "a leaf value is not a number")
     return Leaves(start, label, value)

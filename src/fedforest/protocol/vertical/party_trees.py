@@ -4,6 +4,8 @@ It knows the shape of the trees, its own splits and which row is in which open n
 parties' splits it knows only where the rows went.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,7 +13,12 @@ from fedforest.kernels.layout import Columns
 from fedforest.protocol.asking import check
 from fedforest.protocol.payloads import Gains, NodeSums, RowBits, from_bytes
 from fedforest.protocol.vertical.messages import Moves, SplitsApplied, StartTrees
-from fedforest.protocol.vertical.moves import bring_together, unpack_fates, unpack_flags
+from fedforest.protocol.vertical.moves import (
+    bring_together,
+    count_open,
+    unpack_fates,
+    unpack_flags,
+)
 from fedforest.tree.forest import LEAF, Shape
 from fedforest.tree.left_out import LeftOutRows
 from fedforest.tree.partial import FOREIGN, PartialForest
@@ -19,11 +26,30 @@ from fedforest.tree.rows import NodeRows, Sampling, draw_rows
 from fedforest.tree.search import ColumnSearch
 from fedforest.tree.split_record import SplitRecord
 from fedforest.tree.structure import Structure
-from fedforest.tree.targets import TargetKind, TrainingTargets
+from fedforest.tree.targets import (
+    TARGET_SUM_LIMIT,
+    WEIGHT_SUM_LIMIT,
+    TargetKind,
+    TrainingTargets,
+    weight_of,
+)
 from fedforest.tree.workers import Workers
+
+MAX_ENTRIES = 2**28  # rows of all trees of a batch: what a stranger may make a party hold
 
 _NO_BITS = np.zeros(0, np.uint8)
 _NO_NODES = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moved:
+    """Moves that were read and found right, but not made yet."""
+
+    is_split: NDArray[np.bool_]
+    fate: NDArray[np.uint8]
+    bits: NDArray[np.uint8]
+    left_rows: NDArray[np.int64]
+    routed: NDArray[np.uint8]
 
 
 class PartyTrees:
@@ -34,13 +60,17 @@ class PartyTrees:
     ) -> None:
         seeds = from_bytes(start.row_seeds, "<u8", len(start.row_seeds) // 8, "row seeds")
         check(len(seeds) > 0, "a batch has no trees")
+        n_entries = len(seeds) * targets.n_rows
+        check(len(seeds) == 1 or n_entries <= MAX_ENTRIES, "a batch has too many trees")
         check(0 < start.n_draws <= targets.n_rows, "more rows are to be drawn than there are")
+        check(start.min_rows_leaf > 0, "leaves are to have no rows")
         sampling = Sampling(start.bootstrap, start.n_draws)
         rows, left_out = draw_rows(
             seeds, targets, sampling, workers, with_left_out=start.with_left_out
         )
         self._n_columns = len(columns.n_bins)
         self._search = ColumnSearch(columns, targets, rows, start.min_rows_leaf, workers)
+        self._min_rows_leaf = start.min_rows_leaf
         self._structure = Structure(len(seeds))
         self._splits = SplitRecord(columns.is_categorical, elsewhere=FOREIGN)
         self._workers = workers
@@ -48,12 +78,16 @@ class PartyTrees:
         self._routing: LeftOutRows | None = None
         if left_out is not None:
             self._routing = LeftOutRows(left_out, len(seeds), targets.n_rows, workers)
-        self._forget_own_bits()
+        self._begin_step()
+
+    @property
+    def routes_left_out(self) -> bool:
+        """Whether rows that trees left out are routed along."""
+        return self._routing is not None
 
     @property
     def leaf_of_left_out(self) -> NDArray[np.int32]:
         """(trees, rows): the leaf of each row a tree left out, -1 where it was trained on."""
-        check(self._routing is not None, "no rows were left out")
         assert self._routing is not None
         return self._routing.leaf_of
 
@@ -70,24 +104,28 @@ class PartyTrees:
     def _rows(self) -> NodeRows:
         return self._search.rows
 
-    def find(self, candidates: memoryview) -> Gains:
-        """The best score of every open node over own candidate columns."""
-        n_open, width = len(self._structure.open), (self._n_columns + 7) >> 3
+    def read_candidates(self, candidates: memoryview, moved: Moved | None) -> NDArray[np.uint8]:
+        """The candidate columns of every node that is open after the moves, a bitmap row each."""
+        n_open = len(self._structure.open) if moved is None else count_open(moved.fate)
+        width = (self._n_columns + 7) >> 3
         bitmap = from_bytes(candidates, "u1", n_open * width, "candidates").reshape(n_open, width)
         spare = (8 - self._n_columns) & 7
         if spare and width:
             check(int(bitmap[:, -1].max(initial=0)) < 256 >> spare, "a candidate is no column")
-        return Gains.of(self._search.find(bitmap, self._structure.open))
+        return bitmap
+
+    def find(self, candidates: NDArray[np.uint8]) -> Gains:
+        """The best score of every open node over own candidate columns."""
+        self._has_searched = True
+        return Gains.of(self._search.find(candidates, self._structure.open))
 
     def apply(self, won: memoryview, *, with_bits: bool) -> SplitsApplied:
         """Split the nodes this party won, as it found best."""
         nodes = np.flatnonzero(unpack_flags(won, len(self._structure.open)))
+        check(self._has_searched and not self._has_split, "splits are to be made out of turn")
         found = self._search.found
-        check(
-            len(found.feature) == len(self._structure.open)
-            and bool((found.feature[nodes] >= 0).all()),
-            "a node is to be split that has no split",
-        )
+        check(bool((found.feature[nodes] >= 0).all()), "a node is to be split that has no split")
+        self._has_split = True
         bits, left = self._search.split(nodes)
         opened = self._structure.open
         self._splits.add(opened.tree[nodes], opened.node[nodes], self._search.table(nodes))
@@ -99,28 +137,46 @@ class PartyTrees:
             RowBits.of(routed),
         )
 
-    def follow(self, moves: Moves) -> None:
-        """Move rows to the children that stay open."""
-        n_open = len(self._structure.open)
-        is_split, fate = unpack_fates(moves.fates, n_open)
+    def read_moves(self, moves: Moves | None) -> Moved | None:
+        """What became of the open nodes; nothing moves yet, so that a refusal changes nothing."""
+        if moves is None:
+            check(not self._has_searched, "a step begins before the last one ended")
+            return None
+        is_split, fate = unpack_fates(moves.fates, len(self._structure.open))
         check(bool(is_split[self._own_nodes].all()), "a node split here was not split")
         is_foreign = is_split.copy()
         is_foreign[self._own_nodes] = False
-        others = np.flatnonzero(is_foreign)
-        is_last = not fate.any()
-        bits, left_rows = _NO_BITS, np.zeros(n_open, np.int64)
-        if not is_last:
+        # rows of nodes whose children are both closed go nowhere
+        others = np.flatnonzero(is_foreign & (fate > 0))
+        bits, left_rows = _NO_BITS, np.zeros(len(fate), np.int64)
+        if fate.any():
             sizes = self._rows.sizes
             bits, left_rows = self._gather(is_split, sizes, others, moves.bits, self._own_bits)
+        else:
+            check(len(moves.bits.data) == 0, "row bits came, but no row moves")
+        self._check_children(is_split & (fate > 0), left_rows)
+        routed = _NO_BITS
         if self._routing:
-            sizes = self._routing.rows.sizes
+            others, sizes = np.flatnonzero(is_foreign), self._routing.rows.sizes
             routed, _ = self._gather(is_split, sizes, others, moves.left_out_bits, self._own_routed)
-        step = self._structure.advance(is_split, fate)
+        return Moved(is_split, fate, bits, left_rows, routed)
+
+    def _check_children(self, is_split: NDArray[np.bool_], left_rows: NDArray[np.int64]) -> None:
+        """No party lets its rows be told apart in smaller groups than the run's rules allow."""
+        left, least = left_rows[is_split], self._min_rows_leaf
+        enough = (left >= least) & (self._rows.sizes[is_split] - left >= least)
+        check(bool(enough.all()), "a child has fewer rows than min_samples_leaf allows")
+
+    def move(self, moved: Moved | None) -> None:
+        """Move rows to the children that stay open."""
+        if moved is None:
+            return
+        step = self._structure.advance(moved.is_split, moved.fate)
         if self._routing:
-            self._routing.move(step, routed)
+            self._routing.move(step, moved.routed)
         if not step.nothing_left:
-            self._rows.move(step, bits, left_rows, self._workers)
-        self._forget_own_bits()
+            self._rows.move(step, moved.bits, moved.left_rows, self._workers)
+        self._begin_step()
 
     def _gather(
         self,
@@ -136,13 +192,22 @@ class PartyTrees:
         store, left_rows = bring_together(is_split, sizes, [theirs, ours])
         return store.bits, left_rows
 
-    def _forget_own_bits(self) -> None:
+    def _begin_step(self) -> None:
         self._own_nodes, self._own_bits, self._own_routed = _NO_NODES, _NO_BITS, _NO_BITS
+        self._has_searched = self._has_split = False
+
+    def shape_after(self, moved: Moved | None) -> Shape:
+        """The shape of the trees once these moves are made, which must be the last."""
+        structure = self._structure
+        if moved is not None:
+            structure = structure.copy()
+            structure.advance(moved.is_split, moved.fate)
+        check(len(structure.open) == 0, "trees are to be finished that have open nodes")
+        return Shape(structure.tree_offsets(), structure.flat_children())
 
     def finish(self) -> PartialForest:
         """The party's share of the batch, grown out."""
-        check(len(self._structure.open) == 0, "trees are to be finished that have open nodes")
-        shape = Shape(self._structure.tree_offsets(), self._structure.flat_children())
+        shape = self.shape_after(None)
         splits = self._splits.assemble(shape.tree_start)
         splits.feature[shape.left_child == LEAF] = LEAF
         return PartialForest(shape, splits, self._n_columns)
@@ -155,10 +220,26 @@ def pack_sums(sums: NDArray[np.int64], kind: TargetKind) -> NodeSums:
 
 def unpack_sums(packed: NodeSums, rows: NDArray[np.int64], kind: TargetKind) -> NDArray[np.int64]:
     """Sums of nodes with so many rows."""
-    sums = packed.read(len(rows), kind.n_sums - 1)
-    check(kind.is_regression or bool((sums >= 0).all()), "a class weight is negative")
-    check(not kind.is_regression or bool((sums[:, 0] > 0).all()), "a node has no weight")
-    return np.insert(sums, _rows_at(kind) if kind.is_regression else kind.n_classes, rows, axis=1)
+    read = packed.read(len(rows), kind.n_sums - 1)
+    sums = np.insert(read, _rows_at(kind), rows, axis=1)
+    check_sums(sums, kind)
+    if kind.is_regression:
+        check(bool(((sums[:, 3] >= 0) & (sums[:, 3] <= 3)).all()), "a node has more than two sides")
+    return sums
+
+
+def check_sums(sums: NDArray[np.int64], kind: TargetKind) -> None:
+    """Refuse sums that no rows have, or that could overflow later."""
+    if kind.is_regression:
+        weight, total = sums[:, 0], sums[:, 1]
+        fits = (total >= -TARGET_SUM_LIMIT) & (total <= TARGET_SUM_LIMIT)
+        check(bool(fits.all()), "the targets of a node add up to more than there can be")
+    else:
+        classes = sums[:, :-1]
+        fits = (classes >= 0) & (classes <= WEIGHT_SUM_LIMIT)
+        check(bool(fits.all()), "a class weight is negative, or more than there can be")
+        weight = weight_of(sums, kind)
+    check(bool(((weight > 0) & (weight <= WEIGHT_SUM_LIMIT)).all()), "a node has no weight")
 
 
 def _rows_at(kind: TargetKind) -> int:

@@ -199,7 +199,8 @@ def _join(
     for party, reply in replies:
         with blame(party):
             bits = reply.n_bits.read(1, n_trees)[0]
-            check(bool((bits >= 0).all()), "a tree has fewer than no outcomes")
+            said = 8 * len(reply.outcomes.data)
+            check(bool(((bits >= 0) & (bits <= said)).all()), "a tree has outcomes nobody said")
             lengths = (bits + 7) >> 3
             n_bytes = int(lengths.sum())
             parts.append(from_bytes(reply.outcomes.data, "u1", n_bytes, "outcomes"))

@@ -5,7 +5,7 @@ the lookahead. It learns where rows stand when the next levels begin, so with a 
 depth it learns their paths; it never learns what a leaf says.
 """
 
-from typing import Any, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fedforest.errors import ProtocolError
 from fedforest.kernels.layout import Columns
 from fedforest.kernels.lookahead import OwnSplits, count_path_bits, follow_paths, write_outcomes
-from fedforest.protocol.asking import Message, blame, check
+from fedforest.protocol.asking import Message, answer, check
 from fedforest.protocol.payloads import NodeSums, Outcomes, RowBits, from_bytes
 from fedforest.protocol.vertical.moves import bring_together
 from fedforest.protocol.vertical.party import PartyModel
@@ -68,8 +68,7 @@ class PredictingParty:
 
     def handle(self, request: Message) -> Message:
         """Answer one request."""
-        with blame("coordinator"):
-            return self._handlers[type(request)](request)
+        return answer(self._handlers, request)
 
     def _flat_bins(self) -> NDArray[np.uint8]:
         if self._binned is None:
@@ -111,6 +110,8 @@ class PredictingParty:
             )
             check(int(needed) >= 0, "paths are too short")
             start += (int(needed) + 7) >> 3
+            spare = -int(needed) & 7
+            check(not spare or turns[start - 1] < 256 >> spare, "paths are padded with ones")
             ends.append(start)
         check(start == len(turns), "paths are too long")
         self._move(turns, [0, *ends], asked.lookahead)

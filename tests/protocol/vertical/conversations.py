@@ -1,0 +1,143 @@
+"""Trainings and predictions with everything laid open: who was asked what, and who said what.
+
+A `Recorder` is a transport that keeps all bytes; `train_openly` and `predict_openly` run the real
+coordinators and parties over it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fedforest.protocol.asking import Message
+from fedforest.protocol.vertical import messages, prediction_messages
+from fedforest.protocol.vertical.coordinator import Trained, TrainingOrder, train
+from fedforest.protocol.vertical.labels import ClassLabels, LabelSource, TargetValues
+from fedforest.protocol.vertical.party import PartyModel, VerticalParty
+from fedforest.protocol.vertical.prediction import PredictionOrder, route, route_classically
+from fedforest.protocol.vertical.prediction_party import PredictingParty
+from fedforest.runtime.driver import ExchangeLog, run
+from fedforest.runtime.endpoint import make_endpoint
+from fedforest.transport.base import Transport
+from fedforest.transport.in_process import InProcess
+from fedforest.tree.parameters import ForestParameters
+from fedforest.tree.table import Table, read_table
+from tests.protocol.vertical.cases import VerticalCase
+
+ONE_ROUND = 2**31 - 1
+
+
+@dataclass
+class Recorder:
+    """Keeps every request and reply that another transport carries."""
+
+    inner: Transport
+    requests: list[dict[str, bytes]] = field(default_factory=list)
+    replies: list[dict[str, bytes]] = field(default_factory=list)
+
+    def exchange(self, requests: Mapping[str, bytes]) -> dict[str, bytes]:
+        self.requests.append(dict(requests))
+        self.replies.append(self.inner.exchange(requests))
+        return self.replies[-1]
+
+    def everything(self) -> bytes:
+        """All bytes that were sent, either way."""
+        return b"\n".join(data for sent in self.requests + self.replies for data in sent.values())
+
+    def requests_to(self, party: str) -> list[bytes]:
+        return [sent[party] for sent in self.requests if party in sent]
+
+
+@dataclass(frozen=True)
+class OpenTraining:
+    """A finished training and its transcript."""
+
+    case: VerticalCase
+    order: TrainingOrder
+    trained: Trained
+    parties: dict[str, VerticalParty]
+    recorder: Recorder
+    log: ExchangeLog
+
+    def models(self) -> dict[str, PartyModel]:
+        return {party: handler.model() for party, handler in self.parties.items()}
+
+
+def make_order(case: VerticalCase, **changes: Any) -> TrainingOrder:
+    """The order that an estimator would give."""
+    parameters = {**case.parameters}
+    out_of_bag = parameters.pop("oob_score", False)
+    if case.is_regression:
+        parameters |= {"task": "regression", "criterion": "squared_error"}
+    settings = {"out_of_bag": out_of_bag, "batch_bytes": case.batch_bytes, **changes}
+    names = tuple(case.parties)
+    return TrainingOrder(
+        names, names[case.label_party], ForestParameters(**parameters), case.seed, **settings
+    )
+
+
+def make_labels(case: VerticalCase) -> LabelSource:
+    if case.is_regression:
+        return TargetValues(case.y, case.weights)
+    return ClassLabels(case.y, int(case.y.max()) + 1, case.weights)
+
+
+def party_tables(case: VerticalCase, columns: Mapping[str, Any] | None = None) -> dict[str, Table]:
+    """Each party's columns of the case's table, or of another with the same columns."""
+    table = read_table(columns or case.columns)
+    return {party: table.take(share) for party, share in case.parties.items()}
+
+
+def make_parties(case: VerticalCase) -> dict[str, VerticalParty]:
+    """Fresh parties; the same noise every time."""
+    label_party = f"p{case.label_party}"
+    return {
+        party: VerticalParty(
+            table,
+            np.random.default_rng(0).bytes,
+            labels=make_labels(case) if party == label_party else None,
+        )
+        for party, table in party_tables(case).items()
+    }
+
+
+def train_openly(
+    case: VerticalCase, wrap: Callable[[Transport], Transport] = lambda t: t, **changes: Any
+) -> OpenTraining:
+    """Train over a recording transport."""
+    order, parties, log = make_order(case, **changes), make_parties(case), ExchangeLog()
+    endpoints = {p: make_endpoint(party, messages.REQUESTS) for p, party in parties.items()}
+    recorder = Recorder(wrap(InProcess(endpoints)))
+    trained = run(train(order), recorder, log)
+    return OpenTraining(case, order, trained, parties, recorder, log)
+
+
+@dataclass(frozen=True)
+class OpenPrediction:
+    """Where rows went, and how that was found out."""
+
+    leaf_of: Any  # (trees, rows)
+    recorder: Recorder
+    log: ExchangeLog
+
+
+def predicting_parties(
+    training: OpenTraining, columns: Mapping[str, Any] | None = None
+) -> dict[str, PredictingParty]:
+    tables, models = party_tables(training.case, columns), training.models()
+    return {party: PredictingParty(models[party], tables[party]) for party in tables}
+
+
+def predict_openly(
+    training: OpenTraining, lookahead: int, columns: Mapping[str, Any] | None = None
+) -> OpenPrediction:
+    """Predict over a recording transport; a lookahead of 0 is the classical walk."""
+    parties = predicting_parties(training, columns)
+    accepted: tuple[type[Message], ...] = prediction_messages.REQUESTS
+    endpoints = {party: make_endpoint(handler, accepted) for party, handler in parties.items()}
+    recorder, log = Recorder(InProcess(endpoints)), ExchangeLog()
+    outline, n_rows = training.trained.outline, len(training.case.y)
+    order = PredictionOrder(outline, training.order.parties, n_rows, max(1, lookahead))
+    conversation = route(order) if lookahead else route_classically(order)
+    return OpenPrediction(run(conversation, recorder, log), recorder, log)
