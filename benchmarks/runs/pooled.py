@@ -29,8 +29,8 @@ from benchmarks.contestants import (
     SKLEARN,
     reason_absent,
 )
-from benchmarks.measure import describe_environment, interleave, run_fresh
-from benchmarks.report import PAGE, RESULTS, to_rich, write_page
+from benchmarks.measure import interleave, run_fresh
+from benchmarks.report import PAGE, RESULTS, write_page
 from benchmarks.runs.pooled_figure import draw
 from benchmarks.runs.pooled_findings import find
 from benchmarks.tasks import (
@@ -46,6 +46,8 @@ from benchmarks.tasks import (
     read_real,
 )
 from benchmarks.trial import PREDICTION_ROWS, Record, Trial, accuracy, r_squared, rmse
+from fedforest.experiments.environment import describe_environment
+from fedforest.experiments.findings import to_rich
 
 START_UP = "start-up"
 FRESH = "benchmarks.fresh_process"

@@ -6,7 +6,7 @@ The only place where targets are judged; the terminal, the page and the figure a
 from typing import Any, NamedTuple
 
 from benchmarks.contestants import OURS, OURS_EXTRA, SKLEARN, SKLEARN_EXTRA
-from benchmarks.findings import (
+from fedforest.experiments.findings import (
     MISSED,
     NOT_JUDGED,
     NOTHING,

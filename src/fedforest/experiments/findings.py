@@ -1,14 +1,22 @@
-"""What a result file says, before anyone decides how it looks: titled tables and plain verdicts."""
+"""What a result file says: titled tables and plain verdicts, for a page and for the terminal.
+
+Judging is done by whoever measured; this only says how a verdict, a number and a table look.
+"""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from statistics import variance
 from typing import NamedTuple
 
+from rich.table import Table
+from rich.text import Text
+
+NUMBER_STARTS = "+-–0123456789"
 REACHED = "reached"
 MISSED = "missed"
 NOT_JUDGED = "not judged"
 NOTHING = "–"
+STYLES = {REACHED: "green", MISSED: "bold red"}
 
 
 class Finding(NamedTuple):
@@ -58,3 +66,30 @@ def difference(ours: Sequence[float], theirs: Sequence[float]) -> str:
 
 def mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
+
+
+def to_markdown(finding: Finding) -> str:
+    """The finding as a section of the page."""
+    table = [finding.header, ["---"] * len(finding.header), *map(list, finding.rows)]
+    lines = ["| " + " | ".join(_markdown_cell(cell) for cell in row) + " |" for row in table]
+    return f"### {finding.title}\n\n" + "\n".join(lines) + f"\n\n{finding.note}".rstrip()
+
+
+def _markdown_cell(cell: str) -> str:
+    return f"**{cell}**" if cell in (REACHED, MISSED) else cell
+
+
+def to_rich(finding: Finding) -> Table:
+    """The finding as a table for the terminal."""
+    table = Table(title=finding.title, caption=finding.note or None, title_justify="left")
+    table.caption_justify = "left"
+    for name, cells in zip(finding.header, zip(*finding.rows, strict=True), strict=True):
+        is_number = all(cell[:1] in NUMBER_STARTS for cell in cells)
+        table.add_column(name, justify="right" if is_number else "left")
+    for row in finding.rows:
+        table.add_row(*_styled(row))
+    return table
+
+
+def _styled(row: Iterable[str]) -> list[Text]:
+    return [Text(cell, style=STYLES.get(cell, "")) for cell in row]
