@@ -12,7 +12,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `python benchmarks/report.py`
 
-from benchmarks.runs import pooled_findings
+from benchmarks.runs import pooled_findings, vertical_findings
 from fedforest.experiments.environment import tell_environment
 from fedforest.experiments.findings import Finding, to_markdown
 
@@ -22,6 +22,7 @@ PAGE = RESULTS.parent / "RESULTS.md"
 # Run -> its heading and what its result file says. A new run is added here.
 RUNS: dict[str, tuple[str, Callable[[dict[str, Any]], list[Finding]]]] = {
     "pooled": ("The engine on one table", pooled_findings.find),
+    "vertical": ("Federated Forest: columns at several parties", vertical_findings.find),
 }
 
 
@@ -37,10 +38,9 @@ def write_page(results: Path = RESULTS, page: Path = PAGE) -> None:
             continue
         result = json.loads(path.read_text())
         parts += [f"## {heading}", _provenance(result)]
-        figure = path.with_suffix(".png")
-        if figure.exists():
+        for figure in sorted(results.glob(f"{run}*.png")):
             link = figure.relative_to(page.parent).as_posix()
-            parts.append(f"![{heading}: speed beside scikit-learn]({link})")
+            parts.append(f"![{heading}]({link})")
         parts += [to_markdown(finding) for finding in find(result)]
     page.write_text("\n\n".join(parts) + "\n")
 

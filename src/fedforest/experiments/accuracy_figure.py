@@ -73,9 +73,7 @@ def _draw_intervals(axes: "Axes", records: list[DataSetRecord]) -> None:
     axes.set_yticks(range(len(records)), names)
     axes.set_ylim(len(records) - 0.4, -0.6)
     axes.axvline(0.0, color="#222222", linewidth=0.8)
-    axes.set_xlabel(
-        "points of accuracy, % of RMSE\n(mean and 95% interval; shaded: allowed)"
-    )
+    axes.set_xlabel("points of accuracy, % of RMSE\n(mean and 95% interval; shaded: allowed)")
     axes.set_title("Federated less pooled", loc="left", fontweight="bold")
     _tidy(axes, "x")
 

@@ -33,6 +33,13 @@ def verdict(*, reached: bool) -> str:
     return REACHED if reached else MISSED
 
 
+def unjudged(finding: Finding) -> Finding:
+    """The finding without its verdicts, for a run whose tasks were shrunk."""
+    words = {REACHED: NOT_JUDGED, MISSED: NOT_JUDGED}
+    rows = [[words.get(cell, cell) for cell in row] for row in finding.rows]
+    return finding._replace(rows=rows)
+
+
 def digits(value: float) -> str:
     """Three digits that count: 0.0123, 1.20, 45.6, 789, 1,234."""
     return f"{value:,.0f}" if value >= 999.5 else f"{value:#.3g}".rstrip(".")
