@@ -39,6 +39,7 @@ class Contestant:
 
 
 OURS = "fedforest"
+FEDERATED = "fedforest, two parties"
 OURS_EXTRA = "fedforest extra-trees"
 SKLEARN = "scikit-learn"
 SKLEARN_EXTRA = "scikit-learn extra-trees"
@@ -56,6 +57,19 @@ def _engine_forest(class_name: str, settings: ForestSettings, seed: int, **more:
         **more,
     )
     return forest
+
+
+def federated_forest(settings: ForestSettings, seed: int, n_parties: int) -> Any:
+    """Federated Forest over as many parties, who hold consecutive columns."""
+    face = "Regressor" if settings.task == "regression" else "Classifier"
+    return getattr(import_module("fedforest"), f"VerticalForest{face}")(
+        n_estimators=settings.n_trees,
+        max_depth=settings.max_depth,
+        max_features=settings.max_features,
+        parties=n_parties,
+        random_state=seed,
+        n_jobs=N_THREADS,
+    )
 
 
 def _sklearn_forest(class_name: str, settings: ForestSettings, seed: int) -> Forest:
@@ -84,7 +98,7 @@ class XGBoostForest:
         self.settings = settings
         self.seed = seed
 
-    def _parameters(self, n_columns: int, n_classes: int) -> dict[str, Any]:
+    def parameters(self, n_columns: int, n_classes: int) -> dict[str, Any]:
         objectives = {"binary": "binary:logistic", "multiclass": "multi:softprob"}
         parameters: dict[str, Any] = {
             "objective": objectives.get(self.settings.kind, "reg:squarederror"),
@@ -107,7 +121,7 @@ class XGBoostForest:
     def fit(self, X: Any, y: Any) -> "XGBoostForest":
         self._xgboost = import_module("xgboost")
         table = self._xgboost.QuantileDMatrix(X, y, max_bin=255, nthread=N_THREADS)
-        parameters = self._parameters(X.shape[1], len(np.unique(y)))
+        parameters = self.parameters(X.shape[1], len(np.unique(y)))
         self._booster = self._xgboost.train(parameters, table, num_boost_round=1)
         return self
 
@@ -122,7 +136,7 @@ class LightGBMForest:
         self.settings = settings
         self.seed = seed
 
-    def _parameters(self, n_rows: int, n_columns: int, n_classes: int) -> dict[str, Any]:
+    def parameters(self, n_rows: int, n_columns: int, n_classes: int) -> dict[str, Any]:
         depth = self.settings.max_depth
         leaves = min(n_rows, LIGHTGBM_MOST_LEAVES) if depth is None else 2**depth
         parameters: dict[str, Any] = {
@@ -148,7 +162,7 @@ class LightGBMForest:
 
     def fit(self, X: Any, y: Any) -> "LightGBMForest":
         lightgbm = import_module("lightgbm")
-        parameters = self._parameters(X.shape[0], X.shape[1], len(np.unique(y)))
+        parameters = self.parameters(X.shape[0], X.shape[1], len(np.unique(y)))
         self._booster = lightgbm.train(parameters, lightgbm.Dataset(X, y), self.settings.n_trees)
         return self
 
@@ -212,7 +226,16 @@ CONTESTANTS = (
         "class where there are ten; building its table is part of its time",
     ),
 )
-BY_NAME = {contestant.name: contestant for contestant in CONTESTANTS}
+# Measured by its own run: its parties live in one process and exchange the messages of a network.
+FEDERATION = Contestant(
+    FEDERATED,
+    "random forest",
+    "fedforest.estimators.vertical",
+    lambda settings, seed: federated_forest(settings, seed, 2),
+    "two parties, each with half of the columns, in one process; every message is encoded, "
+    "carried and decoded as on a network; binning is part of its time",
+)
+BY_NAME = {contestant.name: contestant for contestant in (*CONTESTANTS, FEDERATION)}
 
 
 def reason_absent(contestant: Contestant) -> str | None:

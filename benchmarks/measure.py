@@ -1,4 +1,4 @@
-"""How a benchmark measures: seconds, peak memory, and the facts about the machine beside them.
+"""How a benchmark measures: seconds and peak memory.
 
 Rivals are timed one after the other in rotating order, so that a slow minute of the machine does
 not fall on one of them alone. What a process can show only once, its peak memory and its first
@@ -8,13 +8,11 @@ fit, is measured in a fresh process. Nothing here knows what is being measured.
 import gc
 import json
 import os
-import platform
 import resource
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib import metadata
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any, NamedTuple, TypeVar
@@ -22,7 +20,6 @@ from typing import Any, NamedTuple, TypeVar
 ROOT = Path(__file__).resolve().parents[1]
 KIB = 1024
 SAMPLE_SECONDS = 0.002
-LIBRARIES = ("numpy", "numba", "scikit-learn", "pandas", "xgboost", "lightgbm")
 
 Result = TypeVar("Result")
 
@@ -127,54 +124,3 @@ def run_fresh(
         raise RuntimeError(f"{module} failed in its own process:\n{outcome.stderr}")
     answer: dict[str, Any] = json.loads(outcome.stdout.splitlines()[-1])
     return answer
-
-
-def describe_environment() -> dict[str, Any]:
-    """What a reader needs to judge or repeat the numbers; names neither the host nor a path."""
-    return {
-        "cpu": _cpu_model(),
-        "cores": os.cpu_count(),
-        "memory_gib": round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / KIB**3, 1),
-        "system": f"{platform.system()} {platform.machine()}",
-        "load_at_start": round(os.getloadavg()[0], 2),
-        "date": time.strftime("%Y-%m-%d", time.gmtime()),
-        "commit": _commit(),
-        "versions": {"python": platform.python_version(), **_versions()},
-    }
-
-
-def _cpu_model() -> str:
-    listing = Path("/proc/cpuinfo")
-    if listing.exists():
-        for line in listing.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or "unknown"
-
-
-def _versions() -> dict[str, str]:
-    found = {}
-    for name in LIBRARIES:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
-
-
-def _commit() -> str:
-    """Short commit, with `+` when the measured sources differ from it."""
-    head = _git("rev-parse", "--short=12", "HEAD")
-    if head is None:
-        return "unknown"
-    return f"{head}+" if _git("status", "--porcelain", "--", "src") else head
-
-
-def _git(*words: str) -> str | None:
-    try:
-        outcome = subprocess.run(
-            ["git", *words], cwd=ROOT, capture_output=True, text=True, check=False
-        )
-    except OSError:
-        return None
-    return outcome.stdout.strip() if outcome.returncode == 0 else None

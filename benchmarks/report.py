@@ -1,31 +1,28 @@
 """RESULTS.md, written from the result files and from nothing else: `python benchmarks/report.py`.
 
 Each run has a module beside it that turns its result file into findings; this one only lays them
-out, as Markdown for the page and as tables for the terminal.
+out on the page.
 """
 
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `python benchmarks/report.py`
 
-from rich.table import Table
-from rich.text import Text
-
-from benchmarks.findings import MISSED, REACHED, Finding
-from benchmarks.runs import pooled_findings
+from benchmarks.runs import pooled_findings, vertical_findings
+from fedforest.experiments.environment import tell_environment
+from fedforest.experiments.findings import Finding, to_markdown
 
 RESULTS = Path(__file__).resolve().parent / "results"
 PAGE = RESULTS.parent / "RESULTS.md"
-NUMBER_STARTS = "+-–0123456789"
-STYLES = {REACHED: "green", MISSED: "bold red"}
 
 # Run -> its heading and what its result file says. A new run is added here.
 RUNS: dict[str, tuple[str, Callable[[dict[str, Any]], list[Finding]]]] = {
     "pooled": ("The engine on one table", pooled_findings.find),
+    "vertical": ("Federated Forest: columns at several parties", vertical_findings.find),
 }
 
 
@@ -41,20 +38,18 @@ def write_page(results: Path = RESULTS, page: Path = PAGE) -> None:
             continue
         result = json.loads(path.read_text())
         parts += [f"## {heading}", _provenance(result)]
-        figure = path.with_suffix(".png")
-        if figure.exists():
+        for figure in sorted(results.glob(f"{run}*.png")):
             link = figure.relative_to(page.parent).as_posix()
-            parts.append(f"![{heading}: speed beside scikit-learn]({link})")
+            parts.append(f"![{heading}]({link})")
         parts += [to_markdown(finding) for finding in find(result)]
     page.write_text("\n\n".join(parts) + "\n")
 
 
 def _provenance(result: dict[str, Any]) -> str:
     facts = result["environment"]
-    versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
+    machine, versions = tell_environment(facts)
     lines = [
-        f"{facts['cpu']}, {facts['cores']} cores, {facts['memory_gib']} GiB, {facts['system']}; "
-        f"load {facts['load_at_start']} when it began.",
+        f"{machine}.",
         f"Commit `{facts['commit']}`, {facts['date']}, seed {result['settings']['seed']}, "
         f"{result['minutes']} minutes in all. "
         f"{versions}.",
@@ -62,33 +57,6 @@ def _provenance(result: dict[str, Any]) -> str:
     if result["settings"]["quick"]:
         lines.append("**A quick run on shrunken tasks: it shows that the benchmark works.**")
     return "\n".join(lines)
-
-
-def to_markdown(finding: Finding) -> str:
-    """The finding as a section of the page."""
-    table = [finding.header, ["---"] * len(finding.header), *map(list, finding.rows)]
-    lines = ["| " + " | ".join(_markdown_cell(cell) for cell in row) + " |" for row in table]
-    return f"### {finding.title}\n\n" + "\n".join(lines) + f"\n\n{finding.note}".rstrip()
-
-
-def _markdown_cell(cell: str) -> str:
-    return f"**{cell}**" if cell in (REACHED, MISSED) else cell
-
-
-def to_rich(finding: Finding) -> Table:
-    """The finding as a table for the terminal."""
-    table = Table(title=finding.title, caption=finding.note or None, title_justify="left")
-    table.caption_justify = "left"
-    for name, cells in zip(finding.header, zip(*finding.rows, strict=True), strict=True):
-        is_number = all(cell[:1] in NUMBER_STARTS for cell in cells)
-        table.add_column(name, justify="right" if is_number else "left")
-    for row in finding.rows:
-        table.add_row(*_styled(row))
-    return table
-
-
-def _styled(row: Iterable[str]) -> list[Text]:
-    return [Text(cell, style=STYLES.get(cell, "")) for cell in row]
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What the benchmarks train on: synthetic tables of a stated size and, where present, real ones.
 
-A synthetic table depends on its kind and its rows alone, always from seed 0, and is float32. Real
+A synthetic table depends on its kind and its size alone, always from seed 0, and is float32. Real
 tables come from the folder named by FEDFOREST_DATA, else from `../shared/data` beside the project;
 they are never fetched.
 """
@@ -116,20 +116,21 @@ REAL_TASKS = (
 
 
 @lru_cache(maxsize=1)  # tasks that differ in depth alone follow each other
-def make_split(kind: str, n_rows: int) -> Split:
-    """The synthetic table of this kind and size, divided."""
+def make_split(kind: str, n_rows: int, n_columns: int = N_COLUMNS) -> Split:
+    """The synthetic table of this kind and size, divided; half of few columns are informative."""
+    n_informative = min(N_INFORMATIVE, n_columns // 2)
     if kind == "regression":
         X, y = make_regression(
             n_samples=n_rows,
-            n_features=N_COLUMNS,
-            n_informative=N_INFORMATIVE,
+            n_features=n_columns,
+            n_informative=n_informative,
             random_state=SEED,
         )
     else:
         X, y = make_classification(
             n_samples=n_rows,
-            n_features=N_COLUMNS,
-            n_informative=N_INFORMATIVE,
+            n_features=n_columns,
+            n_informative=n_informative,
             n_classes=N_CLASSES[kind],
             n_clusters_per_class=2 if kind == "binary" else 1,
             random_state=SEED,

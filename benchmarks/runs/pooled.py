@@ -6,11 +6,8 @@ not measured here.
 """
 
 import argparse
-import json
-import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -29,10 +26,15 @@ from benchmarks.contestants import (
     SKLEARN,
     reason_absent,
 )
-from benchmarks.measure import describe_environment, interleave, run_fresh
-from benchmarks.report import PAGE, RESULTS, to_rich, write_page
+from benchmarks.measure import interleave, run_fresh
+from benchmarks.publishing import (
+    add_common_options,
+    carry_out,
+    choose_output,
+    open_console,
+    publish,
+)
 from benchmarks.runs.pooled_figure import draw
-from benchmarks.runs.pooled_findings import find
 from benchmarks.tasks import (
     REAL_TASKS,
     SEED,
@@ -46,13 +48,13 @@ from benchmarks.tasks import (
     read_real,
 )
 from benchmarks.trial import PREDICTION_ROWS, Record, Trial, accuracy, r_squared, rmse
+from fedforest.experiments.environment import describe_environment
 
 START_UP = "start-up"
 FRESH = "benchmarks.fresh_process"
 WARM_UP_ROWS = 2_000
 QUICK_ROWS = 2_000
 QUICK_TREES = 4
-BUSY_LOAD = 0.3
 SLOW_SECONDS = 10.0
 SLOW_REPEATS = 1
 
@@ -198,46 +200,14 @@ def _describe_real(task: RealTask, split: Split) -> dict[str, Any]:
     }
 
 
-def save_draft(result: dict[str, Any], folder: Path) -> Path:
-    """Write what is known so far beside the result file, so that a broken run can be looked at."""
-    folder.mkdir(parents=True, exist_ok=True)
-    draft = folder / "pooled.json.tmp"
-    draft.write_text(json.dumps(result, indent=1) + "\n")
-    return draft
-
-
-def publish(result: dict[str, Any], folder: Path) -> None:
-    """Write the result file, the figure and the page; a half-written file never stands there."""
-    path = save_draft(result, folder).replace(folder / "pooled.json")
-    if result["speed"]:
-        draw(result, path.with_suffix(".png"))
-    write_page(folder, PAGE if folder == RESULTS else folder / PAGE.name)
-
-
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     names = [START_UP, *(task.name for task in SPEED_TASKS), *(task.name for task in REAL_TASKS)]
     parser = argparse.ArgumentParser(
         description="The engine on one table beside scikit-learn, XGBoost and LightGBM. Takes "
         "about half an hour on two idle cores; on a busy machine the numbers mean little.",
-        epilog="Tasks: " + ", ".join(names) + ".",
     )
-    parser.add_argument("--tasks", nargs="+", metavar="NAME", choices=names, default=names)
-    parser.add_argument(
-        "--quick", action="store_true", help="shrink every task: does it work? (a minute or two)"
-    )
-    parser.add_argument("--repeats", type=int, metavar="N", help="at most so many repeats")
-    parser.add_argument(
-        "--output",
-        type=Path,
-        metavar="FOLDER",
-        help="where results go; a run of everything goes to benchmarks/results by default, "
-        "a partial or quick one is only shown",
-    )
-    chosen = parser.parse_args(arguments)
-    is_whole = set(chosen.tasks) == set(names) and not (chosen.quick or chosen.repeats)
-    if chosen.output is None and is_whole:
-        chosen.output = RESULTS
-    return chosen
+    add_common_options(parser, names)
+    return choose_output(parser.parse_args(arguments), names)
 
 
 def measure_all(benchmark: PooledBenchmark, names: Container[str]) -> Iterator[None]:
@@ -256,24 +226,19 @@ def measure_all(benchmark: PooledBenchmark, names: Container[str]) -> Iterator[N
             yield
 
 
+def draw_speed(result: dict[str, Any], path: Path) -> None:
+    """The figure, where there is anything to draw."""
+    if result["speed"]:
+        draw(result, path)
+
+
 def main(arguments: Sequence[str]) -> None:
     chosen = parse(arguments)
-    started = time.perf_counter()
-    # Tables lose columns when a log file of 80 characters is all there is.
-    width = shutil.get_terminal_size((160, 24)).columns
-    console = Console(width=max(width, 160) if not sys.stdout.isatty() else None)
+    console = open_console()
     benchmark = PooledBenchmark(console, quick=chosen.quick, most_repeats=chosen.repeats)
-    environment = benchmark.result["environment"]
-    if environment["load_at_start"] > BUSY_LOAD * environment["cores"]:
-        console.print(f"This machine is busy (load {environment['load_at_start']}).", style="red")
-    for _ in measure_all(benchmark, chosen.tasks):
-        benchmark.result["minutes"] = round((time.perf_counter() - started) / 60, 1)
-        if chosen.output:
-            save_draft(benchmark.result, chosen.output)
-    for finding in find(benchmark.result):
-        console.print(to_rich(finding))
+    carry_out(measure_all(benchmark, chosen.tasks), benchmark.result, console, chosen.output)
     if chosen.output:
-        publish(benchmark.result, chosen.output)
+        publish(benchmark.result, chosen.output, draw_speed)
         console.print("Results written.")
 
 

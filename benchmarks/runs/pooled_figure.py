@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from benchmarks.contestants import OURS
-from benchmarks.findings import digits
 from benchmarks.runs.pooled_findings import RIVALS, Ratio, is_quick, speed_ratios
+from fedforest.experiments.findings import digits
 
 COLOURS = {OURS: "#1f5f8b", "XGBoost": "#c9b49a", "LightGBM": "#a9b8a4"}
 TARGET_COLOUR = "#c0392b"

@@ -6,11 +6,8 @@ The only place where targets are judged; the terminal, the page and the figure a
 from typing import Any, NamedTuple
 
 from benchmarks.contestants import OURS, OURS_EXTRA, SKLEARN, SKLEARN_EXTRA
-from benchmarks.findings import (
-    MISSED,
-    NOT_JUDGED,
+from fedforest.experiments.findings import (
     NOTHING,
-    REACHED,
     Finding,
     difference,
     mean,
@@ -18,6 +15,7 @@ from benchmarks.findings import (
     milliseconds,
     seconds,
     times,
+    unjudged,
     verdict,
 )
 
@@ -51,18 +49,12 @@ def find(result: dict[str, Any]) -> list[Finding]:
     if result["real"]:
         findings.append(real_tables(result))
     findings.append(settings(result))
-    return [_unjudged(finding) for finding in findings] if is_quick(result) else findings
+    return [unjudged(finding) for finding in findings] if is_quick(result) else findings
 
 
 def is_quick(result: dict[str, Any]) -> bool:
     """Whether the tasks were shrunk, so that no target applies."""
     return bool(result["settings"]["quick"])
-
-
-def _unjudged(finding: Finding) -> Finding:
-    words = {REACHED: NOT_JUDGED, MISSED: NOT_JUDGED}
-    rows = [[words.get(cell, cell) for cell in row] for row in finding.rows]
-    return finding._replace(rows=rows)
 
 
 def speed_ratios(result: dict[str, Any]) -> list[Ratio]:

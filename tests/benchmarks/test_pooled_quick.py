@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.findings import MISSED, NOT_JUDGED, REACHED, Finding
 from benchmarks.measure import interleave, peak_growth, timed
-from benchmarks.report import RESULTS, to_markdown, write_page
+from benchmarks.report import RESULTS, write_page
 from benchmarks.runs.pooled import parse
 from benchmarks.runs.pooled_findings import find, speed_ratios
 from benchmarks.tasks import SPEED_TASKS
+from fedforest.experiments.findings import MISSED, NOT_JUDGED, REACHED, Finding, to_markdown
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "benchmarks" / "runs" / "pooled.py"

@@ -1,0 +1,94 @@
+"""Bytes of each level of a training beside the least that the protocol must say.
+
+Per open node and party: a gain of 8 bytes and a bitmap of the party's candidate columns. Per row
+that moves to a child, and party: one bit, either told by the party that split or passed on to it.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.contestants import federated_forest
+from benchmarks.tasks import SEED, ForestSettings, make_split
+from fedforest.kernels.sampling import count_draws
+from fedforest.tree.forest import LEAF
+from fedforest.tree.seeds import derive_seeds
+
+GAIN_BYTES = 8
+
+
+@dataclass(frozen=True)
+class TrafficTask:
+    """A training whose bytes are counted."""
+
+    n_rows: int
+    n_columns: int
+    n_parties: int
+    n_trees: int
+    max_depth: int | None
+
+    @property
+    def title(self) -> str:
+        grown = "grown out" if self.max_depth is None else f"depth {self.max_depth}"
+        return f"{self.n_parties} parties, {self.n_columns} columns, {grown}"
+
+
+TRAFFIC_TASKS = (
+    TrafficTask(100_000, 40, 2, 20, 6),
+    TrafficTask(100_000, 40, 2, 20, 10),
+    TrafficTask(100_000, 40, 2, 20, None),
+    TrafficTask(100_000, 40, 5, 20, 10),
+)
+
+
+def measure_traffic(task: TrafficTask) -> dict[str, Any]:
+    """Measured and least bytes, level by level."""
+    split = make_split("binary", task.n_rows, task.n_columns)
+    settings = ForestSettings("binary", task.n_trees, task.max_depth)
+    forest = federated_forest(settings, SEED, task.n_parties).fit(split.X_train, split.y_train)
+    if any(forest.n_extra_steps_):
+        # A node that is tried again with further columns is one step, and no level, later.
+        return {"title": task.title, "reason": "some nodes needed a second step"}
+    n_levels = 1 + max(step.level for step in forest.fit_log_)
+    open_nodes, measured = np.zeros(n_levels, np.int64), np.zeros(n_levels, np.int64)
+    for step in forest.fit_log_:
+        open_nodes[step.level] += step.open_nodes
+        measured[step.level] += step.n_bytes
+    moved = moved_rows(forest, split.X_train, n_levels)
+    if task.max_depth is not None and n_levels == task.max_depth:
+        moved[-1] = 0  # children at the greatest depth are leaves: no row needs to move
+    per_node = [
+        GAIN_BYTES + -(-len(columns) // 8)
+        for columns in np.array_split(np.arange(task.n_columns), task.n_parties)
+    ]
+    least = open_nodes * sum(per_node) + task.n_parties * moved / 8
+    return {
+        "title": task.title,
+        "open_nodes": open_nodes.tolist(),
+        "moved_rows": moved.tolist(),
+        "measured_bytes": measured.tolist(),
+        "least_bytes": least.tolist(),
+    }
+
+
+def moved_rows(forest: Any, X: NDArray[Any], n_levels: int) -> NDArray[np.int64]:
+    """Rows in nodes that were split, by level, over all trees; drawn twice, a row is one row."""
+    shape = forest.union(dict.fromkeys(forest.bytes_sent_, True)).shape
+    leaf_of = forest.apply(X)
+    seeds = derive_seeds(SEED, "rows", 0, shape.n_trees)
+    moved = np.zeros(n_levels, np.int64)
+    drawn = np.empty(len(X), np.uint8)
+    for tree in range(shape.n_trees):
+        count_draws(seeds[tree], len(X), drawn)
+        children = shape.left_child[shape.tree_start[tree] : shape.tree_start[tree + 1]]
+        n_rows = np.bincount(leaf_of[drawn > 0, tree], minlength=len(children))
+        depth = np.zeros(len(children), np.int64)
+        inner = np.flatnonzero(children != LEAF)
+        for node in inner:  # children have larger numbers than their parent
+            depth[children[node] : children[node] + 2] = depth[node] + 1
+        for node in inner[::-1]:
+            n_rows[node] = n_rows[children[node]] + n_rows[children[node] + 1]
+        np.add.at(moved, depth[inner], n_rows[inner])
+    return moved
