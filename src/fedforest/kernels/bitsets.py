@@ -8,7 +8,7 @@ import numpy as np
 from numba import config, types
 from numba.extending import intrinsic
 
-from fedforest.kernels.jit import inlined, kernel
+from fedforest.kernels.jit import borrowing, inlined
 
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
@@ -36,20 +36,26 @@ else:
         return types.uint64(types.uint64), generate
 
 
-@kernel
+@borrowing
 def list_candidates(bitmap, node, features):
-    """Write the node's candidate columns in ascending order; return how many there are."""
+    """Write the node's candidate columns in ascending order; return how many there are.
+
+    Eight bytes at a time: most nodes have as many candidates as the one before them, so that a loop
+    over all of them is foreseen by the processor, and one per byte is not.
+    """
     count = 0
-    for byte in range(bitmap.shape[1]):
-        bits = np.uint64(bitmap[node, byte])
+    for begin in range(0, bitmap.shape[1], 8):
+        bits = _ZERO
+        for byte in range(begin, min(begin + 8, bitmap.shape[1])):
+            bits |= np.uint64(bitmap[node, byte]) << np.uint64((byte - begin) * 8)
         while bits != _ZERO:
-            features[count] = np.uint64(byte * 8) + lowest_bit(bits)
+            features[count] = np.uint64(begin * 8) + lowest_bit(bits)
             bits &= bits - _ONE
             count += 1
     return count
 
 
-@kernel
+@borrowing
 def list_bins(occupied, visit):
     """Write the bins of a set in ascending order and empty it; return how many there were."""
     count = 0
@@ -69,14 +75,14 @@ def mark_bin(occupied, code):
     occupied[code >> _SIX] |= _ONE << (code & _LOW_SIX)
 
 
-@kernel
+@borrowing
 def fill_set(sets, index, member):
     """Make row `index` of `sets` hold every bin, or none."""
     for word in range(4):
         sets[index, word] = ~_ZERO if member else _ZERO
 
 
-@kernel
+@borrowing
 def put_in_set(sets, index, code, member):
     """Make the bin a member, or no member, of row `index` of `sets`; `code` is uint64."""
     bit = _ONE << (code & _LOW_SIX)

@@ -4,10 +4,10 @@ For two classes and for regression the best of all subsets is a prefix of this o
 1984, section 4.2.2); for more classes it is a good heuristic.
 """
 
-from fedforest.kernels.jit import kernel
+from fedforest.kernels.jit import borrowing
 
 
-@kernel
+@borrowing
 def sort_by_key(visit, keys, count):
     """Sort the first `count` bins of `visit` by `keys[bin]`; equal keys keep their order."""
     for position in range(1, count):

@@ -10,30 +10,43 @@ of tuples: that counts a reference, atomically.
 
 import numpy as np
 
-from fedforest.kernels.jit import kernel
-from fedforest.kernels.layout import N_CODES, NO_SPLIT, SORTED_NODE
+from fedforest.kernels.jit import borrowing, kernel
+from fedforest.kernels.layout import N_CODES, NO_SPLIT
 
 ROWS, SCORE, WEIGHT, LEFT, RIGHT = 0, 1, 2, 3, 4
+_LOWEST = np.int64(-(2**63))
+_MAGNITUDE = np.int64(2**63 - 1)
+_SIGN = np.int64(63)
 
 
 @kernel
 def make_cuts():
     """Space for a cut after each bin, or after each row of a node small enough to be sorted."""
-    return np.zeros((5, max(N_CODES, SORTED_NODE)))
+    return np.zeros((5, N_CODES))
 
 
-@kernel
+@borrowing
+def order_of(score):
+    """An integer that compares as the score does; NaN is not expected."""
+    bits = np.float64(score).view(np.int64)
+    return bits ^ ((bits >> _SIGN) & _MAGNITUDE)
+
+
+@borrowing
 def pick_cut(cuts, count, n_rows, min_rows_leaf):
-    """(score, position) of the best valid cut, the first of equals."""
+    """(score, position) of the best valid cut, the first of equals.
+
+    The largest of many floats is found one by one, of integers in vector registers.
+    """
     most = np.float64(n_rows - min_rows_leaf)
     least = np.float64(min_rows_leaf)
+    best = _LOWEST
     for k in range(count):
         valid = (cuts[ROWS, k] >= least) & (cuts[ROWS, k] <= most)
-        cuts[SCORE, k] = cuts[SCORE, k] if valid else NO_SPLIT
-    best = NO_SPLIT
-    where = 0
+        score = cuts[SCORE, k] if valid else NO_SPLIT
+        cuts[SCORE, k] = score
+        best = max(best, order_of(score))
     for k in range(count):
-        if cuts[SCORE, k] > best:
-            best = cuts[SCORE, k]
-            where = k
-    return best, where
+        if order_of(cuts[SCORE, k]) == best:
+            return cuts[SCORE, k], k
+    return NO_SPLIT, 0

@@ -11,3 +11,4 @@ from numba import njit
 
 kernel = njit(nogil=True, cache=True, error_model="numpy")
 inlined = njit(nogil=True, cache=True, error_model="numpy", inline="always")
+borrowing = njit(nogil=True, cache=True, error_model="numpy", _nrt=False, forceinline=True)

@@ -1,11 +1,11 @@
 """Remembering the best split of a node."""
 
 from fedforest.kernels.bitsets import fill_set, put_in_set
-from fedforest.kernels.jit import kernel
+from fedforest.kernels.jit import borrowing
 from fedforest.kernels.layout import MISSING_BIN
 
 
-@kernel
+@borrowing
 def keep_numeric(found, node, feature, cut):
     """Store a numeric cut (score, bin, side of missing values); return its score."""
     found.feature[node] = feature
@@ -14,7 +14,7 @@ def keep_numeric(found, node, feature, cut):
     return cut[0]
 
 
-@kernel
+@borrowing
 def keep_categories(found, node, feature, cut, visit, count, larger_is_left):
     """Store a categorical cut (score, position): visited bins up to the position go left.
 

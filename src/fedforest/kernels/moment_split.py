@@ -4,55 +4,65 @@ A row is a weight and a sum (weight times target). With a and s on the left of a
 and sum m, the score (s n - m a)^2 / (a (n - a)) orders splits by the decrease of variance
 (score / n^2) and, for targets 0 and 1, of gini impurity (2 score / n^2).
 
-Small nodes sort their rows by bin, others add them up per bin; either way the sums left of each
-possible cut end up in short arrays over which the scores are computed in one go. Inner loops get
+Small nodes rank their rows by bin, others add them up per bin (`packed_moments`). Categorical
+columns, and large nodes with sample weights, take the road through wide integers. Inner loops get
 arrays one by one: taking an array out of a tuple counts a reference, atomically.
 """
 
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedforest.kernels.bitsets import list_candidates
 from fedforest.kernels.category_order import sort_by_key
-from fedforest.kernels.cuts import LEFT, ROWS, SCORE, WEIGHT, make_cuts, pick_cut
-from fedforest.kernels.jit import inlined, kernel
+from fedforest.kernels.cuts import LEFT, RIGHT, ROWS, SCORE, WEIGHT, make_cuts, pick_cut
+from fedforest.kernels.few_rows import FEW_ROWS, N_SUBSETS, cut_few, order_subsets
+from fedforest.kernels.jit import borrowing, kernel
 from fedforest.kernels.keep import keep_categories, keep_numeric
 from fedforest.kernels.layout import (
-    BLOCK_ROWS,
-    COLUMNS_TOGETHER,
-    FEW_ROWS,
     MISSING_BIN,
     N_CODES,
     NO_SPLIT,
-    SORTED_NODE,
     UNSEEN,
 )
-from fedforest.kernels.row_sort import (
-    fetch_keys,
-    holds_missing,
-    mark_real_cuts,
-    sort_rows,
+from fedforest.kernels.packed_moments import (
+    COLUMN_WORDS,
+    PACKED_BLOCK,
+    PACKED_COLUMNS,
+    MomentNode,
+    cut_histogram,
+    cut_ranked,
+    fill_columns,
+    fill_one,
+    read_packed,
+    row_moments,
+    repeat_first,
+    rows_shift,
+    score_subsets,
 )
+from fedforest.kernels.ranking import RANKED_NODE, fetch_keys, make_keys, rank_keys
+
+__all__ = [
+    "BIN_ROWS",
+    "STRIDE",
+    "SUM",
+    "MomentNode",
+    "find_by_moments",
+    "offer_histogram",
+    "row_moments",
+]
 
 STRIDE = np.uint64(4)  # a bin is four int64: weight, sum, rows, padding to half a cache line
 SUM = np.uint64(1)
 BIN_ROWS = np.uint64(2)
 PADDING = np.uint64(3)
 _ONE = np.uint64(1)
-_MULTIPLICITY = np.uint64(15)
+_TWO = np.uint64(2)
+_ZERO = np.uint64(0)
 
 
-class MomentNode(NamedTuple):
-    """What stays the same while the columns of a node are searched."""
-
-    weight: int
-    total: int
-    n_rows: int
-    min_rows_leaf: int
-
-
-@kernel
+@borrowing
 def score_moments(cuts, count, node):
     """Score all cuts, in vector registers."""
     weight, total = np.float64(node.weight), np.float64(node.total)
@@ -62,56 +72,14 @@ def score_moments(cuts, count, node):
         cuts[SCORE, k] = numerator * numerator / (a * (weight - a))
 
 
-@kernel
+@borrowing
 def best_cut(cuts, count, node):
     """(score, position) of the best of `count` cuts."""
     score_moments(cuts, count, node)
     return pick_cut(cuts, count, node.n_rows, node.min_rows_leaf)
 
 
-@kernel
-def cut_few(keys, n, moments, node, order):
-    """(score, bin) of the best cut of a node of so few rows that sorting by hand is fastest."""
-    for i in range(n):
-        slot = i
-        while slot > 0 and keys[order[slot - 1]] > keys[i]:
-            order[slot] = order[slot - 1]
-            slot -= 1
-        order[slot] = i
-    weight, total = np.float64(node.weight), np.float64(node.total)
-    left, left_total = 0, 0
-    best = NO_SPLIT
-    where = 0
-    for i in range(n - 1):
-        at = order[i]
-        left += moments[at, 0]
-        left_total += moments[at, 1]
-        if keys[at] == keys[order[i + 1]]:
-            continue
-        if i + 1 < node.min_rows_leaf or n - i - 1 < node.min_rows_leaf:
-            continue
-        a = np.float64(left)
-        numerator = np.float64(left_total) * weight - total * a
-        score = numerator * numerator / (a * (weight - a))
-        if score > best:
-            best = score
-            where = at
-    return best, keys[where]
-
-
-@kernel
-def sweep_rows(order, keys, moments, n, cuts):
-    """The cuts between sorted rows; one between rows of the same bin is no cut."""
-    weight, total = 0, 0
-    for i in range(n):
-        weight += moments[order[i], 0]
-        total += moments[order[i], 1]
-        cuts[WEIGHT, i] = np.float64(weight)
-        cuts[LEFT, i] = np.float64(total)
-    mark_real_cuts(keys, n, cuts)
-
-
-@kernel
+@borrowing
 def sweep_bins(histogram, visit, count, first, cuts):
     """The cuts after each visited bin, the moments `first` being on the left already."""
     weight, total, rows = first
@@ -125,7 +93,7 @@ def sweep_bins(histogram, visit, count, first, cuts):
         cuts[ROWS, position] = np.float64(rows)
 
 
-@kernel
+@borrowing
 def visit_occupied(histogram, visit):
     """List the bins that hold rows; return how many there are."""
     count = 0
@@ -136,17 +104,16 @@ def visit_occupied(histogram, visit):
     return count
 
 
-@kernel
-def sort_by_mean(histogram, visit, count):
-    """Order the visited categories by their mean target."""
-    keys = np.zeros(N_CODES)
+@borrowing
+def sort_by_mean(histogram, visit, count, keys):
+    """Order the visited categories by their mean target, kept in `keys`."""
     for position in range(count):
         at = visit[position] * STRIDE
         keys[visit[position]] = np.float64(histogram[at + SUM]) / np.float64(histogram[at])
     sort_by_key(visit, keys, count)
 
 
-@kernel
+@borrowing
 def offer_histogram(columns, feature, histogram, visit, cuts, node, found, k, best):
     """Search a column given by its histogram, which is emptied; keep a split that is better."""
     count = visit_occupied(histogram, visit)
@@ -154,7 +121,7 @@ def offer_histogram(columns, feature, histogram, visit, cuts, node, found, k, be
     has_missing = visit[count - 1] == MISSING_BIN
     n_cuts = count - 1 if has_missing and not is_categorical else count
     if is_categorical:
-        sort_by_mean(histogram, visit, count)
+        sort_by_mean(histogram, visit, count, cuts[RIGHT])
     sweep_bins(histogram, visit, n_cuts, (0, 0, 0), cuts)
     cut, where = best_cut(cuts, n_cuts, node)
     if cut > best and is_categorical:
@@ -174,17 +141,7 @@ def offer_histogram(columns, feature, histogram, visit, cuts, node, found, k, be
     return best
 
 
-@inlined
-def row_moments(code, row, weights, values):
-    """(weight, weight times target) of one drawn row."""
-    multiplicity = np.int64(code & _MULTIPLICITY)
-    weight = multiplicity
-    if weights.shape[0] > 0:
-        weight *= weights[row]
-    return weight, multiplicity * values[row]
-
-
-@kernel
+@borrowing
 def read_block(entries, begin, count, row_bits, weights, values, rows, moments):
     """Decode entries into row indices and moments (weight, sum, 1, 0); returns (weight, sum)."""
     row_mask = (_ONE << row_bits) - _ONE
@@ -201,7 +158,7 @@ def read_block(entries, begin, count, row_bits, weights, values, rows, moments):
     return weight, total
 
 
-@kernel
+@borrowing
 def fill_moments(bins, base, rows, moments, count, histogram):
     """Add a block of rows to the histogram of the column that begins at `base`.
 
@@ -216,82 +173,192 @@ def fill_moments(bins, base, rows, moments, count, histogram):
         histogram[at + BIN_ROWS], histogram[at + PADDING] = c + g, d + h
 
 
-@kernel
-def make_moments():
-    """Space for the moments of a block: weight, sum, one row, padding."""
-    moments = np.zeros((BLOCK_ROWS, 4), np.int64)
-    moments[:, 2] = 1
-    return moments
+@borrowing
+def widen(packed, at, shift, wide):
+    """Move one packed histogram, which begins at `at`, into wide integers."""
+    weight_mask = (1 << shift) - 1
+    for code in range(N_CODES):
+        a = at + np.uint64(code) * _TWO
+        to = np.uint64(code) * STRIDE
+        wide[to] = packed[a] & weight_mask
+        wide[to + SUM] = packed[a + _ONE]
+        wide[to + BIN_ROWS] = packed[a] >> shift
+        packed[a] = 0
+        packed[a + _ONE] = 0
+
+
+class MomentScratch(NamedTuple):
+    """Work space of one search, allocated once per kernel call."""
+
+    features: NDArray[np.uint64]  # candidates of a node
+    rows: NDArray[np.uint64]  # a block of decoded rows
+    moments: NDArray[np.int64]  # and what they are packed into
+    wide_moments: NDArray[np.int64]  # weight, sum, one row, padding
+    histogram: NDArray[np.int64]  # packed columns; all zero between searches
+    wide: NDArray[np.int64]  # one column; all zero between searches
+    visit: NDArray[np.uint64]
+    lefts: NDArray[np.int64]
+    cuts: NDArray[np.float64]
+    keys: NDArray[np.int16]
+    ordered: NDArray[np.int16]
+    scores: NDArray[np.float64]  # of the subsets of few rows
+    orders: NDArray[np.int64]
 
 
 @kernel
-def search_large(columns, order, targets, features, n_features, span, leaf, found, k):
-    """Best split of a node with many rows: blocks of decoded rows are added to histograms."""
-    bins, n_rows = columns.bins, columns.n_rows
-    entries, row_bits = order.entries, order.row_bits
-    weights, values = targets.weights, targets.values
-    rows, moments = np.empty(BLOCK_ROWS, np.uint64), make_moments()
-    histograms = np.zeros((COLUMNS_TOGETHER, N_CODES * 4), np.int64)
-    visit, cuts = np.empty(N_CODES, np.uint64), make_cuts()
+def make_moment_scratch(n_features):
+    """Zeroed work space."""
+    wide_moments = np.zeros((PACKED_BLOCK, 4), np.int64)
+    wide_moments[:, 2] = 1
+    return MomentScratch(
+        np.zeros(n_features, np.uint64),
+        np.zeros(PACKED_BLOCK, np.uint64),
+        np.zeros((PACKED_BLOCK, 2), np.int64),
+        wide_moments,
+        np.zeros(PACKED_COLUMNS * COLUMN_WORDS, np.int64),
+        np.zeros(N_CODES * 4, np.int64),
+        np.zeros(N_CODES, np.uint64),
+        np.zeros(N_CODES, np.int64),
+        make_cuts(),
+        make_keys(),
+        make_keys(),
+        np.zeros(N_SUBSETS),
+        np.zeros(N_SUBSETS, np.int64),
+    )
+
+
+@borrowing
+def search_wide(columns, order, targets, n_features, span, leaf, scratch, found, k):
+    """Best split of a node too heavy for packed moments, column by column."""
+    bins, n_rows, _, _ = columns
+    entries, row_bits, _, _ = order
+    _, weights, values, _ = targets
+    rows, moments, histogram = scratch.rows, scratch.wide_moments, scratch.wide
     best = NO_SPLIT
-    for low in range(0, n_features, COLUMNS_TOGETHER):
-        n_together = min(COLUMNS_TOGETHER, n_features - low)
+    for j in range(n_features):
+        f = scratch.features[j]
         weight, total = 0, 0
-        for begin in range(span[0], span[1], BLOCK_ROWS):
-            count = min(BLOCK_ROWS, span[1] - begin)
+        for begin in range(span[0], span[1], PACKED_BLOCK):
+            count = min(PACKED_BLOCK, span[1] - begin)
             added = read_block(entries, begin, count, row_bits, weights, values, rows, moments)
             weight += added[0]
             total += added[1]
-            for j in range(n_together):
-                base = features[low + j] * n_rows
-                fill_moments(bins, base, rows, moments, count, histograms[j])
+            fill_moments(bins, f * n_rows, rows, moments, count, histogram)
         node = MomentNode(weight, total, span[1] - span[0], leaf)
-        for j in range(n_together):
-            f = features[low + j]
-            best = offer_histogram(columns, f, histograms[j], visit, cuts, node, found, k, best)
+        best = offer_histogram(
+            columns, f, histogram, scratch.visit, scratch.cuts, node, found, k, best
+        )
     return best
+
+
+@borrowing
+def offer_category(columns, feature, at, node, shift, scratch, found, k, best):
+    """Search a categorical column given by its packed histogram, which is emptied."""
+    wide = scratch.wide
+    widen(scratch.histogram, at, shift, wide)
+    return offer_histogram(
+        columns, feature, wide, scratch.visit, scratch.cuts, node, found, k, best
+    )
+
+
+@borrowing
+def search_packed(columns, order, targets, n_features, span, leaf, shift, scratch, found, k):
+    """Best split of a node of many rows: blocks of them are added to packed histograms."""
+    bins, n_rows, n_bins, is_categorical = columns
+    entries, row_bits, _, _ = order
+    _, weights, values, _ = targets
+    features, rows, moments, histogram = (
+        scratch.features,
+        scratch.rows,
+        scratch.moments,
+        scratch.histogram,
+    )
+    best = NO_SPLIT
+    for low in range(0, n_features, PACKED_COLUMNS):
+        high = min(low + PACKED_COLUMNS, n_features)
+        packed, total = 0, 0
+        for begin in range(span[0], span[1], PACKED_BLOCK):
+            block = (begin, min(span[1], begin + PACKED_BLOCK))
+            added = read_packed(entries, block, row_bits, weights, values, shift, rows, moments)
+            packed += added[0]
+            total += added[1]
+            count = block[1] - block[0]
+            fill_columns(bins, n_rows, features, low, high, rows, moments, count, histogram)
+        node = MomentNode(packed & ((1 << shift) - 1), total, span[1] - span[0], leaf)
+        for j in range(low, high):
+            f = features[j]
+            at = np.uint64((j - low) * COLUMN_WORDS)
+            if is_categorical[f]:
+                best = offer_category(columns, f, at, node, shift, scratch, found, k, best)
+                continue
+            cut = cut_histogram(histogram, at, n_bins[f], node, shift, scratch.lefts, scratch.cuts)
+            if cut[0] > best:
+                best = keep_numeric(found, k, f, cut)
+        histogram[: (high - low) * COLUMN_WORDS] = 0
+    return best
+
+
+@borrowing
+def search_small(columns, order, targets, n_features, span, leaf, shift, scratch, found, k):
+    """Best split of a node of so few rows that they are ranked, or their subsets scored."""
+    bins, n_rows, _, is_categorical = columns
+    entries, row_bits, _, _ = order
+    _, weights, values, _ = targets
+    features, rows, moments, _, histogram, _, _, lefts, cuts, keys, ordered, scores, orders = (
+        scratch
+    )
+    n = span[1] - span[0]
+    packed, total = read_packed(entries, span, row_bits, weights, values, shift, rows, moments)
+    node = MomentNode(packed & ((1 << shift) - 1), total, n, leaf)
+    if n <= FEW_ROWS:
+        repeat_first(rows, moments, n)
+        score_subsets(moments, node, shift, scores)
+        order_subsets(scores, orders)
+    best = NO_SPLIT
+    for j in range(n_features):
+        f = features[j]
+        base = f * n_rows
+        if is_categorical[f]:
+            fill_one(bins, base, rows, moments, n, histogram, _ZERO)
+            best = offer_category(columns, f, _ZERO, node, shift, scratch, found, k, best)
+            continue
+        if n <= FEW_ROWS:
+            cut = cut_few(bins, base, rows, scores, orders)
+        else:
+            fetch_keys(bins, base, rows, n, keys)
+            rank_keys(keys, n, ordered)
+            cut = cut_ranked(ordered, moments, node, shift, lefts, cuts)
+        if cut[0] > best:
+            best = keep_numeric(found, k, f, cut)
+    return best
+
+
+@borrowing
+def search_nodes(columns, order, targets, candidates, leaf, found, nodes, scratch):
+    """Best split of the nodes nodes[0]..nodes[1], each by the way that suits its size."""
+    for k in range(nodes[0], nodes[1]):
+        span = (order.start[k], order.stop[k])
+        n = span[1] - span[0]
+        n_features = list_candidates(candidates, k, scratch.features)
+        shift = rows_shift(n, targets.weights)
+        found.feature[k] = -1
+        if shift == 0:
+            found.score[k] = search_wide(
+                columns, order, targets, n_features, span, leaf, scratch, found, k
+            )
+        elif n > RANKED_NODE:
+            found.score[k] = search_packed(
+                columns, order, targets, n_features, span, leaf, shift, scratch, found, k
+            )
+        else:
+            found.score[k] = search_small(
+                columns, order, targets, n_features, span, leaf, shift, scratch, found, k
+            )
 
 
 @kernel
 def find_by_moments(columns, order, targets, candidates, rules, found, first, last):
     """Best split of the nodes first..last among their candidate columns."""
-    bins, n_rows, _, is_categorical = columns
-    entries, row_bits, starts, stops = order
-    weights, values = targets.weights, targets.values
+    scratch = make_moment_scratch(candidates.shape[1] * 8)
     leaf = rules.min_rows_leaf
-    features = np.zeros(candidates.shape[1] * 8, np.uint64)
-    histogram, visit = np.zeros(N_CODES * 4, np.int64), np.empty(N_CODES, np.uint64)
-    rows, moments, cuts = np.empty(BLOCK_ROWS, np.uint64), make_moments(), make_cuts()
-    keys, sorted_keys = np.empty(SORTED_NODE, np.uint8), np.empty(SORTED_NODE, np.uint8)
-    sorted_rows, counts = np.empty(SORTED_NODE, np.int32), np.zeros(N_CODES, np.int32)
-    for k in range(first, last):
-        span = (starts[k], stops[k])
-        n = span[1] - span[0]
-        n_features = list_candidates(candidates, k, features)
-        found.feature[k] = -1
-        if n >= SORTED_NODE:
-            found.score[k] = search_large(
-                columns, order, targets, features, n_features, span, leaf, found, k
-            )
-            continue
-        weight, total = read_block(entries, span[0], n, row_bits, weights, values, rows, moments)
-        node = MomentNode(weight, total, n, leaf)
-        best = NO_SPLIT
-        for j in range(n_features):
-            f = features[j]
-            base = f * n_rows
-            fetch_keys(bins, base, rows, n, keys)
-            if is_categorical[f] or holds_missing(keys, n):
-                fill_moments(bins, base, rows, moments, n, histogram)
-                best = offer_histogram(columns, f, histogram, visit, cuts, node, found, k, best)
-                continue
-            if n < FEW_ROWS:
-                cut, code = cut_few(keys, n, moments, node, sorted_rows)
-            else:
-                sort_rows(keys, n, counts, sorted_rows, sorted_keys)
-                sweep_rows(sorted_rows, sorted_keys, moments, n, cuts)
-                cut, where = best_cut(cuts, n, node)
-                code = sorted_keys[where]
-            if cut > best:
-                best = keep_numeric(found, k, f, (cut, code, UNSEEN))
-        found.score[k] = best
+    search_nodes(columns, order, targets, candidates, leaf, found, (first, last), scratch)
