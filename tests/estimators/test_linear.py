@@ -137,6 +137,7 @@ def test_the_report_of_a_regression_speaks_of_targets() -> None:
     model = VerticalLinearRegression(parties=2).fit(X, y)
     assert "the target of every row" in model.leakage_
     assert "the 5 columns of 'party_0' span" in model.leakage_
+    assert "label party" not in model.leakage_, "it hears no scores"
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, -1])

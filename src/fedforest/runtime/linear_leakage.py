@@ -7,27 +7,31 @@ def report_linear_training(
     columns_per_party: Mapping[str, int], label_party: str, n_steps: int, *, is_regression: bool
 ) -> str:
     """Who learned what while a linear model was trained."""
-    labels = (
-        "the target of every row (the first residuals are the targets, up to a constant)"
-        if is_regression
-        else "the class of every row (the sign of its residual)"
-    )
+    known = "the target of every row" if is_regression else "the class of every row"
+    how = "the first residuals" if is_regression else "the signs of residuals"
+    constant = ", up to a constant" if is_regression else ""
     lines = [
         "The coordinator:",
-        f"  - {labels}",
+        f"  - {known}, from {how}",
         f"  - every party's part of every row's score, {n_steps} time(s)",
+        "  - lengths of each party's coefficient vectors and angles between them, no coefficient",
         "  - each party's numbers of rows and columns; the intercept",
         *_exposed_columns(columns_per_party, n_steps),
         "Every party with columns:",
-        f"  - {labels}" + (", up to a constant" if is_regression else ""),
+        f"  - {known}{constant}, from {how}",
         "  - how sharply the loss bends at every row, and weights of rows if there are any",
-        f"The label party, {label_party!r}:",
-        "  - the total score of every row, after every step",
+        *_at_label_party(label_party, is_regression=is_regression),
         "Nobody but its owner:",
         "  - columns' names, means, scales, categories and coefficients: they never left",
         "This is a baseline without label protection; use it where labels may be known to all.",
     ]
     return "\n".join(lines)
+
+
+def _at_label_party(label_party: str, *, is_regression: bool) -> list[str]:
+    if is_regression:
+        return []  # it measures once, at scores of zero
+    return [f"The label party, {label_party!r}:", "  - the total score of every row at every step"]
 
 
 def _exposed_columns(columns_per_party: Mapping[str, int], n_steps: int) -> list[str]:

@@ -1,9 +1,10 @@
 """The coordinator of linear models (the papers' F-LR): a Newton method over parties' directions.
 
 Who learns what. The coordinator sees, per row, the residual, the curvature and every party's part
-of the score at every step. The signs of residuals are the classes, so it learns every label; from a
-party's parts it can learn the space its columns span. It never sees a column, a coefficient of a
-column, or a name. It keeps the intercept.
+of the score at every step. The signs of residuals are the classes, and the first residuals of
+numbers are the targets, so it learns every label; from a party's parts it can learn the space its
+columns span, and a lone column but for its unit. It never sees a coefficient of a column, a
+category or a name. It keeps the intercept.
 
 Method. Every step, each party proposes the Newton step of its own coefficients with the others'
 held still (block Jacobi); the coordinator minimises the second-order model of the objective over

@@ -5,7 +5,8 @@ directions. The signs of residuals are the classes, so every party with columns 
 for numbers, residuals at the start are the targets up to a constant. It never sees scores, columns
 or coefficients of another party. It gives away what its columns contribute to every row's score,
 once per step: after as many steps as it has columns these span its columns, and a party with one
-column gives away that column but for its unit. The label party sees the total scores of every step.
+column gives away that column but for its unit; lengths and angles of its coefficient vectors go
+with them. The label party of two classes sees the total scores of every step.
 """
 
 from dataclasses import dataclass
