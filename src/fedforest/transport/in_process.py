@@ -22,7 +22,10 @@ class InProcess:
     network = Network(latency_seconds=2e-4, bytes_per_second=2e9)  # threads and memory
 
     def exchange(self, requests: Mapping[str, bytes]) -> dict[str, bytes]:
-        """Let all asked parties answer; the first error among them is raised when all are done."""
+        """Let all asked parties answer, and raise the first error among them.
+
+        On an executor it is raised when all are done; one after the other, it ends the exchange.
+        """
         unknown = sorted(requests.keys() - self._endpoints.keys())
         if unknown:
             raise ConfigurationError(f"there is no party {unknown[0]!r} in this federation")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedforest.protocol.asking import Message
 from fedforest.protocol.vertical import messages, prediction_messages
@@ -117,7 +118,7 @@ def train_openly(
 class OpenPrediction:
     """Where rows went, and how that was found out."""
 
-    leaf_of: Any  # (trees, rows)
+    leaf_of: NDArray[np.int32]  # (trees, rows)
     recorder: Recorder
     log: ExchangeLog
 
@@ -141,3 +142,15 @@ def predict_openly(
     order = PredictionOrder(outline, training.order.parties, n_rows, max(1, lookahead))
     conversation = route(order) if lookahead else route_classically(order)
     return OpenPrediction(run(conversation, recorder, log), recorder, log)
+
+
+def depths_of_leaves(training: OpenTraining, leaf_of: NDArray[np.int32]) -> list[int]:
+    """How many splits each row passes in each tree."""
+    shape = training.trained.outline.shape
+    depth = np.zeros(shape.n_nodes, np.int64)
+    for tree in range(shape.n_trees):
+        base = shape.tree_start[tree]
+        for node, left in enumerate(shape.children_of(tree)):
+            if left >= 0:
+                depth[base + left : base + left + 2] = depth[base + node] + 1
+    return [int(depth[shape.tree_start[t] + leaf]) for t, row in enumerate(leaf_of) for leaf in row]

@@ -13,6 +13,7 @@ from tests.protocol.vertical.cases import VerticalCase, sample_case, vertical_ca
 from tests.protocol.vertical.conversations import (
     ONE_ROUND,
     OpenTraining,
+    depths_of_leaves,
     party_tables,
     predict_openly,
     train_openly,
@@ -98,18 +99,6 @@ def test_with_lookahead_one_a_party_says_one_bit_for_each_row_at_an_own_split() 
             assert isinstance(reply, RowsRouted)
             n_bits += int(reply.n_bits.read(1, n_trees).sum())
     assert n_bits == sum(depths_of_leaves(training, predicted.leaf_of))
-
-
-def depths_of_leaves(training: OpenTraining, leaf_of: np.ndarray) -> list[int]:
-    """How many splits each row passes in each tree."""
-    shape = training.trained.outline.shape
-    depth = np.zeros(shape.n_nodes, np.int64)
-    for tree in range(shape.n_trees):
-        base = shape.tree_start[tree]
-        for node, left in enumerate(shape.children_of(tree)):
-            if left >= 0:
-                depth[base + left : base + left + 2] = depth[base + node] + 1
-    return [int(depth[shape.tree_start[t] + leaf]) for t, row in enumerate(leaf_of) for leaf in row]
 
 
 def test_rows_are_routed_block_by_block_where_all_at_once_would_need_too_much_memory(

@@ -1,0 +1,86 @@
+"""How often parties are asked, and how much travels: two exchanges per level, gains and bits."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from fedforest.estimators.fit_log import describe_steps
+from tests.protocol.vertical.cases import VerticalCase, sample_case, vertical_cases
+from tests.protocol.vertical.conversations import (
+    ONE_ROUND,
+    OpenTraining,
+    depths_of_leaves,
+    predict_openly,
+    train_openly,
+)
+
+AROUND_A_RUN = 5  # prepare, share labels, take labels; keep trees, weigh columns
+AROUND_A_BATCH = 2  # start and finish
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@given(vertical_cases(max_rows=130))
+def test_a_level_of_all_trees_costs_two_exchanges(case: VerticalCase) -> None:
+    training = train_openly(case)
+    n_steps = training.trained.n_steps
+    n_around = AROUND_A_RUN + AROUND_A_BATCH * len(n_steps)
+    assert len(training.log.exchanges) <= 2 * sum(n_steps) + n_around
+    names = Counter(exchange.request for exchange in training.log.exchanges)
+    assert names["FindSplits"] == sum(n_steps)
+    assert names["ApplySplits"] <= sum(n_steps)
+
+
+def test_steps_are_levels_and_those_that_only_try_further_columns() -> None:
+    training = train_openly(sample_case())
+    trained = training.trained
+    depth = int(trained.outline.shape.depths().max())
+    assert [a - b for a, b in zip(trained.n_steps, trained.n_extra_steps, strict=True)] == [depth]
+
+
+def train_binary_task(max_depth: int | None) -> OpenTraining:
+    """Every tree trains on all rows, so that rows can be counted from the finished forest."""
+    rng = np.random.default_rng(1)
+    n_rows, n_columns = 3000, 40
+    X = rng.standard_normal((n_rows, n_columns))
+    y = (X[:, :5].sum(axis=1) + rng.standard_normal(n_rows) > 0).astype(np.int64)
+    columns = {f"c{k}": X[:, k] for k in range(n_columns)}
+    parameters = {"n_estimators": 10, "max_depth": max_depth, "bootstrap": False}
+    return train_openly(VerticalCase(columns, y, None, parameters, (20, 20)))
+
+
+def rows_split_per_level(training: OpenTraining, max_depth: int | None) -> list[int]:
+    """Rows that go left or right at each level, none at the depth limit, where no row moves."""
+    depth_of_row = depths_of_leaves(training, predict_openly(training, ONE_ROUND).leaf_of)
+    n_levels = sum(training.trained.n_steps)
+    split = [int(np.sum(np.array(depth_of_row) > level)) for level in range(n_levels)]
+    return split if max_depth is None else [*split[:-1], 0]
+
+
+def needed_bytes(training: OpenTraining, rows: list[int]) -> list[float]:
+    """Per level: a gain and candidates for every party and open node, a bit per row and party.
+
+    One party says the bits at their own level; the others hear them at the next one.
+    """
+    shares = training.case.shares
+    per_node = sum(8 + (n_columns + 7) // 8 for n_columns in shares)
+    nodes = [step.open_nodes for step in describe_steps(training.log)]
+    said, heard = rows, [0, *rows[:-1]]
+    return [
+        per_node * n_open + said[level] / 8 + (len(shares) - 1) * heard[level] / 8
+        for level, n_open in enumerate(nodes)
+    ]
+
+
+@pytest.mark.parametrize("max_depth", [6, None])
+def test_little_more_travels_than_gains_candidates_and_one_bit_per_row_and_party(
+    max_depth: int | None,
+) -> None:
+    training = train_binary_task(max_depth)
+    needed = needed_bytes(training, rows_split_per_level(training, max_depth))
+    sent = [step.n_bytes for step in describe_steps(training.log)]
+    assert sum(sent) <= 1.2 * sum(needed)
+    envelopes = 4 * len(training.case.shares) * 32  # requests and replies of two exchanges
+    for level, n_bytes in enumerate(sent):
+        assert n_bytes <= 1.2 * needed[level] + envelopes, level

@@ -1,0 +1,77 @@
+"""Parties in this process: all asked parties answer, and errors come through."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import pytest
+
+from fedforest.errors import ConfigurationError, DataError
+from fedforest.transport.in_process import InProcess
+
+
+def shout(data: bytes) -> bytes:
+    return data.upper()
+
+
+def fail(_: bytes) -> bytes:
+    raise DataError("the table is empty")
+
+
+@pytest.fixture(params=["one after the other", "on threads"])
+def executor(request: pytest.FixtureRequest) -> Iterator[ThreadPoolExecutor | None]:
+    if request.param == "on threads":
+        with ThreadPoolExecutor(2) as executor:
+            yield executor
+    else:
+        yield None
+
+
+def test_every_asked_party_gets_its_own_request(executor: ThreadPoolExecutor | None) -> None:
+    transport = InProcess({"a": shout, "b": bytes, "c": fail}, executor)
+    assert transport.exchange({"a": b"x", "b": b"y"}) == {"a": b"X", "b": b"y"}
+
+
+def test_replies_come_in_the_order_of_the_requests(executor: ThreadPoolExecutor | None) -> None:
+    transport = InProcess({"a": shout, "b": shout}, executor)
+    assert list(transport.exchange({"b": b"", "a": b""})) == ["b", "a"]
+
+
+def test_an_error_at_a_party_comes_through(executor: ThreadPoolExecutor | None) -> None:
+    transport = InProcess({"a": shout, "b": fail}, executor)
+    with pytest.raises(DataError, match="empty"):
+        transport.exchange({"a": b"x", "b": b"y"})
+
+
+def test_on_threads_an_error_is_raised_when_everybody_has_answered() -> None:
+    heard = []
+
+    def listen(data: bytes) -> bytes:
+        heard.append(data)
+        return data
+
+    with ThreadPoolExecutor(1) as executor:
+        transport = InProcess({"a": fail, "b": listen}, executor)
+        with pytest.raises(DataError, match="empty"):
+            transport.exchange({"a": b"x", "b": b"y"})
+        assert heard == [b"y"]
+
+
+def test_nobody_is_asked_where_a_party_is_unknown() -> None:
+    heard = []
+    transport = InProcess({"a": lambda data: heard.append(data) or data})  # type: ignore[func-returns-value]
+    with pytest.raises(ConfigurationError, match="'b'"):
+        transport.exchange({"a": b"", "b": b""})
+    assert heard == []
+
+
+def test_parties_on_threads_answer_at_the_same_time() -> None:
+    meeting = Barrier(2)
+
+    def meet(data: bytes) -> bytes:
+        meeting.wait(timeout=30)
+        return data
+
+    with ThreadPoolExecutor(2) as executor:
+        transport = InProcess({"a": meet, "b": meet}, executor)
+        assert transport.exchange({"a": b"1", "b": b"2"}) == {"a": b"1", "b": b"2"}
