@@ -42,9 +42,9 @@ def test_out_of_bag_predictions_of_numbers_are_those_of_the_pooled_forest() -> N
     X = numbers()
     y = amounts(X)
     forest = regressor(n_estimators=20, oob_score=True, parties=3).fit(X, y)
-    pooled = PooledForest(
-        n_estimators=20, oob_score=True, task="regression", max_features=1.0
-    ).fit(X, y)
+    pooled = PooledForest(n_estimators=20, oob_score=True, task="regression", max_features=1.0).fit(
+        X, y
+    )
     assert np.array_equal(
         forest.oob_prediction_, pooled.oob_decision_function_[:, 0], equal_nan=True
     )

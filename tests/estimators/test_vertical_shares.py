@@ -175,12 +175,17 @@ def test_damaged_shares_are_refused_by_name(data: st.DataObject) -> None:
         VerticalForestClassifier.from_shares({**shares, role: bytes(damaged)})
 
 
-_SHARES = classifier(n_estimators=2, max_depth=2).fit(by_party(numbers()), labels(numbers())).to_shares()
+_SHARES = (
+    classifier(n_estimators=2, max_depth=2).fit(by_party(numbers()), labels(numbers())).to_shares()
+)
 
 
 def _with_outline(**about: Any) -> dict[str, bytes]:
     stored = decode_outline(_SHARES["coordinator"])
-    return {**_SHARES, "coordinator": encode_outline(stored.outline, None, {**stored.metadata, **about})}
+    return {
+        **_SHARES,
+        "coordinator": encode_outline(stored.outline, None, {**stored.metadata, **about}),
+    }
 
 
 def _with_partial(party: str, **about: Any) -> dict[str, bytes]:
@@ -261,6 +266,8 @@ def test_a_complete_model_needs_the_consent_of_every_party() -> None:
         forest.complete_model({"shop": True})
     with pytest.raises(ConfigurationError, match="'clinic', but the parties are 'bank', 'shop'"):
         forest.complete_model({"clinic": True})
+    with pytest.raises(ConfigurationError, match="a mapping from every party to True"):
+        forest.complete_model(True)  # type: ignore[arg-type] # noqa: FBT003 - the mistake itself
 
 
 def test_a_complete_model_is_the_pooled_forest() -> None:

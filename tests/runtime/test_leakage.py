@@ -19,7 +19,14 @@ from fedforest.runtime.leakage import (
     describe_spending,
     report_vertical_forest,
 )
-from tests.estimators.vertical_samples import amounts, by_party, classifier, labels, numbers, regressor
+from tests.estimators.vertical_samples import (
+    amounts,
+    by_party,
+    classifier,
+    labels,
+    numbers,
+    regressor,
+)
 
 
 def facts(**changes: Any) -> VerticalRun:

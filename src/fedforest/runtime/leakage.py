@@ -242,8 +242,8 @@ def _at_label_party(run: VerticalRun) -> Iterator[Learned]:
     if run.out_of_bag:
         yield Learned(
             LABEL_PARTY,
-            f"({run.label_party!r}) what every leaf says, and the leaves that rows reach in trees "
-            "that left them out: out-of-bag votes are counted there",
+            "what every leaf says, and the leaves that rows reach in trees that left them out: "
+            f"{run.label_party!r} counts the out-of-bag votes",
         )
 
 
