@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from scipy import sparse
 
 from fedforest.errors import ConfigurationError, DataError
 from fedforest.estimators.pooled import PooledForest
@@ -227,6 +228,16 @@ def _cases() -> dict[str, tuple[Any, Any, dict[str, Any], type[Exception], str]]
         "too few labels": (tables, y[:-1], {}, DataError, "each of the 150 rows"),
         "labels of two columns": (tables, np.column_stack([y, y]), {}, DataError, "shape"),
         "continuous labels": (tables, amounts(X), {}, DataError, "Unknown label type"),
+        "frames in another order": (
+            {"bank": named[["a"]], "shop": named[["b"]].iloc[::-1]},
+            y,
+            {},
+            DataError,
+            "'bank' and 'shop' hold the same rows in another order",
+        ),
+        "a list of tables": ([named, named], y, {}, DataError, "mapping from party to table"),
+        "a mapping of columns": (dict(named), y, {}, DataError, "one table for each party"),
+        "a sparse table": (sparse.dok_array(X), y, {}, DataError, "sparse"),
         "text where columns are": ({"a": X, "b": "text"}, y, {}, DataError, "'b'"),
         "more samples than rows": (X, y, {"max_samples": 500}, ConfigurationError, "max_samples"),
         "more features than columns": (

@@ -181,10 +181,11 @@ class Division:
 def read_source(X: Any) -> Source:
     """Read one table, or one for each party of a mapping; tables already read stay as they are."""
     if not isinstance(X, Mapping) or hasattr(X, "toarray"):  # some sparse tables are mappings
-        return X if isinstance(X, Table) else read_table(X)
+        return X if isinstance(X, Table) else read_table(_refuse_list_of_tables(X))
     if not X:
         raise DataError("X is an empty mapping; pass one table for each party")
     _check_party_names(X, DataError)
+    _check_row_order(X)
     tables = {party: _read_party_table(party, table) for party, table in X.items()}
     _common_row_count(tables)
     return tables
@@ -212,8 +213,30 @@ def _read_party_table(party: str, table: Any) -> Table:
         return table if isinstance(table, Table) else read_table(table)
     except DataError as error:
         raise DataError(
-            f"party {party!r}: {error}. (A mapping is read as one table for each party.)"
+            f"party {party!r}: {error}. (A mapping means one table for each party; pass a single "
+            "table as a data frame or an array.)"
         ) from error
+
+
+def _refuse_list_of_tables(X: Any) -> Any:
+    if isinstance(X, list | tuple) and any(hasattr(part, "iloc") for part in X):
+        raise DataError(
+            "X is a list of tables; pass a mapping from party to table, so that each has a name: "
+            "{'bank': ..., 'shop': ...}"
+        )
+    return X
+
+
+def _check_row_order(tables: Mapping[str, Any]) -> None:
+    """Refuse data frames whose indexes say that their rows are the same in another order."""
+    frames = [(party, table.index) for party, table in tables.items() if hasattr(table, "iloc")]
+    for (first, index), (party, other) in pairwise(frames):
+        is_same_rows = len(index) == len(other) and not index.equals(other)
+        if is_same_rows and index.isin(other).all() and other.isin(index).all():
+            raise DataError(
+                f"the indexes of {first!r} and {party!r} hold the same rows in another order; "
+                "bring the tables into one order first, for example with reindex"
+            )
 
 
 def _common_row_count(source: Source) -> int:

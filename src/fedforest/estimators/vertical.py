@@ -24,15 +24,41 @@ class VerticalForestClassifier(ClassifierMixin, VerticalForest):  # type: ignore
 
     Parameters
     ----------
-    n_estimators, criterion, max_depth, min_samples_split, min_samples_leaf, \
-min_impurity_decrease, max_features, bootstrap, max_samples, oob_score, class_weight, warm_start, \
-random_state, n_jobs, verbose
-        As in scikit-learn's RandomForestClassifier. `criterion` is "gini" or "entropy".
+    n_estimators : int, default=100
+        Trees; the maximum with early stopping.
+    criterion : {"gini", "entropy"}, default="gini"
+        How splits are scored.
+    max_depth : int, optional
+        Levels of splits; trees are grown out by default.
+    min_samples_split, min_samples_leaf : int or float, default=2 and 1
+        Rows a node needs to be split, and that each side keeps; a float is a share of all rows.
+        Leaves of 5 rows and more protect rows better.
+    min_impurity_decrease : float, default=0.0
+        Splits that gain less are not made.
+    max_features : {"sqrt", "log2"}, int, float or None, default="sqrt"
+        Columns, of all parties together, that a node may choose from.
+    bootstrap : bool, default=True
+        Draw the rows of each tree with replacement; else every tree sees all rows.
+    max_samples : int or float, optional
+        Rows that each tree draws; as many as there are by default.
+    oob_score : bool, default=False
+        Let rows vote on trees that left them out: `oob_score_`, `oob_decision_function_`.
+    class_weight : mapping of class to weight, or "balanced", optional
+        Weights of classes; "balanced" makes them weigh the same.
+    warm_start : bool, default=False
+        Keep the trees of the last fit and grow further ones.
+    random_state : int or RandomState, optional
+        Seed of rows and columns drawn. The noise of `RandomizedResponse` is never seeded.
+    n_jobs : int, optional
+        Threads that parties share; -1 for all cores.
+    verbose : int, default=0
+        1 shows a progress bar.
     early_stopping : bool, default=False
-        Stop when the out-of-bag score has not risen by `tol` for `n_iter_no_change` trees;
-        `n_estimators` is then the maximum.
+        Stop when the out-of-bag score has not risen by `tol` for `n_iter_no_change` trees.
     n_iter_no_change : int, default=10
+        Trees without progress before training stops early.
     tol : float, default=1e-4
+        What counts as progress.
     feature_sampling : {"node", "tree"}, default="node"
         Draw the candidate columns anew at every node, or once per tree as the paper does.
     max_bins : int, default=255
@@ -44,20 +70,62 @@ random_state, n_jobs, verbose
     label_party : str, optional
         Who owns `y`; the first party by default.
     parties : None, int or mapping of party to columns, optional
-        How one table is divided; not used when `fit` gets a mapping of tables.
+        How one table is divided: not at all, evenly among so many, or by names or positions of
+        columns. Not used when `fit` gets a mapping of tables.
     prediction : {"auto", "one_round", "classical"} or int, default="auto"
         Levels that one exchange settles; "one_round" settles all at once.
     transport : None
         Parties live in this process.
 
+    Attributes
+    ----------
+    classes_, n_classes_ : array of class labels, and their number
+    parties_, label_party_, columns_by_party_ : who took part, who owned labels, who held what
+    n_features_in_, feature_names_in_, feature_importances_ : as in scikit-learn
+    n_trees_ : int
+        Trees of the forest.
+    oob_score_, oob_decision_function_, oob_curve_ : out-of-bag estimates
+        The curve has one score after each tree.
+    leakage_ : LeakageReport
+        Who learned what; print it.
+    privacy_spent_ : dict
+        "label_epsilon", what it protects, and what nothing protects.
+    fit_log_ : list of FitStep
+        Trees, level, open nodes, bytes and seconds of every step; ready for a data frame.
+    n_exchanges_, bytes_sent_ : what training took; bytes by party
+
     Examples
     --------
+    Two parties hold different columns about the same rows:
+
     >>> from sklearn.datasets import load_breast_cancer
-    >>> from fedforest import VerticalForestClassifier
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> forest = VerticalForestClassifier(n_estimators=20, random_state=0)
-    >>> forest = forest.fit({"bank": X[:, :15], "shop": X[:, 15:]}, y)
-    >>> bool(forest.score({"bank": X[:, :15], "shop": X[:, 15:]}, y) > 0.95)
+    >>> from fedforest import RandomizedResponse, VerticalForestClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    >>> tables = {"bank": X.iloc[:, :15], "shop": X.iloc[:, 15:]}
+    >>> forest = VerticalForestClassifier(n_estimators=20, oob_score=True, random_state=0)
+    >>> forest = forest.fit(tables, y)
+    >>> forest.score(tables, y) > 0.95, forest.oob_score_ > 0.9
+    (True, True)
+
+    The same forest from one table that is divided evenly, as model selection needs it:
+
+    >>> divided = VerticalForestClassifier(n_estimators=20, parties=2, random_state=0).fit(X, y)
+    >>> bool((divided.predict(X) == forest.predict(tables)).all())
+    True
+
+    Labels under randomized response, and what that protects:
+
+    >>> noisy = VerticalForestClassifier(n_estimators=5, labels=RandomizedResponse(epsilon=2.0))
+    >>> noisy.fit(tables, y).privacy_spent_["label_epsilon"]
+    2.0
+
+    Each role stores its own share; together they are the forest again:
+
+    >>> shares = forest.to_shares()
+    >>> sorted(shares)
+    ['bank', 'coordinator', 'shop']
+    >>> again = VerticalForestClassifier.from_shares(shares)
+    >>> bool((again.predict(tables) == forest.predict(tables)).all())
     True
     """
 
@@ -181,22 +249,38 @@ class VerticalForestRegressor(RegressorMixin, VerticalForest):  # type: ignore[m
 
     Parameters
     ----------
+    criterion : {"squared_error"}, default="squared_error"
+        How splits are scored.
+    max_features : {"sqrt", "log2"}, int, float or None, default=1.0
+        Columns, of all parties together, that a node may choose from.
+    labels : "encoded"
+        Parties get targets in an unknown unit, counted from an unknown origin.
     n_estimators, max_depth, min_samples_split, min_samples_leaf, min_impurity_decrease, \
-max_features, bootstrap, max_samples, oob_score, warm_start, random_state, n_jobs, verbose
-        As in scikit-learn's RandomForestRegressor, whose `max_features` is 1.0. `criterion` is
-        "squared_error".
-    early_stopping, n_iter_no_change, tol, feature_sampling, max_bins, labels, label_party, \
-parties, prediction, transport
-        As in `VerticalForestClassifier`; `labels` is "encoded".
+bootstrap, max_samples, oob_score, warm_start, random_state, n_jobs, verbose, early_stopping, \
+n_iter_no_change, tol, feature_sampling, max_bins, label_party, parties, prediction, transport
+        As in `VerticalForestClassifier`.
+
+    Attributes
+    ----------
+    oob_prediction_ : array of shape (n_rows,)
+        What trees that left the row out say, with `oob_score=True`.
+    oob_score_, oob_curve_ : out-of-bag R^2, and after each tree
+    parties_, label_party_, columns_by_party_, n_features_in_, feature_names_in_, \
+feature_importances_, n_trees_, leakage_, privacy_spent_, fit_log_, n_exchanges_, bytes_sent_
+        As in `VerticalForestClassifier`.
 
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
     >>> from fedforest import VerticalForestRegressor
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> forest = VerticalForestRegressor(n_estimators=20, parties=2, random_state=0).fit(X, y)
-    >>> forest.predict(X).shape
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> tables = {"clinic": X[["age", "sex", "bmi", "bp"]], "laboratory": X.loc[:, "s1":]}
+    >>> forest = VerticalForestRegressor(n_estimators=20, random_state=0).fit(tables, y)
+    >>> forest.predict(tables).shape
     (442,)
+    >>> best = forest.feature_importances_.argmax()
+    >>> forest.feature_names_in_[best] in ("bmi", "s5")
+    True
     """
 
     _task = "regression"

@@ -66,6 +66,10 @@ class VerticalModel:
 
     def unite(self, consent: Mapping[str, bool]) -> tuple[Forest, Bins]:
         """The complete forest and the bins of all columns; only if every party consents."""
+        if not isinstance(consent, Mapping):
+            raise ConfigurationError(
+                f"consent is {consent!r}; it must be a mapping from every party to True"
+            )
         unknown = [party for party in consent if party not in self.division.parties]
         if unknown:
             raise ConfigurationError(

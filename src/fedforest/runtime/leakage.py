@@ -58,7 +58,10 @@ class LeakageReport:
 
     def _repr_markdown_(self) -> str:
         """The report as notebooks show it."""
-        return str(self).replace("  - ", "\n- ").replace("\n\n-", "\n-")
+        by_role: dict[str, list[str]] = {}
+        for entry in self.entries:
+            by_role.setdefault(entry.who, []).append(f"- {entry.what}")
+        return "\n\n".join(f"**{who}**\n\n" + "\n".join(said) for who, said in by_role.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,12 +112,19 @@ def describe_spending(run: VerticalRun) -> dict[str, Any]:
     return {
         "label_epsilon": run.label_epsilon,
         "protected": protected,
-        "not_protected": (
-            "columns: which rows go left or right at every split is known to every party",
-            "weights of rows" if run.is_weighted else "the number of rows",
-            "the set of classes" if not run.is_regression else "the targets",
-        ),
+        "not_protected": tuple(_unprotected(run)),
     }
+
+
+def _unprotected(run: VerticalRun) -> Iterator[str]:
+    if not run.is_noisy:
+        yield "labels: see `leakage_` for who learned them in which form"
+    elif not run.is_regression:
+        yield "the number of classes"
+    yield "columns: every party with columns learns which rows go left or right at every split"
+    yield "the numbers of rows and columns, and which rows each tree drew"
+    if run.is_weighted:
+        yield "the weights of rows"
 
 
 def _labels(run: VerticalRun) -> Iterator[Learned]:
@@ -191,18 +201,25 @@ def _at_coordinator(run: VerticalRun) -> Iterator[Learned]:
 
 
 def _at_parties(run: VerticalRun) -> Iterator[Learned]:
+    if run.bootstrap:
+        yield Learned(EVERY_PARTY, "if it has columns: which rows each tree drew, and how often")
+    yield Learned(EVERY_PARTY, "which of its own columns were sampled at each node")
+    if len(run.parties) > 1:
+        yield from _about_others(run)
+
+
+def _about_others(run: VerticalRun) -> Iterator[Learned]:
+    """What parties learn about each other."""
     yield Learned(
         EVERY_PARTY,
         "if it has columns: the shape of every tree and which rows pass which node, also where "
         "others split; so that rows on one side differ from the others in some column of somebody "
         "else, and, with the labels it was given, what nodes and leaves add up to",
     )
-    if run.bootstrap:
-        yield Learned(EVERY_PARTY, "if it has columns: which rows each tree drew, and how often")
     yield Learned(
         EVERY_PARTY,
-        "which of its own columns were sampled at each node; with a public max_features, over many "
-        "nodes, about how many columns the others have together",
+        "from the sampled columns and a public max_features, over many nodes, about how many "
+        "columns the others have together",
     )
     yield Learned(
         EVERY_PARTY,
@@ -212,9 +229,7 @@ def _at_parties(run: VerticalRun) -> Iterator[Learned]:
     if len(run.parties) == 2:
         yield Learned(EVERY_PARTY, "with two parties: that a node it did not split, the other did")
     else:
-        yield Learned(
-            EVERY_PARTY, "where another party split a node, but not which one, unless parties tell"
-        )
+        yield Learned(EVERY_PARTY, "where another party split a node, but not which one")
     if run.min_rows_leaf < SAFER_LEAF:
         yield Learned(
             EVERY_PARTY,
@@ -227,8 +242,8 @@ def _at_label_party(run: VerticalRun) -> Iterator[Learned]:
     if run.out_of_bag:
         yield Learned(
             LABEL_PARTY,
-            f"({run.label_party!r}) what every leaf says, and the leaves that rows reach in trees "
-            "that left them out: out-of-bag votes are counted there",
+            "what every leaf says, and the leaves that rows reach in trees that left them out: "
+            f"{run.label_party!r} counts the out-of-bag votes",
         )
 
 
