@@ -43,7 +43,7 @@ def _expected_failures(estimator: Any) -> dict[str, str]:
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-@parametrize_with_checks(
+@parametrize_with_checks(  # type: ignore[untyped-decorator] # scikit-learn ships no types
     [
         VerticalForestClassifier(n_estimators=5, random_state=0),
         VerticalForestClassifier(n_estimators=5, random_state=0, parties=2, min_samples_leaf=5),
@@ -89,9 +89,9 @@ def test_cross_validation_gives_the_same_scores_for_every_division_into_consecut
 
 def test_one_forest_per_target_through_a_meta_estimator() -> None:
     X = numbers()
-    Y = np.column_stack([X[:, 0] > 0, X[:, 1] > 0])
-    forest = MultiOutputClassifier(classifier(parties=2)).fit(X, Y)
-    assert (forest.predict(X) == Y).mean() > 0.9
+    both = np.column_stack([X[:, 0] > 0, X[:, 1] > 0])
+    forest = MultiOutputClassifier(classifier(parties=2)).fit(X, both)
+    assert (forest.predict(X) == both).mean() > 0.9
 
 
 def test_permutation_importance_finds_the_column_that_matters() -> None:
@@ -127,7 +127,9 @@ def test_a_pickle_holds_no_training_label() -> None:
     X = numbers()
     y = amounts(X)
     forest = regressor(oob_score=True, max_depth=2).fit(X, y)
-    assert forest._model.shares["party_0"].out_of_bag.key.answers.tolist() == y.tolist()
+    record = forest._model.shares["party_0"].out_of_bag
+    assert record is not None
+    assert record.key.answers.tolist() == y.tolist()
     data = pickle.dumps(forest)
     assert all(value.tobytes() not in data for value in y)
     assert forest._model.shares["party_0"].out_of_bag is not None  # the forest itself can go on

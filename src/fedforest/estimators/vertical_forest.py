@@ -62,6 +62,7 @@ class VerticalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships 
     """Training, prediction and storage; subclasses add classes or numbers."""
 
     _task: str
+    _model: VerticalModel  # after fit
     _batch_bytes = BATCH_BYTES  # for the row orders of trees that grow together
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -249,7 +250,8 @@ class VerticalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships 
             fitted["feature_names_in_"] = np.array(division.feature_names, dtype=object)
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
-        vars(self).update(fitted)
+        for name, value in fitted.items():
+            setattr(self, name, value)
 
     @property
     def n_trees_(self) -> int:

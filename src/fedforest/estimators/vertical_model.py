@@ -146,4 +146,5 @@ def mean_votes(
         sum_leaf_votes(outline.leaves, starts, leaf_of, votes, hard, *rows)
 
     workers.run(add, workers.ranges(np.full(n_rows, n_trees)))
-    return votes / n_trees
+    votes /= n_trees
+    return votes

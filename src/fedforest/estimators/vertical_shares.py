@@ -6,13 +6,13 @@ coordinator's share, so that a party cannot use it to test guesses about who spl
 seeds nor votes are stored: with them, a reader could tell which rows each tree drew.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from numbers import Integral
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 from fedforest.errors import ConfigurationError, DamagedModelError, DataError, ModelFileError
 from fedforest.estimators.party_tables import Division, Heading
@@ -41,7 +41,8 @@ _NOT_STORED = {
     *("parties", "class_weight"),  # columns and classes go by name: parts are with their owners
 }
 
-Estimator = TypeVar("Estimator", bound=Any)
+Estimator = TypeVar("Estimator", bound=BaseEstimator)
+Stored = TypeVar("Stored")
 
 
 def store_shares(estimator: Any, model: VerticalModel) -> dict[str, bytes]:
@@ -171,9 +172,9 @@ def _read_outline(data: bytes, kind: str) -> StoredOutline:
     return stored
 
 
-def _decode(decode: Any, data: Any, role: str) -> Any:
+def _decode(decode: Callable[[bytes], Stored], data: Any, role: str) -> Stored:
     """Decode a role's file; errors say whose it is."""
-    if not isinstance(data, bytes | bytearray | memoryview):
+    if not isinstance(data, bytes):
         raise ModelFileError(f"the share of {role!r} is no bytes; pass what to_shares() gave")
     try:
         return decode(data)
@@ -203,7 +204,7 @@ def _read_partial(
 ) -> StoredPartial:
     if party not in files:
         raise ModelFileError(f"the share of party {party!r} is missing; pass all shares")
-    stored: StoredPartial = _decode(decode_partial, files[party], party)
+    stored = _decode(decode_partial, files[party], party)
     if stored.metadata.get("model") != about.get("model"):
         raise ModelFileError(
             f"the share of party {party!r} is of another model than the coordinator's; pass the "
@@ -233,16 +234,17 @@ def _read_division(width: JsonValue, stored: Mapping[str, StoredPartial]) -> Div
         return Division(tuple(stored), headings, None)
     if type(width) is not int or not 0 < width < 2**31:
         raise _damaged("the number of its columns is out of range")
-    names = {}
-    shares = []
+    names: dict[int, str] = {}
+    shares: list[tuple[int, ...]] = []
     for share in stored.values():
         places = share.metadata.get("positions")
         if not isinstance(places, list) or len(places) != share.bins.n_features:
             raise _damaged("the places of a party's columns are missing")
-        if not all(type(place) is int and 0 <= place < width for place in places):
+        own = tuple(place for place in places if type(place) is int and 0 <= place < width)
+        if len(own) != len(places):
             raise _damaged("the place of a column is out of range")
-        names.update(zip(places, share.bins.names, strict=True))
-        shares.append(tuple(places))
+        names.update(zip(own, share.bins.names, strict=True))
+        shares.append(own)
     if len(names) != sum(map(len, shares)):
         raise _damaged("a column has two owners")
     forgotten = frozenset(place for place in range(width) if place not in names)
@@ -262,7 +264,7 @@ def _name_parties(division: Division) -> Any:
 def _read_classes(labels: Mapping[str, JsonValue], n_classes: int) -> dict[str, Any]:
     if n_classes == 0:
         return {}
-    classes: NDArray[Any] = unpack_labels(labels.get("classes"))
+    classes = unpack_labels(labels.get("classes"))
     if len(classes) != n_classes:
         raise _damaged("it has another number of class labels")
     return {"classes_": classes, "n_classes_": n_classes}
@@ -284,7 +286,7 @@ def _make_estimator(
     kind: type[Estimator], about: Mapping[str, JsonValue], given: Mapping[str, Any]
 ) -> Estimator:
     stored = about.get("parameters")
-    estimator = kind()
+    estimator: Estimator = kind()
     expected = estimator.get_params(deep=False).keys() - _NOT_STORED
     if not isinstance(stored, dict) or stored.keys() != expected:
         raise _damaged("its parameters are incomplete")
