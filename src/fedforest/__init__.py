@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fedforest.errors import FederationError
+    from fedforest.estimators.linear import VerticalLinearRegression, VerticalLogisticRegression
     from fedforest.estimators.vertical import VerticalForestClassifier, VerticalForestRegressor
     from fedforest.privacy.randomized_response import RandomizedResponse
 
@@ -19,6 +20,8 @@ __all__ = [
     "RandomizedResponse",
     "VerticalForestClassifier",
     "VerticalForestRegressor",
+    "VerticalLinearRegression",
+    "VerticalLogisticRegression",
     "__version__",
 ]
 
@@ -27,6 +30,8 @@ _HOME_OF_NAME = {
     "RandomizedResponse": "fedforest.privacy.randomized_response",
     "VerticalForestClassifier": "fedforest.estimators.vertical",
     "VerticalForestRegressor": "fedforest.estimators.vertical",
+    "VerticalLinearRegression": "fedforest.estimators.linear",
+    "VerticalLogisticRegression": "fedforest.estimators.linear",
 }
 
 

@@ -48,13 +48,14 @@ def test_a_mistyped_command_line_is_a_usage_error(arguments: list[str]) -> None:
     assert run(*arguments).exit_code == 2
 
 
-def test_the_demo_shows_both_forests_on_both_tables_and_says_what_is_missing() -> None:
+def test_the_demo_compares_alone_federated_and_joined_and_says_who_learned_what() -> None:
     outcome = run(*QUICK_DEMO)
     assert outcome.exit_code == 0, outcome.output
     words = " ".join(outcome.output.split())
-    for expected in ("breast cancer", "synthetic", "fedforest, pooled", "scikit-learn"):
+    for expected in ("bank alone", "insurer alone", "shop alone", "federated", "joined table"):
         assert expected in words
-    assert "this is the engine alone" in words
+    assert "bit for bit the same" in words
+    assert "Who learned what" in words
 
 
 def test_the_demo_repeats_its_accuracies_from_the_same_seed() -> None:
@@ -62,7 +63,7 @@ def test_the_demo_repeats_its_accuracies_from_the_same_seed() -> None:
         words = run(*QUICK_DEMO, "--seed", seed).output.split()
         return [word for word in words if word.startswith("0.") and len(word) == 6]
 
-    assert len(accuracies("3")) == 4
+    assert len(accuracies("3")) == 5
     assert accuracies("3") == accuracies("3")
     assert accuracies("3") != accuracies("4")
 
@@ -100,7 +101,7 @@ def test_ctrl_c_during_training_exits_with_130_and_no_traceback() -> None:
         text=True,
     ) as process:
         assert process.stdout is not None
-        assert "breast cancer" in process.stdout.readline()
+        assert "three parties" in process.stdout.readline()
         process.send_signal(signal.SIGINT)
         _, complaint = process.communicate(timeout=60)
     assert process.returncode == 130

@@ -45,7 +45,7 @@ def plain(value: Any) -> Any:
 
 def test_a_message_of_an_unexpected_type_is_refused_and_the_expected_ones_are_named() -> None:
     data = encode(messages.Prepare(1, 255))
-    with pytest.raises(ProtocolError, match="RouteRows or AskSplit"):
+    with pytest.raises(ProtocolError, match="RouteRows or StepRows or AskSplit"):
         decode(data, prediction_messages.REQUESTS)
 
 

@@ -43,7 +43,7 @@ class Result(NamedTuple):
 
 def demo(
     rows: Annotated[int, typer.Option(min=100, help="Rows of the parties' tables.")] = 20_000,
-    trees: Annotated[int, typer.Option(min=1, help="Trees of each forest.")] = 100,
+    trees: Annotated[int, typer.Option(help="Trees of each forest.")] = 100,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the data and the forests.")] = 0,
 ) -> None:
     """Train a forest over three parties' columns, beside each party alone and the joined table.
@@ -144,13 +144,12 @@ def _compare(tables: Tables, together: Result, pooled: Result, trees: int, seed:
 
 def _print_identity(console: Console, together: Result, pooled: Result) -> None:
     """Compare the forests themselves, not only what they predict."""
-    from fedforest.tree.forest_file import encode_forest
+    from fedforest.tree.forest_file import decode_forest, encode_forest
 
-    consent = dict.fromkeys(PARTIES, True)
-    bins = pooled.forest.bins()
-    one = encode_forest(together.forest.union(consent), bins)
-    other = encode_forest(pooled.forest.union({"party_0": True}), bins)
-    verdict = "bit for bit the same" if one == other else "[red]different[/red]"
+    joined = decode_forest(pooled.forest.complete_model({"party_0": True}))
+    united = together.forest.union(dict.fromkeys(PARTIES, True))
+    same = encode_forest(united, joined.bins) == encode_forest(joined.forest, joined.bins)
+    verdict = "bit for bit the same" if same else "[red]different[/red]"
     console.print(f"The federated forest and the forest of the joined table are {verdict}.")
 
 

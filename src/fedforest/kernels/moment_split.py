@@ -36,8 +36,8 @@ from fedforest.kernels.packed_moments import (
     fill_columns,
     fill_one,
     read_packed,
-    row_moments,
     repeat_first,
+    row_moments,
     rows_shift,
     score_subsets,
 )
