@@ -76,3 +76,13 @@ def test_numbers_are_complete_and_open_nodes_are_ordered_by_tree(
     assert sorted(children[children >= 0].tolist()) == sorted(
         node for _, node in depth_of if node % 2 == 1
     )
+
+
+def test_the_nodes_a_step_split_are_named_in_order() -> None:
+    structure = Structure(3)
+    structure.advance(np.array([True, False, True]), np.array([BOTH, STAYS, OPEN_RIGHT], np.uint8))
+    tree, node = structure.last_split()
+    assert list(zip(tree.tolist(), node.tolist(), strict=True)) == [(0, 0), (2, 0)]
+    structure.advance(np.array([False, True, True, False]), np.array([0, 0, BOTH, 0], np.uint8))
+    tree, node = structure.last_split()
+    assert list(zip(tree.tolist(), node.tolist(), strict=True)) == [(0, 2), (1, 0)]

@@ -11,4 +11,5 @@ from numba import njit
 
 kernel = njit(nogil=True, cache=True, error_model="numpy")
 inlined = njit(nogil=True, cache=True, error_model="numpy", inline="always")
-borrowing = njit(nogil=True, cache=True, error_model="numpy", _nrt=False, forceinline=True)
+# numba's types know nothing of `_nrt`
+borrowing = njit(nogil=True, cache=True, error_model="numpy", _nrt=False, forceinline=True)  # type: ignore[call-overload]

@@ -204,6 +204,15 @@ def place_split_bits(starts, stops, is_split):
 
 
 @kernel
+def spread_rows(nodes, left, rows_at, n_open):
+    """Rows of the left child of every open node, zero without; left[i] describes nodes[i]'s."""
+    left_rows = np.zeros(n_open, np.int64)
+    for i in range(nodes.shape[0]):
+        left_rows[nodes[i]] = left[i, rows_at]
+    return left_rows
+
+
+@kernel
 def plan_move(starts, stops, fate, left_rows, n_open):
     """(places, start, stop): where the rows a node keeps go, and those of the nodes open after.
 

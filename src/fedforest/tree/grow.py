@@ -23,7 +23,7 @@ from fedforest.tree.search import ColumnSearch, NodeSearch
 from fedforest.tree.seeds import derive_seeds
 from fedforest.tree.split_record import SplitRecord
 from fedforest.tree.structure import Step
-from fedforest.tree.targets import TrainingTargets, rows_of
+from fedforest.tree.targets import TrainingTargets
 from fedforest.tree.workers import Workers
 
 BATCH_BYTES = 2**28  # row orders of the trees that grow together
@@ -101,15 +101,12 @@ def grow_batch(  # noqa: PLR0913, PLR0917 - the sixth listens and decides nothin
         is_split = growth.choose(scores)
         nodes = np.flatnonzero(is_split)
         bits, left = search.split(nodes)
-        opened = growth.structure.open
-        splits.add(opened.tree[nodes], opened.node[nodes], search.table(nodes))
         step = growth.advance(is_split, scores, left)
+        splits.add(*growth.structure.last_split(), search.table(nodes))
         if routing:
             routing.move(step, search.route(routing.rows, nodes))
-        left_rows = np.zeros(len(is_split), np.int64)
-        left_rows[nodes] = rows_of(left, targets.kind)
         if growth.n_open:
-            rows.move(step, bits, left_rows, workers)
+            rows.move(step, bits, search.left_rows(nodes, left), workers)
         level += 1
     forest = assemble(growth, splits.assemble(growth.structure.tree_offsets()))
     return GrownBatch(forest, routing.leaf_of if routing else None)

@@ -16,6 +16,7 @@ from fedforest.kernels.layout import NO_SPLIT, Columns, Found, RowOrder, Rules
 from fedforest.kernels.moment_split import find_by_moments
 from fedforest.kernels.partition import (
     choose_missing_side,
+    spread_rows,
     sum_left_binary,
     sum_left_classes,
     sum_left_moments,
@@ -53,6 +54,7 @@ class NodeSearch(ABC):
         self.rows = rows
         self.workers = workers
         self.found: Any = None  # best splits; the kernels decide its type
+        self._rows_at = 2 if targets.kind.is_regression else targets.kind.n_classes
 
     @abstractmethod
     def find(self, candidates: NDArray[np.uint8], nodes: OpenNodes) -> NDArray[np.float64]:
@@ -79,7 +81,7 @@ class NodeSearch(ABC):
         offsets = rows.bit_offsets_of(nodes)
         bits = np.empty(int(offsets[-1]), np.uint8)
         left = np.zeros((len(nodes), kind.n_sums), np.int64)
-        rows_at = 2 if kind.is_regression else kind.n_classes
+        rows_at = self._rows_at
 
         def split(part: tuple[int, int]) -> None:
             self._write_bits(rows.order, nodes, offsets, bits, part)
@@ -88,6 +90,11 @@ class NodeSearch(ABC):
 
         self.workers.run(split, rows.ranges_of(nodes, self.workers))
         return bits, left
+
+    def left_rows(self, nodes: NDArray[np.int64], left: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Rows that go left per open node, from the sums of the nodes that were split."""
+        n_open = len(self.rows.order.start)
+        return spread_rows(nodes, left, self._rows_at, n_open)  # type: ignore[no-any-return]
 
     def root_sums(self) -> NDArray[np.int64]:
         """Sums of the open nodes themselves; asked for at the roots."""

@@ -78,6 +78,11 @@ class Structure:
         other._splits = self._splits.copy()
         return other
 
+    def last_split(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """(tree, node) of the nodes that the last step split."""
+        tree, node, _ = self._splits[-1]
+        return tree, node
+
     def tree_offsets(self) -> NDArray[np.int64]:
         """Where each tree starts in flat arrays over all nodes of the batch."""
         return np.concatenate([[0], np.cumsum(self.node_count, dtype=np.int64)])
