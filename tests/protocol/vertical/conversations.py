@@ -96,7 +96,7 @@ def make_parties(case: VerticalCase) -> dict[str, VerticalParty]:
     return {
         party: VerticalParty(
             table,
-            np.random.default_rng(0).bytes,
+            fixed_entropy,
             labels=make_labels(case) if party == label_party else None,
         )
         for party, table in party_tables(case).items()
@@ -154,3 +154,8 @@ def depths_of_leaves(training: OpenTraining, leaf_of: NDArray[np.int32]) -> list
             if left >= 0:
                 depth[base + left : base + left + 2] = depth[base + node] + 1
     return [int(depth[shape.tree_start[t] + leaf]) for t, row in enumerate(leaf_of) for leaf in row]
+
+
+def fixed_entropy(n_bytes: int) -> bytes:
+    """The same bytes every time, so that runs can be repeated."""
+    return np.random.default_rng(0).bytes(n_bytes)

@@ -11,7 +11,6 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.errors import ConfigurationError
 from fedforest.kernels.layout import MAX_MULTIPLICITY
 from fedforest.kernels.walk import Leaves
 from fedforest.privacy.randomized_response import Entropy, RandomizedResponse
@@ -145,10 +144,8 @@ class TargetValues:
         entropy: Entropy,  # noqa: ARG002 - nothing is noisy
     ) -> tuple[LabelsShared, AnswerKey]:
         """The targets as integers around the middle of their range."""
-        if request.epsilon is not None:
-            raise ConfigurationError(
-                "RandomizedResponse protects class labels; for regression use labels='encoded'."
-            )
+        check(request.epsilon is None, "noise protects classes; targets can only be encoded")
+        check(not request.code_of_class, "codes are asked for, but there are no classes")
         kernel = self._targets().kernel
         levels, weights = to_bytes(kernel.levels, "<i8"), to_bytes(kernel.weights, "<i8")
         shared = LabelsShared(labels=EncodedLabels(_NOTHING, levels, weights))

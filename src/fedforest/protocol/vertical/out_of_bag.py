@@ -31,9 +31,12 @@ class AnswerKey:
         if self.n_classes:
             return self._accuracy(votes.votes[rows].argmax(axis=1) == self.answers[rows])
         truth = self.answers[rows]
-        errors = votes.votes[rows, 0] / votes.counts[rows] - truth
-        spread = float(((truth - truth.mean()) ** 2).sum())
-        return 1.0 - float((errors**2).sum()) / spread if spread > 0.0 else float("nan")
+        with np.errstate(over="ignore", invalid="ignore"):  # squares may leave the range of floats
+            errors = votes.votes[rows, 0] / votes.counts[rows] - truth
+            spread = float(((truth - truth.mean()) ** 2).sum())
+            unexplained = float((errors**2).sum())
+        is_known = 0.0 < spread < np.inf and unexplained < np.inf
+        return 1.0 - unexplained / spread if is_known else float("nan")
 
     def _accuracy(self, is_right: NDArray[np.bool_]) -> float:
         share = np.array([is_right.mean()])

@@ -84,7 +84,7 @@ class PredictingParty:
             self._enter(request)
         else:
             self._follow(request)
-        self._asked = request
+        self._asked = RouteRows(request.first_row, request.last_row, request.lookahead)
         return self._say_outcomes(request.lookahead)
 
     def _enter(self, request: RouteRows) -> None:
