@@ -1,5 +1,6 @@
 """The accuracy experiment, run for real with few repetitions on built-in data."""
 
+import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -50,11 +51,17 @@ def measure(
 
 
 @pytest.fixture(scope="module")
-def result(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     record = measure(tmp_path_factory.mktemp("whole"), 4)
     experiment = AccuracyExperiment(record, Console(quiet=True), repetitions=4)
     experiment.measure(DIABETES_TASK, DIABETES, FORESTS)
     return record.as_result()
+
+
+@pytest.fixture
+def result(measured: dict[str, Any]) -> dict[str, Any]:
+    """The result of a run, to change at will."""
+    return copy.deepcopy(measured)
 
 
 def test_the_federated_forest_is_as_good_as_the_pooled_one(result: dict[str, Any]) -> None:
@@ -98,15 +105,8 @@ def test_a_run_that_was_stopped_goes_on_where_it_ended(
     measure(tmp_path, 3, ("pooled", "federated"))
     gone_on = measure(tmp_path, 4).as_result()
     assert gone_on["data_sets"]["cancer"]["scores"] == result["data_sets"]["cancer"]["scores"]
-    assert [run["added"] for run in gone_on["runs"]] == [
-        {"cancer": ["pooled"]},
-        {"cancer": ["federated", "pooled"]} | {"cancer": ["pooled", "federated"]},
-        {"cancer": ["party_1", "party_2", "pooled", "federated"]},
-    ] or [set(run["added"]["cancer"]) for run in gone_on["runs"]] == [
-        {"pooled"},
-        {"pooled", "federated"},
-        set(FORESTS),
-    ]
+    added = [set(run["added"]["cancer"]) for run in gone_on["runs"]]
+    assert added == [{"pooled"}, {"pooled", "federated"}, set(FORESTS)]
 
 
 def test_scores_that_are_there_are_not_computed_again(tmp_path: Path) -> None:
@@ -149,7 +149,6 @@ def test_a_file_that_is_no_result_is_refused(tmp_path: Path, content: str) -> No
 def test_the_page_and_the_figure_come_from_the_result_alone(
     tmp_path: Path, result: dict[str, Any]
 ) -> None:
-    result = json.loads(json.dumps(result))
     write_page(result, tmp_path / "accuracy.md")
     draw(result, tmp_path / "accuracy.png")
     page = (tmp_path / "accuracy.md").read_text()
@@ -161,9 +160,8 @@ def test_the_page_and_the_figure_come_from_the_result_alone(
 
 def test_the_verdict_follows_the_interval_and_the_tolerance(result: dict[str, Any]) -> None:
     for tolerance, is_inside in ((0.5, True), (1e-6, False)):
-        changed = json.loads(json.dumps(result))
-        changed["data_sets"]["cancer"]["tolerance"] = tolerance
-        table = find(changed)[0]
+        result["data_sets"]["cancer"]["tolerance"] = tolerance
+        table = find(result)[0]
         assert (table.rows[0][table.header.index("inside")] == REACHED) is is_inside
 
 
