@@ -6,7 +6,7 @@ they are never fetched.
 """
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +20,8 @@ from benchmarks.measure import ROOT
 SEED = 0
 N_COLUMNS = 40
 N_INFORMATIVE = 20
+QUICK_ROWS = 2_000
+QUICK_TREES = 4
 N_CLASSES = {"binary": 2, "multiclass": 10, "regression": 1}
 
 
@@ -46,6 +48,11 @@ class SpeedTask:
     forest: ForestSettings
     target: float
     repeats: int = 5
+
+    def shrunk(self) -> "SpeedTask":
+        """The same task, small enough for a test."""
+        forest = replace(self.forest, n_trees=QUICK_TREES)
+        return replace(self, n_rows=QUICK_ROWS, forest=forest)
 
     @property
     def takes_rivals_minutes(self) -> bool:

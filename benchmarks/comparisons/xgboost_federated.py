@@ -17,13 +17,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.contestants import XGBoostForest
+from benchmarks import contestants
 from benchmarks.measure import ROOT, timed
 from benchmarks.tasks import ForestSettings, Split
 
@@ -40,8 +39,9 @@ THREADS_PER_PARTY = 1  # two parties on the two cores that ours has
 
 def reason_absent() -> str | None:
     """Why the comparison cannot be made here; None when it can."""
-    if find_spec("xgboost") is None:
-        return "xgboost is not installed"
+    reason = contestants.reason_absent(contestants.BY_NAME["XGBoost"])
+    if reason is not None:
+        return reason
     if shutil.which(NAMESPACE[0]) is None:
         return "there is no `unshare` to make a network namespace with"
     attempt = subprocess.run([*NAMESPACE, "true"], capture_output=True, check=False)
@@ -165,7 +165,9 @@ def take_part(request: dict[str, Any], rank: int) -> dict[str, Any]:
     train, test = (np.ascontiguousarray(tables[name][:, mine]) for name in ("X_train", "X_test"))
     labels = tables["y_train"] if rank == 0 else None
     forest = ForestSettings(request["kind"], request["n_trees"], request["max_depth"])
-    parameters = XGBoostForest(forest, 0).parameters(n_columns, len(np.unique(tables["y_train"])))
+    parameters = contestants.XGBoostForest(forest, 0).parameters(
+        n_columns, len(np.unique(tables["y_train"]))
+    )
     parameters["nthread"] = THREADS_PER_PARTY
     by_column = xgboost.core.DataSplitMode.COL
     answer: dict[str, Any] = {"wall": [], "cpu": [], "score": []}

@@ -53,8 +53,6 @@ from fedforest.experiments.environment import describe_environment
 START_UP = "start-up"
 FRESH = "benchmarks.fresh_process"
 WARM_UP_ROWS = 2_000
-QUICK_ROWS = 2_000
-QUICK_TREES = 4
 SLOW_SECONDS = 10.0
 SLOW_REPEATS = 1
 
@@ -88,7 +86,7 @@ class PooledBenchmark:
 
     def measure_speed(self, task: SpeedTask) -> None:
         """Time everybody on one task, then measure their memory, and keep both."""
-        task = self._shrunk(task) if self.quick else task
+        task = task.shrunk() if self.quick else task
         split = make_split(task.forest.kind, task.n_rows)
         fits = self._time_fits(task, split)
         peaks = self._measure_peaks(task, split)
@@ -104,10 +102,6 @@ class PooledBenchmark:
                 "memory": peaks,
             }
         )
-
-    def _shrunk(self, task: SpeedTask) -> SpeedTask:
-        forest = replace(task.forest, n_trees=QUICK_TREES)
-        return replace(task, n_rows=QUICK_ROWS, forest=forest)
 
     def _contestants(self, task: SpeedTask) -> list[str]:
         """Who takes part: rivals without a target stay away from what takes them minutes."""

@@ -37,7 +37,14 @@ from benchmarks.runs.vertical_growth import (
     shrink,
 )
 from benchmarks.runs.vertical_traffic import TRAFFIC_TASKS, TrafficTask, measure_traffic
-from benchmarks.tasks import SEED, ForestSettings, SpeedTask, make_split
+from benchmarks.tasks import (
+    QUICK_ROWS,
+    QUICK_TREES,
+    SEED,
+    ForestSettings,
+    SpeedTask,
+    make_split,
+)
 from benchmarks.trial import PREDICTION_ROWS, Record, Trial, accuracy
 from fedforest.experiments.environment import describe_environment
 
@@ -55,8 +62,6 @@ TASK_NAMES = (*(task.name for task in SPEED_TASKS), XGBOOST, TRAFFIC, *GROWTH, *
 
 N_PAIRS = 15
 GROWTH_REPEATS = 3
-QUICK_ROWS = 2_000
-QUICK_TREES = 4
 WARM_UP_ROWS = 2_000
 
 
@@ -88,13 +93,14 @@ class VerticalBenchmark:
 
     def measure_speed(self, task: SpeedTask) -> None:
         """Ours over two parties in turns with ours on one table, then with scikit-learn."""
+        task = task.shrunk() if self.quick else task
         trial = self._trial(task)
         pairs = self._in_turns(task.name, trial, (FEDERATED, OURS), N_PAIRS)
         fits = self._in_turns(task.name, trial, (FEDERATED, SKLEARN), task.repeats)
         self.result["speed"].append(
             {
                 "name": task.name,
-                "title": replace(task, forest=trial.forest).title,
+                "title": task.title,
                 "target": task.target,
                 "pairs": pairs,
                 "fits": fits,
@@ -102,8 +108,7 @@ class VerticalBenchmark:
         )
 
     def _trial(self, task: SpeedTask) -> Trial:
-        forest = replace(task.forest, n_trees=QUICK_TREES) if self.quick else task.forest
-        split = make_split(forest.kind, QUICK_ROWS if self.quick else task.n_rows)
+        forest, split = task.forest, make_split(task.forest.kind, task.n_rows)
         for name in (FEDERATED, OURS):
             warm = BY_NAME[name].build(forest, SEED)
             warm.fit(split.X_train[:WARM_UP_ROWS], split.y_train[:WARM_UP_ROWS])
@@ -125,7 +130,7 @@ class VerticalBenchmark:
 
     def measure_xgboost(self) -> None:
         """XGBoost's federation on loopback, and ours just before and after it."""
-        task = SPEED_TASKS[0]
+        task = SPEED_TASKS[0].shrunk() if self.quick else SPEED_TASKS[0]
         trial = self._trial(task)
         before = self._in_turns(XGBOOST, trial, (FEDERATED,), task.repeats)
         with self.console.status(f"{XGBOOST}: server and two parties in a namespace"):
@@ -137,8 +142,7 @@ class VerticalBenchmark:
             self.console.print(f"{XGBOOST}: not run, {theirs['reason']}", highlight=False)
             return
         ours = {key: before[FEDERATED][key] + after[FEDERATED][key] for key in before[FEDERATED]}
-        title = replace(task, forest=trial.forest).title
-        self.result["xgboost"] = {"title": title, "ours": ours, "theirs": theirs}
+        self.result["xgboost"] = {"title": task.title, "ours": ours, "theirs": theirs}
 
     def measure_traffic(self, task: TrafficTask) -> None:
         if self.quick:

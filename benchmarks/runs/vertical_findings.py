@@ -11,7 +11,6 @@ from benchmarks.runs.vertical_growth import MODES, scaled
 from fedforest.experiments.findings import (
     Finding,
     difference,
-    digits,
     mean,
     megabytes,
     milliseconds,
@@ -222,7 +221,7 @@ def prediction_growth(result: dict[str, Any]) -> Finding:
                 wall = scaled(point, mode, lambda measured: min(measured["wall"]))
                 exchanges = scaled(point, mode, lambda measured: measured["exchanges"])
                 n_bytes = scaled(point, mode, lambda measured: measured["bytes"])
-                row += [seconds(wall), digits(exchanges), megabytes(n_bytes)]
+                row += [seconds(wall), f"{exchanges:,.0f}", megabytes(n_bytes)]
             rows.append(row)
     n_rows = result["settings"]["classical_rows"]
     note = (

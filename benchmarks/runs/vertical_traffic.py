@@ -63,7 +63,9 @@ def measure_traffic(task: TrafficTask) -> dict[str, Any]:
         GAIN_BYTES + -(-len(columns) // 8)
         for columns in np.array_split(np.arange(task.n_columns), task.n_parties)
     ]
-    least = open_nodes * sum(per_node) + task.n_parties * moved / 8
+    # Who split tells at once; the others hear of it with the next level's question.
+    passed_on = (task.n_parties - 1) * np.concatenate([[0], moved[:-1]])
+    least = open_nodes * sum(per_node) + (moved + passed_on) / 8
     return {
         "title": task.title,
         "open_nodes": open_nodes.tolist(),

@@ -129,7 +129,7 @@ def together(records: list[DataSetRecord]) -> Finding:
                 cells.append([NOTHING, NOTHING])
                 continue
             mean, low, high = (tell_number(record, value) for value in gain)
-            cells.append([f"{mean} ({low} to {high})", "yes" if gain.mean > 0.0 else "no"])
+            cells.append([f"{mean} ({low} to {high})", _tell_gain(gain)])
         rows.append([record.name, record.measure, *(cell for pair in cells for cell in pair)])
     return Finding(
         "What joining gains",
@@ -139,8 +139,14 @@ def together(records: list[DataSetRecord]) -> Finding:
         ],
         rows,
         "By how much the federated forest is better on average (accuracy higher, RMSE lower), with "
-        "the 95% interval of the paired difference.",
+        'the 95% interval of the paired difference; "yes" where all of it is above zero.',
     )
+
+
+def _tell_gain(gain: Interval) -> str:
+    if gain.mean <= 0.0:
+        return "no"
+    return "yes" if gain.low > 0.0 else "on average"
 
 
 def settings(result: dict[str, Any]) -> Finding:
