@@ -52,6 +52,7 @@ from fedforest.tree.targets import (
     encode_classes,
     encode_values,
 )
+from fedforest.tree.workers import ALONE, Workers
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,7 @@ class _Session:
     columns_per_party: tuple[int, ...]
     scale: LabelScale
     kind: TargetKind
+    workers: Workers
     n_steps: list[int] = field(default_factory=list)
     n_extra_steps: list[int] = field(default_factory=list)
 
@@ -132,9 +134,9 @@ class _Session:
         ]
 
 
-def train(order: TrainingOrder) -> Conversation[Trained]:
+def train(order: TrainingOrder, workers: Workers = ALONE) -> Conversation[Trained]:
     """Grow a forest over the columns of all parties."""
-    session = yield from _prepare(order)
+    session = yield from _prepare(order, workers)
     outlines = [] if order.grown is None else [order.grown]
     n_before = 0 if order.grown is None else order.grown.shape.n_trees
     curve: list[float] = []
@@ -162,7 +164,7 @@ def train(order: TrainingOrder) -> Conversation[Trained]:
     )
 
 
-def _prepare(order: TrainingOrder) -> Conversation[_Session]:
+def _prepare(order: TrainingOrder, workers: Workers) -> Conversation[_Session]:
     """Bins at every party; sizes compared; labels given out."""
     request = Prepare(derive_seed(order.seed, "bins"), order.parameters.max_bins)
     prepared = yield Ask(dict.fromkeys(order.parties, request), Prepared)
@@ -181,7 +183,7 @@ def _prepare(order: TrainingOrder) -> Conversation[_Session]:
         read_labels(take, n_rows)  # what is wrong with them is the label party's fault, not ours
     yield Ask(dict.fromkeys(order.parties, take))
     kind = _describe(scale, criterion, code_of_class, is_weighted=len(labels.weights) > 0)
-    return _Session(order, n_rows, columns, scale, kind)
+    return _Session(order, n_rows, columns, scale, kind, workers)
 
 
 def _count_columns(order: TrainingOrder, prepared: Mapping[str, Prepared]) -> tuple[int, ...]:
@@ -303,6 +305,7 @@ def _start_trees(session: _Session, trees: range) -> Conversation[CoordinatorTre
         derive_seeds(order.seed, "features", trees.start, trees.stop),
         order.label_party,
         started[order.label_party],
+        session.workers,
     )
 
 

@@ -28,6 +28,7 @@ from fedforest.tree.growth import ColumnBits, Growth
 from fedforest.tree.partial import NOBODY, ForestOutline
 from fedforest.tree.structure import Step
 from fedforest.tree.targets import TargetKind
+from fedforest.tree.workers import ALONE, Workers
 
 _NO_BITS = np.zeros(0, np.uint8)
 
@@ -43,10 +44,12 @@ class CoordinatorTrees:
         feature_seeds: NDArray[np.uint64],
         label_party: str,
         started: TreesStarted,
+        workers: Workers = ALONE,
     ) -> None:
         self._parties = list(columns_of)
         self._plan = plan
         self._kind = kind
+        self._workers = workers
         self._column_bits = ColumnBits.of(list(columns_of.values()))
         n_trees = len(feature_seeds)
         with blame(label_party):
@@ -58,7 +61,9 @@ class CoordinatorTrees:
             check(bool((self._sizes > 0).all()), "a tree has no rows")
             check(bool((self._left_out_sizes >= 0).all()), "a tree left out fewer than no rows")
             root_sums = unpack_sums(started.root_sums, self._sizes, kind)
-        self._growth = Growth(plan.rules, kind, self._column_bits, feature_seeds, root_sums)
+        self._growth = Growth(
+            plan.rules, kind, self._column_bits, feature_seeds, root_sums, workers
+        )
         self._owners: list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int16]]] = []
         self._owner = np.zeros(0, np.int16)
         self._scores = np.zeros(0)
@@ -119,9 +124,10 @@ class CoordinatorTrees:
         won = [(party, nodes) for party, nodes in won if party in applied]
         sizes = np.zeros_like(self._sizes) if is_last else self._sizes
         bits = [(party, nodes, applied[party].bits) for party, nodes in won]
-        store, left_rows = bring_together(self._is_split, sizes, bits)
+        store = bring_together(self._is_split, sizes, bits, self._workers)
+        left_rows = store.left_rows
         routed = [(party, nodes, applied[party].left_out_bits) for party, nodes in won]
-        left_out_store, left_out_rows = bring_together(self._is_split, self._left_out_sizes, routed)
+        left_out_store = bring_together(self._is_split, self._left_out_sizes, routed)
         sums = np.zeros((n_open, self._kind.n_sums), np.int64)
         for party, nodes in won:
             with blame(party):
@@ -133,7 +139,7 @@ class CoordinatorTrees:
         self._owners.append((opened.tree[nodes], opened.node[nodes], self._owner[nodes]))
         step = self._growth.advance(self._is_split, self._scores, sums[self._is_split])
         self._remember(step, store, left_out_store)
-        self._follow(left_rows, left_out_rows)
+        self._follow(left_rows, left_out_store.left_rows)
         self.n_steps += 1
         self.n_levels = max(self.n_levels, 1 + int(opened.depth.max(initial=0)))
 

@@ -189,12 +189,13 @@ class PartyTrees:
         """The bits of all split nodes in node order, and how many rows of each go left."""
         ours = ("here", self._own_nodes, RowBits.of(own_bits))
         theirs = ("coordinator", others, others_bits)
-        store, left_rows = bring_together(is_split, sizes, [theirs, ours])
-        return store.bits, left_rows
+        store = bring_together(is_split, sizes, [theirs, ours])
+        return store.bits, store.left_rows
 
     def _begin_step(self) -> None:
         self._own_nodes, self._own_bits, self._own_routed = _NO_NODES, _NO_BITS, _NO_BITS
-        self._has_searched = self._has_split = False
+        self._has_searched = False
+        self._has_split = False
 
     def shape_after(self, moved: Moved | None) -> Shape:
         """The shape of the trees once these moves are made, which must be the last."""
@@ -215,13 +216,14 @@ class PartyTrees:
 
 def pack_sums(sums: NDArray[np.int64], kind: TargetKind) -> NodeSums:
     """Sums of nodes without their rows, which follow from the bits."""
-    return NodeSums.of(np.delete(sums, _rows_at(kind), axis=1))
+    return NodeSums.of(sums[:, _without_rows(kind)])
 
 
 def unpack_sums(packed: NodeSums, rows: NDArray[np.int64], kind: TargetKind) -> NDArray[np.int64]:
     """Sums of nodes with so many rows."""
-    read = packed.read(len(rows), kind.n_sums - 1)
-    sums = np.insert(read, _rows_at(kind), rows, axis=1)
+    sums = np.empty((len(rows), kind.n_sums), np.int64)
+    sums[:, _without_rows(kind)] = packed.read(len(rows), kind.n_sums - 1)
+    sums[:, _rows_at(kind)] = rows
     check_sums(sums, kind)
     if kind.is_regression:
         check(bool(((sums[:, 3] >= 0) & (sums[:, 3] <= 3)).all()), "a node has more than two sides")
@@ -232,14 +234,21 @@ def check_sums(sums: NDArray[np.int64], kind: TargetKind) -> None:
     """Refuse sums that no rows have, or that could overflow later."""
     if kind.is_regression:
         weight, total = sums[:, 0], sums[:, 1]
-        fits = (total >= -TARGET_SUM_LIMIT) & (total <= TARGET_SUM_LIMIT)
-        check(bool(fits.all()), "the targets of a node add up to more than there can be")
+        fits = _lie_between(total, -TARGET_SUM_LIMIT, TARGET_SUM_LIMIT)
+        check(fits, "the targets of a node add up to more than there can be")
     else:
-        classes = sums[:, :-1]
-        fits = (classes >= 0) & (classes <= WEIGHT_SUM_LIMIT)
-        check(bool(fits.all()), "a class weight is negative, or more than there can be")
+        fits = _lie_between(sums[:, :-1], 0, WEIGHT_SUM_LIMIT)
+        check(fits, "a class weight is negative, or more than there can be")
         weight = weight_of(sums, kind)
-    check(bool(((weight > 0) & (weight <= WEIGHT_SUM_LIMIT)).all()), "a node has no weight")
+    check(_lie_between(weight, 1, WEIGHT_SUM_LIMIT), "a node has no weight")
+
+
+def _lie_between(values: NDArray[np.int64], low: int, high: int) -> bool:
+    return values.size == 0 or bool(values.min() >= low and values.max() <= high)
+
+
+def _without_rows(kind: TargetKind) -> list[int]:
+    return [column for column in range(kind.n_sums) if column != _rows_at(kind)]
 
 
 def _rows_at(kind: TargetKind) -> int:

@@ -110,8 +110,8 @@ def _step_down(
         stepped: Mapping[str, RowsStepped] = yield Ask(requests, RowsStepped)
         everywhere, sizes = np.ones(len(owner), np.bool_), descent.rows.sizes
         parts = [(party, nodes_of[party], stepped[party].bits) for party in parties]
-        store, left_rows = bring_together(everywhere, sizes, parts)
-        descent.follow(store.bits, left_rows, leaf_of)
+        store = bring_together(everywhere, sizes, parts)
+        descent.follow(store.bits, store.left_rows, leaf_of)
         for party in parties:
             foreign = np.flatnonzero(owner != order.parties.index(party))
             bits_for[party] = RowBits.of(store.take(foreign))

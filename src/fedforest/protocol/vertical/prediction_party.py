@@ -179,8 +179,8 @@ class PredictingParty:
             ("coordinator", np.flatnonzero(is_foreign), theirs),
             ("here", self._own, RowBits.of(self._own_bits)),
         ]
-        store, left_rows = bring_together(everywhere, sizes, parts)
-        self._descent.follow(store.bits, left_rows)
+        store = bring_together(everywhere, sizes, parts)
+        self._descent.follow(store.bits, store.left_rows)
 
     def _columns(self) -> Columns:
         bins = self._flat_bins()
