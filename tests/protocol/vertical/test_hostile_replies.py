@@ -480,9 +480,7 @@ def test_bit_counts_whose_sum_wraps_around_are_refused() -> None:
     """Sixteen counts that add up to nothing in 64 bits would lead far out of the outcomes."""
     training = train_openly(sample_case(parameters={"n_estimators": 17, "max_depth": 2}))
     predicted = predict_openly(training, ONE_ROUND)
-    order = PredictionOrder(
-        training.trained.outline, training.order.parties, 150, ONE_ROUND
-    )
+    order = PredictionOrder(training.trained.outline, training.order.parties, 150, ONE_ROUND)
     recording = Recording(lambda: route(order), predicted.recorder)
     at, party, _ = recording.reply(RowsRouted)
     counts = [2**63 - 8] * 16 + [8 * 16]
@@ -503,7 +501,9 @@ def test_an_answer_to_a_single_split_is_one_bit(outcome: bytes) -> None:
 def test_a_coordinator_asks_nothing_after_it_refused() -> None:
     recording = training_recording("classes")
     at, party, _ = recording.reply(SplitsFound)
-    replay = Replay(recording.recorder.replies, at, party, encode(SplitsFound(Gains.of(np.ones(1)))))
+    replay = Replay(
+        recording.recorder.replies, at, party, encode(SplitsFound(Gains.of(np.ones(1))))
+    )
     conversation = recording.begin()
     with pytest.raises(RemoteProtocolError):
         run(conversation, replay)
