@@ -38,7 +38,7 @@ class OwnedTree:
 
     @property
     def n_rows(self) -> int:
-        return self.bins[0].shape[1]
+        return int(self.bins[0].shape[1])
 
     def splits(self, number: int) -> OwnSplits:
         splits = self.partials[number].splits

@@ -83,9 +83,8 @@ def test_the_measurement_notices_a_probability_that_is_off_by_five_percent(
 def test_corrected_shares_are_right_on_average(epsilon: float, n_classes: int) -> None:
     rng = np.random.default_rng(4)
     response = RandomizedResponse(epsilon)
-    codes = rng.choice(
-        n_classes, N_LABELS, p=np.arange(1, n_classes + 1) / sum(range(n_classes + 1))
-    )
+    uneven = np.arange(1, n_classes + 1) / np.arange(1, n_classes + 1).sum()
+    codes = rng.choice(n_classes, N_LABELS, p=uneven)
     truth = np.bincount(codes, minlength=n_classes) / N_LABELS
     noisy = np.bincount(response.draw(codes, n_classes, rng.bytes), minlength=n_classes) / N_LABELS
     keep = response.keep_probability(n_classes)

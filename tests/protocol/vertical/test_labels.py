@@ -38,7 +38,7 @@ def give_out(labels: ClassLabels | TargetValues, request: ShareLabels) -> Encode
 
 
 def codes_of(labels: EncodedLabels) -> list[int]:
-    return np.frombuffer(labels.codes, np.uint8).tolist()
+    return [int(code) for code in np.frombuffer(labels.codes, np.uint8)]
 
 
 def test_classes_leave_under_the_codes_asked_for() -> None:
