@@ -59,7 +59,12 @@ def test_on_threads_an_error_is_raised_when_everybody_has_answered() -> None:
 
 def test_nobody_is_asked_where_a_party_is_unknown() -> None:
     heard = []
-    transport = InProcess({"a": lambda data: heard.append(data) or data})  # type: ignore[func-returns-value]
+
+    def listen(data: bytes) -> bytes:
+        heard.append(data)
+        return data
+
+    transport = InProcess({"a": listen})
     with pytest.raises(ConfigurationError, match="'b'"):
         transport.exchange({"a": b"", "b": b""})
     assert heard == []

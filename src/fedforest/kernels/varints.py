@@ -35,7 +35,10 @@ def write_varints(values, out):
 
 @kernel
 def read_varints(data, values):
-    """Read as many integers as `values` holds; returns whether `data` was exactly these."""
+    """Read as many integers as `values` holds; returns whether `data` was exactly these.
+
+    An integer has one form only: a last byte of zero, which adds nothing, is refused.
+    """
     at, n_bytes = 0, data.shape[0]
     for i in range(values.shape[0]):
         word, shift = np.uint64(0), np.uint64(0)
@@ -45,6 +48,8 @@ def read_varints(data, values):
             byte = np.uint64(data[at])
             at += 1
             if shift == np.uint64(63) and byte > _ONE:
+                return False
+            if shift > np.uint64(0) and byte == np.uint64(0):
                 return False
             word |= (byte & _LOW) << shift
             shift += _SEVEN

@@ -184,7 +184,8 @@ def _make_target(
     n_rows = len(followed)
     if n_classes == 0:
         values: NDArray[np.float64] = ranks / n_rows
-        return values + rng.choice([0.0, 0.3]) * rng.standard_normal(n_rows)
+        values += float(rng.choice([0.0, 0.3])) * rng.standard_normal(n_rows)
+        return values
     noise = rng.random(n_rows) < rng.choice([0.1, 0.4, 1.0])
     codes: NDArray[np.int64] = ranks % n_classes
     codes[noise] = rng.integers(0, n_classes, int(noise.sum()))

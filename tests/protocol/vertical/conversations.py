@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.protocol.asking import Message
 from fedforest.protocol.vertical import messages, prediction_messages
 from fedforest.protocol.vertical.coordinator import Trained, TrainingOrder, train
 from fedforest.protocol.vertical.labels import ClassLabels, LabelSource, TargetValues
@@ -135,7 +134,7 @@ def predict_openly(
 ) -> OpenPrediction:
     """Predict over a recording transport; a lookahead of 0 is the classical walk."""
     parties = predicting_parties(training, columns)
-    accepted: tuple[type[Message], ...] = prediction_messages.REQUESTS
+    accepted = prediction_messages.REQUESTS
     endpoints = {party: make_endpoint(handler, accepted) for party, handler in parties.items()}
     recorder, log = Recorder(InProcess(endpoints)), ExchangeLog()
     outline, n_rows = training.trained.outline, len(training.case.y)

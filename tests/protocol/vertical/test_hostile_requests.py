@@ -377,7 +377,7 @@ def test_splits_are_not_made_by_what_was_found_in_an_earlier_step() -> None:
 
 def leaf_values(request: FinishTrees, **changes: Any) -> FinishTrees:
     assert request.leaves is not None
-    read = {
+    read: dict[str, Any] = {
         "start": np.frombuffer(request.leaves.start, np.int64).copy(),
         "label": np.frombuffer(request.leaves.label, np.uint16).copy(),
         "value": np.frombuffer(request.leaves.value, np.float64).copy(),
@@ -486,7 +486,7 @@ def test_rows_do_not_move_on_before_they_set_out_or_by_other_rows_paths() -> Non
 @pytest.mark.parametrize(
     ("request_for", "reason"),
     [
-        (lambda shape: AskSplit(150, 0), "row"),
+        (lambda _: AskSplit(150, 0), "row"),
         (lambda shape: AskSplit(0, shape.n_nodes), "node"),
         (lambda shape: AskSplit(0, int(np.flatnonzero(shape.left_child < 0)[0])), "another's"),
     ],

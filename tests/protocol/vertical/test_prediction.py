@@ -30,7 +30,7 @@ def leaves_by_intersection(training: OpenTraining) -> list[list[int]]:
     bins = {party: model.bins.transform(tables[party]) for party, model in models.items()}
     # who has no column leaves every leaf possible
     partials = {p: model.partial for p, model in models.items() if model.partial.n_features}
-    found = []
+    found: list[list[int]] = []
     for tree in range(training.trained.outline.shape.n_trees):
         found.append([])
         for row in range(len(training.case.y)):

@@ -78,6 +78,7 @@ class PartyTrees:
         self._routing: LeftOutRows | None = None
         if left_out is not None:
             self._routing = LeftOutRows(left_out, len(seeds), targets.n_rows, workers)
+        self._has_searched, self._has_split = False, False  # in this step
         self._begin_step()
 
     @property
@@ -194,8 +195,7 @@ class PartyTrees:
 
     def _begin_step(self) -> None:
         self._own_nodes, self._own_bits, self._own_routed = _NO_NODES, _NO_BITS, _NO_BITS
-        self._has_searched = False
-        self._has_split = False
+        self._has_searched, self._has_split = False, False
 
     def shape_after(self, moved: Moved | None) -> Shape:
         """The shape of the trees once these moves are made, which must be the last."""

@@ -1,0 +1,110 @@
+"""Fates, flags and bits between the roles."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fedforest.errors import ProtocolError
+from fedforest.protocol.payloads import RowBits
+from fedforest.protocol.vertical.moves import (
+    BitStore,
+    count_open,
+    follow_sizes,
+    pack_fates,
+    pack_flags,
+    unpack_fates,
+    unpack_flags,
+)
+from fedforest.tree.structure import Structure
+
+# (split, fate): closed, stays open, and split with any of its children open
+FATES = st.lists(
+    st.sampled_from([(False, 0), (False, 4), (True, 0), (True, 1), (True, 2), (True, 3)]),
+    max_size=30,
+)
+
+
+@given(FATES)
+def test_fates_arrive_as_they_left(fates: list[tuple[bool, int]]) -> None:
+    is_split = np.array([split for split, _ in fates], np.bool_)
+    fate = np.array([fate for _, fate in fates], np.uint8)
+    data = pack_fates(is_split, fate)
+    assert len(data) == (3 * len(fates) + 7) // 8
+    read_split, read_fate = unpack_fates(data, len(fates))
+    assert read_split.tolist() == is_split.tolist()
+    assert read_fate.tolist() == fate.tolist()
+    opened = {0: 0, 1: 1, 2: 1, 3: 2, 4: 1}
+    assert count_open(fate) == sum(opened[fate] for _, fate in fates)
+
+
+def test_a_right_child_of_a_node_that_was_not_split_is_refused() -> None:
+    with pytest.raises(ProtocolError, match="right child"):
+        unpack_fates(memoryview(bytes([0b100])), 1)
+
+
+@pytest.mark.parametrize(("data", "n_nodes"), [(b"", 1), (b"\0\0", 1), (b"\0", 3), (b"\0", 0)])
+def test_fates_of_another_number_of_nodes_are_refused(data: bytes, n_nodes: int) -> None:
+    with pytest.raises(ProtocolError, match="fates"):
+        unpack_fates(memoryview(data), n_nodes)
+
+
+@given(st.lists(st.booleans(), max_size=40))
+def test_flags_arrive_as_they_left(flags: list[bool]) -> None:
+    data = pack_flags(np.array(flags, np.bool_))
+    assert unpack_flags(data, len(flags)).tolist() == flags
+
+
+def test_flags_and_fates_padded_with_ones_are_refused() -> None:
+    with pytest.raises(ProtocolError, match="padded"):
+        unpack_flags(memoryview(b"\x10"), 4)
+    with pytest.raises(ProtocolError, match="padded"):
+        unpack_fates(memoryview(b"\x40"), 2)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 30)), max_size=12), st.data())
+def test_bits_put_by_several_owners_are_taken_node_by_node(
+    nodes: list[tuple[bool, int]], data: st.DataObject
+) -> None:
+    is_split = np.array([split for split, _ in nodes], np.bool_)
+    sizes = np.array([size for _, size in nodes], np.int64)
+    store = BitStore(is_split, sizes)
+    split = np.flatnonzero(is_split).tolist()
+    content = {node: pack_pattern(node, nodes[node][1]) for node in split}
+    assert len(store.bits) == sum(map(len, content.values()))
+    owner_of = [data.draw(st.integers(0, 2)) for _ in split]
+    for owner in range(3):
+        own = [node for node, o in zip(split, owner_of, strict=True) if o == owner]
+        joined = b"".join(content[node] for node in own)
+        store.put(np.array(own, np.int64), RowBits(memoryview(joined)))
+    assert store.bits.tobytes() == b"".join(content[node] for node in split)
+    for node in split:
+        assert store.left_rows[node] == sum(byte.bit_count() for byte in content[node])
+    wanted = data.draw(st.lists(st.sampled_from(split), unique=True) if split else st.just([]))
+    taken = store.take(np.array(sorted(wanted), np.int64))
+    assert taken.tobytes() == b"".join(content[node] for node in sorted(wanted))
+
+
+def pack_pattern(node: int, size: int) -> bytes:
+    """Bits that differ from node to node, as many as it has rows."""
+    flags = [(row * (node + 3)) % 5 < 2 for row in range(size)]
+    return np.packbits(np.array(flags, np.bool_), bitorder="little").tobytes()
+
+
+@pytest.mark.parametrize(
+    ("data", "complaint"),
+    [(b"\x01", "not as many"), (b"\x01\x00\x00", "not as many"), (b"\x01\xfe", "padded")],
+)
+def test_bits_that_do_not_fit_their_nodes_are_refused(data: bytes, complaint: str) -> None:
+    store = BitStore(np.array([True]), np.array([9]))
+    with pytest.raises(ProtocolError, match=complaint):
+        store.put(np.array([0]), RowBits(memoryview(data)))
+
+
+def test_sizes_follow_their_nodes() -> None:
+    structure = Structure(4)
+    is_split = np.array([True, False, True, False])
+    fate = np.array([3, 4, 2, 0], np.uint8)
+    step = structure.advance(is_split, fate)
+    sizes = follow_sizes(np.array([10, 20, 30, 40]), np.array([4, 0, 25, 0]), step)
+    assert sizes.tolist() == [4, 6, 20, 5]
