@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from rich.console import Console
-from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 
 from fedforest.errors import ConfigurationError, DataError
 from fedforest.experiments.accuracy import (
@@ -96,6 +96,17 @@ def test_a_repetition_follows_from_the_seed_and_its_number_alone() -> None:
         np.testing.assert_array_equal(first.train[party], again.train[party])
         assert not np.array_equal(first.train[party], next_one.train[party])
     assert first.seed == again.seed != next_one.seed
+
+
+def test_linear_models_are_left_out_with_a_reason_where_there_are_three_classes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    iris = DataSet("iris", "classification", *load_iris(return_X_y=True))
+    task = AccuracyTask("iris", "classification", 0.1, "sqrt")
+    record = AccuracyRecord(SETTINGS)
+    AccuracyExperiment(record, Console(), repetitions=2).measure(task, iris, ("linear", "pooled"))
+    assert "F-LR is left out, it tells two classes apart" in capsys.readouterr().out
+    assert set(record.data_sets["iris"].scores) == {"pooled"}
 
 
 def test_a_run_that_was_stopped_goes_on_where_it_ended(
