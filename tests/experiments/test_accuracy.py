@@ -41,6 +41,11 @@ CANCER_TASK = AccuracyTask("cancer", "classification", 0.05, "sqrt")
 DIABETES_TASK = AccuracyTask("diabetes", "regression", 0.2, 1 / 3)
 
 
+def needs(name: str) -> pytest.MarkDecorator:
+    reason = reason_missing(name)
+    return pytest.mark.skipif(reason is not None, reason=reason or "")
+
+
 def measure(
     folder: Path | None, repetitions: int, methods: tuple[str, ...] = FORESTS
 ) -> AccuracyRecord:
@@ -195,7 +200,7 @@ def test_a_single_repetition_is_refused(capsys: pytest.CaptureFixture[str]) -> N
 
 
 @pytest.mark.data
-@pytest.mark.skipif(reason_missing("ionosphere") is not None, reason="ionosphere is not there")
+@needs("ionosphere")
 def test_ionosphere_is_told_with_all_methods_and_a_page(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -208,7 +213,7 @@ def test_ionosphere_is_told_with_all_methods_and_a_page(
 
 
 @pytest.mark.data
-@pytest.mark.skipif(reason_missing("parkinson") is not None, reason="parkinson is not there")
+@needs("parkinson")
 def test_the_subject_number_of_parkinson_is_no_feature() -> None:
     data = read_data_set("parkinson", TASKS["parkinson"].task)
     assert data.X.shape == (756, 753)
