@@ -98,7 +98,8 @@ def _draw_scores(axes: "Axes", records: list[DataSetRecord], measure: str) -> No
     axes.set_xlim(-0.5, len(records) - 0.5)
     low, high = axes.get_ylim()
     axes.set_ylim(low - 0.12 * (high - low), high)  # room for the legend
-    axes.set_title(f"{measure}, mean ± standard deviation", loc="left", fontweight="bold")
+    axes.set_title(measure, loc="left", fontweight="bold")
+    axes.set_ylabel("mean ± standard deviation")
     _tidy(axes, "y")
 
 
