@@ -9,7 +9,7 @@ mpl.use("Agg")  # a benchmark has no screen
 
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from benchmarks.runs.vertical_findings import QUANTITIES
 from benchmarks.runs.vertical_growth import MODES, scaled
@@ -20,6 +20,7 @@ MODE_STYLES = {
     "auto": ("#1f5f8b", "o", "auto"),
 }
 SECONDS_COLOUR, BYTES_COLOUR = "#1f5f8b", "#7a6a3a"
+FEW_DECADES = 1_000.0  # below this ratio, powers of ten alone would be too few marks
 LINEAR = ("n_parties", "max_depth")  # few steps of equal size; the others double
 
 
@@ -123,6 +124,9 @@ def _scale(axes: Axes, quantity: str, values: list[int]) -> None:
     shown = values if len(values) <= 4 else values[len(values) % 2 == 0 :: 2]
     axes.set_xticks(shown)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _short(value)))
+    low, high = axes.get_ylim()
+    if high < FEW_DECADES * low:
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
     _tidy(axes)

@@ -104,13 +104,12 @@ def measure_prediction(scene: Scene) -> dict[str, Any]:
         forest.set_params(prediction=mode)
         few = rows[:CLASSICAL_ROWS] if mode == "classical" else rows
         forest.predict(few[:10])
-        tries = 1 if mode == "classical" else PREDICTION_TRIES
-        modes[mode] = _measure_mode(forest, few, tries)
+        modes[mode] = _measure_mode(forest, few)
     return {**asdict(scene), "prediction_rows": len(rows), "modes": modes}
 
 
-def _measure_mode(forest: Any, rows: Any, tries: int) -> dict[str, Any]:
-    costs = [timed(lambda: forest.predict(rows))[1] for _ in range(tries)]
+def _measure_mode(forest: Any, rows: Any) -> dict[str, Any]:
+    costs = [timed(lambda: forest.predict(rows))[1] for _ in range(PREDICTION_TRIES)]
     log = ExchangeLog()
     forest._route(rows, log)  # predicts again, for the log of what travels
     return {

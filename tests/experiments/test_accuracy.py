@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from rich.console import Console
-from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 
 from fedforest.errors import ConfigurationError, DataError
 from fedforest.experiments.accuracy import (
@@ -39,6 +39,11 @@ CANCER = DataSet("cancer", "classification", *load_breast_cancer(return_X_y=True
 DIABETES = DataSet("diabetes", "regression", *load_diabetes(return_X_y=True))
 CANCER_TASK = AccuracyTask("cancer", "classification", 0.05, "sqrt")
 DIABETES_TASK = AccuracyTask("diabetes", "regression", 0.2, 1 / 3)
+
+
+def needs(name: str) -> pytest.MarkDecorator:
+    reason = reason_missing(name)
+    return pytest.mark.skipif(reason is not None, reason=reason or "")
 
 
 def measure(
@@ -96,6 +101,17 @@ def test_a_repetition_follows_from_the_seed_and_its_number_alone() -> None:
         np.testing.assert_array_equal(first.train[party], again.train[party])
         assert not np.array_equal(first.train[party], next_one.train[party])
     assert first.seed == again.seed != next_one.seed
+
+
+def test_linear_models_are_left_out_with_a_reason_where_there_are_three_classes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    iris = DataSet("iris", "classification", *load_iris(return_X_y=True))
+    task = AccuracyTask("iris", "classification", 0.1, "sqrt")
+    record = AccuracyRecord(SETTINGS)
+    AccuracyExperiment(record, Console(), repetitions=2).measure(task, iris, ("linear", "pooled"))
+    assert "F-LR is left out, it tells two classes apart" in capsys.readouterr().out
+    assert set(record.data_sets["iris"].scores) == {"pooled"}
 
 
 def test_a_run_that_was_stopped_goes_on_where_it_ended(
@@ -184,7 +200,7 @@ def test_a_single_repetition_is_refused(capsys: pytest.CaptureFixture[str]) -> N
 
 
 @pytest.mark.data
-@pytest.mark.skipif(reason_missing("ionosphere") is not None, reason="ionosphere is not there")
+@needs("ionosphere")
 def test_ionosphere_is_told_with_all_methods_and_a_page(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -197,7 +213,7 @@ def test_ionosphere_is_told_with_all_methods_and_a_page(
 
 
 @pytest.mark.data
-@pytest.mark.skipif(reason_missing("parkinson") is not None, reason="parkinson is not there")
+@needs("parkinson")
 def test_the_subject_number_of_parkinson_is_no_feature() -> None:
     data = read_data_set("parkinson", TASKS["parkinson"].task)
     assert data.X.shape == (756, 753)

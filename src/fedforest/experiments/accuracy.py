@@ -99,20 +99,28 @@ def pooled(tables: dict[str, NDArray[Any]]) -> NDArray[Any]:
     return np.hstack(list(tables.values()))
 
 
-def _estimator(method: str, task: str) -> Estimator | str:
+def _estimator(method: str, data: DataSet) -> Estimator | str:
     """What a method trains; or the reason why it cannot take part."""
-    is_class = task == "classification"
+    is_class = data.task == "classification"
     if method == "federated":
         name = "VerticalForestClassifier" if is_class else "VerticalForestRegressor"
         return Estimator(getattr(fedforest, name), dict)
     if method == "linear":
-        name = "VerticalLogisticRegression" if is_class else "VerticalLinearRegression"
-        build = getattr(fedforest, name, None)
-        return Estimator(build, dict) if build else f"this release has no {name}"
+        return _linear_estimator(data)
     forest = RandomForestClassifier if is_class else RandomForestRegressor
     if method == "pooled":
         return Estimator(forest, pooled)
     return Estimator(forest, lambda tables: tables[method])
+
+
+def _linear_estimator(data: DataSet) -> Estimator | str:
+    name = "VerticalLinearRegression"
+    if data.task == "classification":
+        name = "VerticalLogisticRegression"
+        if len(np.unique(data.y)) > 2:
+            return "it tells two classes apart, here as in the papers"
+    build = getattr(fedforest, name, None)
+    return Estimator(build, dict) if build else f"this release has no {name}"
 
 
 def _score(estimator: Estimator, repetition: Repetition, parameters: dict[str, Any]) -> float:
@@ -143,7 +151,7 @@ class AccuracyExperiment:
                 task.name, task.task, n_rows, n_columns, task.tolerance, task.max_features
             )
         )
-        estimators = self._estimators(task, methods)
+        estimators = self._estimators(data, methods)
         missing = {method: self.repetitions - len(entry.scores_of(method)) for method in estimators}
         total = sum(max(0, count) for count in missing.values())
         with self._progress() as progress:
@@ -160,12 +168,13 @@ class AccuracyExperiment:
                     progress.advance(bar)
         self.console.print(f"{task.name}: {total} scores added", highlight=False)
 
-    def _estimators(self, task: AccuracyTask, methods: Sequence[str]) -> dict[str, Estimator]:
+    def _estimators(self, data: DataSet, methods: Sequence[str]) -> dict[str, Estimator]:
         found = {}
         for method in methods:
-            estimator = _estimator(method, task.task)
+            estimator = _estimator(method, data)
             if isinstance(estimator, str):
-                self.console.print(f"{METHODS[method]} is left out: {estimator}", highlight=False)
+                reason = f"{data.name}: {METHODS[method]} is left out, {estimator}"
+                self.console.print(reason, highlight=False)
             else:
                 found[method] = estimator
         return found

@@ -57,9 +57,11 @@ def draw(result: dict[str, Any], path: Path) -> None:
 
 
 def _draw_intervals(axes: "Axes", records: list[DataSetRecord]) -> None:
+    reach = 0.0
     for height, record in enumerate(records):
         mean, low, high = loss_interval(record).scaled(100.0)
         allowed = 100.0 * record.tolerance
+        reach = max(reach, allowed, -low, high)
         axes.barh(height, 2 * allowed, 0.62, left=-allowed, color=ALLOWED_COLOUR)
         axes.errorbar(
             mean,
@@ -72,6 +74,7 @@ def _draw_intervals(axes: "Axes", records: list[DataSetRecord]) -> None:
     names = [f"{record.name}\n({record.measure})" for record in records]
     axes.set_yticks(range(len(records)), names)
     axes.set_ylim(len(records) - 0.4, -0.6)
+    axes.set_xlim(-1.1 * reach, 1.1 * reach)
     axes.axvline(0.0, color="#222222", linewidth=0.8)
     axes.set_xlabel("points of accuracy, % of RMSE\n(mean and 95% interval; shaded: allowed)")
     axes.set_title("Federated less pooled", loc="left", fontweight="bold")
@@ -95,7 +98,8 @@ def _draw_scores(axes: "Axes", records: list[DataSetRecord], measure: str) -> No
     axes.set_xlim(-0.5, len(records) - 0.5)
     low, high = axes.get_ylim()
     axes.set_ylim(low - 0.12 * (high - low), high)  # room for the legend
-    axes.set_title(f"{measure}, mean ± standard deviation", loc="left", fontweight="bold")
+    axes.set_title(measure, loc="left", fontweight="bold")
+    axes.set_ylabel("mean ± standard deviation")
     _tidy(axes, "y")
 
 

@@ -162,7 +162,7 @@ def settings(result: dict[str, Any]) -> Finding:
         ["columns", "halves at random, anew for every repetition; all methods get the same"],
         ["parkinson", "rows of one subject may be on both sides, as in the papers; no `id` column"],
         ["ours", "at most 255 bins per column; soft votes, as scikit-learn's"],
-        ["F-LR", "the estimators' defaults"],
+        ["F-LR", "the estimators' defaults; two classes or a number, as in the papers"],
         ["seed", f"{chosen['seed']}; each repetition derives its own"],
     ]
     return Finding("Settings", ["what", "setting"], rows)
