@@ -26,7 +26,7 @@ from fedforest.protocol.vertical.messages import (
     TakeLabels,
     WeighColumns,
 )
-from fedforest.protocol.vertical.prediction_messages import AskSplit, RouteRows
+from fedforest.protocol.vertical.prediction_messages import AskSplit, RouteRows, StepRows
 from fedforest.runtime.endpoint import make_endpoint
 from fedforest.transport.codec import decode
 from tests.protocol.vertical.cases import VerticalCase, sample_case
@@ -159,7 +159,7 @@ def test_a_training_party_survives_mutated_requests(kind: str, task: str) -> Non
         assert_refuses_mutants(training_recording(task), kind, FEW // 2)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("task", ["classes", "numbers"])
 @pytest.mark.parametrize("kind", TRAINING_KINDS)
 def test_a_training_party_survives_many_mutated_requests(kind: str, task: str) -> None:
@@ -169,14 +169,14 @@ def test_a_training_party_survives_many_mutated_requests(kind: str, task: str) -
 
 @pytest.mark.parametrize(
     ("kind", "lookahead"),
-    [("RouteRows", 1), ("RouteRows", 2), ("RouteRows", ONE_ROUND), ("AskSplit", 0)],
+    [("StepRows", 1), ("RouteRows", 2), ("RouteRows", ONE_ROUND), ("AskSplit", 0)],
 )
 def test_a_predicting_party_survives_mutated_requests(kind: str, lookahead: int) -> None:
     with little_memory():
         assert_refuses_mutants(prediction_recording(lookahead), kind, FEW)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("kind", "lookahead"), [("RouteRows", 2), ("RouteRows", ONE_ROUND), ("AskSplit", 0)]
 )
@@ -463,6 +463,21 @@ def test_rows_that_are_not_in_the_table_are_refused(first: int, last: int) -> No
     refuse(party, RouteRows(first, last, 1), "not in the table")
 
 
+def test_rows_do_not_step_on_before_they_set_out_or_by_other_rows_bits() -> None:
+    recording = prediction_recording(1)
+    first, second = (decode(data, recording.accepted) for data in recording.requests[:2])
+    assert isinstance(second, StepRows)
+    assert second.bits is not None
+    refuse(recording.make_party(), second, "set out")
+    party = recording.make_party()
+    party.handle(first)
+    refuse(party, changed(second, last_row=149), "set out")
+    bits = bytes(second.bits.data)
+    refuse(party, changed(second, bits=RowBits(memoryview(bits[:-1]))), "not as many")
+    refuse(party, changed(second, bits=RowBits(memoryview(bits + b"\0"))), "not as many")
+    party.handle(second)
+
+
 def test_the_largest_lookahead_sets_no_memory_aside() -> None:
     party = prediction_recording(1).make_party()
     with little_memory(2**26):
@@ -470,7 +485,7 @@ def test_the_largest_lookahead_sets_no_memory_aside() -> None:
 
 
 def test_rows_do_not_move_on_before_they_set_out_or_by_other_rows_paths() -> None:
-    recording = prediction_recording(1)
+    recording = prediction_recording(2)
     first, second = (decode(data, recording.accepted) for data in recording.requests[:2])
     assert isinstance(second, RouteRows)
     refuse(recording.make_party(), second, "set out")
