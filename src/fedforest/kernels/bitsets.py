@@ -8,7 +8,7 @@ import numpy as np
 from numba import config, types
 from numba.extending import intrinsic
 
-from fedforest.kernels.jit import borrowing, inlined
+from fedforest.kernels.jit import borrowing, embedded, inlined
 
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
@@ -49,7 +49,7 @@ else:
         return types.uint64(types.uint64), generate
 
 
-@borrowing
+@embedded
 def list_candidates(bitmap, node, features):
     """Write the node's candidate columns in ascending order; return how many there are.
 

@@ -10,7 +10,7 @@ of tuples: that counts a reference, atomically.
 
 import numpy as np
 
-from fedforest.kernels.jit import borrowing, kernel
+from fedforest.kernels.jit import borrowing, embedded, kernel
 from fedforest.kernels.layout import N_CODES, NO_SPLIT
 
 ROWS, SCORE, WEIGHT, LEFT, RIGHT = 0, 1, 2, 3, 4
@@ -25,7 +25,7 @@ def make_cuts():
     return np.zeros((5, N_CODES))
 
 
-@borrowing
+@embedded
 def order_of(score):
     """An integer that compares as the score does; NaN is not expected."""
     bits = np.float64(score).view(np.int64)
@@ -33,16 +33,14 @@ def order_of(score):
 
 
 @borrowing
-def pick_cut(cuts, count, n_rows, min_rows_leaf):
-    """(score, position) of the best valid cut, the first of equals.
+def pick_cut(cuts, count, least, most):
+    """(score, position) of the best cut with `least` to `most` rows left, the first of equals.
 
     The largest of many floats is found one by one, of integers in vector registers.
     """
-    most = np.float64(n_rows - min_rows_leaf)
-    least = np.float64(min_rows_leaf)
     best = _LOWEST
     for k in range(count):
-        valid = (cuts[ROWS, k] >= least) & (cuts[ROWS, k] <= most)
+        valid = (cuts[ROWS, k] >= np.float64(least)) & (cuts[ROWS, k] <= np.float64(most))
         score = cuts[SCORE, k] if valid else NO_SPLIT
         cuts[SCORE, k] = score
         best = max(best, order_of(score))

@@ -10,30 +10,31 @@ Scores are compared as integers that order like them: choosing between integers 
 import numpy as np
 
 from fedforest.kernels.cuts import order_of
-from fedforest.kernels.jit import borrowing
+from fedforest.kernels.jit import embedded
 from fedforest.kernels.layout import MISSING_BIN, UNSEEN
 
 FEW_ROWS = 4
 N_SUBSETS = 1 << FEW_ROWS
+ALL_ROWS = N_SUBSETS - 1
 _NONE = np.int64(0)
 _MISSING = np.int64(MISSING_BIN)
 
 
-@borrowing
+@embedded
 def order_subsets(scores, orders):
     """Make integers that compare as the scores of the subsets do."""
     for subset in range(N_SUBSETS):
         orders[subset] = order_of(scores[subset])
 
 
-@borrowing
+@embedded
 def rows_up_to(key, keys):
     """The subset of rows whose key is not above `key`."""
     a, b, c, d = keys
     return np.int64(a <= key) | (b <= key) << 1 | (c <= key) << 2 | (d <= key) << 3
 
 
-@borrowing
+@embedded
 def better_of(one, other):
     """The higher (order, key, subset); of equal orders the one with the lower key."""
     better = (other[0] > one[0]) | ((other[0] == one[0]) & (other[1] < one[1]))
@@ -43,14 +44,14 @@ def better_of(one, other):
     return order, key, subset
 
 
-@borrowing
+@embedded
 def offer_cut(key, keys, added, orders):
     """(order, key, subset) of the cut after `key`; after a missing value there is none."""
     subset = (rows_up_to(key, keys) | added) if key != _MISSING else _NONE
     return orders[np.uint64(subset)], key, subset
 
 
-@borrowing
+@embedded
 def best_of_four(keys, added, orders):
     """(order, key, subset) of the best cut; the subset `added` is on the left of every cut."""
     a, b, c, d = keys
@@ -59,7 +60,7 @@ def best_of_four(keys, added, orders):
     return better_of(low, high)
 
 
-@borrowing
+@embedded
 def cut_few(bins, base, rows, scores, orders):
     """(score, bin, side of missing values) of the best cut, given the scores of all subsets."""
     keys = (

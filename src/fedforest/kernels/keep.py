@@ -1,11 +1,11 @@
 """Remembering the best split of a node."""
 
 from fedforest.kernels.bitsets import fill_set, put_in_set
-from fedforest.kernels.jit import borrowing
+from fedforest.kernels.jit import borrowing, embedded
 from fedforest.kernels.layout import MISSING_BIN
 
 
-@borrowing
+@embedded
 def keep_numeric(found, node, feature, cut):
     """Store a numeric cut (score, bin, side of missing values); return its score."""
     found.feature[node] = feature

@@ -18,7 +18,7 @@ from fedforest.kernels.bitsets import list_candidates
 from fedforest.kernels.category_order import sort_by_key
 from fedforest.kernels.cuts import LEFT, RIGHT, ROWS, SCORE, WEIGHT, make_cuts, pick_cut
 from fedforest.kernels.few_rows import FEW_ROWS, N_SUBSETS, cut_few, order_subsets
-from fedforest.kernels.jit import borrowing, kernel
+from fedforest.kernels.jit import borrowing, embedded, kernel
 from fedforest.kernels.keep import keep_categories, keep_numeric
 from fedforest.kernels.layout import (
     MISSING_BIN,
@@ -41,7 +41,7 @@ from fedforest.kernels.packed_moments import (
     rows_shift,
     score_subsets,
 )
-from fedforest.kernels.ranking import RANKED_NODE, fetch_keys, make_keys, rank_keys
+from fedforest.kernels.ranking import RANKED_NODE, fetch_keys, make_keys, make_ordered, rank_keys
 
 __all__ = [
     "BIN_ROWS",
@@ -76,7 +76,7 @@ def score_moments(cuts, count, node):
 def best_cut(cuts, count, node):
     """(score, position) of the best of `count` cuts."""
     score_moments(cuts, count, node)
-    return pick_cut(cuts, count, node.n_rows, node.min_rows_leaf)
+    return pick_cut(cuts, count, node.min_rows_leaf, node.n_rows - node.min_rows_leaf)
 
 
 @borrowing
@@ -200,7 +200,7 @@ class MomentScratch(NamedTuple):
     lefts: NDArray[np.int64]
     cuts: NDArray[np.float64]
     keys: NDArray[np.int16]
-    ordered: NDArray[np.int16]
+    ordered: NDArray[np.int32]
     scores: NDArray[np.float64]  # of the subsets of few rows
     orders: NDArray[np.int64]
 
@@ -221,7 +221,7 @@ def make_moment_scratch(n_features):
         np.zeros(N_CODES, np.int64),
         make_cuts(),
         make_keys(),
-        make_keys(),
+        make_ordered(),
         np.zeros(N_SUBSETS),
         np.zeros(N_SUBSETS, np.int64),
     )
@@ -298,7 +298,7 @@ def search_packed(columns, order, targets, n_features, span, leaf, shift, scratc
     return best
 
 
-@borrowing
+@embedded
 def search_small(columns, order, targets, n_features, span, leaf, shift, scratch, found, k):
     """Best split of a node of so few rows that they are ranked, or their subsets scored."""
     bins, n_rows, _, is_categorical = columns
@@ -333,32 +333,28 @@ def search_small(columns, order, targets, n_features, span, leaf, shift, scratch
     return best
 
 
-@borrowing
-def search_nodes(columns, order, targets, candidates, leaf, found, nodes, scratch):
-    """Best split of the nodes nodes[0]..nodes[1], each by the way that suits its size."""
-    for k in range(nodes[0], nodes[1]):
-        span = (order.start[k], order.stop[k])
-        n = span[1] - span[0]
-        n_features = list_candidates(candidates, k, scratch.features)
-        shift = rows_shift(n, targets.weights)
-        found.feature[k] = -1
-        if shift == 0:
-            found.score[k] = search_wide(
-                columns, order, targets, n_features, span, leaf, scratch, found, k
-            )
-        elif n > RANKED_NODE:
-            found.score[k] = search_packed(
-                columns, order, targets, n_features, span, leaf, shift, scratch, found, k
-            )
-        else:
-            found.score[k] = search_small(
-                columns, order, targets, n_features, span, leaf, shift, scratch, found, k
-            )
-
-
 @kernel
 def find_by_moments(columns, order, targets, candidates, rules, found, first, last):
     """Best split of the nodes first..last among their candidate columns."""
+    _, _, starts, stops = order
+    weights, leaf = targets.weights, rules.min_rows_leaf
+    found_score, found_feature = found.score, found.feature
     scratch = make_moment_scratch(candidates.shape[1] * 8)
-    leaf = rules.min_rows_leaf
-    search_nodes(columns, order, targets, candidates, leaf, found, (first, last), scratch)
+    features = scratch.features
+    for k in range(first, last):
+        span = (starts[k], stops[k])
+        n = span[1] - span[0]
+        shift = rows_shift(n, weights)
+        n_features = list_candidates(candidates, k, features)
+        found_feature[k] = -1
+        if shift == 0:
+            best = search_wide(columns, order, targets, n_features, span, leaf, scratch, found, k)
+        elif n > RANKED_NODE:
+            best = search_packed(
+                columns, order, targets, n_features, span, leaf, shift, scratch, found, k
+            )
+        else:
+            best = search_small(
+                columns, order, targets, n_features, span, leaf, shift, scratch, found, k
+            )
+        found_score[k] = best

@@ -13,9 +13,9 @@ import numpy as np
 
 from fedforest.kernels.cuts import LEFT, SCORE, WEIGHT
 from fedforest.kernels.few_rows import FEW_ROWS, N_SUBSETS
-from fedforest.kernels.jit import borrowing, inlined
+from fedforest.kernels.jit import borrowing, embedded, inlined
 from fedforest.kernels.layout import MISSING_BIN, MULTIPLICITY_BITS, N_CODES, NO_SPLIT, UNSEEN
-from fedforest.kernels.ranking import POSITION_BITS, POSITIONS, count_present
+from fedforest.kernels.ranking import POSITION_BITS, POSITIONS, ends_missing, turn_missing
 
 COUNT_SHIFT, COUNT_LIMIT = 32, 1 << (32 - MULTIPLICITY_BITS - 1)
 WEIGHT_SHIFT, WEIGHT_LIMIT = 52, 1 << 11
@@ -39,7 +39,7 @@ class MomentNode(NamedTuple):
     min_rows_leaf: int
 
 
-@borrowing
+@embedded
 def rows_shift(n_rows, weights):
     """Where the rows of a node begin in a packed word; 0 if they do not fit."""
     if weights.shape[0] == 0:
@@ -57,7 +57,7 @@ def row_moments(code, row, weights, values):
     return weight, multiplicity * values[row]
 
 
-@borrowing
+@embedded
 def read_packed(entries, span, row_bits, weights, values, shift, rows, moments):
     """Decode the entries of a span into row indices and packed moments; returns their sums."""
     row_mask = (_ONE << row_bits) - _ONE
@@ -75,7 +75,7 @@ def read_packed(entries, span, row_bits, weights, values, shift, rows, moments):
     return packed, total
 
 
-@borrowing
+@embedded
 def repeat_first(rows, moments, n):
     """Make n rows four: further ones are the first, without weight."""
     for i in range(n, FEW_ROWS):
@@ -147,11 +147,11 @@ def sweep_packed(histogram, at, n_bins, first, shift, lefts, cuts):
         cuts[LEFT, code] = np.float64(total)
 
 
-@borrowing
-def sweep_ranked(ordered, n, moments, first, shift, lefts, cuts):
+@embedded
+def sweep_ranked(ordered, n, moments, shift, lefts, cuts):
     """What is left of the cut after the last row of each bin; returns how many bins there are."""
     weight_mask = (1 << shift) - 1
-    packed, total = first
+    packed, total = 0, 0
     count = np.uint64(0)
     for i in range(n):
         key = np.int64(ordered[i])
@@ -165,7 +165,7 @@ def sweep_ranked(ordered, n, moments, first, shift, lefts, cuts):
     return np.int64(count)
 
 
-@borrowing
+@embedded
 def best_packed(lefts, cuts, count, node, shift, always_left):
     """(score, position) of the best of `count` cuts, the first of equals.
 
@@ -209,28 +209,29 @@ def cut_histogram(histogram, at, n_bins, node, shift, lefts, cuts):
     return score, code, 0
 
 
-@borrowing
+@embedded
 def cut_ranked(ordered, moments, node, shift, lefts, cuts):
-    """(score, bin, side of missing values) of the best cut between ranked rows."""
-    n_present = count_present(ordered, node.n_rows)
-    count = sweep_ranked(ordered, n_present, moments, (0, 0), shift, lefts, cuts)
-    score, where = best_packed(lefts, cuts, count, node, shift, 0)
-    code = ordered[(lefts[where] >> shift) - 1] >> POSITION_BITS
-    if n_present == node.n_rows:
-        return score, code, UNSEEN
-    packed, total = 0, 0
-    for i in range(n_present, node.n_rows):
-        packed += moments[ordered[i] & POSITIONS, 0]
-        total += moments[ordered[i] & POSITIONS, 1]
-    count = sweep_ranked(ordered, n_present, moments, (packed, total), shift, lefts, cuts)
-    other, where = best_packed(lefts, cuts, count, node, shift, packed)
-    if other > score:
-        last = ((lefts[where] - packed) >> shift) - 1
-        return other, ordered[last] >> POSITION_BITS, 1
-    return score, code, 0
+    """(score, bin, side of missing values) of the best cut between ordered rows.
+
+    Rows without a value come last, where no cut is valid behind them, and then first.
+    """
+    n = node.n_rows
+    score, code, side = NO_SPLIT, 0, UNSEEN
+    for turn in range(2):
+        if turn == 1:
+            if not ends_missing(ordered, n):
+                return score, code, UNSEEN
+            turn_missing(ordered, n)
+        count = sweep_ranked(ordered, n, moments, shift, lefts, cuts)
+        always_left = lefts[0] if turn == 1 else 0
+        other, where = best_packed(lefts, cuts, count, node, shift, always_left)
+        if other > score:
+            score, side = other, turn
+            code = ordered[(lefts[where] >> shift) - 1] >> POSITION_BITS
+    return score, code, side
 
 
-@borrowing
+@embedded
 def score_subsets(moments, node, shift, scores):
     """The score of every subset of four rows as a left side; see `few_rows`."""
     weight, total = np.float64(node.weight), np.float64(node.total)

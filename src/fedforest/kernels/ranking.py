@@ -1,55 +1,93 @@
 """The rows of a small node in order of their bins.
 
-A row's key is its bin and its position in the node, so keys differ; its rank is how many keys are
-smaller. Counting them takes n^2 comparisons but no branch, sixteen at a time in vector registers:
-up to `RANKED_NODE` rows that is faster than any sort.
+A row is its bin and its position in the node, so that no two are equal; its rank is how many are
+smaller. Counting those takes n^2 comparisons but no branch, sixteen at a time in vector registers:
+up to `RANKED_NODE` rows that is faster than any sort. Beyond, the bins are counted.
 """
 
 import numpy as np
 
-from fedforest.kernels.jit import borrowing, kernel
-from fedforest.kernels.layout import MISSING_BIN
+from fedforest.kernels.jit import borrowing, embedded, kernel
+from fedforest.kernels.layout import MISSING_BIN, N_CODES
 
-RANKED_NODE = 64  # rows; the largest node whose rows are ranked
-POSITION_BITS = 7
+RANKED_NODE = 64  # rows; up to here they are ranked
+SORTED_NODE = 256  # rows; the largest node whose rows can be ordered
+POSITION_BITS = 8
 POSITIONS = (1 << POSITION_BITS) - 1
 _LANES = 16
-_LAST = np.int16(32767)  # no key is larger: bins and positions have 15 bits
-END = np.int16(-1)  # behind the last key: of another bin than any
+_MIDDLE = 1 << 15  # keys are moved by this to fit int16, which vectors can compare
+_LAST = np.int16(_MIDDLE - 1)  # no key is larger
+_END = np.int32(-1)  # behind the last row: of another bin than any
 
 
 @kernel
 def make_keys():
-    """Space for the keys of a node, whole vector registers and one more."""
-    return np.zeros(RANKED_NODE + _LANES, np.int16)
+    """Space for the keys of a node, in whole vector registers."""
+    return np.zeros(SORTED_NODE + _LANES, np.int16)
 
 
-@borrowing
+@kernel
+def make_ordered():
+    """Space for ordered rows, one more to mark their end, and as many to turn them round."""
+    return np.zeros(2 * SORTED_NODE + 1, np.int32)
+
+
+@embedded
 def fetch_keys(bins, base, rows, n, keys):
     """The keys of n rows in the column that begins at `base`."""
     for i in range(n):
-        keys[i] = (np.int64(bins[base + rows[i]]) << POSITION_BITS) | i
+        keys[i] = ((np.int64(bins[base + rows[i]]) << POSITION_BITS) | i) - _MIDDLE
     for i in range(n, (n + _LANES - 1) & -_LANES):
         keys[i] = _LAST
 
 
-@borrowing
+@embedded
 def rank_keys(keys, n, ordered):
-    """Put the n keys in ascending order, and END behind them."""
+    """Order up to `RANKED_NODE` rows by counting smaller keys."""
     n_lanes = (n + _LANES - 1) & -_LANES
     for i in range(n):
         key = keys[i]
         rank = np.int16(0)
         for j in range(n_lanes):
             rank = np.int16(rank + np.int16(keys[j] < key))
-        ordered[np.uint64(rank)] = key
-    ordered[n] = END
+        ordered[np.uint64(rank)] = np.int32(key) + _MIDDLE
+    ordered[n] = _END
 
 
 @borrowing
-def count_present(ordered, n):
-    """How many of n ranked rows have a value; those without are the last."""
-    count = n
-    while count > 0 and ordered[count - 1] >> POSITION_BITS == MISSING_BIN:
-        count -= 1
-    return count
+def sort_keys(keys, n, counts, ordered):
+    """Order more rows by counting their bins; `counts` is zero before and after."""
+    for i in range(n):
+        counts[np.uint64((np.int64(keys[i]) + _MIDDLE) >> POSITION_BITS)] += 1
+    start = 0
+    for code in range(N_CODES):
+        count = counts[code]
+        counts[code] = start
+        start += count
+    for i in range(n):
+        key = np.int64(keys[i]) + _MIDDLE
+        code = np.uint64(key >> POSITION_BITS)
+        ordered[np.uint64(counts[code])] = key
+        counts[code] += 1
+    counts[:] = 0
+    ordered[n] = _END
+
+
+@embedded
+def ends_missing(ordered, n):
+    """Whether some of n ordered rows have no value: these come last."""
+    return ordered[n - 1] >> POSITION_BITS == MISSING_BIN
+
+
+@borrowing
+def turn_missing(ordered, n):
+    """Move the rows without a value from the end to the front; returns how many there are."""
+    n_present = n
+    while n_present > 0 and ends_missing(ordered, n_present):
+        n_present -= 1
+    for i in range(n):
+        ordered[SORTED_NODE + 1 + i] = ordered[i]
+    for i in range(n):
+        place = i + n_present if i + n_present < n else i + n_present - n
+        ordered[i] = ordered[SORTED_NODE + 1 + place]
+    return n - n_present
