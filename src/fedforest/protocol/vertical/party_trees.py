@@ -204,9 +204,8 @@ class PartyTrees:
         check(len(structure.open) == 0, "trees are to be finished that have open nodes")
         return Shape(structure.tree_offsets(), structure.flat_children())
 
-    def finish(self) -> PartialForest:
-        """The party's share of the batch, grown out."""
-        shape = self.shape_after(None)
+    def finish(self, shape: Shape) -> PartialForest:
+        """The party's share of the batch, grown out to this shape."""
         splits = self._splits.assemble(shape.tree_start)
         splits.feature[shape.left_child == LEAF] = LEAF
         return PartialForest(shape, splits, self._n_columns)
