@@ -12,6 +12,7 @@ from fedforest.tree.table import read_table
 from tests.protocol.vertical.cases import (
     Vertical,
     VerticalCase,
+    sample_case,
     vertical_cases,
     whole_file,
     whole_forest,
