@@ -159,9 +159,9 @@ class PartyTrees:
 
     def _check_children(self, is_split: NDArray[np.bool_], left_rows: NDArray[np.int64]) -> None:
         """No party lets its rows be told apart in smaller groups than the run's rules allow."""
-        left, least = left_rows[is_split], self._min_rows_leaf
-        enough = (left >= least) & (self._rows.sizes[is_split] - left >= least)
-        check(bool(enough.all()), "a child has fewer rows than min_samples_leaf allows")
+        smaller = np.minimum(left_rows, self._rows.sizes - left_rows)
+        too_small = is_split & (smaller < self._min_rows_leaf)
+        check(not too_small.any(), "a child has fewer rows than min_samples_leaf allows")
 
     def move(self, moved: Moved | None) -> None:
         """Move rows to the children that stay open."""
@@ -230,14 +230,17 @@ def check_sums(sums: NDArray[np.int64], kind: TargetKind) -> None:
     """Refuse sums that no rows have, or that could overflow later."""
     if kind.is_regression:
         weight, total = sums[:, 0], sums[:, 1]
-        fits = (total >= -TARGET_SUM_LIMIT) & (total <= TARGET_SUM_LIMIT)
-        check(bool(fits.all()), "the targets of a node add up to more than there can be")
+        fits = _lies_within(total, -TARGET_SUM_LIMIT, TARGET_SUM_LIMIT)
+        check(fits, "the targets of a node add up to more than there can be")
     else:
-        classes = sums[:, :-1]
-        fits = (classes >= 0) & (classes <= WEIGHT_SUM_LIMIT)
-        check(bool(fits.all()), "a class weight is negative, or more than there can be")
+        fits = _lies_within(sums[:, :-1], 0, WEIGHT_SUM_LIMIT)
+        check(fits, "a class weight is negative, or more than there can be")
         weight = weight_of(sums, kind)
-    check(bool(((weight > 0) & (weight <= WEIGHT_SUM_LIMIT)).all()), "a node has no weight")
+    check(_lies_within(weight, 1, WEIGHT_SUM_LIMIT), "a node has no weight, or too much")
+
+
+def _lies_within(values: NDArray[np.int64], least: int, most: int) -> bool:
+    return int(values.min(initial=least)) >= least and int(values.max(initial=most)) <= most
 
 
 def _rows_at(kind: TargetKind) -> int:
