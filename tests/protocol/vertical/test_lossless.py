@@ -1,14 +1,18 @@
 """Lossless: parties that hold parts of the columns train the forest of the joined table."""
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 
 from fedforest.estimators.pooled import PooledForest
+from fedforest.estimators.vertical import VerticalForestClassifier
 from fedforest.tree.forest_file import encode_forest
 from fedforest.tree.table import read_table
 from tests.protocol.vertical.cases import (
     Vertical,
     VerticalCase,
+    sample_case,
     vertical_cases,
     whole_file,
     whole_forest,
@@ -43,9 +47,23 @@ def test_every_prediction_mode_says_what_the_forest_of_the_joined_table_says(
 ) -> None:
     vertical, pooled = case.vertical(), case.pooled()
     rows = case.other_rows()
-    leaves, labels = pooled.apply(rows), pooled.predict(rows)
+    table = read_table(rows)
     depth = int(whole_forest(vertical).shape.depths().max())
     for mode in {*MODES, *range(1, depth + 2)}:
         vertical.set_params(prediction=mode)
-        assert np.array_equal(vertical.apply(read_table(rows)), leaves), mode
-        assert vertical.predict(read_table(rows)).tobytes() == labels.tobytes(), mode
+        assert np.array_equal(vertical.apply(table), pooled.apply(rows)), mode
+        assert vertical.predict(table).tobytes() == pooled.predict(rows).tobytes(), mode
+        if isinstance(vertical, VerticalForestClassifier):
+            shares = vertical.predict_proba(table)
+            assert shares.tobytes() == pooled.predict_proba(rows).tobytes(), mode
+
+
+def test_a_fixed_case_with_words_gaps_and_three_classes_is_divided_in_every_way() -> None:
+    case = sample_case(parameters={"n_estimators": 4, "oob_score": True})
+    pooled = case.pooled()
+    expected = encode_forest(pooled.forest_, pooled.bins_)
+    for shares in ((6,), (1, 5), (3, 3), (0, 6), (2, 0, 0, 4), (1, 1, 1, 1, 1, 1)):
+        for label_party in {0, len(shares) - 1}:
+            divided = replace(case, shares=shares, label_party=label_party).vertical()
+            assert whole_file(divided) == expected
+            assert_same_out_of_bag_votes(case, divided, pooled)

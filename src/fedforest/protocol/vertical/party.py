@@ -184,7 +184,7 @@ class VerticalParty:
         shape = trees.shape_after(moved)
         leaves = None if request.leaves is None else self._read_leaves(request.leaves, shape)
         trees.move(moved)
-        self._finished.append(trees.finish())
+        self._finished.append(trees.finish(shape))
         self._trees = None
         if leaves is None or self._out_of_bag is None:
             return TreesFinished()

@@ -164,9 +164,9 @@ class PartyTrees:
 
     def _check_children(self, is_split: NDArray[np.bool_], left_rows: NDArray[np.int64]) -> None:
         """No party lets its rows be told apart in smaller groups than the run's rules allow."""
-        left, least = left_rows[is_split], self._min_rows_leaf
-        enough = (left >= least) & (self._rows.sizes[is_split] - left >= least)
-        check(bool(enough.all()), "a child has fewer rows than min_samples_leaf allows")
+        smaller = np.minimum(left_rows, self._rows.sizes - left_rows)
+        too_small = is_split & (smaller < self._min_rows_leaf)
+        check(not too_small.any(), "a child has fewer rows than min_samples_leaf allows")
 
     def move(self, moved: Moved | None) -> None:
         """Move rows to the children that stay open."""
@@ -206,9 +206,8 @@ class PartyTrees:
         check(len(structure.open) == 0, "trees are to be finished that have open nodes")
         return Shape(structure.tree_offsets(), structure.flat_children())
 
-    def finish(self) -> PartialForest:
-        """The party's share of the batch, grown out."""
-        shape = self.shape_after(None)
+    def finish(self, shape: Shape) -> PartialForest:
+        """The party's share of the batch, grown out to this shape."""
         splits = self._splits.assemble(shape.tree_start)
         splits.feature[shape.left_child == LEAF] = LEAF
         return PartialForest(shape, splits, self._n_columns)
@@ -240,7 +239,7 @@ def check_sums(sums: NDArray[np.int64], kind: TargetKind) -> None:
         fits = _lie_between(sums[:, :-1], 0, WEIGHT_SUM_LIMIT)
         check(fits, "a class weight is negative, or more than there can be")
         weight = weight_of(sums, kind)
-    check(_lie_between(weight, 1, WEIGHT_SUM_LIMIT), "a node has no weight")
+    check(_lie_between(weight, 1, WEIGHT_SUM_LIMIT), "a node has no weight, or too much")
 
 
 def _lie_between(values: NDArray[np.int64], low: int, high: int) -> bool:
