@@ -11,7 +11,10 @@ from typing import Any
 from benchmarks.contestants import federated_forest
 from benchmarks.measure import timed
 from benchmarks.tasks import SEED, ForestSettings, Split, make_split
+from fedforest.estimators.vertical_model import find_leaves
+from fedforest.estimators.vertical_options import read_options
 from fedforest.runtime.driver import ExchangeLog
+from fedforest.runtime.federation import start_workers
 
 MODES = ("classical", "one_round", "auto")
 CLASSICAL_ROWS = 100  # one message per row and node: the rest follows from its proportion
@@ -111,7 +114,7 @@ def measure_prediction(scene: Scene) -> dict[str, Any]:
 def _measure_mode(forest: Any, rows: Any) -> dict[str, Any]:
     costs = [timed(lambda: forest.predict(rows))[1] for _ in range(PREDICTION_TRIES)]
     log = ExchangeLog()
-    forest._route(rows, log)  # predicts again, for the log of what travels
+    _predict_again(forest, rows, log)
     return {
         "measured_rows": len(rows),
         "wall": [cost.wall for cost in costs],
@@ -119,6 +122,13 @@ def _measure_mode(forest: Any, rows: Any) -> dict[str, Any]:
         "exchanges": len(log.exchanges),
         "bytes": sum(exchange.n_bytes for exchange in log.exchanges),
     }
+
+
+def _predict_again(forest: Any, rows: Any, log: ExchangeLog) -> None:
+    """Predict once more, for the log of what travels."""
+    model, options = forest._model, read_options(forest, "classification")
+    with start_workers(2) as workers:
+        find_leaves(model, model.division.split(rows), options, workers, log)
 
 
 def scaled(point: dict[str, Any], mode: str, quantity: Callable[[dict[str, Any]], float]) -> float:

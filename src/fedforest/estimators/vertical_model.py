@@ -23,7 +23,7 @@ from fedforest.protocol.vertical.prediction import (
     route_classically,
 )
 from fedforest.protocol.vertical.prediction_party import PredictingParty
-from fedforest.runtime.driver import run
+from fedforest.runtime.driver import ExchangeLog, run
 from fedforest.runtime.federation import connect
 from fedforest.tree.bins import Bins, fit_bins
 from fedforest.tree.forest import LEAF, Forest, Shape, Splits
@@ -116,7 +116,11 @@ def keep_nothing(table: Table, shape: Shape) -> PartyModel:
 
 
 def find_leaves(
-    model: VerticalModel, tables: Mapping[str, Table], options: VerticalOptions, workers: Workers
+    model: VerticalModel,
+    tables: Mapping[str, Table],
+    options: VerticalOptions,
+    workers: Workers,
+    log: ExchangeLog | None = None,
 ) -> NDArray[np.int32]:
     """(trees, rows): the leaf each row reaches, found out over all parties."""
     n_rows = next(iter(tables.values())).n_rows
@@ -131,7 +135,7 @@ def find_leaves(
         lookahead = choose_lookahead(model.outline, n_rows, len(parties), network)
     order = PredictionOrder(model.outline, model.division.parties, n_rows, lookahead)
     routing = route_classically(order) if options.classical else route(order, workers)
-    return run(routing, transport)
+    return run(routing, transport, log)
 
 
 def mean_votes(

@@ -365,8 +365,11 @@ def _debias(outline: ForestOutline, response: RandomizedResponse) -> ForestOutli
 
 
 def _keep_trees(session: _Session, n_dropped: int) -> Conversation[NDArray[np.float64] | None]:
+    """Trees after the stop are dropped; without any, and without votes, nobody need be asked."""
     order = session.order
     with_votes = order.out_of_bag
+    if not (with_votes or order.early_stopping):
+        return None
     requests: dict[str, Message] = {
         party: KeepTrees(n_dropped, with_votes and party == order.label_party)
         for party in session.followers
