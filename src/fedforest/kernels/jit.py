@@ -12,10 +12,13 @@ ones, and in return count no references, which is atomic and, in small nodes, de
 of a small node, where handing over arrays would cost as much.
 """
 
+from typing import Any
+
 from numba import njit
 
 kernel = njit(nogil=True, cache=True, error_model="numpy")
 inlined = njit(nogil=True, cache=True, error_model="numpy", inline="always")
-# numba's types know nothing of `_nrt`
-borrowing = njit(nogil=True, cache=True, error_model="numpy", _nrt=False)  # type: ignore[call-overload]
-embedded = njit(nogil=True, cache=True, error_model="numpy", _nrt=False, forceinline=True)  # type: ignore[call-overload]
+# numba types its options, but not this one, which switches off its memory manager
+_BORROWED: dict[str, Any] = {"_nrt": False}
+borrowing = njit(nogil=True, cache=True, error_model="numpy", **_BORROWED)
+embedded = njit(nogil=True, cache=True, error_model="numpy", forceinline=True, **_BORROWED)

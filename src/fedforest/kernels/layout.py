@@ -27,10 +27,6 @@ MULTIPLICITY_BITS = 4
 MAX_MULTIPLICITY = 15
 
 SMALL_NODE = 128  # rows; below it only occupied bins are visited
-BLOCK_ROWS = 512  # rows decoded together
-COLUMNS_TOGETHER = 8  # columns whose histograms are filled from one decoded block
-FEW_ROWS = 16  # rows; below it they are sorted one by one
-SORTED_NODE = 256  # rows; below it rows are sorted by bin instead of added up
 UNSEEN = 2  # side of missing values in a node that has none
 
 NO_SPLIT = -np.inf  # the score of a node none of whose candidates gives a valid split

@@ -10,7 +10,7 @@ import numpy as np
 from fedforest.kernels.jit import borrowing, embedded, kernel
 from fedforest.kernels.layout import MISSING_BIN, N_CODES
 
-RANKED_NODE = 64  # rows; up to here they are ranked
+RANKED_NODE = 48  # rows; up to here they are ranked
 SORTED_NODE = 256  # rows; the largest node whose rows can be ordered
 POSITION_BITS = 8
 POSITIONS = (1 << POSITION_BITS) - 1
