@@ -3,8 +3,9 @@
 import numpy as np
 
 from fedforest.kernels.jit import kernel
-from fedforest.kernels.layout import BLOCK_ROWS
 from fedforest.kernels.walk import add_leaves
+
+BLOCK_ROWS = 512  # rows whose votes stay in cache from tree to tree
 
 
 @kernel
