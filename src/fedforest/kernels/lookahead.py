@@ -18,6 +18,7 @@ from fedforest.kernels.jit import inlined, kernel
 
 _ONE = np.uint64(1)
 _SEVEN = np.uint64(7)
+_EIGHT = np.uint64(8)
 
 
 class OwnSplits(NamedTuple):
@@ -93,9 +94,9 @@ def write_outcomes(splits, base, bins, n_rows, rows, nodes, lookahead, most_per_
     out = np.zeros((rows.shape[0] >> 3) + (most_per_row >> 3) + 2, np.uint8)
     waiting_node = np.empty(lookahead + 2, np.int32)
     waiting_level = np.empty(lookahead + 2, np.int32)
-    at = np.uint64(0)
+    at, byte, n_bits = 0, np.uint64(0), np.uint64(0)  # bits gather in a register, then go out
     for i in range(rows.shape[0]):
-        if (np.int64(at) + most_per_row) >> 3 >= out.shape[0] - 1:
+        if at + (most_per_row >> 3) + 2 > out.shape[0]:
             longer = np.zeros(2 * out.shape[0], np.uint8)
             longer[: out.shape[0]] = out
             out = longer
@@ -117,14 +118,20 @@ def write_outcomes(splits, base, bins, n_rows, rows, nodes, lookahead, most_per_
                     continue
                 code = bins[np.uint64(own) * n_rows + row]
                 if set_index[here] >= 0:
-                    goes_left = np.int32(in_set(left_set, set_index[here], np.uint64(code)))
+                    goes_left = in_set(left_set, set_index[here], np.uint64(code))
                 else:
                     shift = missing_left[here]
-                    goes_left = np.int32(np.uint8(code + shift) <= np.uint8(cut[here] + shift))
-                write_bit(out, at, goes_left)
-                at += _ONE
-                node = left_child[here] + 1 - goes_left
-    return out[: (np.int64(at) + 7) >> 3], np.int64(at)
+                    goes_left = np.uint64(np.uint8(code + shift) <= np.uint8(cut[here] + shift))
+                byte |= goes_left << n_bits
+                n_bits += _ONE
+                if n_bits == _EIGHT:
+                    out[at] = np.uint8(byte)
+                    at, byte, n_bits = at + 1, np.uint64(0), np.uint64(0)
+                node = left_child[here] + 1 - np.int32(goes_left)
+    if n_bits > np.uint64(0):
+        out[at] = np.uint8(byte)
+    total = np.int64(8 * at) + np.int64(n_bits)
+    return out[: (total + 7) >> 3], total
 
 
 @kernel

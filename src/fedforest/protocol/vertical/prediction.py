@@ -117,9 +117,9 @@ def _step_down(
             bits_for[party] = RowBits.of(store.take(foreign))
 
 
-def _owners(outline: ForestOutline) -> NDArray[np.int16]:
+def _owners(outline: ForestOutline) -> NDArray[np.int64]:
     """The numbers of parties that split anything."""
-    return np.unique(outline.owner[outline.owner >= 0])
+    return np.flatnonzero(np.bincount(outline.owner + 1)[1:])
 
 
 class _Walk:

@@ -55,8 +55,7 @@ class PredictingParty:
         self._stepping = range(0)
         self._descent = Descent(self._shape, self._stepping, workers)
         self._own, self._own_bits = np.zeros(0, np.int64), np.zeros(0, np.uint8)
-        own_tree = self._shape.tree_of_node()[model.partial.own_nodes()]
-        self._own_per_tree = np.bincount(own_tree, minlength=self._shape.n_trees)
+        self._partial = model.partial
         self._rows: list[NDArray[np.int32]] = []  # per tree: active rows, and where they stand
         self._nodes: list[NDArray[np.int32]] = []
         self._asked: RouteRows | None = None
@@ -135,6 +134,7 @@ class PredictingParty:
         said: list[NDArray[np.uint8]] = [np.zeros(0, np.uint8)] * n_trees
         n_bits = np.zeros((1, n_trees), np.int64)
         depth = min(lookahead, int(self._shape.depths().max(initial=0)))
+        most_per_row = np.minimum(self._partial.own_per_tree(), 2 ** min(depth, 40))
 
         def say(trees: tuple[int, int]) -> None:
             for tree in range(*trees):
@@ -146,7 +146,7 @@ class PredictingParty:
                     self._rows[tree],
                     self._nodes[tree],
                     depth,
-                    min(int(self._own_per_tree[tree]), 2 ** min(depth, 40)),
+                    int(most_per_row[tree]),
                 )
 
         self._workers.run(say, self._tree_ranges())
