@@ -197,10 +197,17 @@ def test_other_columns_than_those_of_training_are_refused() -> None:
         division.split({"bank": bank().assign(extra=1), "shop": shop()})
     with pytest.raises(DataError, match="now missing:\n- age"):
         division.split({"bank": bank()[["city"]], "shop": shop()})
-    with pytest.raises(DataError, match="same order"):
-        division.split({"bank": bank()[["city", "age"]], "shop": shop()})
     with pytest.raises(DataError, match=r"party 'shop': X has 2 features, but .* 1 features"):
         division.split({"bank": bank(), "shop": np.ones((3, 2))})
+
+
+def test_columns_of_a_partys_table_are_found_by_name() -> None:
+    division = Division.of({"bank": bank(), "shop": shop()})
+    tables = division.split({"bank": bank()[["city", "age"]], "shop": shop()})
+    assert tables["bank"].names == ("age", "city")
+    one = Division.of(joined(), 2)
+    with pytest.raises(DataError, match="same order"):  # as scikit-learn does with one table
+        one.split(joined()[["spent", "age", "city"]])
 
 
 def test_other_row_counts_are_refused_at_prediction_too() -> None:
