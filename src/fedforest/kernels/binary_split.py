@@ -19,6 +19,7 @@ from fedforest.kernels.cuts import make_cuts
 from fedforest.kernels.jit import kernel
 from fedforest.kernels.keep import keep_numeric
 from fedforest.kernels.layout import (
+    MAX_MULTIPLICITY,
     MISSING_BIN,
     N_CODES,
     NO_SPLIT,
@@ -41,6 +42,8 @@ HEAVY_BLOCK = 1 << 17  # rows; times the largest multiplicity they stay below th
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
+_FOUR = np.uint64(4)
+_EIGHT = np.uint64(8)
 _SIX = np.uint64(6)
 _LOW_SIX = np.uint64(63)
 SECOND = np.uint64(N_CODES)
@@ -105,24 +108,42 @@ def weigh_node(entries, span, row_bits):
 
 
 @kernel
-def take_three(n_rows, features, low, n_features):
-    """Where the next three columns begin, and masks that silence those beyond the last.
-
-    Columns are filled by threes: decoding an entry is shared and the loads overlap. A missing
-    second or third repeats the first and adds zero.
-    """
-    first = features[low] * n_rows
-    has_second = low + 1 < n_features
-    has_third = low + 2 < n_features
-    second = features[low + 1] * n_rows if has_second else first
-    third = features[low + 2] * n_rows if has_third else first
-    return (first, second, third), (~_ZERO if has_second else _ZERO, ~_ZERO if has_third else _ZERO)
+def weigh_histogram(histogram):
+    """The same of a node whose first column's histogram is there."""
+    packed = _ZERO
+    for code in range(N_CODES):
+        packed += histogram[code]
+    weight = np.int64(packed & FIELD_MASK)
+    ones = np.int64((packed >> FIELD_BITS) & FIELD_MASK)
+    return weight, ones, np.int64(packed >> ROWS_SHIFT)
 
 
 @kernel
-def fill_three(bins, bases, masks, entries, span, row_bits, increments, histogram):
-    """Add the rows of a span of entries to the histograms of three columns."""
-    first, second, third = bases
+def fill_one(bins, first, entries, span, row_bits, increments, histogram):
+    """Add the rows of a span of entries to the histogram of one column."""
+    row_mask = (_ONE << row_bits) - _ONE
+    for i in range(span[0], span[1]):
+        entry = np.uint64(entries[i])
+        histogram[np.uint64(bins[first + (entry & row_mask)])] += increments[entry >> row_bits]
+
+
+@kernel
+def fill_two(bins, first, second, entries, span, row_bits, increments, histogram):
+    """The same for two columns: decoding an entry is shared and the loads overlap."""
+    row_mask = (_ONE << row_bits) - _ONE
+    for i in range(span[0], span[1]):
+        entry = np.uint64(entries[i])
+        row = entry & row_mask
+        added = increments[entry >> row_bits]
+        a = np.uint64(bins[first + row])
+        b = np.uint64(bins[second + row])
+        histogram[a] += added
+        histogram[b + SECOND] += added
+
+
+@kernel
+def fill_three(bins, first, second, third, entries, span, row_bits, increments, histogram):
+    """The same for three columns; with more, registers run out."""
     row_mask = (_ONE << row_bits) - _ONE
     for i in range(span[0], span[1]):
         entry = np.uint64(entries[i])
@@ -132,28 +153,89 @@ def fill_three(bins, bases, masks, entries, span, row_bits, increments, histogra
         b = np.uint64(bins[second + row])
         c = np.uint64(bins[third + row])
         histogram[a] += added
-        histogram[b + SECOND] += added & masks[0]
-        histogram[c + THIRD] += added & masks[1]
+        histogram[b + SECOND] += added
+        histogram[c + THIRD] += added
 
 
 @kernel
-def mark_three(bins, bases, masks, entries, span, row_bits, increments, histogram, occupied):
-    """As `fill_three`, noting which bins are occupied."""
-    first, second, third = bases
+def mark_one(bins, first, entries, span, row_bits, increments, histogram, occupied):
+    """As `fill_one`, noting which bins are occupied: for small nodes."""
     row_mask = (_ONE << row_bits) - _ONE
     for i in range(span[0], span[1]):
         entry = np.uint64(entries[i])
-        row = entry & row_mask
-        added = increments[entry >> row_bits]
-        a = np.uint64(bins[first + row])
-        b = np.uint64(bins[second + row])
-        c = np.uint64(bins[third + row])
-        histogram[a] += added
-        histogram[b + SECOND] += added & masks[0]
-        histogram[c + THIRD] += added & masks[1]
+        a = np.uint64(bins[first + (entry & row_mask)])
+        histogram[a] += increments[entry >> row_bits]
         occupied[a >> _SIX] |= _ONE << (a & _LOW_SIX)
-        occupied[np.uint64(4) + (b >> _SIX)] |= (_ONE << (b & _LOW_SIX)) & masks[0]
-        occupied[np.uint64(8) + (c >> _SIX)] |= (_ONE << (c & _LOW_SIX)) & masks[1]
+
+
+@kernel
+def mark_two(bins, first, second, entries, span, row_bits, increments, histogram, occupied):
+    """As `fill_two`, noting which bins are occupied."""
+    row_mask = (_ONE << row_bits) - _ONE
+    for i in range(span[0], span[1]):
+        entry = np.uint64(entries[i])
+        row = entry & row_mask
+        added = increments[entry >> row_bits]
+        a = np.uint64(bins[first + row])
+        b = np.uint64(bins[second + row])
+        histogram[a] += added
+        histogram[b + SECOND] += added
+        occupied[a >> _SIX] |= _ONE << (a & _LOW_SIX)
+        occupied[_FOUR + (b >> _SIX)] |= _ONE << (b & _LOW_SIX)
+
+
+@kernel
+def mark_three(bins, columns, entries, span, row_bits, increments, histogram, occupied):
+    """As `fill_three`, noting which bins are occupied."""
+    first, second, third = columns
+    row_mask = (_ONE << row_bits) - _ONE
+    for i in range(span[0], span[1]):
+        entry = np.uint64(entries[i])
+        row = entry & row_mask
+        added = increments[entry >> row_bits]
+        a = np.uint64(bins[first + row])
+        b = np.uint64(bins[second + row])
+        c = np.uint64(bins[third + row])
+        histogram[a] += added
+        histogram[b + SECOND] += added
+        histogram[c + THIRD] += added
+        occupied[a >> _SIX] |= _ONE << (a & _LOW_SIX)
+        occupied[_FOUR + (b >> _SIX)] |= _ONE << (b & _LOW_SIX)
+        occupied[_EIGHT + (c >> _SIX)] |= _ONE << (c & _LOW_SIX)
+
+
+@kernel
+def mark_columns(
+    bins, n_rows, features, low, count, entries, span, row_bits, increments, histogram, occupied
+):
+    """As `fill_columns`, noting which bins are occupied."""
+    first = features[low] * n_rows
+    if count == 1:
+        mark_one(bins, first, entries, span, row_bits, increments, histogram, occupied)
+        return
+    second = features[low + 1] * n_rows
+    if count == 2:
+        mark_two(bins, first, second, entries, span, row_bits, increments, histogram, occupied)
+        return
+    columns = (first, second, features[low + 2] * n_rows)
+    mark_three(bins, columns, entries, span, row_bits, increments, histogram, occupied)
+
+
+@kernel
+def fill_columns(
+    bins, n_rows, features, low, count, entries, span, row_bits, increments, histogram
+):
+    """Add a span of entries to the histograms of the next one to three candidate columns."""
+    first = features[low] * n_rows
+    if count == 1:
+        fill_one(bins, first, entries, span, row_bits, increments, histogram)
+        return
+    second = features[low + 1] * n_rows
+    if count == 2:
+        fill_two(bins, first, second, entries, span, row_bits, increments, histogram)
+        return
+    third = features[low + 2] * n_rows
+    fill_three(bins, first, second, third, entries, span, row_bits, increments, histogram)
 
 
 @kernel
@@ -270,13 +352,12 @@ def search_heavy(columns, order, features, n_features, total, leaf, scratch, fou
     increments = pack_increments()
     best = NO_SPLIT
     for j in range(n_features):
-        bases, masks = take_three(columns.n_rows, features, j, j + 1)
+        base = features[j] * columns.n_rows
         for begin in range(start, stop, HEAVY_BLOCK):
             span = (begin, min(stop, begin + HEAVY_BLOCK))
-            fill_three(
+            fill_one(
                 columns.bins,
-                bases,
-                masks,
+                base,
                 order.entries,
                 span,
                 order.row_bits,
@@ -300,8 +381,11 @@ def find_binary(columns, order, candidates, rules, found, first, last):
     histogram, occupied, prefix, scores, score_bits = scratch[:5]
     for node in range(first, last):
         span = (starts[node], stops[node])
-        total = weigh_node(entries, span, row_bits)
-        small = total[2] < SMALL_NODE
+        n = span[1] - span[0]
+        small = n < SMALL_NODE
+        # a large node is weighed by its first histogram, if that is sure to hold it
+        is_weighed = small or n * MAX_MULTIPLICITY >= PACKED_LIMIT
+        total = weigh_node(entries, span, row_bits) if is_weighed else (0, 0, 0)
         best = NO_SPLIT
         found.feature[node] = -1
         n_features = list_candidates(candidates, node, features)
@@ -311,14 +395,37 @@ def find_binary(columns, order, candidates, rules, found, first, last):
             )
             continue
         for low in range(0, n_features, 3):
-            bases, masks = take_three(n_rows, features, low, n_features)
+            count = min(3, n_features - low)
             if small:
-                mark_three(
-                    bins, bases, masks, entries, span, row_bits, increments, histogram, occupied
+                mark_columns(
+                    bins,
+                    n_rows,
+                    features,
+                    low,
+                    count,
+                    entries,
+                    span,
+                    row_bits,
+                    increments,
+                    histogram,
+                    occupied,
                 )
             else:
-                fill_three(bins, bases, masks, entries, span, row_bits, increments, histogram)
-            for slot in range(min(3, n_features - low)):
+                fill_columns(
+                    bins,
+                    n_rows,
+                    features,
+                    low,
+                    count,
+                    entries,
+                    span,
+                    row_bits,
+                    increments,
+                    histogram,
+                )
+            if low == 0 and not is_weighed:
+                total = weigh_histogram(histogram)
+            for slot in range(count):
                 f = features[low + slot]
                 at = np.uint64(slot * N_CODES)
                 has_missing = histogram[at + np.uint64(MISSING_BIN)] != _ZERO
