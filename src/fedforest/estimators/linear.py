@@ -1,187 +1,23 @@
 """Logistic and linear regression over columns that several parties hold: the papers' F-LR.
 
-What both do is in `_VerticalLinearModel`; the public classes add labels or targets. Parties live in
-this process; their messages are those of a network.
+What both do is in `linear_model`; the public classes add labels or targets.
 """
 
-import warnings
-from abc import abstractmethod
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass
-from numbers import Integral
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import ClassifierMixin, RegressorMixin
 
-from fedforest.errors import ConfigurationError
+from fedforest.estimators.linear_model import VerticalLinearModel, mistake
 from fedforest.estimators.linear_targets import is_number, read_classes, read_numbers
-from fedforest.estimators.party_tables import Division, choose_label_party, read_source
-from fedforest.estimators.validation import check_weights, count_workers
-from fedforest.protocol.linear.coordinator import LinearOrder, LinearTrained, predict, train
+from fedforest.protocol.linear.coordinator import LinearOrder
 from fedforest.protocol.linear.labels import Labels
-from fedforest.protocol.linear.messages import REQUESTS
-from fedforest.protocol.linear.party import LinearParty, LinearShare
-from fedforest.runtime.driver import Exchange, ExchangeLog, run
-from fedforest.runtime.endpoint import make_endpoint
-from fedforest.runtime.linear_leakage import report_linear_training
-from fedforest.transport.in_process import InProcess
-from fedforest.tree.table import Table
+from fedforest.runtime.driver import ExchangeLog
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LinearModel:
-    """What all roles keep of a trained model; in one process they are kept side by side."""
-
-    trained: LinearTrained  # the coordinator's
-    shares: Mapping[str, LinearShare]
-    division: Division
-
-
-class _VerticalLinearModel(BaseEstimator):  # type: ignore[misc] # scikit-learn ships no types
-    """Training and prediction, whatever the labels are."""
-
-    _is_regression: bool
-
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Train over the columns of all parties.
-
-        Parameters
-        ----------
-        X : mapping of party to table, or one table
-            Tables are arrays, data frames, arrow tables or mappings of columns; all parties' rows
-            are the same, in the same order. One table is divided as `parties` says.
-        y : array of shape (n_rows,)
-            The labels, which `label_party` owns.
-        sample_weight : array of shape (n_rows,), optional
-            Weights of rows; every party learns them.
-        """
-        self._check_parameters()
-        source = read_source(X)
-        division = Division.of(source, self.parties)
-        tables = division.split(source)
-        n_rows = next(iter(tables.values())).n_rows
-        weights = check_weights(sample_weight, n_rows)
-        labels, learned = self._read_target(y, np.ones(n_rows) if weights is None else weights)
-        order = LinearOrder(
-            division.parties,
-            choose_label_party(self.label_party, division),
-            self._penalty(),
-            self._is_regression,
-            int(self.max_iter),
-            float(self.tol),
-            is_weighted=weights is not None,
-        )
-        log = ExchangeLog(observers=[_show] if self.verbose else [])
-        trained, shares = self._train(order, tables, labels, log)
-        self._model = LinearModel(trained, shares, division)
-        for name, value in learned.items():
-            setattr(self, name, value)
-        self._keep(order, log)
-        return self
-
-    @abstractmethod
-    def _penalty(self) -> float:
-        """The L2 penalty, as scikit-learn's Ridge counts it."""
-
-    @abstractmethod
-    def _read_target(
-        self, y: ArrayLike, weights: NDArray[np.float64]
-    ) -> tuple[Labels, dict[str, Any]]:
-        """The labels for the protocol, and attributes to set once training has succeeded."""
-
-    def _check_parameters(self) -> None:
-        whole = isinstance(self.max_iter, Integral) and not isinstance(self.max_iter, bool)
-        if not whole or self.max_iter < 1:
-            raise _mistake("max_iter", self.max_iter, "a whole number of at least 1")
-        if not is_number(self.tol) or not 0.0 <= self.tol < np.inf:
-            raise _mistake("tol", self.tol, "a number of at least 0")
-        if self.transport is not None:
-            raise _mistake("transport", self.transport, "None: parties live in this process")
-
-    def _train(
-        self,
-        order: LinearOrder,
-        tables: Mapping[str, Table],
-        labels: Labels,
-        log: ExchangeLog,
-    ) -> tuple[LinearTrained, dict[str, LinearShare]]:
-        parties = {
-            party: LinearParty(table, labels=labels if party == order.label_party else None)
-            for party, table in tables.items()
-        }
-        with _connect(parties, count_workers(self.n_jobs)) as transport:
-            trained = run(train(order), transport, log)
-        if not trained.has_converged:
-            warnings.warn(
-                f"{type(self).__name__} did not converge in {trained.n_iter} steps; raise "
-                "max_iter or tol",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-        return trained, {party: parties[party].share() for party in trained.holders}
-
-    def _keep(self, order: LinearOrder, log: ExchangeLog) -> None:
-        """Set the attributes a user reads after training."""
-        division, shares = self._model.division, self._model.shares
-        self.n_features_in_ = division.n_features
-        if division.feature_names is not None:
-            self.feature_names_in_ = np.array(division.feature_names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        self.coef_by_party_ = {
-            party: dict(zip(share.design.term_names, share.slopes().tolist(), strict=True))
-            for party, share in shares.items()
-        }
-        self.n_iter_ = self._model.trained.n_iter
-        self.n_exchanges_ = len(log.exchanges)
-        self.bytes_sent_ = {party: log.bytes_by_party.get(party, 0) for party in division.parties}
-        columns = division.columns_by_party
-        self.leakage_ = report_linear_training(
-            {party: len(names) for party, names in columns.items()},
-            order.label_party,
-            self.n_iter_,
-            is_regression=self._is_regression,
-        )
-
-    def _slopes(self) -> NDArray[np.float64]:
-        """Coefficients in units of the input's columns, in their order, if each has just one."""
-        division, shares = self._model.division, self._model.shares
-        slopes = {party: np.zeros(0) for party in division.parties}
-        slopes.update({party: share.slopes() for party, share in shares.items()})
-        if any(any(share.design.is_categorical) for share in shares.values()):
-            return np.concatenate([slopes[party] for party in division.parties])
-        return division.join(slopes)
-
-    def _intercept(self) -> float:
-        """The score of a row whose columns are all zero."""
-        offsets = sum(share.offset() for share in self._model.shares.values())
-        return self._model.trained.intercept + offsets
-
-    def _scores(self, X: Any) -> NDArray[np.float64]:
-        check_is_fitted(self, "_model")
-        trained, shares = self._model.trained, self._model.shares
-        tables = self._model.division.split(X)
-        parties = {
-            party: LinearParty(tables[party], share=shares[party]) for party in trained.holders
-        }
-        with _connect(parties, count_workers(self.n_jobs)) as transport:
-            return run(predict(trained.holders, trained.intercept), transport)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        return tags
-
-
-class VerticalLogisticRegression(ClassifierMixin, _VerticalLinearModel):  # type: ignore[misc] # scikit-learn ships no types
+class VerticalLogisticRegression(ClassifierMixin, VerticalLinearModel):  # type: ignore[misc] # scikit-learn ships no types
     """Logistic regression for two classes over columns that several parties hold.
 
     Every party standardises its own columns and keeps their coefficients; partial scores leave it,
@@ -237,7 +73,7 @@ class VerticalLogisticRegression(ClassifierMixin, _VerticalLinearModel):  # type
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
-    >>> from fedforest.estimators.linear import VerticalLogisticRegression
+    >>> from fedforest import VerticalLogisticRegression
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> tables = {"bank": X[:, :15], "shop": X[:, 15:]}
     >>> model = VerticalLogisticRegression().fit(tables, y)
@@ -273,10 +109,10 @@ class VerticalLogisticRegression(ClassifierMixin, _VerticalLinearModel):  # type
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if not is_number(self.C) or not self.C > 0.0 or np.isinf(1.0 / self.C):
-            raise _mistake("C", self.C, "a positive number")
+            raise mistake("C", self.C, "a positive number")
         weight = self.class_weight
         if weight is not None and not isinstance(weight, Mapping) and weight != "balanced":
-            raise _mistake("class_weight", weight, "None, 'balanced' or a mapping")
+            raise mistake("class_weight", weight, "None, 'balanced' or a mapping")
 
     def _penalty(self) -> float:
         return 1.0 / float(self.C)
@@ -312,7 +148,7 @@ class VerticalLogisticRegression(ClassifierMixin, _VerticalLinearModel):  # type
         return tags
 
 
-class VerticalLinearRegression(RegressorMixin, _VerticalLinearModel):  # type: ignore[misc] # scikit-learn ships no types
+class VerticalLinearRegression(RegressorMixin, VerticalLinearModel):  # type: ignore[misc] # scikit-learn ships no types
     """Linear regression with an L2 penalty over columns that several parties hold.
 
     The model is the one that scikit-learn's Ridge finds on the standardised columns of the joined
@@ -343,7 +179,7 @@ class VerticalLinearRegression(RegressorMixin, _VerticalLinearModel):  # type: i
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
-    >>> from fedforest.estimators.linear import VerticalLinearRegression
+    >>> from fedforest import VerticalLinearRegression
     >>> X, y = load_diabetes(return_X_y=True)
     >>> VerticalLinearRegression(parties=2).fit(X, y).predict(X).shape
     (442,)
@@ -375,7 +211,7 @@ class VerticalLinearRegression(RegressorMixin, _VerticalLinearModel):  # type: i
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if not is_number(self.alpha) or not 0.0 <= self.alpha < np.inf:
-            raise _mistake("alpha", self.alpha, "a number of at least 0")
+            raise mistake("alpha", self.alpha, "a number of at least 0")
 
     def _penalty(self) -> float:
         return float(self.alpha)
@@ -393,25 +229,3 @@ class VerticalLinearRegression(RegressorMixin, _VerticalLinearModel):  # type: i
     def predict(self, X: Any) -> NDArray[np.float64]:
         """The predicted number of each row."""
         return self._scores(X)
-
-
-@contextmanager
-def _connect(parties: Mapping[str, LinearParty], n_jobs: int) -> Iterator[InProcess]:
-    """A transport to parties in this process."""
-    endpoints = {party: make_endpoint(handler, REQUESTS) for party, handler in parties.items()}
-    if n_jobs == 1:
-        yield InProcess(endpoints)
-        return
-    with ThreadPoolExecutor(n_jobs, thread_name_prefix="fedforest") as executor:
-        yield InProcess(endpoints, executor)
-
-
-def _show(exchange: Exchange) -> None:
-    print(  # noqa: T201 - what verbose is for
-        f"{exchange.request}: {exchange.n_parties} parties, {exchange.n_bytes} bytes, "
-        f"{exchange.seconds:.3f} s"
-    )
-
-
-def _mistake(name: str, value: object, allowed: str) -> ConfigurationError:
-    return ConfigurationError(f"{name} is {value!r}; it must be {allowed}.")

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import ConfigurationError, DataError
-from fedforest.tree.table import Table, list_names, read_table
+from fedforest.tree.table import Table, common_row_count, list_names, read_table
 
 Parties: TypeAlias = int | Mapping[str, Any] | None
 Source: TypeAlias = Table | Mapping[str, Table]
@@ -242,14 +242,7 @@ def _check_row_order(tables: Mapping[str, Any]) -> None:
 def _common_row_count(source: Source) -> int:
     if not isinstance(source, Mapping):
         return source.n_rows
-    counts = {table.n_rows for table in source.values()}
-    if len(counts) > 1:
-        told = ", ".join(f"{party!r} has {table.n_rows}" for party, table in source.items())
-        raise DataError(
-            f"the parties' tables have different numbers of rows: {told}; every party must hold "
-            "the same rows in the same order"
-        )
-    return counts.pop()
+    return common_row_count({party: table.n_rows for party, table in source.items()})
 
 
 def _divide(table: Table, parties: Parties) -> tuple[tuple[str, ...], tuple[tuple[int, ...], ...]]:

@@ -31,8 +31,9 @@ from fedforest.estimators.vertical_model import (
 from fedforest.estimators.vertical_options import VerticalOptions, read_options
 from fedforest.estimators.watching import watch
 from fedforest.protocol.vertical import messages
-from fedforest.protocol.vertical.coordinator import Trained, TrainingOrder, train
+from fedforest.protocol.vertical.coordinator import train
 from fedforest.protocol.vertical.labels import LabelSource
+from fedforest.protocol.vertical.order import Trained, TrainingOrder
 from fedforest.protocol.vertical.party import PartyModel, VerticalParty
 from fedforest.runtime.driver import ExchangeLog, run
 from fedforest.runtime.federation import connect, start_workers

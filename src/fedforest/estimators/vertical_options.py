@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fedforest.errors import ConfigurationError
 from fedforest.privacy.randomized_response import RandomizedResponse
-from fedforest.protocol.vertical.coordinator import EarlyStopping
+from fedforest.protocol.vertical.order import EarlyStopping
 from fedforest.tree.parameters import ForestParameters
 
 _FOREST_PARAMETERS = (

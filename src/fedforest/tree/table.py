@@ -155,6 +155,18 @@ def _find_columns(columns: Sequence[str | int], names: tuple[str, ...]) -> set[i
     return places
 
 
+def common_row_count(n_rows_by_party: Mapping[str, int]) -> int:
+    """The number of rows of all parties' tables; refused where they differ."""
+    counts = set(n_rows_by_party.values())
+    if len(counts) > 1:
+        told = ", ".join(f"{party!r} has {n_rows}" for party, n_rows in n_rows_by_party.items())
+        raise DataError(
+            f"the parties' tables have different numbers of rows: {told}; every party must hold "
+            "the same rows in the same order, so align them first"
+        )
+    return counts.pop()
+
+
 def number_columns(n_features: int) -> tuple[str, ...]:
     """The names of columns that have none."""
     return tuple(f"x{feature}" for feature in range(n_features))

@@ -68,6 +68,6 @@ def _drain(waiting: deque[T], work: Callable[[T], object]) -> None:
             except IndexError:  # another thread was faster
                 return
             work(item)
-    except BaseException:
+    except BaseException:  # Ctrl-C too: the other threads must stop, then it goes on its way
         waiting.clear()
         raise

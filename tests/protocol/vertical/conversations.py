@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.protocol.vertical import messages, prediction_messages
-from fedforest.protocol.vertical.coordinator import Trained, TrainingOrder, train
+from fedforest.protocol.vertical.coordinator import train
 from fedforest.protocol.vertical.labels import ClassLabels, LabelSource, TargetValues
+from fedforest.protocol.vertical.order import Trained, TrainingOrder
 from fedforest.protocol.vertical.party import PartyModel, VerticalParty
 from fedforest.protocol.vertical.prediction import PredictionOrder, route, route_classically
 from fedforest.protocol.vertical.prediction_party import PredictingParty

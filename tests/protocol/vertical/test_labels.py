@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from fedforest.kernels.walk import Leaves
 from fedforest.privacy.randomized_response import LEAST_EPSILON, RandomizedResponse
 from fedforest.protocol.payloads import EncodedLabels
-from fedforest.protocol.vertical.coordinator import EarlyStopping
 from fedforest.protocol.vertical.labels import (
     ClassLabels,
     TargetValues,
@@ -20,6 +19,7 @@ from fedforest.protocol.vertical.labels import (
     read_labels,
 )
 from fedforest.protocol.vertical.messages import LabelsShared, ShareLabels, TakeLabels
+from fedforest.protocol.vertical.order import EarlyStopping
 from fedforest.transport.codec import decode, encode
 from fedforest.tree.targets import classification_targets, fix_weights, regression_targets
 from tests.protocol.vertical.cases import sample_case

@@ -14,7 +14,6 @@ party needs as many steps as Newton's method; more parties need few more, where 
 inside each Newton step need several times as many exchanges, and gradient methods hundreds.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,7 +36,8 @@ from fedforest.protocol.linear.messages import (
     WeightsShared,
 )
 from fedforest.protocol.linear.subspace import Subspace
-from fedforest.protocol.payloads import Curvatures, Residuals, TableSize, to_bytes
+from fedforest.protocol.payloads import Curvatures, Residuals, to_bytes
+from fedforest.tree.table import common_row_count
 
 _ENOUGH_DECREASE = 1e-4  # of what the slope promises (Armijo)
 _ROUNDING = 1e-12  # of the objective: differences below are not seen
@@ -96,7 +96,7 @@ def train(order: LinearOrder) -> Conversation[LinearTrained]:
 def predict(holders: tuple[str, ...], intercept: float) -> Conversation[NDArray[np.float64]]:
     """The score of every row of the parties' tables."""
     scored = yield Ask(dict.fromkeys(holders, ScoreRows()), RowsScored)
-    n_rows = _common_row_count({party: reply.size for party, reply in scored.items()})
+    n_rows = common_row_count({party: reply.size.n_rows for party, reply in scored.items()})
     scores = np.full(n_rows, intercept)
     for party in holders:  # in party order, whoever answered first
         with blame(party):
@@ -116,18 +116,7 @@ def _prepare(order: LinearOrder) -> Conversation[tuple[int, tuple[str, ...]]]:
     holders = tuple(party for party in order.parties if sizes[party].n_columns)
     if not holders:
         raise DataError("no party has a column; there is nothing to learn from")
-    return _common_row_count(sizes), holders
-
-
-def _common_row_count(sizes: Mapping[str, TableSize]) -> int:
-    counts = {size.n_rows for size in sizes.values()}
-    if len(counts) > 1:
-        told = ", ".join(f"{party!r} has {size.n_rows}" for party, size in sizes.items())
-        raise DataError(
-            f"the parties' tables have different numbers of rows: {told}; every party must hold "
-            "the same rows in the same order"
-        )
-    return counts.pop()
+    return common_row_count({party: size.n_rows for party, size in sizes.items()}), holders
 
 
 def _measure(order: LinearOrder, scores: NDArray[np.float64]) -> Conversation[Fit]:

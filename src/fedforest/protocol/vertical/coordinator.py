@@ -41,10 +41,11 @@ from fedforest.protocol.vertical.messages import (
     TreesStarted,
     WeighColumns,
 )
-from fedforest.tree.grow import BATCH_BYTES, GrowthPlan, batches
-from fedforest.tree.parameters import ForestParameters
+from fedforest.protocol.vertical.order import Trained, TrainingOrder
+from fedforest.tree.grow import GrowthPlan, batches
 from fedforest.tree.partial import ForestOutline, concatenate_outlines
 from fedforest.tree.seeds import derive_seed, derive_seeds
+from fedforest.tree.table import common_row_count
 from fedforest.tree.targets import (
     MAX_CLASSES,
     TARGET_BITS,
@@ -53,61 +54,6 @@ from fedforest.tree.targets import (
     encode_values,
 )
 from fedforest.tree.workers import ALONE, Workers
-
-
-@dataclass(frozen=True, slots=True)
-class EarlyStopping:
-    """Stop when the out-of-bag curve is flat: no gain above `tolerance` for `patience` trees."""
-
-    patience: int
-    tolerance: float
-
-    def stop_after(self, scores: list[float]) -> int | None:
-        """After how many trees to stop, if the curve says so."""
-        best, since = -np.inf, 0
-        for n_trees, score in enumerate(scores, start=1):
-            if score > best + self.tolerance:
-                best, since = score, 0
-            else:
-                since += 1
-            if since >= self.patience:
-                return n_trees
-        return None
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingOrder:
-    """What is to be trained, with whom, and how labels are protected."""
-
-    parties: tuple[str, ...]  # in the order of their columns
-    label_party: str
-    parameters: ForestParameters
-    seed: int
-    response: RandomizedResponse | None = None
-    out_of_bag: bool = False
-    hard_votes: bool = False
-    early_stopping: EarlyStopping | None = None
-    batch_bytes: int = BATCH_BYTES
-    grown: ForestOutline | None = None  # trees to keep and to go on from (warm start)
-    first_tree: int = 0  # seeds of earlier trees are used up
-
-    @property
-    def with_left_out(self) -> bool:
-        """Whether rows a tree leaves out are routed along."""
-        return self.out_of_bag or self.early_stopping is not None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Trained:
-    """The coordinator's share of the forest, and what training told about it."""
-
-    outline: ForestOutline
-    columns_per_party: tuple[int, ...]
-    importances: Mapping[str, NDArray[np.float64]]  # in the order of each party's columns
-    out_of_bag_curve: NDArray[np.float64] | None
-    out_of_bag_votes: NDArray[np.float64] | None
-    n_steps: tuple[int, ...]  # per batch of trees, levels and repeated ones
-    n_extra_steps: tuple[int, ...]  # of these, steps that only retried nodes with further columns
 
 
 @dataclass(slots=True)
@@ -168,7 +114,7 @@ def _prepare(order: TrainingOrder, workers: Workers) -> Conversation[_Session]:
     """Bins at every party; sizes compared; labels given out."""
     request = Prepare(derive_seed(order.seed, "bins"), order.parameters.max_bins)
     prepared = yield Ask(dict.fromkeys(order.parties, request), Prepared)
-    n_rows = _common_row_count({party: prepared[party].size.n_rows for party in order.parties})
+    n_rows = common_row_count({party: prepared[party].size.n_rows for party in order.parties})
     columns = _count_columns(order, prepared)
     scale = _read_scale(order, prepared[order.label_party])
     criterion = {"squared_error": "variance"}.get(
@@ -211,17 +157,6 @@ def _read_scale(order: TrainingOrder, prepared: Prepared) -> LabelScale:
         check(unit > 0.0 and math.isfinite(largest), "the unit of the targets is none")
         check(math.isfinite(offset), "the origin of the targets is not a number")
     return scale
-
-
-def _common_row_count(n_rows_of: Mapping[str, int]) -> int:
-    counts = set(n_rows_of.values())
-    if len(counts) > 1:
-        told = ", ".join(f"{party!r} has {n_rows}" for party, n_rows in n_rows_of.items())
-        raise DataError(
-            f"The parties' tables have different numbers of rows: {told}. "
-            "Every party must hold the same rows in the same order; align them first."
-        )
-    return counts.pop()
 
 
 def _labels_of(order: TrainingOrder, shared: LabelsShared) -> EncodedLabels:

@@ -1,0 +1,190 @@
+"""What both linear models over parties do: training, prediction, what is kept.
+
+Parties live in this process; their messages are those of a network.
+"""
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from fedforest.errors import ConfigurationError
+from fedforest.estimators.linear_targets import is_number
+from fedforest.estimators.party_tables import Division, choose_label_party, read_source
+from fedforest.estimators.validation import check_weights, count_workers
+from fedforest.protocol.linear.coordinator import LinearOrder, LinearTrained, predict, train
+from fedforest.protocol.linear.labels import Labels
+from fedforest.protocol.linear.messages import REQUESTS
+from fedforest.protocol.linear.party import LinearParty, LinearShare
+from fedforest.runtime.driver import Exchange, ExchangeLog, run
+from fedforest.runtime.federation import connect, start_workers
+from fedforest.runtime.linear_leakage import report_linear_training
+from fedforest.tree.table import Table
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LinearModel:
+    """What all roles keep of a trained model; in one process they are kept side by side."""
+
+    trained: LinearTrained  # the coordinator's
+    shares: Mapping[str, LinearShare]
+    division: Division
+
+
+class VerticalLinearModel(BaseEstimator):  # type: ignore[misc] # scikit-learn ships no types
+    """Training and prediction, whatever the labels are."""
+
+    _is_regression: bool
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Train over the columns of all parties.
+
+        Parameters
+        ----------
+        X : mapping of party to table, or one table
+            Tables are arrays, data frames, arrow tables or mappings of columns; all parties' rows
+            are the same, in the same order. One table is divided as `parties` says.
+        y : array of shape (n_rows,)
+            The labels, which `label_party` owns.
+        sample_weight : array of shape (n_rows,), optional
+            Weights of rows; every party learns them.
+        """
+        self._check_parameters()
+        source = read_source(X)
+        division = Division.of(source, self.parties)
+        tables = division.split(source)
+        n_rows = next(iter(tables.values())).n_rows
+        weights = check_weights(sample_weight, n_rows)
+        labels, learned = self._read_target(y, np.ones(n_rows) if weights is None else weights)
+        order = LinearOrder(
+            division.parties,
+            choose_label_party(self.label_party, division),
+            self._penalty(),
+            self._is_regression,
+            int(self.max_iter),
+            float(self.tol),
+            is_weighted=weights is not None,
+        )
+        log = ExchangeLog(observers=[_show] if self.verbose else [])
+        trained, shares = self._train(order, tables, labels, log)
+        self._model = LinearModel(trained, shares, division)
+        for name, value in learned.items():
+            setattr(self, name, value)
+        self._keep(order, log)
+        return self
+
+    @abstractmethod
+    def _penalty(self) -> float:
+        """The L2 penalty, as scikit-learn's Ridge counts it."""
+
+    @abstractmethod
+    def _read_target(
+        self, y: ArrayLike, weights: NDArray[np.float64]
+    ) -> tuple[Labels, dict[str, Any]]:
+        """The labels for the protocol, and attributes to set once training has succeeded."""
+
+    def _check_parameters(self) -> None:
+        whole = isinstance(self.max_iter, Integral) and not isinstance(self.max_iter, bool)
+        if not whole or self.max_iter < 1:
+            raise mistake("max_iter", self.max_iter, "a whole number of at least 1")
+        if not is_number(self.tol) or not 0.0 <= self.tol < np.inf:
+            raise mistake("tol", self.tol, "a number of at least 0")
+        if self.transport is not None:
+            raise mistake("transport", self.transport, "None: parties live in this process")
+
+    def _train(
+        self,
+        order: LinearOrder,
+        tables: Mapping[str, Table],
+        labels: Labels,
+        log: ExchangeLog,
+    ) -> tuple[LinearTrained, dict[str, LinearShare]]:
+        parties = {
+            party: LinearParty(table, labels=labels if party == order.label_party else None)
+            for party, table in tables.items()
+        }
+        with start_workers(count_workers(self.n_jobs)) as workers:
+            trained = run(train(order), connect(parties, REQUESTS, workers), log)
+        if not trained.has_converged:
+            warnings.warn(
+                f"{type(self).__name__} did not converge in {trained.n_iter} steps; raise "
+                "max_iter or tol",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return trained, {party: parties[party].share() for party in trained.holders}
+
+    def _keep(self, order: LinearOrder, log: ExchangeLog) -> None:
+        """Set the attributes a user reads after training."""
+        division, shares = self._model.division, self._model.shares
+        self.n_features_in_ = division.n_features
+        if division.feature_names is not None:
+            self.feature_names_in_ = np.array(division.feature_names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self.coef_by_party_ = {
+            party: dict(zip(share.design.term_names, share.slopes().tolist(), strict=True))
+            for party, share in shares.items()
+        }
+        self.n_iter_ = self._model.trained.n_iter
+        self.n_exchanges_ = len(log.exchanges)
+        self.bytes_sent_ = {party: log.bytes_by_party.get(party, 0) for party in division.parties}
+        columns = division.columns_by_party
+        self.leakage_ = report_linear_training(
+            {party: len(names) for party, names in columns.items()},
+            order.label_party,
+            self.n_iter_,
+            is_regression=self._is_regression,
+        )
+
+    def _slopes(self) -> NDArray[np.float64]:
+        """Coefficients in units of the input's columns, in their order, if each has just one."""
+        division, shares = self._model.division, self._model.shares
+        slopes = {party: np.zeros(0) for party in division.parties}
+        slopes.update({party: share.slopes() for party, share in shares.items()})
+        if any(any(share.design.is_categorical) for share in shares.values()):
+            return np.concatenate([slopes[party] for party in division.parties])
+        return division.join(slopes)
+
+    def _intercept(self) -> float:
+        """The score of a row whose columns are all zero."""
+        offsets = sum(share.offset() for share in self._model.shares.values())
+        return self._model.trained.intercept + offsets
+
+    def _scores(self, X: Any) -> NDArray[np.float64]:
+        check_is_fitted(self, "_model")
+        trained, shares = self._model.trained, self._model.shares
+        tables = self._model.division.split(X)
+        parties = {
+            party: LinearParty(tables[party], share=shares[party]) for party in trained.holders
+        }
+        with start_workers(count_workers(self.n_jobs)) as workers:
+            asking = predict(trained.holders, trained.intercept)
+            return run(asking, connect(parties, REQUESTS, workers))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+
+def _show(exchange: Exchange) -> None:
+    print(  # noqa: T201 - what verbose is for
+        f"{exchange.request}: {exchange.n_parties} parties, {exchange.n_bytes} bytes, "
+        f"{exchange.seconds:.3f} s"
+    )
+
+
+def mistake(name: str, value: object, allowed: str) -> ConfigurationError:
+    """A parameter that cannot be, said so that it can be mended."""
+    return ConfigurationError(f"{name} is {value!r}; it must be {allowed}.")

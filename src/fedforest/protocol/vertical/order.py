@@ -1,0 +1,67 @@
+"""What a vertical training is asked for, and what it gives back."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.privacy.randomized_response import RandomizedResponse
+from fedforest.tree.grow import BATCH_BYTES
+from fedforest.tree.parameters import ForestParameters
+from fedforest.tree.partial import ForestOutline
+
+
+@dataclass(frozen=True, slots=True)
+class EarlyStopping:
+    """Stop when the out-of-bag curve is flat: no gain above `tolerance` for `patience` trees."""
+
+    patience: int
+    tolerance: float
+
+    def stop_after(self, scores: list[float]) -> int | None:
+        """After how many trees to stop, if the curve says so."""
+        best, since = -np.inf, 0
+        for n_trees, score in enumerate(scores, start=1):
+            if score > best + self.tolerance:
+                best, since = score, 0
+            else:
+                since += 1
+            if since >= self.patience:
+                return n_trees
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingOrder:
+    """What is to be trained, with whom, and how labels are protected."""
+
+    parties: tuple[str, ...]  # in the order of their columns
+    label_party: str
+    parameters: ForestParameters
+    seed: int
+    response: RandomizedResponse | None = None
+    out_of_bag: bool = False
+    hard_votes: bool = False
+    early_stopping: EarlyStopping | None = None
+    batch_bytes: int = BATCH_BYTES
+    grown: ForestOutline | None = None  # trees to keep and to go on from (warm start)
+    first_tree: int = 0  # seeds of earlier trees are used up
+
+    @property
+    def with_left_out(self) -> bool:
+        """Whether rows a tree leaves out are routed along."""
+        return self.out_of_bag or self.early_stopping is not None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trained:
+    """The coordinator's share of the forest, and what training told about it."""
+
+    outline: ForestOutline
+    columns_per_party: tuple[int, ...]
+    importances: Mapping[str, NDArray[np.float64]]  # in the order of each party's columns
+    out_of_bag_curve: NDArray[np.float64] | None
+    out_of_bag_votes: NDArray[np.float64] | None
+    n_steps: tuple[int, ...]  # per batch of trees, levels and repeated ones
+    n_extra_steps: tuple[int, ...]  # of these, steps that only retried nodes with further columns
