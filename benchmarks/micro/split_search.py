@@ -17,7 +17,7 @@ from fedforest.kernels.bitsets import list_candidates
 from fedforest.kernels.jit import kernel
 from fedforest.kernels.layout import GINI, Columns, Found, RowOrder, Rules, Targets
 from fedforest.kernels.packed_moments import rows_shift
-from fedforest.kernels.ranking import SORTED_NODE
+from fedforest.kernels.ranking import ORDERED_NODE, SORTED_NODE
 
 N_TABLE_ROWS, N_COLUMNS, N_CANDIDATES = 80_000, 40, 6
 NODE_SIZES = (2, 4, 6, 12, 24, 48, 96, 192, 384, 1_000, 10_000)
@@ -115,7 +115,7 @@ def ways_to_search(n_classes: int, size: int, case: tuple[Any, ...]) -> dict[str
     module: Any = class_split if n_classes else moment_split
     one_way: Any = search_classes if n_classes else search_moments
     find = module.find_by_classes if n_classes else module.find_by_moments
-    largest_ordered = SORTED_NODE if n_classes else module.ORDERED_NODE
+    largest_ordered = SORTED_NODE if n_classes else ORDERED_NODE
     n_nodes = len(case[1].start)
     times = {
         "wide": time_search(lambda: one_way(case, 0)),

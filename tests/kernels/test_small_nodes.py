@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fedforest.kernels.class_scores import LIGHT_WEIGHT, ClassNode, best_gini
+from fedforest.kernels.class_split import ROWS_PER_CLASS
 from fedforest.kernels.few_rows import FEW_ROWS
 from fedforest.kernels.jit import kernel
 from fedforest.kernels.layout import ENTROPY, GINI, MISSING_BIN, Targets
-from fedforest.kernels.moment_split import ORDERED_NODE
 from fedforest.kernels.ranking import (
+    ORDERED_NODE,
     POSITION_BITS,
     RANKED_NODE,
     SORTED_NODE,
@@ -38,7 +39,7 @@ from tests.reference.splits import class_weights, moments
 from tests.strategies import IS_PLAIN_PYTHON, SEEDS, BinnedTable, DrawnNodes, class_codes
 
 N_EXAMPLES = 15 if IS_PLAIN_PYTHON else 50
-LIMITS = (FEW_ROWS, RANKED_NODE, ORDERED_NODE, 160, SORTED_NODE)
+LIMITS = (FEW_ROWS, RANKED_NODE, ORDERED_NODE, 10 * ROWS_PER_CLASS, SORTED_NODE)
 SIZES = sorted({1, 2, 3, *(limit + near for limit in LIMITS for near in (-1, 0, 1))})
 
 

@@ -43,6 +43,7 @@ from fedforest.kernels.packed_classes import (
     read_classes,
 )
 from fedforest.kernels.ranking import (
+    ORDERED_NODE,
     RANKED_NODE,
     SORTED_NODE,
     fetch_keys,
@@ -54,7 +55,7 @@ from fedforest.kernels.ranking import (
 
 __all__ = ["EXACT_WEIGHT", "find_by_classes", "make_entropy_table", "part", "row_weight"]
 
-ROWS_PER_CLASS = 16  # rows; ordering them pays up to about that many per class
+ROWS_PER_CLASS = 24  # rows; ordering them pays up to about that many per class
 _ONE = np.uint64(1)
 
 
@@ -272,7 +273,7 @@ def find_by_classes(columns, order, targets, candidates, rules, found, first, la
     found_score, found_feature = found.score, found.feature
     scratch = make_class_scratch(candidates.shape[1] * 8, n_classes)
     features, tally, entropy, rows, labels, weights = scratch[:6]
-    most_ordered = min(SORTED_NODE, max(RANKED_NODE, ROWS_PER_CLASS * n_classes))
+    most_ordered = min(SORTED_NODE, max(ORDERED_NODE, ROWS_PER_CLASS * n_classes))
     for k in range(first, last):
         span = (starts[k], stops[k])
         n = span[1] - span[0]

@@ -45,6 +45,7 @@ from fedforest.kernels.packed_moments import (
     score_subsets,
 )
 from fedforest.kernels.ranking import (
+    ORDERED_NODE,
     RANKED_NODE,
     fetch_keys,
     make_keys,
@@ -64,7 +65,6 @@ __all__ = [
 ]
 
 _ZERO = np.uint64(0)
-ORDERED_NODE = 128  # rows; up to here they are put in order
 
 
 class MomentScratch(NamedTuple):

@@ -11,6 +11,7 @@ from fedforest.kernels.jit import borrowing, embedded, kernel
 from fedforest.kernels.layout import MISSING_BIN, N_CODES
 
 RANKED_NODE = 48  # rows; up to here they are ranked
+ORDERED_NODE = 128  # rows; up to here ordering them always beats adding them up by bin
 SORTED_NODE = 256  # rows; the largest node whose rows can be ordered
 POSITION_BITS = 8
 POSITIONS = (1 << POSITION_BITS) - 1
