@@ -19,7 +19,10 @@ class Scripted:
         self.reply_of = reply_of
         self.asked: list[dict[str, bytes]] = []
 
-    def exchange(self, requests: Mapping[str, bytes]) -> dict[str, bytes]:
+    def exchange(
+        self, requests: Mapping[str, bytes], *, may_lose: bool = False
+    ) -> dict[str, bytes]:
+        assert not may_lose
         self.asked.append(dict(requests))
         return {party: self.reply_of[party] for party in requests}
 

@@ -74,7 +74,7 @@ def _carry(ask: Ask, transport: Transport, log: ExchangeLog) -> dict[str, Messag
         return {}  # nobody to ask: no exchange
     started = time.perf_counter()
     requests = _encode_all(ask.requests)
-    answers = transport.exchange(requests)
+    answers = transport.exchange(requests, may_lose=ask.may_lose)
     replies = {}
     for party, data in answers.items():
         with blame(party):

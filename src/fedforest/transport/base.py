@@ -7,5 +7,10 @@ from typing import Protocol
 class Transport(Protocol):
     """Carries bytes; what they mean is not its business."""
 
-    def exchange(self, requests: Mapping[str, bytes]) -> dict[str, bytes]:
-        """Deliver all requests at the same time; return when every party has answered."""
+    def exchange(
+        self, requests: Mapping[str, bytes], *, may_lose: bool = False
+    ) -> dict[str, bytes]:
+        """Deliver all requests at the same time; return when every party has answered.
+
+        A party that is lost raises `PartyLost`, or is left out of the answers if it may be.
+        """

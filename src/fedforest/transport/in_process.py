@@ -5,8 +5,9 @@ Simulation is a transport, not a mode: requests and replies are the same bytes a
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, wait
+from functools import partial
 
-from fedforest.errors import ConfigurationError
+from fedforest.errors import ConfigurationError, PartyLost
 from fedforest.protocol.vertical.prediction import Network
 
 Endpoint = Callable[[bytes], bytes]
@@ -21,7 +22,9 @@ class InProcess:
 
     network = Network(latency_seconds=2e-4, bytes_per_second=2e9)  # threads and memory
 
-    def exchange(self, requests: Mapping[str, bytes]) -> dict[str, bytes]:
+    def exchange(
+        self, requests: Mapping[str, bytes], *, may_lose: bool = False
+    ) -> dict[str, bytes]:
         """Let all asked parties answer, and raise the first error among them.
 
         On an executor it is raised when all are done; one after the other, it ends the exchange.
@@ -29,11 +32,26 @@ class InProcess:
         unknown = sorted(requests.keys() - self._endpoints.keys())
         if unknown:
             raise ConfigurationError(f"there is no party {unknown[0]!r} in this federation")
+        return _collect(self._begin(requests), may_lose=may_lose)
+
+    def _begin(self, requests: Mapping[str, bytes]) -> dict[str, Callable[[], bytes]]:
+        """For each party what waits for its answer."""
         if self._executor is None or len(requests) == 1:
-            return {party: self._endpoints[party](data) for party, data in requests.items()}
+            return {p: partial(self._endpoints[p], data) for p, data in requests.items()}
         futures = {
             party: self._executor.submit(self._endpoints[party], data)
             for party, data in requests.items()
         }
         wait(futures.values())
-        return {party: future.result() for party, future in futures.items()}
+        return {party: future.result for party, future in futures.items()}
+
+
+def _collect(waiting: Mapping[str, Callable[[], bytes]], *, may_lose: bool) -> dict[str, bytes]:
+    answers = {}
+    for party, wait_for_answer in waiting.items():
+        try:
+            answers[party] = wait_for_answer()
+        except PartyLost:
+            if not may_lose:
+                raise
+    return answers

@@ -62,11 +62,19 @@ def fit_bins(
 
 def fit_categories(table: Table) -> "Bins":
     """Bins that only number categories: for `Bins.raw_values`, which leaves numbers as they are."""
-    rules: list[Rule] = [
-        order_categories(column) if isinstance(column, CategoryColumn) else np.empty(0)
+    categories = [
+        order_categories(column) if isinstance(column, CategoryColumn) else None
         for column in table.columns
     ]
-    return _build(table.names, rules, has_names=table.has_names)
+    return number_categories(table.names, categories, has_names=table.has_names)
+
+
+def number_categories(
+    names: Sequence[str], categories: Sequence[tuple[Category, ...] | None], *, has_names: bool
+) -> "Bins":
+    """The same from categories in code order; None stands for a column of numbers."""
+    rules: list[Rule] = [np.empty(0) if values is None else values for values in categories]
+    return _build(names, rules, has_names=has_names)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,6 +144,9 @@ class Bins:
                     values[feature] = column
                 return
             codes = np.empty(table.n_rows, np.uint8)
+            if isinstance(column, CategoryColumn) and not column.values:
+                values[feature] = np.nan  # nothing is known: neither numbers nor categories
+                return
             if not self.is_categorical[feature]:
                 raise DataError(f"column {self.names[feature]!r} was numeric in training, not text")
             self._bin_categories(feature, column, codes)

@@ -27,7 +27,7 @@ def order_categories(column: CategoryColumn) -> tuple[Category, ...]:
     count_of = {
         value: count for value, count in zip(column.values, counts.tolist(), strict=True) if count
     }
-    ordered = _sort(list(count_of))
+    ordered = sort_categories(list(count_of))
     if len(ordered) <= N_OWN_BINS:
         return tuple(ordered)
     by_frequency = sorted(ordered, key=lambda value: -count_of[value])  # stable: ties stay ordered
@@ -42,7 +42,7 @@ def find_bins(column: CategoryColumn, categories: Sequence[Category]) -> NDArray
     return np.array([*bins, MISSING_BIN], np.uint8)[column.codes]  # code -1 finds the last
 
 
-def _sort(values: list[Category]) -> list[Category]:
+def sort_categories(values: list[Category]) -> list[Category]:
     """By value; text and numbers cannot be compared, so together they go by type and text."""
     numbers = [value for value in values if not isinstance(value, str)]
     texts = [value for value in values if isinstance(value, str)]

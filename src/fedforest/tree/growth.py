@@ -100,6 +100,19 @@ class Growth:
         return self._sums
 
     @property
+    def tried(self) -> NDArray[np.int64]:
+        """How many columns each open node has tried in earlier steps, without success."""
+        return self._tried
+
+    @property
+    def has_columns_left(self) -> NDArray[np.bool_]:
+        """Whether an open node may try further columns after those it tries now."""
+        if self.rules.sample_per_tree:
+            return np.zeros(self.n_open, np.bool_)
+        n_columns = len(self.column_bits.bit_of_column)
+        return self._tried + self.rules.features_per_node < n_columns
+
+    @property
     def at_depth_limit(self) -> bool:
         """Whether the children of every open node will be leaves, so that no row needs to move."""
         return bool((self.structure.open.depth + 1 >= self.rules.max_depth).all())
@@ -138,15 +151,39 @@ class Growth:
             least = least / self.kind.target_unit / self.kind.target_unit
         return valid & (decrease * (1.0 + ROUNDING) >= least)
 
+    def know_totals(self, sums: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Take from whoever counted them what the open nodes add up to.
+
+        Returns which become leaves by it. For growth that is not told at the start what trees add
+        up to, or is told anew at each step.
+        """
+        self._sums = np.ascontiguousarray(sums)
+        opened = self.structure.open
+        is_root = opened.node == 0
+        self._root_weight[opened.tree[is_root]] = weight_of(self._sums[is_root], self.kind)
+        fate = np.zeros(len(opened), np.uint8)
+        # judged like left children that took everything
+        self._judge(self._sums, np.arange(len(opened)), opened.depth - 1, fate)
+        return (fate & OPEN_LEFT) == 0
+
     def advance(
-        self, is_split: NDArray[np.bool_], scores: NDArray[np.float64], left: NDArray[np.int64]
+        self,
+        is_split: NDArray[np.bool_],
+        scores: NDArray[np.float64],
+        left: NDArray[np.int64],
+        resigned: NDArray[np.bool_] | None = None,
     ) -> Step:
-        """Split the chosen nodes, whose left children have the given sums."""
+        """Split the chosen nodes, whose left children have the given sums.
+
+        A node without a score tries further columns unless it `resigned`.
+        """
         left = np.ascontiguousarray(left)
         nodes = np.flatnonzero(is_split)
         # trees that sample once have no columns left to try
         n_columns = 0 if self.rules.sample_per_tree else len(self.column_bits.bit_of_column)
         fate = keep_trying(scores, self._tried, self.rules.features_per_node, n_columns)
+        if resigned is not None:
+            fate[resigned] = 0
         self._judge(left, nodes, self.structure.open.depth, fate)
         step = self.structure.advance(is_split, fate)
         self._decrease_by_step.append(self._decrease[nodes])

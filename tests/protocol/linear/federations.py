@@ -26,8 +26,10 @@ class Recorder:
     sent: list[bytes] = field(default_factory=list)
     received: list[bytes] = field(default_factory=list)
 
-    def exchange(self, requests: Mapping[str, bytes]) -> dict[str, bytes]:
-        replies = self.inner.exchange(requests)
+    def exchange(
+        self, requests: Mapping[str, bytes], *, may_lose: bool = False
+    ) -> dict[str, bytes]:
+        replies = self.inner.exchange(requests, may_lose=may_lose)
         self.sent.extend(requests.values())
         self.received.extend(replies.values())
         return replies

@@ -37,9 +37,11 @@ class Recorder:
     requests: list[dict[str, bytes]] = field(default_factory=list)
     replies: list[dict[str, bytes]] = field(default_factory=list)
 
-    def exchange(self, requests: Mapping[str, bytes]) -> dict[str, bytes]:
+    def exchange(
+        self, requests: Mapping[str, bytes], *, may_lose: bool = False
+    ) -> dict[str, bytes]:
         self.requests.append(dict(requests))
-        self.replies.append(self.inner.exchange(requests))
+        self.replies.append(self.inner.exchange(requests, may_lose=may_lose))
         return self.replies[-1]
 
     def everything(self) -> bytes:

@@ -74,7 +74,10 @@ class Replay:
     bad: bytes
     n_asked: int = 0
 
-    def exchange(self, requests: Mapping[str, bytes]) -> dict[str, bytes]:
+    def exchange(
+        self, requests: Mapping[str, bytes], *, may_lose: bool = False
+    ) -> dict[str, bytes]:
+        assert not may_lose
         now, self.n_asked = self.n_asked, self.n_asked + 1
         if now > self.at:
             raise Replaced
@@ -216,7 +219,10 @@ class Liar:
     change: Callable[[str, bytes], bytes]
     n_asked: int = 0
 
-    def exchange(self, requests: Mapping[str, bytes]) -> dict[str, bytes]:
+    def exchange(
+        self, requests: Mapping[str, bytes], *, may_lose: bool = False
+    ) -> dict[str, bytes]:
+        assert not may_lose
         replies = self.inner.exchange(requests)
         if self.n_asked == self.at:
             replies = {party: self.change(party, data) for party, data in replies.items()}

@@ -6,16 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedforest.errors import ProtocolError
-from fedforest.protocol.payloads import RowBits
-from fedforest.protocol.vertical.moves import (
-    BitStore,
+from fedforest.protocol.fates import (
     count_open,
-    follow_sizes,
     pack_fates,
     pack_flags,
     unpack_fates,
     unpack_flags,
 )
+from fedforest.protocol.payloads import RowBits
+from fedforest.protocol.vertical.moves import BitStore, follow_sizes
 from fedforest.tree.structure import Structure
 
 # (split, fate): closed, stays open, and split with any of its children open

@@ -12,15 +12,10 @@ from numpy.typing import NDArray
 from fedforest.kernels.layout import NO_SPLIT
 from fedforest.kernels.walk import Leaves
 from fedforest.protocol.asking import blame, check
+from fedforest.protocol.fates import pack_fates, pack_flags
 from fedforest.protocol.payloads import Gains, RowBits
 from fedforest.protocol.vertical.messages import Moves, SplitsApplied, TreesStarted
-from fedforest.protocol.vertical.moves import (
-    BitStore,
-    bring_together,
-    follow_sizes,
-    pack_fates,
-    pack_flags,
-)
+from fedforest.protocol.vertical.moves import BitStore, bring_together, follow_sizes
 from fedforest.protocol.vertical.party_trees import check_sums, unpack_sums
 from fedforest.tree.forest import Shape
 from fedforest.tree.grow import GrowthPlan

@@ -82,7 +82,7 @@ class TreesStarted(Message, frozen=True):
 class Moves(Payload, frozen=True):
     """What became of the open nodes since the party last heard.
 
-    `fates` holds three bits per node (see `protocol/vertical/moves.py`); the bits are those of the
+    `fates` holds three bits per node (see `protocol/fates.py`); the bits are those of the
     nodes that somebody else split.
     """
 

@@ -11,14 +11,10 @@ from numpy.typing import NDArray
 
 from fedforest.kernels.layout import Columns
 from fedforest.protocol.asking import check
+from fedforest.protocol.fates import count_open, unpack_fates, unpack_flags
 from fedforest.protocol.payloads import Gains, NodeSums, RowBits, from_bytes
 from fedforest.protocol.vertical.messages import Moves, SplitsApplied, StartTrees
-from fedforest.protocol.vertical.moves import (
-    bring_together,
-    count_open,
-    unpack_fates,
-    unpack_flags,
-)
+from fedforest.protocol.vertical.moves import bring_together
 from fedforest.tree.forest import LEAF, Shape
 from fedforest.tree.left_out import LeftOutRows
 from fedforest.tree.partial import FOREIGN, PartialForest

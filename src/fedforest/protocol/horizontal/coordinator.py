@@ -1,0 +1,351 @@
+"""The coordinator of horizontal training: Federated Extra-Trees and k-PPD-ERT as one engine.
+
+Who learns what. The coordinator sees what parties declare (columns, categories, classes, rows), one
+random point inside a party's range for each (node, candidate column), and sums over participants in
+the protection of the run: single parties' sums only where aggregation is "plain". It never sees a
+row. Every party learns the finished forest.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.errors import DataError, TooFewParties
+from fedforest.privacy.global_dp import GlobalDP
+from fedforest.privacy.local_dp import LocalDP
+from fedforest.protocol.aggregation.base import Aggregation, Segment
+from fedforest.protocol.asking import Accepted, Ask, Conversation, Message
+from fedforest.protocol.horizontal.coordinator_trees import (
+    BatchPlan,
+    CommonColumns,
+    CoordinatorTrees,
+)
+from fedforest.protocol.horizontal.counting import Counting, choose_counting, describe_sums
+from fedforest.protocol.horizontal.labels import LabelUnion, unite_labels
+from fedforest.protocol.horizontal.messages import (
+    AgreeOnTable,
+    CutsQuestion,
+    Prepare,
+    Prepared,
+    ProposeThresholds,
+    Protection,
+    StartTrees,
+    TakeForest,
+    ThresholdsProposed,
+)
+from fedforest.protocol.horizontal.order import Trained, TrainingOrder
+from fedforest.protocol.horizontal.participants import Group, Participants
+from fedforest.protocol.horizontal.tables import ColumnUnion, make_bins
+from fedforest.protocol.payloads import to_bytes
+from fedforest.tree.bins import Bins
+from fedforest.tree.forest import Forest, concatenate_forests
+from fedforest.tree.forest_file import encode_forest
+from fedforest.tree.growth import NO_DEPTH_LIMIT, GrowthRules
+from fedforest.tree.seeds import derive_seed, derive_seeds
+from fedforest.tree.targets import TargetKind
+from fedforest.tree.workers import ALONE, Workers
+
+BYTES_PER_ROW = 16  # of a tree at a party: row order and bits
+
+
+@dataclass(slots=True)
+class _Session:
+    """What the coordinator knows and how far the run is."""
+
+    order: TrainingOrder
+    aggregation: Aggregation
+    workers: Workers
+    rows: dict[str, int]
+    bins: Bins
+    columns: CommonColumns
+    labels: LabelUnion
+    kind: TargetKind
+    counting: Counting
+    rules: GrowthRules
+    present: tuple[str, ...]
+    step: int = 0
+    n_losses: int = 0
+    n_steps: list[int] = field(default_factory=list)
+    n_extra_steps: list[int] = field(default_factory=list)
+
+    def next_step(self) -> int:
+        """A number that no request had before."""
+        self.step += 1
+        return self.step
+
+
+@dataclass(frozen=True, slots=True)
+class _Lost:
+    """Parties that went away while trees were growing."""
+
+    parties: frozenset[str]
+
+
+def train(
+    order: TrainingOrder, aggregation: Aggregation, workers: Workers = ALONE
+) -> Conversation[Trained]:
+    """Grow a forest over the rows of all parties."""
+    session = yield from _prepare(order, aggregation, workers)
+    forests: list[Forest] = []
+    n_grown, n_trees = 0, order.parameters.n_estimators
+    while n_grown < n_trees:
+        trees = range(n_grown, min(n_trees, n_grown + _batch_size(session)))
+        grown = yield from _grow_batch(session, trees)
+        if isinstance(grown, _Lost):
+            _go_on_without(session, grown)
+            continue
+        forests.append(grown)
+        n_grown = trees.stop
+    forest = concatenate_forests(forests)
+    model = encode_forest(forest, session.bins, session.labels.classes)
+    request = TakeForest(memoryview(model))
+    yield Ask(dict.fromkeys(session.present, request), Accepted, may_lose=True)
+    return Trained(
+        forest,
+        session.bins,
+        session.labels.classes,
+        model,
+        sum(session.rows.values()),
+        tuple(session.n_steps),
+        tuple(session.n_extra_steps),
+        tuple(party for party in order.parties if party not in session.present),
+        session.rules.features_per_node,
+    )
+
+
+def _prepare(
+    order: TrainingOrder, aggregation: Aggregation, workers: Workers
+) -> Conversation[_Session]:
+    """Columns and labels compared, scales agreed on, keys exchanged."""
+    is_regression = order.parameters.task == "regression"
+    request = Prepare(is_regression)
+    prepared: Mapping[str, Prepared] = yield Ask(dict.fromkeys(order.parties, request), Prepared)
+    union = ColumnUnion({party: prepared[party].columns for party in order.parties})
+    categories = union.categories()
+    bounds = order.privacy.target_bounds if isinstance(order.privacy, GlobalDP) else None
+    labels = unite_labels(prepared, is_regression=is_regression, bounds=bounds)
+    bins = make_bins(union.names, categories, has_names=union.has_names)
+    n_rows = sum(reply.size.n_rows for reply in prepared.values())
+    _check_size(n_rows, len(union.names))
+    rules = order.parameters.growth_rules(n_rows, len(union.names))
+    n_categories = [0 if values is None else min(len(values), 255) for values in categories]
+    session = _Session(
+        order,
+        aggregation,
+        workers,
+        {party: prepared[party].size.n_rows for party in order.parties},
+        bins,
+        CommonColumns(bins.is_categorical, np.array(n_categories), union.has_missing()),
+        labels,
+        describe_sums(labels, order.parameters.criterion),
+        choose_counting(labels, order.privacy, None),
+        rules,
+        order.parties,
+    )
+    agreed = _agreement(session, categories)
+    yield Ask(dict.fromkeys(order.parties, agreed), Accepted)
+    yield from aggregation.introduce(order.parties)
+    yield from _weigh_classes(session)
+    return session
+
+
+def _check_size(n_rows: int, n_columns: int) -> None:
+    if n_rows == 0:
+        raise DataError("No party has a row; there is nothing to learn from.")
+    if n_columns == 0:
+        raise DataError("No party has a column; there is nothing to learn from.")
+
+
+def _agreement(session: _Session, categories: list[tuple[object, ...] | None]) -> AgreeOnTable:
+    order, labels, rules = session.order, session.labels, session.rules
+    classes = () if labels.classes is None else tuple(labels.classes.tolist())
+    return AgreeOnTable(
+        session.bins.names,
+        tuple(categories),  # type: ignore[arg-type] # categories of the model
+        labels.class_dtype,
+        classes,
+        labels.target_unit,
+        labels.target_offset,
+        labels.weight_unit,
+        _describe_protection(order, labels.n_classes, count_queries(order, rules)),
+        order.parameters.n_estimators,
+        min(rules.max_depth, NO_DEPTH_LIMIT),
+        rules.features_per_node,
+        order.least_rows,
+        order.both_sides,
+    )
+
+
+def count_queries(order: TrainingOrder, rules: GrowthRules) -> int:
+    """How often one row's label is counted at most: candidates x levels x trees."""
+    levels = min(rules.max_depth, NO_DEPTH_LIMIT)
+    queries = rules.features_per_node * levels * order.parameters.n_estimators
+    return queries + (order.class_weight == "balanced")
+
+
+def _describe_protection(order: TrainingOrder, n_classes: int, n_queries: int) -> Protection:
+    """The noise that parties are to add."""
+    privacy = order.privacy
+    if privacy is None:
+        return Protection()
+    if isinstance(privacy, LocalDP):
+        bits = privacy.resolve(n_classes).n_bits
+        return Protection("local", bits, privacy.hashes, privacy.keep, privacy.p, privacy.q)
+    low, high = privacy.target_bounds or (0.0, 0.0)
+    epsilon = privacy.query_epsilon(n_queries)
+    return Protection("global", epsilon_query=epsilon, low=low, high=high)
+
+
+def _weigh_classes(session: _Session) -> Conversation[None]:
+    """Class weights, for "balanced" after counting the classes of all parties."""
+    weights = session.order.class_weight
+    if weights is None or session.labels.classes is None:
+        return
+    labels = session.labels.classes.tolist()
+    if weights == "balanced":
+        rows = yield from _count_classes(session)
+        weights = {
+            label: float(rows.sum() / (len(labels) * count)) if count > 0 else 1.0
+            for label, count in zip(labels, rows.tolist(), strict=True)
+        }
+    assert not isinstance(weights, str)
+    session.counting = choose_counting(session.labels, session.order.privacy, weights)
+
+
+def _count_classes(session: _Session) -> Conversation[NDArray[np.float64]]:
+    """How much each class weighs in all tables together, by the aggregation of the run."""
+    nothing = memoryview(b"")
+    question = CutsQuestion(0, nothing, nothing, nothing, nothing, whole_table=True)
+    encoded = msgspec.msgpack.encode(question)
+    segment = Segment(session.present, encoded, session.counting.width)
+    gathered = yield from session.aggregation.gather(session.next_step(), [segment], {})
+    if gathered.lost:
+        raise TooFewParties(
+            f"party {min(gathered.lost)!r} went away before training began; start again"
+        )
+    sums = session.counting.read(gathered.sums[0].reshape(1, -1))
+    return sums[0, : session.labels.n_classes].astype(np.float64)
+
+
+def _batch_size(session: _Session) -> int:
+    """Trees that grow together: their rows and candidate values fit a party's memory."""
+    largest = max(session.rows[party] for party in session.present)
+    per_row = BYTES_PER_ROW + 4 * session.rules.features_per_node
+    return max(1, session.order.batch_bytes // max(1, largest * per_row))
+
+
+def _go_on_without(session: _Session, lost: _Lost) -> None:
+    """The trees that were growing are begun anew without the lost parties.
+
+    Sums over the remaining parties, compared with earlier ones over all, would be the lost party's
+    own. So no node is counted twice with different parties: see docs/decisions/0007.
+    """
+    session.present = tuple(party for party in session.present if party not in lost.parties)
+    session.n_losses += 1
+    if not session.present or not any(session.rows[party] for party in session.present):
+        names = ", ".join(map(repr, sorted(lost.parties)))
+        raise TooFewParties(f"party {names} went away, and nobody with rows is left; start again")
+
+
+def _grow_batch(session: _Session, trees: range) -> Conversation[Forest | _Lost]:
+    """Grow some trees together, level by level: two exchanges each."""
+    seed = derive_seed(session.order.seed, "attempt", session.n_losses)
+    drawn = Participants(session.present, session.order.participation, seed)
+    by_tree = drawn.of_trees(trees)
+    growing = CoordinatorTrees(
+        _plan_batch(session, seed, trees), _holders(session.present, by_tree), session.workers
+    )
+    start: Mapping[str, StartTrees] | None = _start(session, drawn, by_tree)
+    while growing.n_open:
+        note = {"trees": trees, "level": growing.n_steps, "open_nodes": growing.n_open}
+        step = session.next_step()
+        groups = drawn.of_step(step, by_tree)
+        growing.draw()
+        requests = _propose_requests(session, growing, groups, start)
+        proposed = yield Ask(requests, ThresholdsProposed, note, may_lose=True)
+        if proposed.keys() != requests.keys():
+            return _Lost(frozenset(requests.keys() - proposed.keys()))
+        growing.merge({party: proposed[party].points for party in proposed})
+        segments = growing.questions(groups)
+        counted = {**note, "vectors": growing.n_asked, "participants": _mean_size(groups)}
+        gathered = yield from session.aggregation.gather(session.next_step(), segments, counted)
+        if gathered.lost:
+            return _Lost(gathered.lost)
+        growing.advance(groups, gathered.sums)
+        start = None
+    session.n_steps.append(growing.n_steps)
+    session.n_extra_steps.append(growing.n_steps - growing.n_levels)
+    return growing.assemble()
+
+
+def _plan_batch(session: _Session, seed: int, trees: range) -> BatchPlan:
+    first, last = trees.start, trees.stop
+    return BatchPlan(
+        session.rules,
+        session.kind,
+        session.counting,
+        session.columns,
+        derive_seeds(seed, "features", first, last),
+        derive_seeds(seed, "thresholds", first, last),
+        session.order.both_sides,
+        session.order.privacy is not None,
+    )
+
+
+def _holders(
+    parties: tuple[str, ...], by_tree: list[tuple[str, ...]]
+) -> dict[str, NDArray[np.bool_]]:
+    """Which trees each party holds rows of; a party that takes part in none is not asked at all."""
+    holders = {p: np.array([p in members for members in by_tree]) for p in parties}
+    return {party: holds for party, holds in holders.items() if holds.any()}
+
+
+def _start(
+    session: _Session, drawn: Participants, by_tree: list[tuple[str, ...]]
+) -> dict[str, StartTrees]:
+    """How each party draws the rows of its trees."""
+    order = session.order
+    groups = list(dict.fromkeys(by_tree))
+    participation = order.participation
+    # sets that differ from tree to tree, or from before a loss, must not see the same rows
+    is_thinned = session.n_losses > 0 or (
+        not participation.is_full and participation.scope != "run"
+    )
+    total = sum(session.rows.values())
+    started = {}
+    for party in drawn.parties:
+        segments = [groups.index(group) for group in by_tree if party in group]
+        n_rows = session.rows[party]
+        sampling = order.parameters.sampling(total)
+        n_draws = max(1, round(sampling.n_draws * n_rows / total)) if n_rows else 0
+        started[party] = StartTrees(
+            to_bytes(np.array(segments), "<u2"), sampling.bootstrap, n_draws, is_thinned
+        )
+    return started
+
+
+def _propose_requests(
+    session: _Session,
+    growing: CoordinatorTrees,
+    groups: list[Group],
+    started: Mapping[str, StartTrees] | None,
+) -> dict[str, Message]:
+    takes_part = {party for participants, _ in groups for party in participants}
+    return {
+        party: ProposeThresholds(
+            session.step,
+            started[party] if started else None,
+            growing.moves_for(party),
+            growing.candidates_for(party, takes_part=party in takes_part),
+        )
+        for party in growing.parties
+    }
+
+
+def _mean_size(groups: list[Group]) -> float:
+    """Participants per tree."""
+    sizes = [len(participants) * int(np.count_nonzero(trees)) for participants, trees in groups]
+    return sum(sizes) / sum(int(np.count_nonzero(trees)) for _, trees in groups)

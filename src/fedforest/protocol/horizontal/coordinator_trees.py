@@ -1,0 +1,322 @@
+"""The coordinator's part in a batch of growing extra-trees.
+
+It draws columns and thresholds, scores cuts by sums over all participants, and decides. Of single
+parties it sees the points they name; of rows only how many there are on each side of a cut.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.kernels.cut_scores import choose_cuts
+from fedforest.kernels.layout import Rules
+from fedforest.kernels.pair_draws import draw_category_sets, draw_for_pairs
+from fedforest.kernels.pairs import Pairs, list_pairs
+from fedforest.kernels.points import merge_points
+from fedforest.kernels.sampling import key_nodes
+from fedforest.protocol.aggregation.base import Segment
+from fedforest.protocol.asking import blame
+from fedforest.protocol.fates import pack_fates, pack_flags
+from fedforest.protocol.horizontal.counting import Counting
+from fedforest.protocol.horizontal.messages import CutsQuestion, Moves
+from fedforest.protocol.horizontal.payloads import Points
+from fedforest.protocol.payloads import to_bytes
+from fedforest.tree.forest import Forest
+from fedforest.tree.grow import assemble
+from fedforest.tree.growth import ColumnBits, Growth, GrowthRules
+from fedforest.tree.search import SplitTable
+from fedforest.tree.split_record import SplitRecord
+from fedforest.tree.structure import Step
+from fedforest.tree.targets import TargetKind, rows_of
+from fedforest.tree.workers import Workers
+
+SET_WORDS = 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CommonColumns:
+    """What the coordinator knows about the columns that all parties have."""
+
+    is_categorical: NDArray[np.bool_]
+    n_categories: NDArray[np.int64]
+    has_missing: NDArray[np.bool_]
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.is_categorical)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BatchPlan:
+    """What decides how a batch of trees grows."""
+
+    rules: GrowthRules
+    kind: TargetKind
+    counting: Counting
+    columns: CommonColumns
+    feature_seeds: NDArray[np.uint64]
+    threshold_seeds: NDArray[np.uint64]
+    both_sides: bool
+    asks_once: bool  # a node whose cuts were counted tries no further columns
+
+
+class CoordinatorTrees:
+    """Decides about a batch of trees step by step."""
+
+    def __init__(
+        self, plan: BatchPlan, holders: Mapping[str, NDArray[np.bool_]], workers: Workers
+    ) -> None:
+        self._plan = plan
+        self._holders = holders  # per party: which trees it holds rows of
+        n_trees = len(plan.feature_seeds)
+        column_bits = ColumnBits.of([plan.columns.n_columns])
+        unknown = np.ones((n_trees, plan.kind.n_sums), np.int64)  # until they are counted
+        unknown[:, 2 if plan.kind.is_regression else -1] = 2**30
+        if plan.kind.is_regression:
+            unknown[:, 3] = 0
+        self._growth = Growth(
+            plan.rules, plan.kind, column_bits, plan.feature_seeds, unknown, workers
+        )
+        self._splits = SplitRecord(plan.columns.is_categorical)
+        self._last: tuple[Step, SplitTable] | None = None
+        self._pairs = Pairs(np.zeros(1, np.int64), np.zeros(0, np.int32))
+        self._units = np.zeros(0)
+        self._keys = np.zeros(0, np.uint64)
+        self._threshold = np.zeros(0, np.float32)
+        self._missing_left = np.zeros(0, np.uint8)
+        self._left_set = np.zeros((0, SET_WORDS), np.uint64)
+        self._wholes = np.zeros(0, np.bool_)
+        self._bitmap = np.zeros((0, 0), np.uint8)
+        self.n_steps = 0
+        self.n_levels = 0
+
+    @property
+    def parties(self) -> list[str]:
+        """Parties that hold rows of some tree."""
+        return list(self._holders)
+
+    @property
+    def n_open(self) -> int:
+        """Open nodes of all trees."""
+        return self._growth.n_open
+
+    @property
+    def n_asked(self) -> int:
+        """(node, candidate) pairs whose sides are counted in this step."""
+        return int(np.count_nonzero(~np.isnan(self._threshold)))
+
+    def draw(self) -> None:
+        """Candidate columns of every open node, and what is drawn for each of them."""
+        nodes = self._growth.structure.open
+        self._bitmap = self._growth.draw()
+        self._pairs = pairs = list_pairs(self._bitmap)
+        n_pairs = len(pairs.feature)
+        node_keys = key_nodes(self._plan.threshold_seeds, nodes.tree, nodes.node)
+        self._keys, self._units = np.empty(n_pairs, np.uint64), np.empty(n_pairs)
+        self._missing_left = np.empty(n_pairs, np.uint8)
+        draw_for_pairs(
+            node_keys, pairs.node_start, pairs.feature, self._keys, self._units, self._missing_left
+        )
+        self._missing_left[~self._plan.columns.has_missing[pairs.feature]] = 0
+
+    def candidates_for(self, party: str, *, takes_part: bool) -> memoryview:
+        """The candidates at the nodes that a party holds rows of."""
+        if not takes_part:
+            return memoryview(b"")
+        nodes = self._nodes_of(party)
+        bitmap = self._bitmap if nodes is None else self._bitmap[nodes]
+        return np.ascontiguousarray(bitmap).reshape(-1).data
+
+    def moves_for(self, party: str) -> Moves | None:
+        """What the last step did to the nodes that a party holds rows of."""
+        if self._last is None:
+            return None
+        step, table = self._last
+        is_split, fate = step.is_split, step.fate
+        holds = self._holders[party]
+        if not holds.all():
+            mine = holds[step.before.tree]
+            chosen = mine[is_split]
+            sets = table.left_set[chosen] if len(table.left_set) else table.left_set
+            table = SplitTable(
+                table.feature[chosen], table.cut[chosen], table.missing_left[chosen], sets
+            )
+            is_split, fate = is_split[mine], fate[mine]
+        return _pack_moves(is_split, fate, table, self._plan.columns.is_categorical)
+
+    def _nodes_of(self, party: str) -> NDArray[np.bool_] | None:
+        """Which open nodes a party holds rows of; None for all."""
+        holds = self._holders[party]
+        return None if holds.all() else holds[self._growth.structure.open.tree]
+
+    def merge(self, proposed: Mapping[str, Points]) -> None:
+        """Thresholds between the points that participants named; sets where they see categories."""
+        n_pairs, pairs = len(self._pairs.feature), self._pairs
+        points = np.full((len(proposed), n_pairs), np.nan, np.float32)
+        for number, (party, named) in enumerate(proposed.items()):
+            mine = self._pairs_of(party)
+            with blame(party):
+                if mine is None:
+                    points[number] = named.read(n_pairs)
+                else:
+                    points[number, mine] = named.read(int(np.count_nonzero(mine)))
+        self._threshold = merge_points(points, self._units)
+        by_set = self._plan.columns.is_categorical[pairs.feature] & ~np.isnan(self._threshold)
+        chosen = np.flatnonzero(by_set)
+        self._left_set = np.empty((len(chosen), SET_WORDS), np.uint64)
+        n_categories = self._plan.columns.n_categories[pairs.feature[chosen]]
+        draw_category_sets(self._keys[chosen], n_categories, self._left_set)
+        self._wholes = self._choose_wholes()
+
+    def _pairs_of(self, party: str) -> NDArray[np.bool_] | None:
+        nodes = self._nodes_of(party)
+        return None if nodes is None else np.repeat(nodes, np.diff(self._pairs.node_start))
+
+    def _choose_wholes(self) -> NDArray[np.bool_]:
+        """Roots whose total must be asked: nothing else will tell it."""
+        is_root = self._growth.structure.open.node == 0
+        if not self._plan.both_sides:
+            return is_root & (self._growth.tried == 0)
+        asked = self._asked_per_node() > 0
+        return is_root & ~asked & ~self._growth.has_columns_left
+
+    def _asked_per_node(self) -> NDArray[np.int64]:
+        asked = np.concatenate([[0], np.cumsum(~np.isnan(self._threshold))])
+        return np.diff(asked[self._pairs.node_start])
+
+    def questions(
+        self, groups: Sequence[tuple[tuple[str, ...], NDArray[np.bool_]]]
+    ) -> list[Segment]:
+        """One question for each group of trees with the same participants."""
+        sides = 2 if self._plan.both_sides else 1
+        width = self._plan.counting.width
+        tree, node_of_pair = self._growth.structure.open.tree, self._node_of_pair()
+        segments = []
+        for number, (participants, trees) in enumerate(groups):
+            nodes = trees[tree]
+            pairs = nodes[node_of_pair]
+            threshold = self._threshold[pairs]
+            n_asked = int(np.count_nonzero(~np.isnan(threshold)))
+            question = CutsQuestion(
+                number,
+                to_bytes(threshold, "<f4"),
+                pack_flags(self._missing_left[pairs] > 0),
+                to_bytes(self._left_set[pairs[self._set_pairs()]], "<u8"),
+                pack_flags(self._wholes[nodes]),
+            )
+            n_whole = int(np.count_nonzero(self._wholes[nodes]))
+            length = (n_asked * sides + n_whole) * width
+            segments.append(Segment(participants, msgspec.msgpack.encode(question), length))
+        return segments
+
+    def _node_of_pair(self) -> NDArray[np.int64]:
+        return np.repeat(np.arange(self.n_open), np.diff(self._pairs.node_start))
+
+    def _set_pairs(self) -> NDArray[np.int64]:
+        """Pairs asked of categorical columns, in order: the owners of the sets."""
+        by_set = self._plan.columns.is_categorical[self._pairs.feature]
+        return np.flatnonzero(by_set & ~np.isnan(self._threshold))
+
+    def advance(
+        self,
+        groups: Sequence[tuple[tuple[str, ...], NDArray[np.bool_]]],
+        sums: Sequence[NDArray[np.int64]],
+    ) -> None:
+        """Score the cuts by the sums over participants, choose, and settle every node's fate."""
+        left, right, wholes = self._collect(groups, sums)
+        totals = self._growth.sums.copy()
+        totals[self._wholes] = wholes
+        asked = np.flatnonzero(~np.isnan(self._threshold))
+        rules = Rules(self._plan.kind.criterion, self._plan.rules.min_rows_leaf)
+        scores, best, is_gainless = choose_cuts(self._pairs, asked, left, right, totals, rules)
+        has_cut = best >= 0
+        if right is not None:  # totals are those of the participants that chose
+            totals[has_cut] = left[best[has_cut]] + right[best[has_cut]]
+        is_leaf = self._growth.know_totals(totals)
+        scores[is_leaf] = -np.inf
+        resigned = is_leaf | is_gainless
+        if self._plan.asks_once:
+            resigned |= self._asked_per_node() > 0
+        is_split = self._growth.choose(scores)
+        nodes = np.flatnonzero(is_split)
+        table = self._table(asked[best[nodes]], left[best[nodes]], totals[nodes])
+        opened = self._growth.structure.open
+        step = self._growth.advance(is_split, scores, left[best[nodes]], resigned)
+        self._splits.add(*self._growth.structure.last_split(), table)
+        self._last = (step, table)
+        self.n_steps += 1
+        self.n_levels = max(self.n_levels, 1 + int(opened.depth.max(initial=0)))
+
+    def _collect(
+        self,
+        groups: Sequence[tuple[tuple[str, ...], NDArray[np.bool_]]],
+        sums: Sequence[NDArray[np.int64]],
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64] | None, NDArray[np.int64]]:
+        """(left, right or nothing, whole nodes) over all groups, in order of pairs and of nodes."""
+        counting, both = self._plan.counting, self._plan.both_sides
+        width, sides = counting.width, 2 if both else 1
+        tree = self._growth.structure.open.tree
+        is_asked = ~np.isnan(self._threshold)
+        tree_of_asked = tree[self._node_of_pair()[is_asked]]
+        tree_of_whole = tree[self._wholes]
+        cuts = np.empty((len(tree_of_asked), sides * width), np.int64)
+        wholes = np.empty((len(tree_of_whole), width), np.int64)
+        for (_, trees), part in zip(groups, sums, strict=True):
+            asked, whole = trees[tree_of_asked], trees[tree_of_whole]
+            n_cuts = int(np.count_nonzero(asked)) * sides * width
+            cuts[asked] = part[:n_cuts].reshape(-1, sides * width)
+            wholes[whole] = part[n_cuts:].reshape(-1, width)
+        left = counting.read(cuts[:, :width])
+        right = counting.read(cuts[:, width:]) if both else None
+        return left, right, counting.read(wholes)
+
+    def _table(
+        self,
+        pairs: NDArray[np.int64],
+        left: NDArray[np.int64],
+        totals: NDArray[np.int64],
+    ) -> SplitTable:
+        """The chosen splits; where no value is missing, one that is later goes the common way."""
+        feature = self._pairs.feature[pairs]
+        columns, kind = self._plan.columns, self._plan.kind
+        is_larger = 2 * rows_of(left, kind) > rows_of(totals, kind)
+        drawn = self._missing_left[pairs] > 0
+        missing_left = np.where(columns.has_missing[feature], drawn, is_larger)
+        sets = np.zeros((0, SET_WORDS), np.uint64)
+        if columns.is_categorical.any():
+            set_of_pair = np.full(len(self._pairs.feature), -1, np.int64)
+            set_of_pair[self._set_pairs()] = np.arange(len(self._left_set))
+            padded = np.concatenate([self._left_set, np.zeros((1, SET_WORDS), np.uint64)])
+            sets = padded[set_of_pair[pairs]]  # without a set: the last, which is empty
+        cut = np.where(columns.is_categorical[feature], np.float32(0), self._threshold[pairs])
+        return SplitTable(feature, cut, missing_left.astype(np.uint8), sets)
+
+    @property
+    def is_last_level(self) -> bool:
+        """Whether the children of all open nodes will be leaves."""
+        return self._growth.at_depth_limit
+
+    def assemble(self) -> Forest:
+        """The batch, grown out."""
+        growth = self._growth
+        return assemble(growth, self._splits.assemble(growth.structure.tree_offsets()))
+
+
+def _pack_moves(
+    is_split: NDArray[np.bool_],
+    fate: NDArray[np.uint8],
+    table: SplitTable,
+    is_categorical: NDArray[np.bool_],
+) -> Moves:
+    by_set = is_categorical[table.feature]
+    sets = table.left_set[by_set] if len(table.left_set) else table.left_set
+    return Moves(
+        pack_fates(is_split, fate),
+        to_bytes(table.feature, "<i4"),
+        to_bytes(table.cut, "<f4"),
+        to_bytes(table.missing_left, "u1"),
+        to_bytes(sets, "<u8"),
+    )

@@ -1,0 +1,207 @@
+"""What the sums over all parties mean: from integers on the wire to what nodes add up to.
+
+One side of a cut is a short row of integers on the wire. Without noise they are exact. With noise
+they are first turned into the class counts that most likely gave them, in small fractions of a row.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.errors import ConfigurationError
+from fedforest.privacy.global_dp import GlobalDP
+from fedforest.privacy.local_dp import LocalDP, ResponseCode, decode_counts
+from fedforest.protocol.asking import check
+from fedforest.protocol.horizontal.labels import SUM_LIMIT, LabelUnion
+from fedforest.tree.targets import CRITERION_CODES, WEIGHT_SUM_LIMIT, TargetKind
+
+ROW_UNITS = 2**10  # noisy counts of rows are kept in this fraction
+WEIGHT_UNITS = 2**10  # and so are class weights
+
+
+class Counting(Protocol):
+    """How many integers a side has on the wire, and what they say."""
+
+    width: int
+
+    def read(self, wire: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(sides, width) to (sides, integers that describe a node)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClassCounts:
+    """Rows of each class, exact."""
+
+    n_classes: int
+
+    @property
+    def width(self) -> int:
+        return self.n_classes
+
+    def read(self, wire: NDArray[np.int64]) -> NDArray[np.int64]:
+        check(_lies_between(wire, 0, WEIGHT_SUM_LIMIT), "a class has fewer than no rows")
+        return np.concatenate([wire, wire.sum(axis=1, keepdims=True)], axis=1)
+
+
+@dataclass(frozen=True, slots=True)
+class ClassWeights:
+    """Weight of each class and rows, exact."""
+
+    n_classes: int
+
+    @property
+    def width(self) -> int:
+        return self.n_classes + 1
+
+    def read(self, wire: NDArray[np.int64]) -> NDArray[np.int64]:
+        check(_lies_between(wire, 0, WEIGHT_SUM_LIMIT), "a class has less than no weight")
+        return wire
+
+
+@dataclass(frozen=True, slots=True)
+class TargetSums:
+    """(rows, sum of targets), with weights (weight, sum, rows); exact, or noisy and kept in bounds.
+
+    A mean never leaves the declared bounds of targets, whatever noise the sum has.
+    """
+
+    is_weighted: bool
+    largest_target: int = 0  # in units; 0: not declared
+
+    @property
+    def width(self) -> int:
+        return 3 if self.is_weighted else 2
+
+    def read(self, wire: NDArray[np.int64]) -> NDArray[np.int64]:
+        rows = wire[:, -1] if self.is_weighted else wire[:, 0]
+        weight, total = wire[:, 0], wire[:, 1]
+        check(_lies_between(rows, 0, WEIGHT_SUM_LIMIT), "a side has fewer than no rows")
+        check(_lies_between(weight, 0, WEIGHT_SUM_LIMIT), "a side has less than no weight")
+        if self.largest_target:
+            total = np.clip(total, -rows * self.largest_target, rows * self.largest_target)
+        check(_lies_between(total, -SUM_LIMIT, SUM_LIMIT), "targets add up to more than they can")
+        return np.stack([weight, total, rows, np.zeros_like(rows)], axis=1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BitSums:
+    """Local differential privacy: how often each bit of noisy codes is set, and rows."""
+
+    code: ResponseCode
+
+    @property
+    def width(self) -> int:
+        return self.code.n_bits + 1
+
+    def read(self, wire: NDArray[np.int64]) -> NDArray[np.int64]:
+        rows = wire[:, -1]
+        check(_lies_between(rows, 0, WEIGHT_SUM_LIMIT), "a side has fewer than no rows")
+        counts = decode_counts(self.code, np.ascontiguousarray(wire[:, :-1]), rows)
+        return _in_fractions(counts, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyCounts:
+    """Global differential privacy: noisy rows of each class, and rows."""
+
+    n_classes: int
+
+    @property
+    def width(self) -> int:
+        return self.n_classes + 1
+
+    def read(self, wire: NDArray[np.int64]) -> NDArray[np.int64]:
+        rows = wire[:, -1]
+        check(_lies_between(rows, 0, WEIGHT_SUM_LIMIT), "a side has fewer than no rows")
+        counts = np.maximum(wire[:, :-1], 0).astype(np.float64)
+        total = counts.sum(axis=1)
+        counts[total == 0.0] = 1.0  # all drowned in noise: nothing is known
+        counts *= (rows / counts.sum(axis=1))[:, None]
+        return _in_fractions(counts, rows)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WeightedClasses:
+    """Counts of rows, each class weighing as much as the run says."""
+
+    counting: Counting
+    weights: NDArray[np.int64]
+
+    @property
+    def width(self) -> int:
+        return self.counting.width
+
+    def read(self, wire: NDArray[np.int64]) -> NDArray[np.int64]:
+        sums = self.counting.read(wire)
+        sums[:, :-1] *= self.weights
+        return sums
+
+
+def choose_counting(
+    labels: LabelUnion,
+    privacy: LocalDP | GlobalDP | None,
+    class_weight: Mapping[Any, float] | None,
+) -> Counting:
+    """What parties send for one side of a cut."""
+    is_weighted = labels.weight_unit > 0.0
+    if labels.classes is None:
+        largest = 0
+        if isinstance(privacy, GlobalDP) and privacy.target_bounds:
+            low, high = privacy.target_bounds
+            largest = int(np.ceil((high - low) / 2 / labels.target_unit))
+        return TargetSums(is_weighted, largest)
+    n_classes = labels.n_classes
+    counting: Counting
+    if isinstance(privacy, LocalDP):
+        counting = BitSums(privacy.resolve(n_classes))
+    elif privacy is not None:
+        counting = NoisyCounts(n_classes)
+    else:
+        counting = ClassWeights(n_classes) if is_weighted else ClassCounts(n_classes)
+    if class_weight is None:
+        return counting
+    return WeightedClasses(counting, _fix_class_weights(labels.classes, class_weight))
+
+
+def describe_sums(labels: LabelUnion, criterion: str) -> TargetKind:
+    """What the integers that describe a node mean."""
+    if labels.classes is None:
+        return TargetKind(
+            search="moments",
+            sums="moments",
+            criterion=CRITERION_CODES["variance"],
+            n_classes=0,
+            target_unit=labels.target_unit,
+            target_offset=labels.target_offset,
+        )
+    code = CRITERION_CODES[criterion]
+    return TargetKind(search="classes", sums="classes", criterion=code, n_classes=labels.n_classes)
+
+
+def _in_fractions(counts: NDArray[np.float64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Counts in fractions of a row, then the rows; where there are rows, there is weight."""
+    fixed = np.rint(counts * ROW_UNITS).astype(np.int64)
+    fixed[(fixed.sum(axis=1) == 0) & (rows > 0)] = 1
+    return np.concatenate([fixed, rows[:, None]], axis=1)
+
+
+def _fix_class_weights(classes: NDArray[Any], weights: Mapping[Any, float]) -> NDArray[np.int64]:
+    unknown = sorted(str(label) for label in weights if label not in set(classes.tolist()))
+    if unknown:
+        raise ConfigurationError(
+            f"class_weight names {unknown[0]!r}, which is a class of no party."
+        )
+    real = np.array([float(weights.get(label, 1.0)) for label in classes.tolist()])
+    largest = real.max()
+    if not np.isfinite(real).all() or (real < 0.0).any() or largest <= 0.0:
+        raise ConfigurationError("class_weight must give weights of at least 0, some positive.")
+    fixed = np.rint(real / largest * WEIGHT_UNITS).astype(np.int64)
+    fixed[(fixed == 0) & (real > 0.0)] = 1
+    return fixed
+
+
+def _lies_between(values: NDArray[np.int64], low: int, high: int) -> bool:
+    return values.size == 0 or bool(values.min() >= low and values.max() <= high)

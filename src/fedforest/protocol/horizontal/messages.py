@@ -1,0 +1,123 @@
+"""Every message of horizontal training but those of counting, which are the aggregation's.
+
+Fields of replies are payloads from the allow-list. Every request of training has a step number: the
+same request under it gets the same reply, another one is refused.
+"""
+
+from typing import Annotated
+
+import msgspec
+
+from fedforest.protocol.asking import Message, Payload
+from fedforest.protocol.horizontal.payloads import DeclaredColumns, DeclaredLabels, Label, Points
+from fedforest.protocol.payloads import Count, TableSize
+from fedforest.tree.columns import Category
+
+Step = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+
+
+class Prepare(Message, frozen=True):
+    """Declare your table and your labels, which are classes or targets."""
+
+    is_regression: bool
+
+
+class Prepared(Message, frozen=True):
+    """How the party's table and labels are described."""
+
+    size: TableSize
+    columns: DeclaredColumns
+    labels: DeclaredLabels
+
+
+class Protection(Payload, frozen=True):
+    """The noise that the run demands; a party adds it itself, and checks what it will cost."""
+
+    kind: str = ""  # "local", "global", or none
+    bits: Count = 0
+    hashes: Count = 0
+    keep: float = 0.0
+    p: float = 0.0
+    q: float = 0.0
+    epsilon_query: float = 0.0
+    low: float = 0.0  # declared bounds of targets
+    high: float = 0.0
+
+
+class AgreeOnTable(Message, frozen=True):
+    """What all parties' tables have in common, and the limits that the run will keep to."""
+
+    names: tuple[str, ...]
+    categories: tuple[tuple[Category, ...] | None, ...]  # per column, in code order; None: numbers
+    class_dtype: str
+    classes: tuple[Label, ...]
+    target_unit: float  # fixed point of targets
+    target_offset: float
+    weight_unit: float  # fixed point of weights; 0 where all weigh one
+    protection: Protection
+    n_trees: Count
+    max_depth: Count
+    candidates_per_node: Count
+    least_rows: Annotated[int, msgspec.Meta(ge=2)]  # of a party in a node, or it abstains
+    both_sides: bool
+
+
+class StartTrees(Payload, frozen=True):
+    """Begin a batch of trees: draw rows for each by own randomness."""
+
+    segments: memoryview  # per tree (u2): trees with the same participants are counted together
+    bootstrap: bool
+    n_draws: Count
+    is_thinned: bool  # leave out a part of the rows whose size nobody else knows
+
+
+class Moves(Payload, frozen=True):
+    """What became of the open nodes: their fates and, of those that were split, how."""
+
+    fates: memoryview
+    feature: memoryview  # <i4 per split node, as the following
+    threshold: memoryview  # <f4
+    missing_left: memoryview  # u1
+    left_set: memoryview  # <u8, four words for each split by categories
+
+
+class ProposeThresholds(Message, frozen=True):
+    """Move the rows, then name a random point for each candidate column of each open node.
+
+    A party that only follows gets an empty bitmap.
+    """
+
+    step: Step
+    start: StartTrees | None
+    moves: Moves | None
+    candidates: memoryview  # a bitmap of columns per open node
+
+
+class ThresholdsProposed(Message, frozen=True):
+    """One point for each (node, candidate column)."""
+
+    points: Points
+
+
+class TakeForest(Message, frozen=True):
+    """The finished model: everybody keeps it and predicts alone."""
+
+    model: memoryview
+
+
+class CutsQuestion(msgspec.Struct, frozen=True, array_like=True):
+    """What is to be counted in one segment: the sides of these cuts, and these whole nodes.
+
+    Cuts are in the order of the segment's (node, candidate column) pairs.
+    """
+
+    segment: Count
+    threshold: memoryview  # <f4 per pair; NaN: not asked
+    missing_left: memoryview  # one bit per pair
+    left_set: memoryview  # <u8, four words for each pair asked of a categorical column
+    wholes: memoryview  # one bit per open node
+    whole_table: bool = False  # instead of all this: what the labels of the table add up to
+
+
+REQUESTS = (Prepare, AgreeOnTable, ProposeThresholds, TakeForest)
+REPLIES = (Prepared, ThresholdsProposed)

@@ -1,0 +1,217 @@
+"""The party of horizontal training.
+
+Who learns what. A party sees the candidate columns, the thresholds and the chosen splits of every
+tree it takes part in, and in the end the whole forest, as everybody does. Of other parties it sees
+nothing but what the forest says. It gives away what it declares, random points inside its ranges,
+and label sums in the protection of the run.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.errors import ModelFileError, ProtocolError
+from fedforest.kernels.random_split import Values
+from fedforest.masking.key_agreement import derive_key
+from fedforest.masking.keystream import expand
+from fedforest.privacy.randomized_response import Entropy
+from fedforest.protocol.aggregation.base import Aggregator
+from fedforest.protocol.aggregation.steps import StepMemory
+from fedforest.protocol.asking import Accepted, Message, answer, check
+from fedforest.protocol.horizontal.labels import PartyLabels
+from fedforest.protocol.horizontal.messages import (
+    AgreeOnTable,
+    CutsQuestion,
+    Prepare,
+    Prepared,
+    ProposeThresholds,
+    StartTrees,
+    TakeForest,
+    ThresholdsProposed,
+)
+from fedforest.protocol.horizontal.party_trees import MAX_ENTRIES, Limits, PartyTrees
+from fedforest.protocol.horizontal.payloads import Points
+from fedforest.protocol.horizontal.statistics import Statistics, choose_statistics
+from fedforest.protocol.horizontal.tables import declare_columns, make_bins
+from fedforest.protocol.payloads import TableSize, from_bytes
+from fedforest.tree.forest_file import StoredForest, decode_forest
+from fedforest.tree.rows import NodeRows, Sampling, draw_rows
+from fedforest.tree.table import Table
+from fedforest.tree.targets import TrainingTargets
+from fedforest.tree.workers import ALONE, Workers
+
+THINNEST, THICKEST = 0.75, 0.95  # share of rows that a thinned tree keeps: drawn, and told nobody
+_QUESTION = msgspec.msgpack.Decoder(CutsQuestion)
+
+MakeAggregator = Callable[[Callable[[memoryview], NDArray[np.int64]]], Aggregator]
+
+
+class HorizontalParty:
+    """Answers the coordinator of a horizontal training with the rows of one table."""
+
+    def __init__(  # noqa: PLR0913 - everything that a party brings into a run
+        self,
+        table: Table,
+        labels: PartyLabels,
+        entropy: Entropy,
+        make_aggregator: MakeAggregator,
+        *,
+        response_key: bytes = b"",
+        approve: Callable[[AgreeOnTable], None] | None = None,
+        workers: Workers = ALONE,
+    ) -> None:
+        self._table = table
+        self._labels = labels
+        self._workers = workers
+        self._approve = approve
+        self._response_key = response_key
+        # one secret for each purpose, drawn first: protections do not change what trees see
+        self._point_secret, self._row_secret, self._noise_secret = (entropy(32) for _ in range(3))
+        self._steps = StepMemory()
+        self._agreed: AgreeOnTable | None = None
+        self._values: Values | None = None
+        self._targets: TrainingTargets | None = None
+        self._statistics: Statistics | None = None
+        self._trees: PartyTrees | None = None
+        self._n_batches = 0
+        self._n_trees = 0
+        self._n_questions = 0
+        self.model: StoredForest | None = None
+        self._handlers: dict[type[Message], Callable[[Any], Message]] = {
+            Prepare: self._prepare,
+            AgreeOnTable: self._agree,
+            ProposeThresholds: self._propose,
+            TakeForest: self._take_forest,
+            **make_aggregator(self._answer_question).handlers(),
+        }
+
+    def handle(self, request: Message) -> Message:
+        """Answer one request; a request out of place is refused and changes nothing."""
+        return answer(self._handlers, request)
+
+    def _prepare(self, request: Prepare) -> Prepared:
+        check(request.is_regression == self._labels.is_regression, "labels are of another task")
+        size = TableSize(self._table.n_rows, self._table.n_features)
+        return Prepared(size, declare_columns(self._table), self._labels.declare())
+
+    def _agree(self, request: AgreeOnTable) -> Accepted:
+        check(self._agreed is None, "what was agreed on cannot be changed")
+        check(request.names == self._table.names, "the columns are not those of this party")
+        if self._approve is not None:
+            self._approve(request)  # raises before anything that depends on a label is sent
+        bins = make_bins(request.names, request.categories, has_names=self._table.has_names)
+        values = bins.raw_values(self._table, self._workers)
+        self._values = Values(
+            values.reshape(-1), np.uint64(self._table.n_rows), bins.is_categorical
+        )
+        self._targets = self._labels.encode(request)
+        self._statistics = choose_statistics(
+            request, self._targets, self._noise_secret, self._response_key
+        )
+        self._agreed = request
+        return Accepted()
+
+    def _agreement(self) -> AgreeOnTable:
+        if self._agreed is None:
+            raise ProtocolError("nothing was agreed on yet")
+        return self._agreed
+
+    def _propose(self, request: ProposeThresholds) -> ThresholdsProposed:
+        # a second answer to one question would be a second point: the range would show
+        return self._steps.answer(request.step, 0, request, lambda: self._name_points(request))
+
+    def _name_points(self, request: ProposeThresholds) -> ThresholdsProposed:
+        self._agreement()
+        trees = self._trees if request.start is None else self._start(request.start)
+        if trees is None:
+            raise ProtocolError("no trees were started")
+        moved = trees.read_moves(request.moves)
+        bitmap = trees.read_candidates(request.candidates, moved)
+        if request.start is not None:
+            self._n_batches += 1
+            self._n_trees += trees.n_trees
+            self._trees = trees
+        trees.move(moved)
+        n_pairs = 0 if bitmap is None else int(np.bitwise_count(bitmap).sum())
+        units = self._draw_units(request.step, n_pairs)
+        return ThresholdsProposed(Points.of(trees.propose(bitmap, units)))
+
+    def _draw_units(self, step: int, n_units: int) -> NDArray[np.float64]:
+        """Uniform numbers between 0 and 1, neither included, that only this party can know."""
+        key = derive_key(self._point_secret, b"points", step.to_bytes(8, "little"))
+        words = expand(key, n_units)
+        words >>= np.uint64(12)
+        return (words + 0.5) * 2.0**-52  # type: ignore[no-any-return] # numpy's product
+
+    def _start(self, start: StartTrees) -> PartyTrees:
+        agreed = self._agreement()
+        assert self._targets is not None
+        assert self._values is not None
+        segments = from_bytes(start.segments, "<u2", len(start.segments) // 2, "segments of trees")
+        check(len(segments) > 0, "a batch has no trees")
+        check(len(segments) * self._table.n_rows <= MAX_ENTRIES, "a batch has too many trees")
+        limits = Limits(
+            agreed.candidates_per_node,
+            agreed.max_depth,
+            agreed.least_rows,
+            bool(agreed.protection.kind),
+        )
+        if limits.asks_once:
+            enough = self._n_trees + len(segments) <= agreed.n_trees
+            check(enough, "more trees are asked for than the run agreed on")
+        rows = self._draw_rows(start, len(segments))
+        return PartyTrees(self._values, self._targets, rows, segments, limits, self._workers)
+
+    def _draw_rows(self, start: StartTrees, n_trees: int) -> NodeRows:
+        """Rows of each tree, by this party's own randomness."""
+        assert self._targets is not None
+        context = (b"rows", self._n_batches.to_bytes(8, "little"))
+        seeds = expand(derive_key(self._row_secret, *context), n_trees + 1)
+        n_rows = self._table.n_rows
+        check(start.n_draws <= n_rows or start.bootstrap, "a tree is to draw more rows than exist")
+        is_private = bool(self._agreement().protection.kind)
+        n_draws, bootstrap = min(start.n_draws, n_rows), start.bootstrap
+        if is_private or start.is_thinned:
+            bootstrap = False  # with noise, a row counts once: its label would need more noise
+        if start.is_thinned and n_draws == n_rows:
+            share = THINNEST + (THICKEST - THINNEST) * float(seeds[-1] >> np.uint64(11)) * 2.0**-53
+            n_draws = max(min(1, n_rows), round(share * n_rows))
+        if start.bootstrap and not bootstrap and n_draws == n_rows:
+            n_draws = max(min(1, n_rows), round(0.632 * n_rows))  # as many as a bootstrap sees
+        sampling = Sampling(bootstrap, n_draws)
+        rows, _ = draw_rows(seeds[:-1], self._targets, sampling, self._workers)
+        return rows
+
+    def _answer_question(self, encoded: memoryview) -> NDArray[np.int64]:
+        """The integers that one question asks for."""
+        agreed, statistics = self._agreement(), self._statistics
+        assert statistics is not None
+        try:
+            question = _QUESTION.decode(encoded)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            raise ProtocolError("a question cannot be read") from None
+        self._n_questions += 1
+        if question.whole_table:
+            check(self._n_questions == 1, "the whole table is counted only once, at the start")
+            return statistics.of_table(self._n_questions)
+        if self._trees is None:
+            raise ProtocolError("no trees were started")
+        cuts, wholes = self._trees.read_question(question)
+        counted = statistics.of_cuts(
+            self._trees.search, cuts, self._n_questions, both_sides=agreed.both_sides
+        )
+        rows = [self._trees.rows_of(int(node)) for node in wholes]
+        return np.concatenate([counted.reshape(-1), statistics.of_nodes(rows, self._n_questions)])
+
+    def _take_forest(self, request: TakeForest) -> Accepted:
+        agreed = self._agreement()
+        try:
+            model = decode_forest(request.model)
+        except ModelFileError as error:
+            raise ProtocolError(f"the model cannot be used: {error}") from None
+        check(model.bins.names == agreed.names, "the model is of another table")
+        self.model = model
+        return Accepted()

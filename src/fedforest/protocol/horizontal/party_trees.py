@@ -1,0 +1,198 @@
+"""One party's part in a batch of growing extra-trees: its rows, followed from node to node.
+
+It knows every split, as everybody will know the finished forest, and where its own rows are.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.kernels.pairs import Cuts, list_pairs
+from fedforest.kernels.random_split import Values
+from fedforest.protocol.asking import check
+from fedforest.protocol.fates import unpack_fates, unpack_flags
+from fedforest.protocol.horizontal.messages import CutsQuestion, Moves
+from fedforest.protocol.payloads import from_bytes
+from fedforest.tree.point_search import PointSearch
+from fedforest.tree.rows import NodeRows
+from fedforest.tree.search import SplitTable
+from fedforest.tree.structure import Structure
+from fedforest.tree.targets import TrainingTargets
+from fedforest.tree.workers import Workers
+
+SET_WORDS = 4
+MAX_ENTRIES = 2**28  # rows of all trees of a batch: what a stranger may make a party hold
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the run has promised to stay within; a party counts along."""
+
+    candidates_per_node: int
+    max_depth: int
+    least_rows: int
+    asks_once: bool  # labels of a node are counted for at most so many candidates in all
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moved:
+    """Moves that were read and found right, but not made yet."""
+
+    is_split: NDArray[np.bool_]
+    fate: NDArray[np.uint8]
+    table: SplitTable
+
+
+class PartyTrees:
+    """The party's rows of a batch of trees."""
+
+    def __init__(  # noqa: PLR0913, PLR0917 - what the party brings along
+        self,
+        columns: Values,
+        targets: TrainingTargets,
+        rows: NodeRows,
+        segments: NDArray[np.uint16],
+        limits: Limits,
+        workers: Workers,
+    ) -> None:
+        self._columns = columns
+        self._rows = rows
+        self._segments = segments
+        self._limits = limits
+        self._workers = workers
+        self._structure = Structure(len(segments))
+        self._search = PointSearch(columns, targets, rows, workers)
+        self._bitmap: NDArray[np.uint8] | None = None
+        self._n_asked = np.zeros(len(segments), np.int64)  # candidates counted, per open node
+
+    @property
+    def search(self) -> PointSearch:
+        """What counts."""
+        return self._search
+
+    def read_moves(self, moves: Moves | None) -> Moved | None:
+        """What became of the open nodes; nothing moves yet, so that a refusal changes nothing."""
+        if moves is None:
+            return None
+        is_split, fate = unpack_fates(moves.fates, len(self._structure.open))
+        n_split = int(np.count_nonzero(is_split))
+        feature = from_bytes(moves.feature, "<i4", n_split, "split columns")
+        check(
+            bool(((feature >= 0) & (feature < self._n_columns)).all()), "a split has no such column"
+        )
+        threshold = from_bytes(moves.threshold, "<f4", n_split, "thresholds")
+        check(not np.isnan(threshold).any(), "a threshold is no number")
+        missing_left = from_bytes(moves.missing_left, "u1", n_split, "sides of missing values")
+        check(bool((missing_left <= 1).all()), "a side of missing values is none")
+        sets = self._read_sets(moves.left_set, self._columns.is_categorical[feature])
+        return Moved(is_split, fate, SplitTable(feature, threshold, missing_left, sets))
+
+    @property
+    def _n_columns(self) -> int:
+        return len(self._columns.is_categorical)
+
+    def _read_sets(self, data: memoryview, by_set: NDArray[np.bool_]) -> NDArray[np.uint64]:
+        """A set for each split, empty where it is by threshold; none without categories."""
+        n_sets = int(np.count_nonzero(by_set))
+        given = from_bytes(data, "<u8", n_sets * SET_WORDS, "sets").reshape(-1, SET_WORDS)
+        if not self._columns.is_categorical.any():
+            return given
+        sets = np.zeros((len(by_set), SET_WORDS), np.uint64)
+        sets[by_set] = given
+        return sets
+
+    def read_candidates(self, data: memoryview, moved: Moved | None) -> NDArray[np.uint8] | None:
+        """A bitmap of columns per node that is open after the moves; None where none is asked."""
+        if len(data) == 0:
+            return None
+        n_open = len(self._structure.open) if moved is None else self._count_open(moved)
+        width = (self._n_columns + 7) >> 3
+        bitmap = from_bytes(data, "u1", n_open * width, "candidates").reshape(n_open, width)
+        spare = 8 * width - self._n_columns
+        check(int(bitmap[:, -1].max(initial=0)) < 256 >> spare, "a candidate is no column")
+        counts = np.bitwise_count(bitmap).sum(axis=1)
+        check(
+            bool((counts <= self._limits.candidates_per_node).all()),
+            "a node has more candidate columns than the run agreed on",
+        )
+        return bitmap
+
+    def _count_open(self, moved: Moved) -> int:
+        structure = self._structure.copy()
+        structure.advance(moved.is_split, moved.fate)
+        depth = structure.open.depth.max(initial=0)
+        check(int(depth) < self._limits.max_depth, "a tree is deeper than the run agreed on")
+        return len(structure.open)
+
+    def move(self, moved: Moved | None) -> None:
+        """Split nodes and move rows to the children that stay open."""
+        if moved is None:
+            return
+        nodes = np.flatnonzero(moved.is_split)
+        bits, left_rows = self._search.split(nodes, moved.table)
+        step = self._structure.advance(moved.is_split, moved.fate)
+        per_node = np.zeros(len(moved.is_split), np.int64)
+        per_node[nodes] = left_rows
+        if not step.nothing_left:
+            self._rows.move(step, bits, per_node, self._workers)
+        stays = ~moved.is_split[step.source]
+        self._n_asked = np.where(stays, self._n_asked[step.source], 0)
+        self._bitmap = None
+
+    def propose(
+        self, bitmap: NDArray[np.uint8] | None, units: NDArray[np.float64]
+    ) -> NDArray[np.float32]:
+        """A random point for each candidate of each open node; `units` are as many as pairs."""
+        if bitmap is None:
+            return np.zeros(0, np.float32)
+        self._bitmap = bitmap
+        return self._search.propose(bitmap, units, self._limits.least_rows)
+
+    def read_question(self, question: CutsQuestion) -> tuple[Cuts, NDArray[np.int64]]:
+        """(cuts over all pairs, whole nodes) that one segment is asked about."""
+        check(self._bitmap is not None, "cuts are asked for before points were named")
+        assert self._bitmap is not None
+        pairs = list_pairs(self._bitmap)
+        nodes = np.flatnonzero(self._segments[self._structure.open.tree] == question.segment)
+        check(len(nodes) > 0, "a question is about trees that this party does not grow")
+        in_segment = np.zeros(len(self._structure.open), np.bool_)
+        in_segment[nodes] = True
+        mine = np.flatnonzero(np.repeat(in_segment, np.diff(pairs.node_start)))
+        threshold = np.full(len(pairs.feature), np.nan, np.float32)
+        threshold[mine] = from_bytes(question.threshold, "<f4", len(mine), "thresholds")
+        check(not np.isinf(threshold).any(), "a threshold is infinite")
+        missing_left = np.zeros(len(pairs.feature), np.uint8)
+        missing_left[mine] = unpack_flags(question.missing_left, len(mine))
+        by_set = self._columns.is_categorical[pairs.feature] & ~np.isnan(threshold)
+        n_sets = int(np.count_nonzero(by_set))
+        sets = from_bytes(question.left_set, "<u8", n_sets * SET_WORDS, "sets")
+        set_index = np.full(len(pairs.feature), -1, np.int32)
+        set_index[by_set] = np.arange(n_sets)
+        wholes = nodes[unpack_flags(question.wholes, len(nodes))]
+        self._count_along(pairs.node_start, threshold, wholes)
+        return Cuts(threshold, missing_left, set_index, sets.reshape(-1, SET_WORDS)), wholes
+
+    def _count_along(
+        self,
+        node_start: NDArray[np.int64],
+        threshold: NDArray[np.float32],
+        wholes: NDArray[np.int64],
+    ) -> None:
+        """With noise, a label is counted no more often than its owner was told."""
+        if not self._limits.asks_once:
+            return
+        ends = np.concatenate([[0], np.cumsum(~np.isnan(threshold))])
+        asked = self._n_asked + np.diff(ends[node_start])
+        asked[wholes] += 1
+        check(
+            bool((asked <= self._limits.candidates_per_node).all()),
+            "labels of a node are asked for more often than the run agreed on",
+        )
+        self._n_asked = asked
+
+    def rows_of(self, node: int) -> NDArray[np.int64]:
+        """The rows of one open node."""
+        order = self._rows.order
+        entries = order.entries[order.start[node] : order.stop[node]].astype(np.uint64)
+        return (entries & ((np.uint64(1) << order.row_bits) - np.uint64(1))).astype(np.int64)

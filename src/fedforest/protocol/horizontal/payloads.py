@@ -1,0 +1,62 @@
+"""What may leave a party in horizontal training beside counted sums, which are the aggregation's.
+
+Reviewing privacy means reading this file, `protocol/payloads.py` and `aggregation/payloads.py`.
+"""
+
+from typing import Annotated
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.protocol.asking import Payload, check
+from fedforest.protocol.payloads import from_bytes, to_bytes
+from fedforest.tree.columns import Category
+
+Exponent = Annotated[int, msgspec.Meta(ge=-1100, le=1100)]
+Label = bool | int | float | str
+
+NUMERIC, CATEGORICAL, EMPTY = 0, 1, 2  # kinds of columns
+
+
+class DeclaredColumns(Payload, frozen=True):
+    """Declared: what a party's columns are called and which categories occur in them."""
+
+    names: tuple[str, ...]
+    has_names: bool
+    kinds: memoryview  # per column: NUMERIC, CATEGORICAL, or EMPTY where no value is known
+    has_missing: memoryview  # per column: 1 where a value is missing
+    categories: tuple[tuple[Category, ...], ...]  # of the categorical columns, in order
+
+
+class DeclaredLabels(Payload, frozen=True):
+    """Declared: the classes a party has, or how large its targets and weights are at most.
+
+    Sizes are told as powers of two, so that no target and no weight is told.
+    """
+
+    dtype: str = ""  # of class labels; empty for targets
+    classes: tuple[Label, ...] = ()
+    target_exponent: Exponent | None = None  # every |target| is below 2**exponent; None: no rows
+    weight_exponent: Exponent | None = None  # the same for weights; None: all weigh one
+
+
+class Points(Payload, frozen=True):
+    """A random number strictly between the smallest and largest value of each (node, column).
+
+    NaN where the party abstains: one row, one value, or nothing between two values.
+    """
+
+    data: memoryview
+
+    @classmethod
+    def of(cls, points: NDArray[np.float32]) -> "Points":
+        return cls(to_bytes(points, "<f4"))
+
+    def read(self, n_pairs: int) -> NDArray[np.float32]:
+        points = from_bytes(self.data, "<f4", n_pairs, "points")
+        check(not np.isinf(points).any(), "a point is infinite")
+        return points
+
+
+MAY_LEAVE = (DeclaredColumns, DeclaredLabels, Points)

@@ -1,0 +1,164 @@
+"""Tables that must fit together: what parties declare, and what follows for all of them.
+
+Parties hold other rows of the same columns. Categories and classes are united, because not every
+party has seen all of them; nothing is said about how often they occur.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.errors import DataError
+from fedforest.protocol.asking import blame, check
+from fedforest.protocol.horizontal.payloads import (
+    CATEGORICAL,
+    EMPTY,
+    NUMERIC,
+    DeclaredColumns,
+)
+from fedforest.protocol.payloads import from_bytes
+from fedforest.tree.bins import Bins, number_categories
+from fedforest.tree.categories import N_OWN_BINS, sort_categories
+from fedforest.tree.columns import Category, CategoryColumn, Column, is_canonical
+from fedforest.tree.table import Table, list_names
+
+Categories = tuple[Category, ...] | None  # in code order; None for numbers
+
+
+def declare_columns(table: Table) -> DeclaredColumns:
+    """What a party says about its columns."""
+    kinds = [_kind_of(column) for column in table.columns]
+    has_missing = [_has_missing(column) for column in table.columns]
+    categories = tuple(
+        tuple(sort_categories([c.values[code] for code in np.unique(c.codes[c.codes >= 0])]))
+        for c, kind in zip(table.columns, kinds, strict=True)
+        if isinstance(c, CategoryColumn) and kind == CATEGORICAL
+    )
+    return DeclaredColumns(
+        table.names,
+        table.has_names,
+        np.array(kinds, np.uint8).data,
+        np.array(has_missing, np.uint8).data,
+        categories,
+    )
+
+
+def _kind_of(column: Column) -> int:
+    if isinstance(column, CategoryColumn):
+        return CATEGORICAL if (column.codes >= 0).any() else EMPTY
+    return NUMERIC if len(column) and not np.isnan(column).all() else EMPTY
+
+
+def _has_missing(column: Column) -> bool:
+    if isinstance(column, CategoryColumn):
+        return bool((column.codes < 0).any())
+    return bool(np.isnan(column).any())
+
+
+class ColumnUnion:
+    """Brings the declarations of all parties together."""
+
+    def __init__(self, declared: Mapping[str, DeclaredColumns]) -> None:
+        self._declared = declared
+        first = next(iter(declared.values()))
+        self.names = first.names
+        self.has_names = first.has_names
+        self._kinds = {party: self._read(party, columns) for party, columns in declared.items()}
+
+    def _read(self, party: str, columns: DeclaredColumns) -> NDArray[np.uint8]:
+        with blame(party):
+            n_columns = len(columns.names)
+            check(len(set(columns.names)) == n_columns, "two columns have one name")
+            kinds = from_bytes(columns.kinds, "u1", n_columns, "kinds of columns")
+            missing = from_bytes(columns.has_missing, "u1", n_columns, "flags of columns")
+            check(bool((kinds <= EMPTY).all()), "a column is of no known kind")
+            check(bool((missing <= 1).all()), "a column's flag is none")
+            n_categorical = int((kinds == CATEGORICAL).sum())
+            check(len(columns.categories) == n_categorical, "categories of a column are missing")
+            for categories in columns.categories:
+                check(len(set(categories)) == len(categories), "a category is repeated")
+                check(all(map(is_canonical, categories)), "a category is not in its one form")
+        if columns.names != self.names:
+            raise _differ(party, columns.names, self.names)
+        return kinds
+
+    def has_missing(self) -> NDArray[np.bool_]:
+        """Whether anybody lacks a value in a column."""
+        flags = [np.frombuffer(c.has_missing, np.uint8) for c in self._declared.values()]
+        return np.any(np.stack(flags), axis=0)  # type: ignore[no-any-return] # numpy's any
+
+    def categories(self) -> list[Categories]:
+        """Per column the categories of all parties in code order, or None for numbers."""
+        return [self._unite(column) for column in range(len(self.names))]
+
+    def _unite(self, column: int) -> Categories:
+        kinds = {party: int(kinds[column]) for party, kinds in self._kinds.items()}
+        is_mixed = CATEGORICAL in kinds.values() and NUMERIC in kinds.values()
+        if is_mixed:
+            text = next(party for party, kind in kinds.items() if kind == CATEGORICAL)
+            numbers = next(party for party, kind in kinds.items() if kind == NUMERIC)
+            raise DataError(
+                f"column {self.names[column]!r} holds categories at party {text!r} and numbers at "
+                f"party {numbers!r}; convert one of them"
+            )
+        if CATEGORICAL not in kinds.values():
+            return None
+        known: Counter[Category] = Counter()
+        for party, kind in kinds.items():
+            if kind == CATEGORICAL:
+                place = int((self._kinds[party][:column] == CATEGORICAL).sum())
+                known.update(self._declared[party].categories[place])
+        ordered = sort_categories(list(known))
+        # too many for a bin each: those that most parties know come first
+        common = set(sorted(ordered, key=lambda value: -known[value])[:N_OWN_BINS])
+        return tuple(sorted(ordered, key=lambda value: value not in common))
+
+
+def _differ(party: str, names: Sequence[str], expected: Sequence[str]) -> DataError:
+    extra = [name for name in names if name not in expected]
+    lacking = [name for name in expected if name not in names]
+    if extra or lacking:
+        told = [f"lacks {list_names(lacking)}"] if lacking else []
+        told += [f"has {list_names(extra)} in addition"] if extra else []
+        what = " and ".join(told)
+    else:
+        what = "has them in another order"
+    return DataError(
+        f"party {party!r} has other columns than the first party: it {what}; horizontal training "
+        "needs the same columns everywhere"
+    )
+
+
+def make_bins(
+    names: Sequence[str], categories: Sequence[Categories], *, has_names: bool = True
+) -> Bins:
+    """Bins that number the common categories and leave numbers as they are."""
+    return number_categories(tuple(names), categories, has_names=has_names)
+
+
+def merge_classes(labels_by_party: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+    """All classes that any party has, in order; refused where they cannot be ordered."""
+    present = {party: labels for party, labels in labels_by_party.items() if len(labels)}
+    if not present:
+        raise DataError("No party has a row; there is nothing to learn from.")
+    kinds = {party: _label_kind(labels) for party, labels in present.items()}
+    if len(set(kinds.values())) > 1:
+        told = ", ".join(f"{party!r} has {kind}" for party, kind in kinds.items())
+        raise DataError(f"the class labels of parties are of different types: {told}")
+    if next(iter(present.values())).dtype.kind == "O":
+        united = {label for labels in present.values() for label in labels.tolist()}
+        classes = np.empty(len(united), object)
+        classes[:] = sorted(united)
+        return classes
+    return np.unique(np.concatenate(list(present.values())))
+
+
+def _label_kind(labels: NDArray[Any]) -> str:
+    if labels.dtype.kind in "UT":
+        return "text"
+    if labels.dtype.kind != "O":
+        return "numbers"
+    return "text" if isinstance(labels[0], str) else "numbers"

@@ -1,0 +1,69 @@
+"""Who takes part in which tree or step."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fedforest.errors import TooFewParties
+from fedforest.protocol.horizontal.order import Participation
+from fedforest.protocol.horizontal.participants import Participants
+
+TEN = tuple(f"party {number}" for number in range(10))
+
+
+def test_everybody_takes_part_by_default() -> None:
+    drawn = Participants(TEN, Participation(), seed=1)
+    assert drawn.of_trees(range(3)) == [TEN, TEN, TEN]
+    [(participants, trees)] = drawn.of_step(1, [TEN, TEN, TEN])
+    assert participants == TEN
+    assert trees.tolist() == [True, True, True]
+
+
+def test_a_tree_keeps_its_participants_and_trees_differ_in_them() -> None:
+    drawn = Participants(TEN, Participation(0.4, "tree", 2), seed=1)
+    by_tree = drawn.of_trees(range(20))
+    assert len(set(by_tree)) > 10
+    for step in range(5):
+        for participants, trees in drawn.of_step(step, by_tree):
+            chosen = [own for own, is_in in zip(by_tree, trees, strict=True) if is_in]
+            assert set(chosen) == {participants}
+
+
+def test_a_batch_draws_what_the_whole_run_would_draw() -> None:
+    drawn = Participants(TEN, Participation(0.4, "tree", 2), seed=1)
+    assert drawn.of_trees(range(3, 7)) == drawn.of_trees(range(20))[3:7]
+
+
+def test_a_run_can_keep_its_participants() -> None:
+    drawn = Participants(TEN, Participation(0.5, "run", 1), seed=4)
+    [participants] = set(drawn.of_trees(range(9)))
+    assert 0 < len(participants) < 10
+
+
+def test_steps_draw_anew_where_the_paper_is_followed() -> None:
+    drawn = Participants(TEN, Participation(0.4, "step", 2), seed=1)
+    by_tree = drawn.of_trees(range(4))
+    assert by_tree == [TEN] * 4  # everybody holds rows, so that everybody can be drawn
+    sets = [drawn.of_step(step, by_tree)[0][0] for step in range(20)]
+    assert len(set(sets)) > 10
+
+
+@given(st.floats(0.01, 1.0), st.integers(1, 6), st.integers(0, 2**32))
+def test_there_are_never_too_few(share: float, least: int, seed: int) -> None:
+    drawn = Participants(TEN, Participation(share, "tree", least), seed)
+    for participants in drawn.of_trees(range(5)):
+        assert len(participants) >= least
+        assert [party for party in TEN if party in participants] == list(participants)
+
+
+def test_each_party_is_drawn_about_as_often_as_asked_for() -> None:
+    drawn = Participants(TEN, Participation(0.4, "tree", 1), seed=7)
+    by_tree = drawn.of_trees(range(2000))
+    for party in TEN:
+        share = sum(party in participants for participants in by_tree) / 2000
+        assert 0.35 < share < 0.45  # more than four standard deviations either way
+
+
+def test_too_few_parties_are_named_before_anything_is_drawn() -> None:
+    with pytest.raises(TooFewParties, match="at least 3"):
+        Participants(("a", "b"), Participation(1.0, "tree", 3), seed=0)
