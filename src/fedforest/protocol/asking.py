@@ -36,7 +36,7 @@ class Ask:
     requests: Mapping[str, Message]
     reply: type[Message] = Accepted
     note: Mapping[str, Any] | None = None  # for progress and logs; holds no data
-    may_lose: bool = False  # parties that are lost are left out of the replies
+    may_lose: bool = False  # a lost party is left out of the replies instead of ending the run
 
 
 Conversation = Generator[Ask, Mapping[str, Any], Result]

@@ -1,0 +1,182 @@
+"""How a sum over parties is formed: what a coordinator asks for and what every plug offers.
+
+A *segment* is one sum: a question, and the parties whose answers are added up. What a question
+means is known to whoever asks it and to the callback that answers it, never here. Numbers must be
+small enough for their sum to stay below `LARGEST_SUM`: whoever chooses their unit sees to it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.errors import (
+    ConfigurationError,
+    LocalProtocolError,
+    MaskingError,
+    ProtocolError,
+    TooFewParties,
+)
+from fedforest.protocol.aggregation.messages import Part
+from fedforest.protocol.aggregation.payloads import is_in_range
+from fedforest.protocol.asking import Conversation, Message, blame, check
+
+AnswerQuestion = Callable[[memoryview], NDArray[np.int64]]
+Handlers = dict[type[Message], Callable[[Any], Message]]
+Note = Mapping[str, Any] | None
+
+LEAST_PARTICIPANTS = 2  # of a protected sum: the sum over one party is that party's own
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One sum that is wanted: the answers of these parties to this question."""
+
+    participants: tuple[str, ...]
+    question: bytes
+    length: int  # numbers in an answer, and in the sum
+
+    def __post_init__(self) -> None:
+        if len(set(self.participants)) != len(self.participants):
+            raise LocalProtocolError("a party takes part in a sum twice")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gathered:
+    """The exact sum of each segment; none at all if a party was lost.
+
+    After a loss, ask again under a new step number and without the lost parties.
+    """
+
+    sums: list[NDArray[np.int64]]
+    lost: frozenset[str]
+
+
+class Aggregation(Protocol):
+    """The coordinator's side of a plug."""
+
+    def introduce(self, parties: Sequence[str]) -> Conversation[None]:
+        """Let parties exchange the keys that the plug needs; once, before the first sum."""
+
+    def gather(
+        self, step: int, segments: Sequence[Segment], note: Note = None
+    ) -> Conversation[Gathered]:
+        """The sum of each segment; `step` was never used before in this run."""
+
+
+class Aggregator(Protocol):
+    """A party's side of a plug."""
+
+    def handlers(self) -> Handlers:
+        """What answers each type of request."""
+
+
+def require_participants(segments: Sequence[Segment], least: int) -> None:
+    """Refuse, before anything is asked, sums over so few parties that they would be exposed."""
+    for segment in segments:
+        n_participants = len(segment.participants)
+        if n_participants < least:
+            raise TooFewParties(
+                f"a sum over {n_participants} participant(s) would give away what each of them "
+                f"holds; at least {least} must take part"
+            )
+
+
+def check_least(least: int) -> int:
+    """Refuse a floor below which a party's own numbers would be exposed."""
+    if least < LEAST_PARTICIPANTS:
+        raise ConfigurationError(
+            f"least_participants={least}: a protected sum needs {LEAST_PARTICIPANTS} or more"
+        )
+    return least
+
+
+def places_by_party(segments: Sequence[Segment]) -> dict[str, list[int]]:
+    """For each party the places of the segments it takes part in."""
+    places: dict[str, list[int]] = {}
+    for place, segment in enumerate(segments):
+        for party in segment.participants:
+            places.setdefault(party, []).append(place)
+    return places
+
+
+class PartsByParty:
+    """The parts of segments that each party is asked for.
+
+    Parties that take part in the same segments are given one and the same tuple, so that their
+    requests are encoded once.
+    """
+
+    def __init__(self, segments: Sequence[Segment], *, name_participants: bool) -> None:
+        self._parts = [
+            Part(segment.participants if name_participants else (), memoryview(segment.question))
+            for segment in segments
+        ]
+        self.places = places_by_party(segments)
+
+    def requests(self, build: Callable[[tuple[Part, ...]], Message]) -> dict[str, Message]:
+        """One request for each party, built of its parts."""
+        built: dict[tuple[int, ...], Message] = {}
+        requests = {}
+        for party, places in self.places.items():
+            key = tuple(places)
+            if key not in built:
+                built[key] = build(tuple(self._parts[place] for place in places))
+            requests[party] = built[key]
+        return requests
+
+    def read(
+        self, step: int, replies: Mapping[str, Any], segments: Sequence[Segment]
+    ) -> list[list[NDArray[Any]]]:
+        """The vectors of every segment, in the order of its participants, out of `reply.sums`."""
+        vectors: list[list[NDArray[Any]]] = [[] for _ in segments]
+        for party, places in self.places.items():
+            with blame(party):
+                reply = replies[party]
+                reply.step.check_is(step)
+                check(len(reply.sums) == len(places), "not one vector for every question")
+                for place, sums in zip(places, reply.sums, strict=True):
+                    vectors[place].append(sums.read(segments[place].length))
+        return vectors
+
+
+def who_is_lost(asked: Mapping[str, Any], replies: Mapping[str, Any]) -> frozenset[str]:
+    """Parties that were asked and did not answer."""
+    return frozenset(asked.keys() - replies.keys())
+
+
+def compute_answer(answer_question: AnswerQuestion, question: memoryview) -> NDArray[np.int64]:
+    """A party's own vector; one that no plug could carry is our own fault."""
+    plain = answer_question(question)
+    if plain.ndim != 1 or plain.dtype != np.int64:
+        raise LocalProtocolError("an answer is not one vector of 64-bit integers")
+    if not is_in_range(plain):
+        raise LocalProtocolError("an answer is too large to be summed: its unit is too small")
+    return np.ascontiguousarray(plain)
+
+
+def add_plain(vectors: Sequence[NDArray[np.int64]], length: int) -> NDArray[np.int64]:
+    """The exact sum; refused where it could not be carried by every plug."""
+    total = np.zeros(length, np.int64)
+    for vector in vectors:
+        total += vector
+    cannot_wrap = sum(map(_largest, vectors)) < 2**63
+    if not cannot_wrap or not is_in_range(total):
+        raise ProtocolError("the sums of all parties together are too large to be added")
+    return total
+
+
+def require_in_range(total: NDArray[np.int64]) -> NDArray[np.int64]:
+    """What is left of masks that did not cancel is almost never small; then no sum is used."""
+    if not is_in_range(total):
+        raise MaskingError(
+            "masks did not cancel, or sums are too large: parties do not agree on keys, peers or "
+            "questions, or one of them sent something else; introduce the parties anew"
+        )
+    return total
+
+
+def _largest(vector: NDArray[np.int64]) -> int:
+    return max(int(vector.max()), -int(vector.min())) if len(vector) else 0

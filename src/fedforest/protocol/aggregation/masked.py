@@ -1,0 +1,102 @@
+"""Masked sums (k-PPD-ERT, section 3.1): vectors leave under masks that cancel when all are added.
+
+Who learns what. The coordinator sees vectors that are uniform modulo 2^64 and their exact sum over
+the participants, nothing else; also together with k - 1 of the peers that a party chose. With k of
+them, or with all other participants, it learns that party's vector: with two participants, the
+coordinator and either one know the other's. A party sees who takes part in a sum, never a vector of
+another party, masked or not, nor the sum. Peers are chosen by seeds that the coordinator does not
+know, anew at every step, and always so that no group of participants is unmasked by itself.
+
+A coordinator that calls a party lost, asks the others again without it and then uses the late reply
+learns its vector as the difference of two sums; ours discards late replies.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+
+from fedforest.masking.masks import MaskUse, mask, unmask_sum
+from fedforest.masking.peers import choose_peers
+from fedforest.protocol.aggregation.base import (
+    LEAST_PARTICIPANTS,
+    AnswerQuestion,
+    Gathered,
+    Handlers,
+    Note,
+    PartsByParty,
+    Segment,
+    check_least,
+    compute_answer,
+    require_in_range,
+    require_participants,
+    who_is_lost,
+)
+from fedforest.protocol.aggregation.introduction import MeetingParty, Member, introduce_parties
+from fedforest.protocol.aggregation.messages import Count, MaskedCounted, Part
+from fedforest.protocol.aggregation.payloads import MaskedSums, StepEcho
+from fedforest.protocol.aggregation.session import Session
+from fedforest.protocol.asking import Ask, Conversation
+
+
+class MaskedAggregation:
+    """The coordinator's side. It need not know how many peers a party chooses."""
+
+    def __init__(self, run: bytes, *, least_participants: int = LEAST_PARTICIPANTS) -> None:
+        self._run = run
+        self._least = check_least(least_participants)
+
+    def introduce(self, parties: Sequence[str]) -> Conversation[None]:
+        """Three exchanges: keys, sealed seeds out, sealed seeds in."""
+        yield from introduce_parties(self._run, parties, with_seeds=True)
+
+    def gather(
+        self, step: int, segments: Sequence[Segment], note: Note = None
+    ) -> Conversation[Gathered]:
+        """One exchange."""
+        require_participants(segments, self._least)
+        parts = PartsByParty(segments, name_participants=True)
+        requests = parts.requests(partial(Count, step))
+        replies = yield Ask(requests, MaskedCounted, note, may_lose=True)
+        lost = who_is_lost(requests, replies)
+        if lost:
+            return Gathered([], lost)
+        masked_vectors = parts.read(step, replies, segments)
+        sums = [require_in_range(unmask_sum(vectors)) for vectors in masked_vectors]
+        return Gathered(sums, frozenset())
+
+
+class MaskedAggregator:
+    """A party's side: `k` peers are chosen in every sum, by default all other participants."""
+
+    def __init__(
+        self,
+        member: Member,
+        answer_question: AnswerQuestion,
+        *,
+        k: int | None = None,
+        least_participants: int = LEAST_PARTICIPANTS,
+    ) -> None:
+        self._meeting = MeetingParty(member, with_seeds=True)
+        self._answer_question = answer_question
+        self._k = k
+        self._least = check_least(least_participants)
+
+    def handlers(self) -> Handlers:
+        return {**self._meeting.handlers(), Count: self._count}
+
+    def _count(self, request: Count) -> MaskedCounted:
+        session = self._meeting.session()
+        answer = partial(self._mask_parts, session, request)
+        return session.steps.answer(request.step, 0, request, answer)
+
+    def _mask_parts(self, session: Session, request: Count) -> MaskedCounted:
+        digests = session.check_parts(request.parts, self._least)
+        masked = [
+            self._mask(session, part, MaskUse(session.id, request.step, digest))
+            for part, digest in zip(request.parts, digests, strict=True)
+        ]
+        return MaskedCounted(StepEcho(request.step), tuple(masked))
+
+    def _mask(self, session: Session, part: Part, use: MaskUse) -> MaskedSums:
+        peers = choose_peers(session.seeds, part.participants, self._k, use.step)
+        plain = compute_answer(self._answer_question, part.question)
+        return MaskedSums.of(mask(plain, session.party, peers, session.pair_secrets, use))

@@ -1,0 +1,73 @@
+"""Sums as they are: every party sends its vector to the coordinator, which adds them up.
+
+Who learns what. The coordinator sees every party's own vector: plain, or noisy where a party adds
+noise before it answers; then noise is the only protection. A party learns nothing about others, not
+even who takes part. No keys are needed.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+
+from fedforest.protocol.aggregation.base import (
+    AnswerQuestion,
+    Gathered,
+    Handlers,
+    Note,
+    PartsByParty,
+    Segment,
+    add_plain,
+    compute_answer,
+    who_is_lost,
+)
+from fedforest.protocol.aggregation.messages import Count, Counted, NoisilyCounted
+from fedforest.protocol.aggregation.payloads import NoisySums, PlainSums, StepEcho
+from fedforest.protocol.aggregation.steps import StepMemory
+from fedforest.protocol.asking import Ask, Conversation, Message, check
+
+
+class PlainAggregation:
+    """The coordinator's side; `is_noisy` says in which form parties answer."""
+
+    def __init__(self, *, is_noisy: bool = False) -> None:
+        self._reply: type[Message] = NoisilyCounted if is_noisy else Counted
+
+    def introduce(self, parties: Sequence[str]) -> Conversation[None]:  # noqa: ARG002
+        """Nothing: plain sums need no keys."""
+        yield from ()
+
+    def gather(
+        self, step: int, segments: Sequence[Segment], note: Note = None
+    ) -> Conversation[Gathered]:
+        """One exchange."""
+        parts = PartsByParty(segments, name_participants=False)
+        requests = parts.requests(partial(Count, step))
+        replies = yield Ask(requests, self._reply, note, may_lose=True)
+        lost = who_is_lost(requests, replies)
+        if lost:
+            return Gathered([], lost)
+        vectors = parts.read(step, replies, segments)
+        lengths = [segment.length for segment in segments]
+        return Gathered(list(map(add_plain, vectors, lengths)), frozenset())
+
+
+class PlainAggregator:
+    """A party's side; `is_noisy` if its answers have noise in them already."""
+
+    def __init__(self, answer_question: AnswerQuestion, *, is_noisy: bool = False) -> None:
+        self._answer_question = answer_question
+        self._is_noisy = is_noisy
+        self._steps = StepMemory()
+
+    def handlers(self) -> Handlers:
+        return {Count: self._count}
+
+    def _count(self, request: Count) -> Counted | NoisilyCounted:
+        check(len(request.parts) > 0, "nothing is asked")
+        return self._steps.answer(request.step, 0, request, partial(self._answer, request))
+
+    def _answer(self, request: Count) -> Counted | NoisilyCounted:
+        answers = [compute_answer(self._answer_question, part.question) for part in request.parts]
+        step = StepEcho(request.step)
+        if self._is_noisy:
+            return NoisilyCounted(step, tuple(map(NoisySums.of, answers)))
+        return Counted(step, tuple(map(PlainSums.of, answers)))

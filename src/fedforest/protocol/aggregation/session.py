@@ -1,0 +1,77 @@
+"""What a party knows once it met the others in a run, and what it refuses because of it."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from fedforest.errors import MaskingError
+from fedforest.masking.key_agreement import derive_key, encode_name
+from fedforest.masking.sealing import open_sealed, seal
+from fedforest.protocol.aggregation.messages import Part, Peer
+from fedforest.protocol.aggregation.steps import StepMemory
+from fedforest.protocol.asking import check
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Session:
+    """What a party knows once it met the others: their secrets with it, for one run only."""
+
+    party: str
+    id: bytes  # everything that was said at the introduction, hashed
+    pair_secrets: Mapping[str, bytes]
+    seeds: Mapping[str, bytes]  # by which each party chooses its peers; empty where unused
+    steps: StepMemory
+
+    def check_parts(self, parts: Sequence[Part], least: int) -> list[bytes]:
+        """Refuse sums that this party should not be in; returns what each is told apart by."""
+        check(len(parts) > 0, "nothing is asked")
+        for part in parts:
+            names = set(part.participants)
+            check(self.party in names, "a sum is asked of a party that takes no part in it")
+            check(len(names) == len(part.participants), "a participant is named twice")
+            check(names - {self.party} <= self.pair_secrets.keys(), "a participant is a stranger")
+            check(len(names) >= least, f"a sum over fewer than {least} parties")
+        digests = [digest_part(part.participants, part.question) for part in parts]
+        check(len(set(digests)) == len(digests), "a question is asked twice in one step")
+        return digests
+
+    def seal(self, receiver: str, plain: bytes, *context: bytes) -> memoryview:
+        """Encrypt for another party; a context is used once."""
+        ends = (encode_name(self.party), encode_name(receiver))
+        key = derive_key(self.pair_secrets[receiver], *context, *ends)
+        return memoryview(seal(key, plain, self.id))
+
+    def open(self, sender: str, sealed: memoryview, *context: bytes) -> bytes:
+        """Decrypt what another party sealed for this one in the same context."""
+        ends = (encode_name(sender), encode_name(self.party))
+        key = derive_key(self.pair_secrets[sender], *context, *ends)
+        try:
+            return open_sealed(key, bytes(sealed), self.id)
+        except MaskingError:
+            raise MaskingError(
+                f"what party {sender!r} sealed for {self.party!r} cannot be opened: it was "
+                "changed on its way, or answers another request"
+            ) from None
+
+
+def digest_session(run: bytes, peers: Sequence[Peer]) -> bytes:
+    """A hash of all that everybody said: equal only where everybody was told the same."""
+    fields = [run]
+    for peer in peers:
+        fields += [encode_name(peer.name), bytes(peer.key), bytes(peer.nonce)]
+    return _digest(b"session", fields)
+
+
+def digest_part(participants: Sequence[str], question: memoryview | bytes) -> bytes:
+    """A hash of who takes part in a sum of what."""
+    return _digest(b"part", [*(encode_name(name) for name in participants), question])
+
+
+def _digest(what: bytes, fields: Sequence[bytes | memoryview]) -> bytes:
+    """Fields with their lengths, so that no two lists of fields look alike."""
+    hashed = hashlib.sha256(what)
+    hashed.update(len(fields).to_bytes(8, "little"))
+    for content in fields:
+        hashed.update(len(content).to_bytes(8, "little"))
+        hashed.update(content)
+    return hashed.digest()

@@ -1,0 +1,142 @@
+"""Sums by secret sharing (Shamir): every party divides its vector among all holders of shares.
+
+Who learns what. Holders are the participants and the coordinator. Each adds up the shares it has of
+everybody's vectors, and `threshold` of these sums, the coordinator's among them, give the sum over
+parties. The coordinator learns the sum, and relays shares between parties that it cannot read. A
+party learns nothing. Any `threshold` holders together learn every vector of the sum; fewer learn
+nothing. Where a sum has so few participants that there are fewer holders, all of them are needed.
+
+The coordinator shares zeros, as the paper's Table 1 has every holder share something; that changes
+nothing. Two exchanges: shares out and back, then sums of shares.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.masking.key_agreement import Entropy
+from fedforest.masking.secret_shares import combine, split, sum_shares
+from fedforest.protocol.aggregation.base import (
+    LEAST_PARTICIPANTS,
+    Gathered,
+    Note,
+    PartsByParty,
+    Segment,
+    check_least,
+    require_participants,
+    who_is_lost,
+)
+from fedforest.protocol.aggregation.holders import Holders, draw_words
+from fedforest.protocol.aggregation.introduction import introduce_parties
+from fedforest.protocol.aggregation.messages import (
+    AddShares,
+    Delivery,
+    SharedOut,
+    ShareOut,
+    SharesAdded,
+)
+from fedforest.protocol.aggregation.payloads import OpenShares, SealedShares, ShareSum
+from fedforest.protocol.asking import Ask, Conversation, blame, check
+from fedforest.protocol.payloads import to_bytes
+
+
+class ShamirAggregation:
+    """The coordinator's side."""
+
+    def __init__(
+        self,
+        run: bytes,
+        threshold: int,
+        entropy: Entropy,
+        *,
+        least_participants: int = LEAST_PARTICIPANTS,
+    ) -> None:
+        self._run = run
+        self._threshold = threshold
+        self._entropy = entropy
+        self._least = check_least(least_participants)
+
+    def introduce(self, parties: Sequence[str]) -> Conversation[None]:
+        """Two exchanges: keys out, keys in."""
+        yield from introduce_parties(self._run, parties, with_seeds=False)
+
+    def gather(
+        self, step: int, segments: Sequence[Segment], note: Note = None
+    ) -> Conversation[Gathered]:
+        """Two exchanges: shares of everybody to everybody, then sums of shares."""
+        require_participants(segments, self._least)
+        parts = PartsByParty(segments, name_participants=True)
+        requests = parts.requests(partial(ShareOut, step))
+        shared = yield Ask(requests, SharedOut, note, may_lose=True)
+        lost = who_is_lost(requests, shared)
+        if lost:
+            return Gathered([], lost)
+        desks = [_Desk(segment, self._threshold, self._entropy) for segment in segments]
+        at_desks = {party: [desks[i] for i in places] for party, places in parts.places.items()}
+        for party, own in at_desks.items():
+            with blame(party):
+                _take_shares(step, party, own, shared[party])
+        deliveries = {
+            party: AddShares(step, tuple(desk.delivery(party) for desk in own))
+            for party, own in at_desks.items()
+        }
+        added = yield Ask(deliveries, SharesAdded, note, may_lose=True)
+        lost = who_is_lost(deliveries, added)
+        if lost:
+            return Gathered([], lost)
+        for party, own in at_desks.items():
+            with blame(party):
+                _take_sums(step, party, own, added[party])
+        return Gathered([desk.combine() for desk in desks], frozenset())
+
+
+class _Desk:
+    """One segment at the coordinator: letters between parties, and its own shares."""
+
+    def __init__(self, segment: Segment, threshold: int, entropy: Entropy) -> None:
+        self.holders = Holders.of(segment.participants, threshold)
+        self.length = segment.length
+        zeros = np.zeros(segment.length, np.int64)
+        self._zeros = split(zeros, self.holders.threshold, self.holders.points, draw_words(entropy))
+        self._held = [self._zeros[self.holders.coordinator]]
+        self._letters: dict[str, list[SealedShares]] = {p: [] for p in segment.participants}
+        self._sums: dict[int, NDArray[np.uint64]] = {}
+
+    def take(self, sender: str, opened: OpenShares, sealed: Sequence[SealedShares]) -> None:
+        """What one participant shared out."""
+        self._held.append(opened.read(self.length))
+        for receiver, letter in zip(self.holders.without(sender), sealed, strict=True):
+            self._letters[receiver].append(letter)
+
+    def delivery(self, party: str) -> Delivery:
+        zeros = to_bytes(self._zeros[self.holders.point(party)], "<u8")
+        is_returned = party in self.holders.returning
+        return Delivery(zeros, tuple(self._letters[party]), is_returned)
+
+    def take_sum(self, party: str, total: ShareSum) -> None:
+        self._sums[self.holders.point(party)] = total.read(self.length)
+
+    def combine(self) -> NDArray[np.int64]:
+        return combine({**self._sums, self.holders.coordinator: sum_shares(self._held)})
+
+
+def _take_shares(step: int, party: str, desks: Sequence[_Desk], reply: SharedOut) -> None:
+    reply.step.check_is(step)
+    n_letters = sum(len(desk.holders.participants) - 1 for desk in desks)
+    counts = (len(reply.opened), len(reply.sealed))
+    check(counts == (len(desks), n_letters), "not one share for every holder")
+    start = 0
+    for desk, opened in zip(desks, reply.opened, strict=True):
+        end = start + len(desk.holders.participants) - 1
+        desk.take(party, opened, reply.sealed[start:end])
+        start = end
+
+
+def _take_sums(step: int, party: str, desks: Sequence[_Desk], reply: SharesAdded) -> None:
+    reply.step.check_is(step)
+    asked = [desk for desk in desks if party in desk.holders.returning]
+    check(len(reply.sums) == len(asked), "not one sum of shares for each that was asked for")
+    for desk, total in zip(asked, reply.sums, strict=True):
+        desk.take_sum(party, total)

@@ -1,0 +1,128 @@
+"""A party of a sum by secret sharing.
+
+Who learns what. A party divides its vector into shares: one for the coordinator, one sealed for
+each other participant, one for itself. Of the others' vectors it holds one share each, which tells
+nothing, and it gives away only the sum of all these shares. Any `threshold` holders together, the
+coordinator or not among them, learn its vector.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.masking.key_agreement import encode_number
+from fedforest.masking.secret_shares import split, sum_shares
+from fedforest.protocol.aggregation.base import (
+    LEAST_PARTICIPANTS,
+    AnswerQuestion,
+    Handlers,
+    check_least,
+    compute_answer,
+)
+from fedforest.protocol.aggregation.holders import Holders, draw_words
+from fedforest.protocol.aggregation.introduction import MeetingParty, Member
+from fedforest.protocol.aggregation.messages import (
+    AddShares,
+    Delivery,
+    Part,
+    SharedOut,
+    ShareOut,
+    SharesAdded,
+)
+from fedforest.protocol.aggregation.payloads import (
+    OpenShares,
+    SealedShares,
+    ShareSum,
+    StepEcho,
+    read_shares,
+)
+from fedforest.protocol.aggregation.session import Session
+from fedforest.protocol.asking import blame, check
+from fedforest.protocol.payloads import to_bytes
+
+_PURPOSE = b"secret shares"
+
+
+class _Kept(NamedTuple):
+    """What a party keeps of one part between the two exchanges: its share of its own vector."""
+
+    holders: Holders
+    digest: bytes
+    share: NDArray[np.uint64]
+
+
+class ShamirAggregator:
+    """Shares out its vectors and adds up the shares it holds; `threshold` as at everybody."""
+
+    def __init__(
+        self,
+        member: Member,
+        answer_question: AnswerQuestion,
+        threshold: int,
+        *,
+        least_participants: int = LEAST_PARTICIPANTS,
+    ) -> None:
+        self._meeting = MeetingParty(member, with_seeds=False)
+        self._entropy = member.entropy
+        self._answer_question = answer_question
+        self._threshold = threshold
+        self._least = check_least(least_participants)
+        self._kept: tuple[tuple[bytes, int], list[_Kept]] | None = None  # by session and step
+
+    def handlers(self) -> Handlers:
+        own: Handlers = {ShareOut: self._share_out, AddShares: self._add_shares}
+        return {**self._meeting.handlers(), **own}
+
+    def _share_out(self, request: ShareOut) -> SharedOut:
+        session = self._meeting.session()
+        answer = partial(self._share_parts, session, request)
+        return session.steps.answer(request.step, 0, request, answer)
+
+    def _share_parts(self, session: Session, request: ShareOut) -> SharedOut:
+        digests = session.check_parts(request.parts, self._least)
+        kept, opened, sealed = [], [], []
+        for part, digest in zip(request.parts, digests, strict=True):
+            holders = Holders.of(part.participants, self._threshold)
+            shares = self._split(part, holders)
+            kept.append(_Kept(holders, digest, shares[holders.point(session.party)]))
+            opened.append(OpenShares.of(shares[holders.coordinator]))
+            for other in holders.without(session.party):
+                text = bytes(to_bytes(shares[holders.point(other)], "<u8"))
+                context = (_PURPOSE, encode_number(request.step), digest)
+                sealed.append(SealedShares(session.seal(other, text, *context)))
+        self._kept = ((session.id, request.step), kept)
+        return SharedOut(StepEcho(request.step), tuple(opened), tuple(sealed))
+
+    def _split(self, part: Part, holders: Holders) -> dict[int, NDArray[np.uint64]]:
+        plain = compute_answer(self._answer_question, part.question)
+        return split(plain, holders.threshold, holders.points, draw_words(self._entropy))
+
+    def _add_shares(self, request: AddShares) -> SharesAdded:
+        session = self._meeting.session()
+        answer = partial(self._add_parts, session, request)
+        return session.steps.answer(request.step, 1, request, answer)
+
+    def _add_parts(self, session: Session, request: AddShares) -> SharesAdded:
+        step, kept = self._kept if self._kept is not None else ((b"", -1), [])
+        is_current = step == (session.id, request.step) and len(kept) == len(request.deliveries)
+        check(is_current, "shares are to be added up that were not given out")
+        sums = [
+            ShareSum.of(_add_up(session, request.step, own, delivery))
+            for own, delivery in zip(kept, request.deliveries, strict=True)
+            if delivery.is_returned
+        ]
+        return SharesAdded(StepEcho(request.step), tuple(sums))
+
+
+def _add_up(session: Session, step: int, own: _Kept, delivery: Delivery) -> NDArray[np.uint64]:
+    """The sum of everybody's shares at this party's point."""
+    others, length = own.holders.without(session.party), len(own.share)
+    check(len(delivery.sealed) == len(others), "not one share of every other participant")
+    shares = [own.share, read_shares(delivery.zeros, length)]
+    for sender, letter in zip(others, delivery.sealed, strict=True):
+        text = session.open(sender, letter.data, _PURPOSE, encode_number(step), own.digest)
+        with blame(sender):
+            shares.append(read_shares(text, length))
+    return sum_shares(shares)
