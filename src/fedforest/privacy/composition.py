@@ -1,0 +1,157 @@
+"""What a training tells about one row's label, in epsilons: per query, composed, capped.
+
+Neighbouring tables differ in the label of one row (regression: in one target within its bounds).
+Queries compose by adding up their epsilons, and for local privacy the permanent responses cap the
+sum: all answers of all times are made from them. Adding up is right although the answers of a row
+share its permanent bits. With t = tanh(log-likelihood ratio / 2), answers that are evidence l for
+the permanent bit are evidence r(l), t(r) = keep * t(l), for the true one; r is odd, and concave
+above zero, so r(l + l') <= r(l) + r(l'). That holds for any p and q, so also between trainings.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from fedforest.privacy.accounting import ApproximateEpsilon, compose_laplace
+from fedforest.privacy.local_dp import ResponseCode
+from fedforest.privacy.queries import Queries
+
+NOT_PROTECTED = (
+    "columns: features are not noisy, and which rows fall on which side of a split is what trees "
+    "are made of",
+    "thresholds, and with them the ranges of columns that parties' random points tell",
+    "branch sizes: how many rows go to each side of every split is exact",
+    "who takes part, and how many rows, columns and classes there are",
+    "scores on true labels: a score told to others is a release that no number here covers",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrivacySpending:
+    """What one training spends on the label of one row; printing it gives the full text.
+
+    Infinite epsilons mean: not limited. `memory` names the permanent responses that a party used:
+    trainings of the same memory share one cap, those without a name share nothing.
+    """
+
+    mechanism: Literal["none", "local", "global"]
+    queries: Queries
+    epsilon_query: float
+    epsilon_cap: float = math.inf
+    approximate: ApproximateEpsilon | None = None
+    memory: str = ""
+
+    @property
+    def epsilon_composed(self) -> float:
+        """The sum over all queries."""
+        if self.queries.count is None:
+            return math.inf
+        if self.queries.count == 0:
+            return 0.0
+        return self.epsilon_query * self.queries.count
+
+    @property
+    def epsilon(self) -> float:
+        """The guarantee: the smaller of composition and cap."""
+        return min(self.epsilon_composed, self.epsilon_cap)
+
+    def under_key(self, code: ResponseCode, key: bytes) -> "PrivacySpending":
+        """The same at the party whose permanent responses come from this key."""
+        return replace(self, memory=code.memory(key))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Every number by name, what is protected, and what is not."""
+        approximate = self.approximate
+        return {
+            "mechanism": self.mechanism,
+            "label_epsilon": self.epsilon,
+            "epsilon_query": self.epsilon_query,
+            "candidates": self.queries.candidates,
+            "levels": self.queries.levels,
+            "trees": self.queries.trees,
+            "queries": self.queries.count,
+            "epsilon_composed": self.epsilon_composed,
+            "epsilon_cap": self.epsilon_cap,
+            "epsilon_approximate": approximate.epsilon if approximate else None,
+            "delta": approximate.delta if approximate else None,
+            "approximate_note": approximate.note if approximate else "",
+            "protected": _PROTECTED[self.mechanism],
+            "not_protected": NOT_PROTECTED,
+        }
+
+    def __str__(self) -> str:
+        lines = [f"Protected: {_PROTECTED[self.mechanism]}."]
+        lines += [f"  {line}" for line in self._arithmetic()]
+        lines.append("Not protected:")
+        lines += [f"  - {line}" for line in NOT_PROTECTED]
+        return "\n".join(lines)
+
+    def _arithmetic(self) -> list[str]:
+        if self.mechanism == "none":
+            return ["epsilon is infinite"]
+        queries = self.queries
+        levels = "unlimited" if queries.levels is None else queries.levels
+        count = "no limit to the" if queries.count is None else f"{queries.count:,}"
+        lines = [
+            f"epsilon of the training: {self.epsilon:.6g}",
+            f"one query: {self.epsilon_query:.6g}",
+            f"composed: {self.epsilon_composed:.6g} ({queries.candidates} candidates × {levels} "
+            f"levels × {queries.trees} trees = {count} queries)",
+        ]
+        if self.mechanism == "local":
+            lines.append(
+                f"cap of the permanent responses, for all queries of all times: "
+                f"{self.epsilon_cap:.6g}"
+            )
+        if self.approximate is not None:
+            lines.append(str(self.approximate))
+        return lines
+
+
+_PROTECTED = {
+    "none": "nothing; statistics of labels left their parties without noise",
+    "local": "each row's label, by noise on it before it is counted; nobody need be trusted",
+    "global": "each row's label, by noise on its party's statistics; the party must be trusted",
+}
+
+
+def query_epsilon(code: ResponseCode) -> float:
+    """What one query tells: (d/2) ln[P1 (1 - P0) / (P0 (1 - P1))] for codes of equal weight.
+
+    Of d bits in which two codes differ, half are set in the one and half in the other.
+    """
+    set_, clear = code.rate_if_set, code.rate_if_clear
+    odds = math.log(set_ / clear) + math.log((1.0 - clear) / (1.0 - set_))
+    return code.distance / 2 * odds
+
+
+def permanent_cap(code: ResponseCode) -> float:
+    """What all queries together can tell: d ln((1 + keep) / (1 - keep))."""
+    return code.distance * (math.log1p(code.keep) - math.log1p(-code.keep))
+
+
+def spend_nothing_private(queries: Queries) -> PrivacySpending:
+    """Statistics without noise: epsilon is infinite."""
+    return PrivacySpending(mechanism="none", queries=queries, epsilon_query=math.inf)
+
+
+def spend_local(code: ResponseCode, queries: Queries) -> PrivacySpending:
+    """What a training with `LocalDP` spends."""
+    return PrivacySpending(
+        mechanism="local",
+        queries=queries,
+        epsilon_query=query_epsilon(code),
+        epsilon_cap=permanent_cap(code),
+    )
+
+
+def spend_global(
+    epsilon_query: float, queries: Queries, *, is_regression: bool = False
+) -> PrivacySpending:
+    """What a training with `GlobalDP` spends, and the same by a tighter accountant."""
+    return PrivacySpending(
+        mechanism="global",
+        queries=queries,
+        epsilon_query=epsilon_query,
+        approximate=compose_laplace(epsilon_query, queries.count, is_regression=is_regression),
+    )

@@ -1,0 +1,169 @@
+"""Global differential privacy: each party adds discrete Laplace noise to its own statistics.
+
+The scale is a fraction of integers, rounded up, and draws are exact, so a query never tells more
+than the epsilon it is charged with, not even by the bits of its result.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.errors import ConfigurationError, DataError, PrivacyError
+from fedforest.kernels.chacha import open_stream
+from fedforest.kernels.discrete_laplace import add_discrete_laplace
+from fedforest.privacy.local_dp import is_real
+from fedforest.privacy.queries import Queries
+
+CLASS_SENSITIVITY = 2  # a changed label takes one from one count and adds one to another
+TARGET_BITS = 30  # of a bounded target in fixed point; its rounding drowns in the noise
+MAX_SCALE = 2**50
+_SCALE_BITS = 24  # a scale is rounded up by less than 2^-24 of itself
+_MAX_SHIFT = 40
+_LEAST_EXPONENT = -1022  # of a unit: the smallest normal float64
+
+
+@dataclass(frozen=True)
+class GlobalDP:
+    """Differential privacy by Laplace noise: `privacy=GlobalDP(epsilon_query=1.0)`.
+
+    Every party adds noise to its counts (or sums of targets) before they leave. A party sees its
+    own rows as they are, so people behind the rows must fully trust it. Columns, thresholds and
+    branch sizes are not protected.
+
+    Parameters
+    ----------
+    epsilon_query : float, optional
+        Epsilon of one query: the statistics of one candidate split of one node.
+    epsilon_total : float, optional
+        Epsilon of the whole training, divided evenly over candidates × levels × trees; needs a
+        finite `max_depth`. Give exactly one of the two.
+    target_bounds : (float, float), optional
+        Lowest and highest target, for regression. Targets outside are moved to the nearest bound.
+        Declare what is known without looking at the data: the bounds are public.
+    """
+
+    epsilon_query: float | None = None
+    epsilon_total: float | None = None
+    target_bounds: tuple[float, float] | None = None
+
+    def check(self, *, is_regression: bool = False) -> None:
+        """Refuse settings that cannot be used."""
+        if (self.epsilon_query is None) == (self.epsilon_total is None):
+            raise self._error("give exactly one of epsilon_query and epsilon_total")
+        for name in ("epsilon_query", "epsilon_total"):
+            value = getattr(self, name)
+            if value is not None and not (is_real(value) and value > 0):
+                raise self._error(f"{name} must be a finite number above zero; 1.0 is common")
+        if self.target_bounds is not None:
+            self._check_bounds(self.target_bounds)
+        elif is_regression:
+            raise self._error(
+                "regression needs target_bounds=(lowest, highest): noise must cover how much one "
+                "target can matter"
+            )
+
+    def _check_bounds(self, bounds: object) -> None:
+        is_pair = isinstance(bounds, (tuple, list)) and len(bounds) == 2
+        if not (is_pair and all(is_real(bound) for bound in bounds) and bounds[0] < bounds[1]):
+            raise self._error("target_bounds must be two finite numbers, the lower one first")
+
+    def _error(self, reason: str) -> ConfigurationError:
+        return ConfigurationError(f"{self!r}: {reason}.")
+
+    def resolve(self, queries: Queries) -> float:
+        """Epsilon of every single query."""
+        self.check()
+        if self.epsilon_query is not None:
+            return float(self.epsilon_query)
+        assert self.epsilon_total is not None
+        if queries.count is None:
+            raise self._error(
+                "epsilon_total is divided over the levels, so it needs a finite max_depth; or give "
+                "epsilon_query"
+            )
+        count = max(1, queries.count)
+        epsilon = float(self.epsilon_total) / count
+        while epsilon * count > self.epsilon_total:  # rounded up
+            epsilon = math.nextafter(epsilon, 0.0)
+        return epsilon
+
+
+class NoiseScale(NamedTuple):
+    """Scale of discrete Laplace noise: numerator / 2^shift."""
+
+    numerator: int
+    shift: int
+
+    @property
+    def value(self) -> float:
+        """The scale as a number."""
+        return math.ldexp(self.numerator, -self.shift)
+
+
+def choose_scale(epsilon: float, sensitivity: int) -> NoiseScale:
+    """The smallest scale of its form that is no less than sensitivity / epsilon."""
+    exact = Fraction(sensitivity) / Fraction(epsilon)
+    if exact > MAX_SCALE:
+        raise ConfigurationError(
+            f"epsilon={epsilon:g} per query is too small: the noise would not fit the integers "
+            "that carry it. Ask less often or allow a larger epsilon."
+        )
+    size = exact.numerator.bit_length() - exact.denominator.bit_length()
+    shift = min(max(_SCALE_BITS + 1 - size, 0), _MAX_SHIFT)
+    return NoiseScale(math.ceil(exact * 2**shift), shift)
+
+
+def add_noise(
+    plain: NDArray[np.int64], epsilon: float, sensitivity: int, key: bytes
+) -> NDArray[np.int64]:
+    """Statistics of any shape with discrete Laplace noise on each.
+
+    `sensitivity` is how much all statistics of one query change together, in absolute terms, when
+    one label changes. The key is used once; to answer again, send the same answer again.
+    """
+    if plain.dtype != np.int64:
+        raise PrivacyError(f"Noise is added to int64 statistics, not to {plain.dtype}.")
+    scale = choose_scale(epsilon, sensitivity)
+    flat = np.ascontiguousarray(plain).reshape(-1)
+    noisy = np.empty_like(flat)
+    numerator, shift = np.uint64(scale.numerator), np.uint64(scale.shift)
+    add_discrete_laplace(flat, numerator, shift, open_stream(key), noisy)
+    return noisy.reshape(plain.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class TargetGrid:
+    """Bounded targets in fixed point: real target = offset + level * unit.
+
+    It depends on the declared bounds alone, so it is the same at every party and tells nothing.
+    """
+
+    low: float
+    high: float
+    unit: float  # a power of two
+    offset: float
+
+    @classmethod
+    def of(cls, bounds: tuple[float, float]) -> "TargetGrid":
+        """The grid of `GlobalDP.target_bounds`."""
+        low, high = float(bounds[0]), float(bounds[1])
+        half_range = high / 2 - low / 2  # halves first: the whole may exceed the largest float
+        exponent = max(math.frexp(half_range)[1] - TARGET_BITS + 1, _LEAST_EXPONENT)
+        return cls(low, high, math.ldexp(1.0, exponent), low / 2 + high / 2)
+
+    def levels(self, targets: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Targets, those outside moved to the nearest bound, as whole numbers of units."""
+        if np.isnan(targets).any():
+            raise DataError("A target is missing; remove rows without a target.")
+        halves = np.clip(targets, self.low, self.high) / 2 - self.offset / 2
+        return np.rint(halves / self.unit * 2).astype(np.int64)
+
+    @property
+    def sensitivity(self) -> int:
+        """How much a sum of levels changes at most when one target changes within bounds."""
+        lowest, highest = self.levels(np.array([self.low, self.high]))
+        return max(1, int(highest - lowest))

@@ -1,0 +1,213 @@
+"""Local differential privacy for class labels (Federated Extra-Trees, section 3.5, after RAPPOR).
+
+A label becomes a Bloom filter of a few set bits; every bit is turned over once and for ever
+(permanent response); every query is answered by turning bits over anew (instant response), and only
+sums of those leave a party. `privacy.decoding` turns sums of bits back into counts of classes.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+from numbers import Integral, Real
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.errors import ConfigurationError, DataError, PrivacyError
+from fedforest.kernels.binomial import answer_at_random
+from fedforest.kernels.chacha import KEY_BYTES, open_stream, read_key
+from fedforest.kernels.permanent_response import respond_permanently
+from fedforest.privacy.bloom_codes import MAX_BITS, choose_code, largest_distance, membership
+
+LEAST_CONTRAST = 1e-4  # of P(1 | bit set) and P(1 | bit clear); below, answers are all noise
+
+
+@dataclass(frozen=True)
+class LocalDP:
+    """Local differential privacy of labels: `privacy=LocalDP(keep=0.9)`.
+
+    What a party sends about a row's label is random in the same way whatever the label is: bits of
+    a Bloom filter that are noisy before they are counted. Nobody has to be trusted with labels.
+    Columns, thresholds and branch sizes are not protected. Classification only.
+
+    Parameters
+    ----------
+    bits : int or None, default=None
+        Length of the Bloom filter, at most 64. None chooses it: one bit per class for one hash.
+    hashes : int, default=1
+        Bits that each class sets. More of them make counts more certain and epsilons larger.
+    keep : float, default=0.9
+        How likely a bit of the permanent response is the true one by intention; otherwise it is a
+        fair coin. It caps what all queries of all times can tell about a label:
+        d ln((1 + keep) / (1 - keep)), d being the largest distance of two codes (2 for one hash).
+    p, q : float, default=0.9 and 0.1
+        How likely a query is answered with one where the permanent bit is one, and where it is
+        zero.
+
+    Examples
+    --------
+    >>> LocalDP().resolve(n_classes=3).distance
+    2
+    """
+
+    bits: int | None = None
+    hashes: int = 1
+    keep: float = 0.9
+    p: float = 0.9
+    q: float = 0.1
+
+    def check(self, *, is_regression: bool = False) -> None:
+        """Refuse settings that cannot be used, or that give no privacy or nothing but noise."""
+        if is_regression:
+            raise self._error(
+                "local differential privacy encodes classes, so it works for classification only. "
+                "For regression use GlobalDP with target_bounds"
+            )
+        self._check_size()
+        self._check_probabilities()
+
+    def _check_size(self) -> None:
+        if not is_whole(self.hashes) or self.hashes < 1:
+            raise self._error("hashes must be a whole number of at least 1")
+        if self.bits is None:
+            if self.hashes > MAX_BITS:
+                raise self._error(f"a code has at most {MAX_BITS} bits, so no more hashes")
+            return
+        if not is_whole(self.bits) or not self.hashes <= self.bits <= MAX_BITS:
+            raise self._error(
+                f"bits must be None or a whole number from hashes={self.hashes} to {MAX_BITS}"
+            )
+
+    def _check_probabilities(self) -> None:
+        for name in ("keep", "p", "q"):
+            if not is_real(getattr(self, name)):
+                raise self._error(f"{name} must be a probability")
+        if not 0.0 < self.keep < 1.0:
+            raise self._error("keep must be above 0 (all noise) and below 1 (no privacy)")
+        if not (0.0 <= self.q <= 1.0 and 0.0 <= self.p <= 1.0):
+            raise self._error("p and q must be probabilities between 0 and 1")
+        if not self.q < self.p:
+            raise self._error("p must be larger than q, or answers say nothing or the opposite")
+        if self.keep * (self.p - self.q) < LEAST_CONTRAST:
+            raise self._error(
+                f"keep * (p - q) must be at least {LEAST_CONTRAST:g}, or answers are all noise"
+            )
+
+    def _error(self, reason: str) -> ConfigurationError:
+        return ConfigurationError(f"{self!r}: {reason}.")
+
+    def resolve(self, n_classes: int, meaning: bytes = b"") -> "ResponseCode":
+        """The code for this many classes.
+
+        `meaning` says what the classes are, e.g. their names and order. Under another meaning
+        responses are drawn anew: a number that names another class must not find old coins.
+        """
+        self.check()
+        bits, words = choose_code(int(n_classes), int(self.hashes), self.bits)
+        layers = (float(self.keep), float(self.p), float(self.q))
+        return ResponseCode(words, int(bits), int(self.hashes), *layers, meaning)
+
+
+def is_whole(value: object) -> bool:
+    """Whether it is a whole number, and no truth value."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def is_real(value: object) -> bool:
+    """Whether it is a finite number, and no truth value."""
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
+@dataclass(frozen=True)
+class ResponseCode:
+    """A `LocalDP` with the code words of the classes it is used for."""
+
+    words: tuple[int, ...]  # one per class, each with `hashes` set bits; linearly independent
+    bits: int
+    hashes: int
+    keep: float
+    p: float
+    q: float
+    meaning: bytes = b""
+
+    @property
+    def n_classes(self) -> int:
+        """How many classes have a word."""
+        return len(self.words)
+
+    @cached_property
+    def distance(self) -> int:
+        """In how many bits two code words differ at most: epsilons grow with it."""
+        return largest_distance(self.words)
+
+    @cached_property
+    def matrix(self) -> NDArray[np.float64]:
+        """(bits, classes): 1.0 where the class has the bit set."""
+        return membership(self.words, self.bits)
+
+    @property
+    def rate_if_set(self) -> float:
+        """P1: how likely a query is answered with one for a bit set in the code word."""
+        return ((1.0 + self.keep) * self.p + (1.0 - self.keep) * self.q) / 2.0
+
+    @property
+    def rate_if_clear(self) -> float:
+        """P0: the same for a bit that is not set."""
+        return ((1.0 - self.keep) * self.p + (1.0 + self.keep) * self.q) / 2.0
+
+    @property
+    def parameter_set(self) -> bytes:
+        """What permanent responses depend on, as a digest; p and q are not among it."""
+        numbers = f"{self.bits}/{self.hashes}/{self.keep.hex()}/{self.words}/".encode()
+        return blake2b(numbers + self.meaning, digest_size=32, person=b"parameter set").digest()
+
+    def memory(self, key: bytes) -> str:
+        """A public name for the responses drawn under a key: the same name, the same coins."""
+        name = blake2b(self.parameter_set, digest_size=16, key=key, person=b"memory")
+        return name.hexdigest()
+
+
+def permanent_responses(
+    code: ResponseCode, labels: NDArray[np.uint16], row_ids: NDArray[np.uint64], key: bytes
+) -> NDArray[np.uint64]:
+    """The permanent response of every row, bit k of it being bit k of the Bloom filter.
+
+    A keyed function of (row, label, parameter set): the same input gives the same answer for ever,
+    so asking again tells nothing new. Every table of every party needs a key of its own.
+    """
+    if len(labels) != len(row_ids):
+        raise DataError(f"There are {len(labels)} labels for {len(row_ids)} rows.")
+    if len(labels) == 0:
+        return np.zeros(0, np.uint64)
+    if int(labels.max()) >= code.n_classes or int(labels.min()) < 0:
+        raise DataError(f"A label is not among the {code.n_classes} classes of the code.")
+    ordered = np.sort(row_ids)
+    if (ordered[1:] == ordered[:-1]).any():
+        raise DataError("Two rows have the same id: they would share their noise. Number rows.")
+    read_key(key)
+    secret = blake2b(code.parameter_set, digest_size=KEY_BYTES, key=key, person=b"permanent")
+    turned = np.uint32(math.ceil(math.ldexp((1.0 - code.keep) / 2.0, 32)))  # up: never less noise
+    words = np.array(code.words, np.uint64)
+    responses = np.empty(len(labels), np.uint64)
+    respond_permanently(
+        words, code.bits, turned, read_key(secret.digest()), row_ids, labels, responses
+    )
+    return responses
+
+
+def instant_responses(
+    code: ResponseCode, bit_sums: NDArray[np.int64], sizes: NDArray[np.int64], key: bytes
+) -> NDArray[np.int64]:
+    """Noisy sums (queries, bits) from how many of a query's rows have each permanent bit set.
+
+    A bit is answered by every row on its own, so its sum is Bin(ones, p) + Bin(zeros, q), and is
+    drawn as that. The key is used once; to answer again, send the same sums again.
+    """
+    if bit_sums.shape != (len(sizes), code.bits):
+        raise PrivacyError(f"Expected {len(sizes)} × {code.bits} sums of bits for these queries.")
+    if (bit_sums < 0).any() or (bit_sums > sizes[:, None]).any():
+        raise PrivacyError("A sum of bits is not between zero and the number of rows.")
+    noisy_sums = np.empty_like(bit_sums)
+    answer_at_random(bit_sums, sizes, (code.p, code.q), open_stream(key), noisy_sums)
+    return noisy_sums
