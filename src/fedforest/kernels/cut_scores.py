@@ -30,7 +30,9 @@ class Sides(NamedTuple):
 
     asked_start: NDArray[np.int64]
     sums: NDArray[np.int64]  # (asked, width) left sides, or (asked, 2 * width) with the right ones
-    totals: NDArray[np.int64]  # sums of whole nodes in their first `width` columns; unused with both
+    totals: NDArray[
+        np.int64
+    ]  # sums of whole nodes in their first `width` columns; unused with both
     width: int
 
 

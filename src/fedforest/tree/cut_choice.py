@@ -40,9 +40,7 @@ class SideLayout:
         return np.column_stack([weights, rows, *nobody_pure])
 
 
-def choose_cuts(
-    layout: SideLayout, sides: Sides, rules: Rules, workers: Workers = ALONE
-) -> Choice:
+def choose_cuts(layout: SideLayout, sides: Sides, rules: Rules, workers: Workers = ALONE) -> Choice:
     """The best valid cut of every node; ties go to the lowest column."""
     n_asked = np.diff(sides.asked_start)
     n_nodes = len(n_asked)
