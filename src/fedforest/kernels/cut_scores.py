@@ -1,0 +1,184 @@
+"""The best of the cuts asked about in each node, from the sums of their sides.
+
+Scores are those of `random_split`: by class weights (see `class_scores`) or by moments
+(`moment_split`). A side is what travels between parties:
+
+    classes   | weight of class 0 | ... | of class C - 1 | rows |
+    moments   | weight | sum of weighted targets | rows |
+
+and ends before the rows where every row weighs one. Either the left side and the node are known, or
+both sides of each cut: where noise was added, or parties sat out, they do not add up to the node.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.kernels.class_scores import EXACT_WEIGHT, make_entropy_table, part
+from fedforest.kernels.entropy import ENTROPY_UNIT, x_log2_x
+from fedforest.kernels.jit import borrowing, kernel
+from fedforest.kernels.layout import ENTROPY, GINI, NO_SPLIT
+
+_ZERO = np.uint64(0)
+_HALF = np.uint64(32)
+_LOW_HALF = np.uint64(0xFFFFFFFF)
+
+
+class Sides(NamedTuple):
+    """The sums of the asked pairs, those of node k in rows asked_start[k] to asked_start[k + 1]."""
+
+    asked_start: NDArray[np.int64]
+    sums: NDArray[np.int64]  # (asked, width) left sides, or (asked, 2 * width) with the right ones
+    totals: NDArray[
+        np.int64
+    ]  # sums of whole nodes in their first `width` columns; unused with both
+    width: int
+
+
+class Choice(NamedTuple):
+    """The best cut of each node."""
+
+    score: NDArray[np.float64]  # NO_SPLIT where there is none
+    asked: NDArray[np.int64]  # its row among the asked pairs, -1 where there is none
+    gainless: NDArray[np.bool_]  # no cut gains anything, though some were valid
+
+
+@borrowing
+def read_sides(sums, row, totals, node, here, there):
+    """Sums of both sides of a cut; negative ones, which only noise makes, count as nothing."""
+    width = here.shape[0]
+    both_known = sums.shape[1] > width
+    for c in range(width):
+        left = sums[row, c]
+        right = sums[row, width + c] if both_known else totals[node, c] - left
+        here[c], there[c] = max(left, 0), max(right, 0)
+
+
+@borrowing
+def count_rows(side, n_classes):
+    """Rows of a side: its last sum, or without sample weights all of them together."""
+    if side.shape[0] > n_classes:
+        return side[n_classes]
+    rows = 0
+    for c in range(n_classes):
+        rows += side[c]
+    return rows
+
+
+@borrowing
+def score_classes(here, there, n_classes, criterion, entropy):
+    """Score of a cut from the class weights of its sides; NO_SPLIT if one of them is empty."""
+    weight, rest = 0, 0
+    for c in range(n_classes):
+        weight += here[c]
+        rest += there[c]
+    if weight <= 0 or rest <= 0:
+        return NO_SPLIT
+    if weight + rest >= EXACT_WEIGHT:
+        return score_heavy(here, there, n_classes, criterion)
+    sum_here, sum_there = 0, 0
+    for c in range(n_classes):
+        sum_here += part(here[c], criterion, entropy)
+        sum_there += part(there[c], criterion, entropy)
+    if criterion == GINI:
+        return np.float64(sum_here) / np.float64(weight) + np.float64(sum_there) / np.float64(rest)
+    both = part(weight, ENTROPY, entropy) + part(rest, ENTROPY, entropy)
+    return np.float64(sum_here + sum_there - both) / ENTROPY_UNIT
+
+
+@borrowing
+def score_heavy(here, there, n_classes, criterion):
+    """The same in float64, for nodes too heavy for exact squares."""
+    left, right, weight, rest = 0.0, 0.0, 0, 0
+    for c in range(n_classes):
+        a, b = np.float64(here[c]), np.float64(there[c])
+        left += a * a if criterion == GINI else x_log2_x(a)
+        right += b * b if criterion == GINI else x_log2_x(b)
+        weight += here[c]
+        rest += there[c]
+    if criterion == GINI:
+        return left / np.float64(weight) + right / np.float64(rest)
+    return left - x_log2_x(np.float64(weight)) + (right - x_log2_x(np.float64(rest)))
+
+
+@kernel
+def choose_by_classes(sides, n_classes, rules, choice, first, last):
+    """The best cut of the nodes first..last; the first of equals, so the lowest column."""
+    asked_start, sums, totals, width = sides
+    best_score, best_asked, gainless = choice
+    criterion, leaf = rules
+    here, there = np.zeros(width, np.int64), np.zeros(width, np.int64)
+    entropy = make_entropy_table()
+    for k in range(first, last):
+        best, best_row = NO_SPLIT, -1
+        for row in range(asked_start[k], asked_start[k + 1]):
+            read_sides(sums, row, totals, k, here, there)
+            if min(count_rows(here, n_classes), count_rows(there, n_classes)) < leaf:
+                continue
+            score = score_classes(here, there, n_classes, criterion, entropy)
+            if score > best:
+                best, best_row = score, row
+        best_score[k], best_asked[k], gainless[k] = best, best_row, False
+
+
+@borrowing
+def multiply_high(a, b):
+    """The upper half of the product of two 64-bit words."""
+    a_low, a_high, b_low, b_high = a & _LOW_HALF, a >> _HALF, b & _LOW_HALF, b >> _HALF
+    middle = a_high * b_low + ((a_low * b_low) >> _HALF)
+    carried = a_low * b_high + (middle & _LOW_HALF)
+    return a_high * b_high + (middle >> _HALF) + (carried >> _HALF)
+
+
+@borrowing
+def same_product(a, b, c, d):
+    """Whether a * b == c * d, exactly, for int64 b and d that are not negative."""
+    if a * b != c * d:  # both modulo 2^64: different for certain
+        return False
+    low, high = np.uint64(b), np.uint64(d)
+    left = multiply_high(np.uint64(a), low) - (low if a < 0 else _ZERO)
+    right = multiply_high(np.uint64(c), high) - (high if c < 0 else _ZERO)
+    return left == right
+
+
+@borrowing
+def score_moments(weight, total, whole, whole_total):
+    """Score of a cut from weight and sum of one side and of the node."""
+    a, n = np.float64(weight), np.float64(whole)
+    numerator = np.float64(total) * n - np.float64(whole_total) * a
+    return numerator * numerator / (a * (n - a))
+
+
+@kernel
+def choose_by_moments(sides, rules, choice, first, last):
+    """The best cut of the nodes first..last among those that lower the variance at all.
+
+    A cut between sides of exactly the same mean gains nothing. A node with no other cuts is most
+    often one of equal targets, which nobody sees here: it is marked `gainless`.
+    """
+    asked_start, sums, totals, width = sides
+    best_score, best_asked, gainless = choice
+    leaf = rules.min_rows_leaf
+    both_known = sums.shape[1] > width
+    rows_at = 2 if width > 2 else 0
+    for k in range(first, last):
+        best, best_row, any_valid = NO_SPLIT, -1, False
+        for row in range(asked_start[k], asked_start[k + 1]):
+            weight, total, rows = sums[row, 0], sums[row, 1], sums[row, rows_at]
+            if both_known:
+                whole, whole_total = weight + sums[row, width], total + sums[row, width + 1]
+                other_rows = sums[row, width + rows_at]
+            else:
+                whole, whole_total = totals[k, 0], totals[k, 1]
+                other_rows = totals[k, rows_at] - rows
+            if min(rows, other_rows) < leaf or weight <= 0 or whole <= weight:
+                continue
+            any_valid = True
+            if same_product(total, whole, whole_total, weight):
+                continue
+            score = score_moments(weight, total, whole, whole_total)
+            if score > best:
+                best, best_row = score, row
+        best_score[k], best_asked[k] = best, best_row
+        gainless[k] = any_valid and best_row < 0

@@ -1,0 +1,67 @@
+"""(Node, candidate column) pairs of one level: the order in which points and sums travel.
+
+Pairs are listed node by node, the columns of a node ascending. Party and coordinator list them from
+the same candidate bitmap, so that no message needs to name a pair.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.kernels.bitsets import count_ones, list_candidates
+from fedforest.kernels.jit import kernel
+
+
+class Pairs(NamedTuple):
+    """Node k has the pairs node_start[k] to node_start[k + 1]."""
+
+    node_start: NDArray[np.int64]
+    feature: NDArray[np.int32]  # column of each pair
+
+
+class Cuts(NamedTuple):
+    """What is asked about each pair: where a threshold or a set of categories divides its node."""
+
+    threshold: NDArray[np.float32]  # values <= threshold go left; NaN: the pair is not asked about
+    missing_left: NDArray[np.uint8]  # 1 where missing values go left
+    set_index: NDArray[np.int32]  # row of `left_set` of a categorical column, -1 for a numeric one
+    left_set: NDArray[np.uint64]  # (sets, 4) sets of categories that go left
+
+
+@kernel
+def count_pairs(bitmap):
+    """Where the pairs of each node start; the last element is the number of pairs."""
+    node_start = np.empty(bitmap.shape[0] + 1, np.int64)
+    at = 0
+    for k in range(bitmap.shape[0]):
+        node_start[k] = at
+        for byte in range(bitmap.shape[1]):
+            at += np.int64(count_ones(bitmap[k, byte]))
+    node_start[bitmap.shape[0]] = at
+    return node_start
+
+
+@kernel
+def list_pairs(bitmap):
+    """The pairs of a candidate bitmap: one row of bytes per node, see `bitsets`."""
+    node_start = count_pairs(bitmap)
+    feature = np.empty(node_start[-1], np.int32)
+    candidates = np.empty(bitmap.shape[1] * 8, np.uint64)
+    for k in range(bitmap.shape[0]):
+        for j in range(list_candidates(bitmap, k, candidates)):
+            feature[node_start[k] + j] = np.int32(candidates[j])
+    return Pairs(node_start, feature)
+
+
+@kernel
+def place_asked(node_start, threshold):
+    """Where the asked pairs of each node start among all asked ones; the last is their number."""
+    asked_start = np.empty(node_start.shape[0], np.int64)
+    at = 0
+    for k in range(node_start.shape[0] - 1):
+        asked_start[k] = at
+        for pair in range(node_start[k], node_start[k + 1]):
+            at += np.int64(threshold[pair] == threshold[pair])
+    asked_start[node_start.shape[0] - 1] = at
+    return asked_start

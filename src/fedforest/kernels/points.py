@@ -1,0 +1,63 @@
+"""Random points inside a party's range, and the threshold drawn between the parties' points.
+
+A party never answers with a value of its own: its point lies strictly between the lowest and the
+highest value it sees in a node, and where it sees too few values, or no float32 lies between them,
+it abstains. Uniform numbers are arguments: a party draws its own from its entropy, or its range
+could be computed back from its points.
+"""
+
+import numpy as np
+
+from fedforest.kernels.jit import inlined, kernel
+
+ABSTAINS = np.float32(np.nan)
+_PLUS_ZERO = np.float32(0.0)
+_UP = np.int32(1)
+
+
+@inlined
+def next_above(value):
+    """The next larger float32; the largest finite one is followed by infinity."""
+    bits = np.float32(value + _PLUS_ZERO).view(np.int32)  # minus zero becomes zero
+    return np.int32(bits + (_UP if bits >= 0 else -_UP)).view(np.float32)
+
+
+@inlined
+def draw_inside(low, high, unit):
+    """The unit's float32 strictly between low < high, where an infinite end may be any far number.
+
+    Abstains where there is none. Both ends of the open range are themselves float32, so rounding a
+    number between them does not leave it.
+    """
+    lowest, highest = next_above(low), -next_above(-high)
+    width = np.float64(highest) - np.float64(lowest)
+    return np.float32(np.float64(lowest) + width * unit) if width >= 0.0 else ABSTAINS
+
+
+@inlined
+def draw_between(low, high, unit):
+    """The unit's float32 in [low, high), low if they are equal, NaN if there is no range."""
+    drawn = np.float32(np.float64(low) + (np.float64(high) - np.float64(low)) * unit)
+    inside = drawn if drawn < high else low
+    return inside if low <= high else ABSTAINS
+
+
+@kernel
+def merge_points(points, units):
+    """One threshold per pair, uniform in [lowest, highest) of the parties' points.
+
+    `points` is (parties, pairs), NaN where a party abstained. A single point is the threshold
+    itself; without one it is NaN, and the pair is not asked about.
+    """
+    n_parties, n_pairs = points.shape
+    low = np.full(n_pairs, np.inf, np.float32)
+    high = np.full(n_pairs, -np.inf, np.float32)
+    for party in range(n_parties):
+        for pair in range(n_pairs):
+            point = points[party, pair]
+            low[pair] = point if point < low[pair] else low[pair]
+            high[pair] = point if point > high[pair] else high[pair]
+    threshold = np.empty(n_pairs, np.float32)
+    for pair in range(n_pairs):
+        threshold[pair] = draw_between(low[pair], high[pair], units[pair])
+    return threshold

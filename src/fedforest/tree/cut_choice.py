@@ -1,0 +1,56 @@
+"""Deciding which of the cuts that were asked about divides each node; it needs sums, never rows."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.kernels.cut_scores import Choice, Sides, choose_by_classes, choose_by_moments
+from fedforest.kernels.layout import Rules
+from fedforest.tree.workers import ALONE, Workers
+
+
+@dataclass(frozen=True, slots=True)
+class SideLayout:
+    """Which integers describe one side of a cut: the first of those that describe a node.
+
+    Rows are counted apart where they are not the sum of the weights: with sample weights, with rows
+    drawn more than once, or where noise is added to the weights.
+    """
+
+    n_classes: int  # 0 for regression
+    rows_apart: bool
+
+    @property
+    def width(self) -> int:
+        """Class weights, or weight and sum; then rows, if apart."""
+        return (self.n_classes or 2) + self.rows_apart
+
+    def expand(self, sums: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(nodes, width) sides as the integers that describe nodes (see `TargetKind`).
+
+        Whether all targets of a node are equal is not known from its sums: no side counts as pure.
+        """
+        weights = sums[:, : self.n_classes or 2]
+        if self.rows_apart:
+            rows = sums[:, -1]
+        else:
+            rows = weights.sum(axis=1) if self.n_classes else sums[:, 0]
+        nobody_pure = [] if self.n_classes else [np.zeros(len(sums), np.int64)]
+        return np.column_stack([weights, rows, *nobody_pure])
+
+
+def choose_cuts(layout: SideLayout, sides: Sides, rules: Rules, workers: Workers = ALONE) -> Choice:
+    """The best valid cut of every node; ties go to the lowest column."""
+    n_asked = np.diff(sides.asked_start)
+    n_nodes = len(n_asked)
+    choice = Choice(np.empty(n_nodes), np.empty(n_nodes, np.int64), np.empty(n_nodes, np.bool_))
+
+    def choose(nodes: tuple[int, int]) -> None:
+        if layout.n_classes:
+            choose_by_classes(sides, layout.n_classes, rules, choice, *nodes)
+        else:
+            choose_by_moments(sides, rules, choice, *nodes)
+
+    workers.run(choose, workers.ranges(n_asked + 1))
+    return choice

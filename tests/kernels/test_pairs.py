@@ -1,0 +1,37 @@
+"""Pairs of node and candidate column, and which of them are asked about."""
+
+from itertools import pairwise
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
+
+from fedforest.kernels.pairs import list_pairs, place_asked
+from tests.reference.random_cuts import list_candidates
+
+BITMAPS = arrays(np.uint8, st.tuples(st.integers(0, 6), st.integers(0, 19)))
+
+
+@given(BITMAPS)
+def test_pairs_follow_the_nodes_and_the_columns_of_a_node_ascend(bitmap: NDArray[np.uint8]) -> None:
+    pairs = list_pairs(bitmap)
+    candidates = list_candidates(bitmap.tolist())
+    bounds = pairs.node_start.tolist()
+    assert bounds[0] == 0
+    assert bounds[-1] == len(pairs.feature)
+    listed = [pairs.feature[begin:end].tolist() for begin, end in pairwise(bounds)]
+    assert listed == candidates
+
+
+@given(BITMAPS, st.data())
+def test_a_pair_is_asked_about_if_it_has_a_threshold(
+    bitmap: NDArray[np.uint8], data: st.DataObject
+) -> None:
+    node_start, feature = list_pairs(bitmap)
+    any_threshold = st.floats(width=32)
+    threshold = data.draw(arrays(np.float32, len(feature), elements=any_threshold))
+    is_asked = ~np.isnan(threshold)
+    expected = [int(is_asked[:end].sum()) for end in node_start.tolist()]
+    assert place_asked(node_start, threshold).tolist() == expected

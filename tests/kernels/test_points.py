@@ -1,0 +1,85 @@
+"""Points inside a party's range and thresholds between points."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from fedforest.kernels.jit import kernel
+from fedforest.kernels.points import draw_inside, merge_points
+from tests.reference import random_cuts as reference
+from tests.strategies import IS_PLAIN_PYTHON
+
+LARGEST = float(np.finfo(np.float32).max)
+SMALLEST = float(np.finfo(np.float32).smallest_subnormal)
+UNITS = st.floats(0.0, 1.0, exclude_min=True, exclude_max=True)
+NUMBERS = st.floats(width=32, allow_nan=False)
+
+
+@kernel
+def draw(low, high, unit):  # type: ignore[no-untyped-def]
+    return draw_inside(np.float32(low), np.float32(high), unit)
+
+
+@given(NUMBERS, NUMBERS, UNITS)
+@example(0.0, SMALLEST, 0.5)
+@example(-0.0, 2 * SMALLEST, 0.5)
+@example(-SMALLEST, 0.0, 0.5)
+@example(-SMALLEST, SMALLEST, 0.5)
+@example(-math.inf, -LARGEST, 0.5)
+@example(LARGEST, math.inf, 0.5)
+@example(-math.inf, math.inf, 0.5)
+@example(1.0, float(np.nextafter(np.float32(1.0), np.float32(2.0))), 0.9)
+@settings(max_examples=100 if IS_PLAIN_PYTHON else 500)
+def test_a_point_lies_strictly_inside_the_range_or_there_is_none(
+    one: float, other: float, unit: float
+) -> None:
+    low, high = np.float32(min(one, other)), np.float32(max(one, other))
+    if low == high:
+        return
+    point = draw(low, high, unit)
+    expected = reference.draw_point([low, high], unit, 2, is_categorical=False)
+    assert np.array_equal(point, expected, equal_nan=True)
+    if math.isnan(point):
+        assert np.nextafter(low, high) == high
+    else:
+        assert low < point < high
+
+
+def test_points_are_spread_evenly_over_the_range() -> None:
+    points = [draw(-2.0, 3.0, (i + 0.5) / 1000) for i in range(1000)]
+    counts = np.histogram(points, bins=10, range=(-2.0, 3.0))[0]
+    assert (np.abs(counts - 100) <= 1).all()
+
+
+@given(st.integers(0, 5), st.integers(0, 20), st.data())
+@settings(max_examples=40 if IS_PLAIN_PYTHON else 200)
+def test_a_threshold_lies_between_the_points_of_those_that_answered(
+    n_parties: int, n_pairs: int, data: st.DataObject
+) -> None:
+    few = st.sampled_from([np.nan, np.nan, 0.0, 1.0, 1.0000001, -3.5])
+    answers = st.one_of(few, st.floats(width=32, allow_infinity=False))
+    shape = (n_parties, n_pairs)
+    points = data.draw(arrays(np.float32, shape, elements=answers))
+    units = data.draw(arrays(np.float64, n_pairs, elements=UNITS))
+    thresholds = merge_points(points, units)
+    for pair in range(n_pairs):
+        expected = reference.merge_points(points[:, pair].tolist(), units[pair])
+        assert np.array_equal(thresholds[pair], expected, equal_nan=True)
+
+
+@pytest.mark.parametrize("high", [1.0, np.nextafter(np.float32(0), np.float32(1)), LARGEST])
+def test_a_threshold_never_reaches_the_highest_point(high: float) -> None:
+    points = np.array([[0.0], [high], [np.nan]], np.float32)
+    for unit in (2.0**-60, 0.5, 1 - 2.0**-53):
+        assert 0.0 <= merge_points(points, np.array([unit]))[0] < np.float32(high)
+
+
+def test_one_answer_is_the_threshold_and_none_is_no_threshold() -> None:
+    points = np.array([[np.nan, np.nan], [0.25, np.nan]], np.float32)
+    threshold = merge_points(points, np.array([0.9, 0.9]))
+    assert threshold[0] == 0.25
+    assert np.isnan(threshold[1])
