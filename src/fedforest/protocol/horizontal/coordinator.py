@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from fedforest.errors import DataError, TooFewParties
 from fedforest.privacy.global_dp import GlobalDP
 from fedforest.privacy.local_dp import LocalDP
+from fedforest.privacy.queries import Queries
 from fedforest.protocol.aggregation.base import Aggregation, Segment
 from fedforest.protocol.asking import Accepted, Ask, Conversation, Message
 from fedforest.protocol.horizontal.coordinator_trees import (
@@ -41,6 +42,7 @@ from fedforest.protocol.horizontal.participants import Group, Participants
 from fedforest.protocol.horizontal.tables import ColumnUnion, make_bins
 from fedforest.protocol.payloads import to_bytes
 from fedforest.tree.bins import Bins
+from fedforest.tree.decreases import spread_decreases
 from fedforest.tree.forest import Forest, concatenate_forests
 from fedforest.tree.forest_file import encode_forest
 from fedforest.tree.growth import NO_DEPTH_LIMIT, GrowthRules
@@ -99,7 +101,7 @@ def train(
             continue
         forests.append(grown)
         n_grown = trees.stop
-    forest = concatenate_forests(forests)
+    forest = spread_decreases(concatenate_forests(forests))
     model = encode_forest(forest, session.bins, session.labels.classes)
     request = TakeForest(memoryview(model))
     yield Ask(dict.fromkeys(session.present, request), Accepted, may_lose=True)
@@ -141,7 +143,7 @@ def _prepare(
         CommonColumns(bins.is_categorical, np.array(n_categories), union.has_missing()),
         labels,
         describe_sums(labels, order.parameters.criterion),
-        choose_counting(labels, order.privacy, None),
+        choose_counting(labels, order.privacy, rows_apart=_rows_apart(order, labels)),
         rules,
         order.parties,
     )
@@ -176,26 +178,31 @@ def _agreement(session: _Session, categories: list[tuple[object, ...] | None]) -
         rules.features_per_node,
         order.least_rows,
         order.both_sides,
+        session.counting.layout.rows_apart,
     )
 
 
-def count_queries(order: TrainingOrder, rules: GrowthRules) -> int:
+def _rows_apart(order: TrainingOrder, labels: LabelUnion) -> bool:
+    """Whether a row may weigh other than one: by sample weights, or drawn more than once."""
+    return labels.weight_unit > 0.0 or (order.parameters.bootstrap and order.privacy is None)
+
+
+def count_queries(order: TrainingOrder, rules: GrowthRules) -> Queries:
     """How often one row's label is counted at most: candidates x levels x trees."""
-    levels = min(rules.max_depth, NO_DEPTH_LIMIT)
-    queries = rules.features_per_node * levels * order.parameters.n_estimators
-    return queries + (order.class_weight == "balanced")
+    levels = None if rules.max_depth == NO_DEPTH_LIMIT else rules.max_depth
+    return Queries(rules.features_per_node, levels, order.parameters.n_estimators)
 
 
-def _describe_protection(order: TrainingOrder, n_classes: int, n_queries: int) -> Protection:
+def _describe_protection(order: TrainingOrder, n_classes: int, queries: Queries) -> Protection:
     """The noise that parties are to add."""
     privacy = order.privacy
     if privacy is None:
         return Protection()
     if isinstance(privacy, LocalDP):
-        bits = privacy.resolve(n_classes).n_bits
+        bits = privacy.resolve(n_classes).bits
         return Protection("local", bits, privacy.hashes, privacy.keep, privacy.p, privacy.q)
     low, high = privacy.target_bounds or (0.0, 0.0)
-    epsilon = privacy.query_epsilon(n_queries)
+    epsilon = privacy.resolve(queries)
     return Protection("global", epsilon_query=epsilon, low=low, high=high)
 
 
@@ -212,7 +219,12 @@ def _weigh_classes(session: _Session) -> Conversation[None]:
             for label, count in zip(labels, rows.tolist(), strict=True)
         }
     assert not isinstance(weights, str)
-    session.counting = choose_counting(session.labels, session.order.privacy, weights)
+    session.counting = choose_counting(
+        session.labels,
+        session.order.privacy,
+        weights,
+        rows_apart=_rows_apart(session.order, session.labels),
+    )
 
 
 def _count_classes(session: _Session) -> Conversation[NDArray[np.float64]]:

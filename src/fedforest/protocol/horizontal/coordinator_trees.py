@@ -6,15 +6,16 @@ parties it sees the points they name; of rows only how many there are on each si
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.cut_scores import choose_cuts
+from fedforest.kernels.cut_scores import Sides
 from fedforest.kernels.layout import Rules
 from fedforest.kernels.pair_draws import draw_category_sets, draw_for_pairs
-from fedforest.kernels.pairs import Pairs, list_pairs
+from fedforest.kernels.pairs import Pairs, list_pairs, place_asked
 from fedforest.kernels.points import merge_points
 from fedforest.kernels.sampling import key_nodes
 from fedforest.protocol.aggregation.base import Segment
@@ -24,14 +25,17 @@ from fedforest.protocol.horizontal.counting import Counting
 from fedforest.protocol.horizontal.messages import CutsQuestion, Moves
 from fedforest.protocol.horizontal.payloads import Points
 from fedforest.protocol.payloads import to_bytes
+from fedforest.tree.cut_choice import choose_cuts
 from fedforest.tree.forest import Forest
 from fedforest.tree.grow import assemble
 from fedforest.tree.growth import ColumnBits, Growth, GrowthRules
 from fedforest.tree.search import SplitTable
 from fedforest.tree.split_record import SplitRecord
-from fedforest.tree.structure import Step
 from fedforest.tree.targets import TargetKind, rows_of
 from fedforest.tree.workers import Workers
+
+if TYPE_CHECKING:
+    from fedforest.tree.structure import Step
 
 SET_WORDS = 4
 
@@ -71,6 +75,7 @@ class CoordinatorTrees:
     ) -> None:
         self._plan = plan
         self._holders = holders  # per party: which trees it holds rows of
+        self._workers = workers
         n_trees = len(plan.feature_seeds)
         column_bits = ColumnBits.of([plan.columns.n_columns])
         unknown = np.ones((n_trees, plan.kind.n_sums), np.int64)  # until they are counted
@@ -180,12 +185,8 @@ class CoordinatorTrees:
         is_root = self._growth.structure.open.node == 0
         if not self._plan.both_sides:
             return is_root & (self._growth.tried == 0)
-        asked = self._asked_per_node() > 0
-        return is_root & ~asked & ~self._growth.has_columns_left
-
-    def _asked_per_node(self) -> NDArray[np.int64]:
-        asked = np.concatenate([[0], np.cumsum(~np.isnan(self._threshold))])
-        return np.diff(asked[self._pairs.node_start])
+        n_asked = np.diff(place_asked(self._pairs.node_start, self._threshold))
+        return is_root & (n_asked == 0) & ~self._growth.has_columns_left
 
     def questions(
         self, groups: Sequence[tuple[tuple[str, ...], NDArray[np.bool_]]]
@@ -227,24 +228,32 @@ class CoordinatorTrees:
     ) -> None:
         """Score the cuts by the sums over participants, choose, and settle every node's fate."""
         left, right, wholes = self._collect(groups, sums)
+        layout, both = self._plan.counting.layout, self._plan.both_sides
         totals = self._growth.sums.copy()
-        totals[self._wholes] = wholes
-        asked = np.flatnonzero(~np.isnan(self._threshold))
+        totals[self._wholes] = layout.expand(wholes)
+        asked_start = place_asked(self._pairs.node_start, self._threshold)
+        sides = Sides(
+            asked_start,
+            np.concatenate([left, right], axis=1) if both else left,
+            np.zeros((0, layout.width), np.int64) if both else totals[:, : layout.width].copy(),
+        )
         rules = Rules(self._plan.kind.criterion, self._plan.rules.min_rows_leaf)
-        scores, best, is_gainless = choose_cuts(self._pairs, asked, left, right, totals, rules)
-        has_cut = best >= 0
-        if right is not None:  # totals are those of the participants that chose
-            totals[has_cut] = left[best[has_cut]] + right[best[has_cut]]
+        scores, best, is_gainless = choose_cuts(layout, sides, rules, self._workers)
+        if both:  # what a node adds up to is what its participants say now
+            chosen = np.flatnonzero(best >= 0)
+            totals[chosen] = layout.expand(left[best[chosen]] + right[best[chosen]])
         is_leaf = self._growth.know_totals(totals)
         scores[is_leaf] = -np.inf
         resigned = is_leaf | is_gainless
         if self._plan.asks_once:
-            resigned |= self._asked_per_node() > 0
+            resigned |= np.diff(asked_start) > 0
         is_split = self._growth.choose(scores)
         nodes = np.flatnonzero(is_split)
-        table = self._table(asked[best[nodes]], left[best[nodes]], totals[nodes])
+        asked = np.flatnonzero(~np.isnan(self._threshold))
+        chosen_left = layout.expand(left[best[nodes]])
+        table = self._table(asked[best[nodes]], chosen_left, totals[nodes])
         opened = self._growth.structure.open
-        step = self._growth.advance(is_split, scores, left[best[nodes]], resigned)
+        step = self._growth.advance(is_split, scores, chosen_left, resigned)
         self._splits.add(*self._growth.structure.last_split(), table)
         self._last = (step, table)
         self.n_steps += 1
@@ -254,8 +263,8 @@ class CoordinatorTrees:
         self,
         groups: Sequence[tuple[tuple[str, ...], NDArray[np.bool_]]],
         sums: Sequence[NDArray[np.int64]],
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64] | None, NDArray[np.int64]]:
-        """(left, right or nothing, whole nodes) over all groups, in order of pairs and of nodes."""
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """(left, right if asked, whole nodes) over all groups, in order of pairs and of nodes."""
         counting, both = self._plan.counting, self._plan.both_sides
         width, sides = counting.width, 2 if both else 1
         tree = self._growth.structure.open.tree
@@ -270,7 +279,7 @@ class CoordinatorTrees:
             cuts[asked] = part[:n_cuts].reshape(-1, sides * width)
             wholes[whole] = part[n_cuts:].reshape(-1, width)
         left = counting.read(cuts[:, :width])
-        right = counting.read(cuts[:, width:]) if both else None
+        right = counting.read(cuts[:, width:]) if both else left[:0]
         return left, right, counting.read(wholes)
 
     def _table(

@@ -12,10 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import ConfigurationError
+from fedforest.kernels.lasso import project_onto_totals
+from fedforest.privacy.decoding import decode_counts
 from fedforest.privacy.global_dp import GlobalDP
-from fedforest.privacy.local_dp import LocalDP, ResponseCode, decode_counts
+from fedforest.privacy.local_dp import LocalDP, ResponseCode
 from fedforest.protocol.asking import check
 from fedforest.protocol.horizontal.labels import SUM_LIMIT, LabelUnion
+from fedforest.tree.cut_choice import SideLayout
 from fedforest.tree.targets import CRITERION_CODES, WEIGHT_SUM_LIMIT, TargetKind
 
 ROW_UNITS = 2**10  # noisy counts of rows are kept in this fraction
@@ -25,65 +28,49 @@ WEIGHT_UNITS = 2**10  # and so are class weights
 class Counting(Protocol):
     """How many integers a side has on the wire, and what they say."""
 
-    width: int
+    @property
+    def width(self) -> int:
+        """Integers of one side on the wire."""
+
+    @property
+    def layout(self) -> SideLayout:
+        """Integers of one side once they are read."""
 
     def read(self, wire: NDArray[np.int64]) -> NDArray[np.int64]:
-        """(sides, width) to (sides, integers that describe a node)."""
+        """(sides, width) as they came to (sides, layout's width) as they count."""
 
 
 @dataclass(frozen=True, slots=True)
-class ClassCounts:
-    """Rows of each class, exact."""
+class ExactSums:
+    """Class weights, or weight and sum of targets; exact."""
 
-    n_classes: int
-
-    @property
-    def width(self) -> int:
-        return self.n_classes
-
-    def read(self, wire: NDArray[np.int64]) -> NDArray[np.int64]:
-        check(_lies_between(wire, 0, WEIGHT_SUM_LIMIT), "a class has fewer than no rows")
-        return np.concatenate([wire, wire.sum(axis=1, keepdims=True)], axis=1)
-
-
-@dataclass(frozen=True, slots=True)
-class ClassWeights:
-    """Weight of each class and rows, exact."""
-
-    n_classes: int
+    layout: SideLayout
 
     @property
     def width(self) -> int:
-        return self.n_classes + 1
+        return self.layout.width
 
     def read(self, wire: NDArray[np.int64]) -> NDArray[np.int64]:
-        check(_lies_between(wire, 0, WEIGHT_SUM_LIMIT), "a class has less than no weight")
+        if self.layout.n_classes:
+            check(_lies_between(wire, 0, WEIGHT_SUM_LIMIT), "a class has less than no weight")
+        else:
+            _check_targets(wire)
         return wire
 
 
 @dataclass(frozen=True, slots=True)
-class TargetSums:
-    """(rows, sum of targets), with weights (weight, sum, rows); exact, or noisy and kept in bounds.
+class NoisyTargets:
+    """(rows, noisy sum of targets): a mean never leaves the declared bounds of targets."""
 
-    A mean never leaves the declared bounds of targets, whatever noise the sum has.
-    """
-
-    is_weighted: bool
-    largest_target: int = 0  # in units; 0: not declared
-
-    @property
-    def width(self) -> int:
-        return 3 if self.is_weighted else 2
+    largest_target: int  # in units
+    layout = SideLayout(0, rows_apart=False)
+    width = 2
 
     def read(self, wire: NDArray[np.int64]) -> NDArray[np.int64]:
-        rows = wire[:, -1] if self.is_weighted else wire[:, 0]
-        weight, total = wire[:, 0], wire[:, 1]
+        rows = wire[:, 0]
         check(_lies_between(rows, 0, WEIGHT_SUM_LIMIT), "a side has fewer than no rows")
-        check(_lies_between(weight, 0, WEIGHT_SUM_LIMIT), "a side has less than no weight")
-        if self.largest_target:
-            total = np.clip(total, -rows * self.largest_target, rows * self.largest_target)
-        check(_lies_between(total, -SUM_LIMIT, SUM_LIMIT), "targets add up to more than they can")
-        return np.stack([weight, total, rows, np.zeros_like(rows)], axis=1)
+        bound = rows * self.largest_target
+        return np.stack([rows, np.clip(wire[:, 1], -bound, bound)], axis=1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,10 +81,14 @@ class BitSums:
 
     @property
     def width(self) -> int:
-        return self.code.n_bits + 1
+        return self.code.bits + 1
+
+    @property
+    def layout(self) -> SideLayout:
+        return SideLayout(self.code.n_classes, rows_apart=True)
 
     def read(self, wire: NDArray[np.int64]) -> NDArray[np.int64]:
-        rows = wire[:, -1]
+        rows = np.ascontiguousarray(wire[:, -1])
         check(_lies_between(rows, 0, WEIGHT_SUM_LIMIT), "a side has fewer than no rows")
         counts = decode_counts(self.code, np.ascontiguousarray(wire[:, :-1]), rows)
         return _in_fractions(counts, rows)
@@ -113,13 +104,15 @@ class NoisyCounts:
     def width(self) -> int:
         return self.n_classes + 1
 
+    @property
+    def layout(self) -> SideLayout:
+        return SideLayout(self.n_classes, rows_apart=True)
+
     def read(self, wire: NDArray[np.int64]) -> NDArray[np.int64]:
         rows = wire[:, -1]
         check(_lies_between(rows, 0, WEIGHT_SUM_LIMIT), "a side has fewer than no rows")
-        counts = np.maximum(wire[:, :-1], 0).astype(np.float64)
-        total = counts.sum(axis=1)
-        counts[total == 0.0] = 1.0  # all drowned in noise: nothing is known
-        counts *= (rows / counts.sum(axis=1))[:, None]
+        counts = wire[:, :-1].astype(np.float64)
+        project_onto_totals(counts, rows.astype(np.float64))
         return _in_fractions(counts, rows)
 
 
@@ -134,8 +127,12 @@ class WeightedClasses:
     def width(self) -> int:
         return self.counting.width
 
+    @property
+    def layout(self) -> SideLayout:
+        return SideLayout(len(self.weights), rows_apart=True)
+
     def read(self, wire: NDArray[np.int64]) -> NDArray[np.int64]:
-        sums = self.counting.read(wire)
+        sums = self.counting.layout.expand(self.counting.read(wire))
         sums[:, :-1] *= self.weights
         return sums
 
@@ -143,24 +140,25 @@ class WeightedClasses:
 def choose_counting(
     labels: LabelUnion,
     privacy: LocalDP | GlobalDP | None,
-    class_weight: Mapping[Any, float] | None,
+    class_weight: Mapping[Any, float] | None = None,
+    *,
+    rows_apart: bool,
 ) -> Counting:
-    """What parties send for one side of a cut."""
-    is_weighted = labels.weight_unit > 0.0
+    """What parties send for one side of a cut; `rows_apart` where rows may weigh other than one."""
     if labels.classes is None:
-        largest = 0
-        if isinstance(privacy, GlobalDP) and privacy.target_bounds:
-            low, high = privacy.target_bounds
-            largest = int(np.ceil((high - low) / 2 / labels.target_unit))
-        return TargetSums(is_weighted, largest)
-    n_classes = labels.n_classes
+        if privacy is None:
+            return ExactSums(SideLayout(0, rows_apart))
+        assert isinstance(privacy, GlobalDP)
+        assert privacy.target_bounds is not None
+        low, high = privacy.target_bounds
+        return NoisyTargets(int(np.ceil((high / 2 - low / 2) / labels.target_unit)) + 1)
     counting: Counting
     if isinstance(privacy, LocalDP):
-        counting = BitSums(privacy.resolve(n_classes))
+        counting = BitSums(privacy.resolve(labels.n_classes))
     elif privacy is not None:
-        counting = NoisyCounts(n_classes)
+        counting = NoisyCounts(labels.n_classes)
     else:
-        counting = ClassWeights(n_classes) if is_weighted else ClassCounts(n_classes)
+        counting = ExactSums(SideLayout(labels.n_classes, rows_apart))
     if class_weight is None:
         return counting
     return WeightedClasses(counting, _fix_class_weights(labels.classes, class_weight))
@@ -205,3 +203,10 @@ def _fix_class_weights(classes: NDArray[Any], weights: Mapping[Any, float]) -> N
 
 def _lies_between(values: NDArray[np.int64], low: int, high: int) -> bool:
     return values.size == 0 or bool(values.min() >= low and values.max() <= high)
+
+
+def _check_targets(wire: NDArray[np.int64]) -> None:
+    weights, totals = wire[:, 0], wire[:, 1]
+    check(_lies_between(weights, 0, WEIGHT_SUM_LIMIT), "a side has less than no weight")
+    check(_lies_between(wire[:, -1 if wire.shape[1] > 2 else 0], 0, WEIGHT_SUM_LIMIT), "no rows")
+    check(_lies_between(totals, -SUM_LIMIT, SUM_LIMIT), "targets add up to more than they can")

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from fedforest.errors import DamagedModelError, ProtocolError
 from fedforest.kernels.layout import MAX_MULTIPLICITY
+from fedforest.privacy.global_dp import TargetGrid
 from fedforest.protocol.asking import blame, check
 from fedforest.protocol.horizontal.messages import AgreeOnTable, Prepared
 from fedforest.protocol.horizontal.payloads import DeclaredLabels
-from fedforest.protocol.horizontal.tables import merge_classes
 from fedforest.tree.class_labels import pack_labels, unpack_labels
+from fedforest.tree.class_union import find_codes, merge_classes
 from fedforest.tree.targets import (
     MAX_CLASSES,
     TARGET_BITS,
@@ -54,12 +55,17 @@ class PartyLabels:
         if agreed.weight_unit > 0.0:
             weights = fix_to_unit(self._weights(), agreed.weight_unit)
         if self.is_regression:
-            centred = self.values.astype(np.float64) - agreed.target_offset
-            levels = np.rint(centred / agreed.target_unit).astype(np.int64)
+            levels = self._levels(agreed)
             return encode_values(levels, weights, agreed.target_unit, agreed.target_offset)
         classes = read_classes(agreed.class_dtype, agreed.classes)
-        codes = np.searchsorted(classes, self.values) if len(self.values) else np.zeros(0, int)
-        return encode_classes(codes, len(classes), weights, "gini")
+        own, places = np.unique(self.values, return_inverse=True)
+        return encode_classes(find_codes(own, classes)[places], len(classes), weights, "gini")
+
+    def _levels(self, agreed: AgreeOnTable) -> NDArray[np.int64]:
+        targets = self.values.astype(np.float64)
+        if agreed.protection.kind:  # what lies outside the declared bounds is moved to them
+            return TargetGrid.of((agreed.protection.low, agreed.protection.high)).levels(targets)
+        return np.rint(targets / agreed.target_unit).astype(np.int64)
 
     def _weights(self) -> NDArray[np.float64]:
         return np.ones(len(self.values)) if self.weights is None else self.weights
@@ -130,18 +136,14 @@ def _target_scale(
 ) -> tuple[float, float]:
     """The unit and origin of targets; no sum of them can overflow."""
     if bounds is not None:
-        offset = bounds[0] / 2 + bounds[1] / 2
-        exponent = math.frexp(bounds[1] / 2 - bounds[0] / 2)[1]
-    else:
-        offset = 0.0
-        known = [
-            labels.target_exponent
-            for labels in declared.values()
-            if labels.target_exponent is not None
-        ]
-        exponent = max(known, default=0)
+        grid = TargetGrid.of(bounds)
+        return grid.unit, grid.offset
+    known = [
+        labels.target_exponent for labels in declared.values() if labels.target_exponent is not None
+    ]
+    exponent = max(known, default=0)
     bits = min(TARGET_BITS, (SUM_LIMIT // max(1, largest_weight)).bit_length() - 1)
-    return math.ldexp(1.0, max(exponent - bits, -1060)), offset
+    return math.ldexp(1.0, max(exponent - bits, -1060)), 0.0
 
 
 def _read(party: str, labels: DeclaredLabels) -> NDArray[Any]:

@@ -60,6 +60,7 @@ class AgreeOnTable(Message, frozen=True):
     candidates_per_node: Count
     least_rows: Annotated[int, msgspec.Meta(ge=2)]  # of a party in a node, or it abstains
     both_sides: bool
+    rows_apart: bool  # rows are counted apart from their weight
 
 
 class StartTrees(Payload, frozen=True):

@@ -7,7 +7,7 @@ and label sums in the protection of the run.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -40,8 +40,10 @@ from fedforest.protocol.payloads import TableSize, from_bytes
 from fedforest.tree.forest_file import StoredForest, decode_forest
 from fedforest.tree.rows import NodeRows, Sampling, draw_rows
 from fedforest.tree.table import Table
-from fedforest.tree.targets import TrainingTargets
 from fedforest.tree.workers import ALONE, Workers
+
+if TYPE_CHECKING:
+    from fedforest.tree.targets import TrainingTargets
 
 THINNEST, THICKEST = 0.75, 0.95  # share of rows that a thinned tree keeps: drawn, and told nobody
 _QUESTION = msgspec.msgpack.Decoder(CutsQuestion)
@@ -108,9 +110,7 @@ class HorizontalParty:
             values.reshape(-1), np.uint64(self._table.n_rows), bins.is_categorical
         )
         self._targets = self._labels.encode(request)
-        self._statistics = choose_statistics(
-            request, self._targets, self._noise_secret, self._response_key
-        )
+        self._statistics = choose_statistics(request, self._targets, self._response_key)
         self._agreed = request
         return Accepted()
 
@@ -158,6 +158,7 @@ class HorizontalParty:
             agreed.max_depth,
             agreed.least_rows,
             bool(agreed.protection.kind),
+            agreed.rows_apart,
         )
         if limits.asks_once:
             enough = self._n_trees + len(segments) <= agreed.n_trees
@@ -187,24 +188,25 @@ class HorizontalParty:
 
     def _answer_question(self, encoded: memoryview) -> NDArray[np.int64]:
         """The integers that one question asks for."""
-        agreed, statistics = self._agreement(), self._statistics
+        self._agreement()
+        statistics = self._statistics
         assert statistics is not None
         try:
             question = _QUESTION.decode(encoded)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise ProtocolError("a question cannot be read") from None
         self._n_questions += 1
+        key = derive_key(self._noise_secret, b"noise", self._n_questions.to_bytes(8, "little"))
         if question.whole_table:
             check(self._n_questions == 1, "the whole table is counted only once, at the start")
-            return statistics.of_table(self._n_questions)
+            return statistics.of_table(key)
         if self._trees is None:
             raise ProtocolError("no trees were started")
         cuts, wholes = self._trees.read_question(question)
-        counted = statistics.of_cuts(
-            self._trees.search, cuts, self._n_questions, both_sides=agreed.both_sides
-        )
-        rows = [self._trees.rows_of(int(node)) for node in wholes]
-        return np.concatenate([counted.reshape(-1), statistics.of_nodes(rows, self._n_questions)])
+        search = self._trees.search
+        counted = statistics.of_cuts(search, cuts, key)
+        whole = statistics.of_nodes(search, wholes, key)
+        return np.concatenate([counted.reshape(-1), whole.reshape(-1)])
 
     def _take_forest(self, request: TakeForest) -> Accepted:
         agreed = self._agreement()

@@ -33,6 +33,7 @@ class Limits:
     max_depth: int
     least_rows: int
     asks_once: bool  # labels of a node are counted for at most so many candidates in all
+    rows_apart: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,9 +63,14 @@ class PartyTrees:
         self._limits = limits
         self._workers = workers
         self._structure = Structure(len(segments))
-        self._search = PointSearch(columns, targets, rows, workers)
+        self._search = PointSearch(columns, targets, rows, workers, rows_apart=limits.rows_apart)
         self._bitmap: NDArray[np.uint8] | None = None
         self._n_asked = np.zeros(len(segments), np.int64)  # candidates counted, per open node
+
+    @property
+    def n_trees(self) -> int:
+        """Trees of the batch that this party grows."""
+        return len(self._segments)
 
     @property
     def search(self) -> PointSearch:
@@ -190,9 +196,3 @@ class PartyTrees:
             "labels of a node are asked for more often than the run agreed on",
         )
         self._n_asked = asked
-
-    def rows_of(self, node: int) -> NDArray[np.int64]:
-        """The rows of one open node."""
-        order = self._rows.order
-        entries = order.entries[order.start[node] : order.stop[node]].astype(np.uint64)
-        return (entries & ((np.uint64(1) << order.row_bits) - np.uint64(1))).astype(np.int64)

@@ -1,10 +1,9 @@
 """What a party counts for a question, with the noise that the run demands already in it.
 
-The exact sums never leave this module where noise is demanded. Noise is drawn from a key that is
-derived anew for every question from a secret of the party.
+Where noise is demanded, exact sums of labels do not leave this module. Noise is drawn under a key
+that is derived anew for every question from a secret of the party.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,26 +12,153 @@ from numpy.typing import NDArray
 
 from fedforest.kernels.pairs import Cuts
 from fedforest.masking.key_agreement import derive_key
-from fedforest.privacy.global_dp import add_laplace_noise
-from fedforest.privacy.local_dp import LocalDP, ResponseCode, add_instant_noise, permanent_responses
-from fedforest.protocol.asking import check
-from fedforest.protocol.horizontal.messages import AgreeOnTable, Protection
+from fedforest.privacy.global_dp import TargetGrid, add_noise
+from fedforest.privacy.local_dp import (
+    LocalDP,
+    ResponseCode,
+    instant_responses,
+    permanent_responses,
+)
+from fedforest.protocol.horizontal.messages import AgreeOnTable
 from fedforest.tree.point_search import PointSearch
 from fedforest.tree.targets import TrainingTargets
 
+LABEL_MOVES = 2  # counts that change by one when a row's label does
+
 
 class Statistics(Protocol):
-    """Counts for one question; `number` is the question's, and no number comes twice."""
+    """Counts for one question; `key` is used for no other."""
 
-    def of_cuts(
-        self, search: PointSearch, cuts: Cuts, number: int, *, both_sides: bool
-    ) -> NDArray[np.int64]:
+    def of_cuts(self, search: PointSearch, cuts: Cuts, key: bytes) -> NDArray[np.int64]:
         """(asked cuts, integers): the left side, or both."""
 
     def of_nodes(
-        self, search: PointSearch, nodes: NDArray[np.int64], number: int
+        self, search: PointSearch, nodes: NDArray[np.int64], key: bytes
     ) -> NDArray[np.int64]:
         """(nodes, integers): whole nodes."""
 
-    def of_table(self, number: int) -> NDArray[np.int64]:
+    def of_table(self, key: bytes) -> NDArray[np.int64]:
         """The integers of all rows together."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExactStatistics:
+    """Sums as they are; what protects them is the aggregation."""
+
+    targets: TrainingTargets
+    rows_apart: bool
+    both_sides: bool
+
+    def of_cuts(self, search: PointSearch, cuts: Cuts, key: bytes) -> NDArray[np.int64]:  # noqa: ARG002
+        return search.count(cuts, both_sides=self.both_sides)
+
+    def of_nodes(
+        self,
+        search: PointSearch,
+        nodes: NDArray[np.int64],
+        key: bytes,  # noqa: ARG002
+    ) -> NDArray[np.int64]:
+        return search.count_nodes(nodes)
+
+    def of_table(self, key: bytes) -> NDArray[np.int64]:  # noqa: ARG002
+        return _count_classes(self.targets, rows_apart=self.rows_apart)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LocalStatistics:
+    """Sums of the bits that rows answer: each row's own noise first, new noise for each question."""
+
+    code: ResponseCode
+    responses: NDArray[np.uint64]  # permanent: of every row, the same for ever
+
+    def of_cuts(self, search: PointSearch, cuts: Cuts, key: bytes) -> NDArray[np.int64]:
+        exact = search.count_bits(cuts, self.responses, self.code.bits)
+        return self._answer(exact.reshape(-1, self.code.bits + 1), key).reshape(exact.shape)
+
+    def of_nodes(
+        self, search: PointSearch, nodes: NDArray[np.int64], key: bytes
+    ) -> NDArray[np.int64]:
+        rows = [self._sum(self.responses[search.rows_of(int(node))]) for node in nodes]
+        exact = np.array(rows, np.int64).reshape(len(nodes), self.code.bits + 1)
+        return self._answer(exact, derive_key(key, b"whole nodes"))
+
+    def of_table(self, key: bytes) -> NDArray[np.int64]:
+        return self._answer(self._sum(self.responses).reshape(1, -1), key).reshape(-1)
+
+    def _sum(self, responses: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """How often each bit is set, then how many rows there are."""
+        places = np.arange(self.code.bits, dtype=np.uint64)
+        bits = (responses[:, None] >> places) & np.uint64(1)
+        return np.append(bits.sum(axis=0, dtype=np.int64), len(responses))
+
+    def _answer(self, exact: NDArray[np.int64], key: bytes) -> NDArray[np.int64]:
+        sizes = np.ascontiguousarray(exact[:, -1])
+        noisy = np.empty_like(exact)
+        ones = np.ascontiguousarray(exact[:, :-1])
+        noisy[:, :-1] = instant_responses(self.code, ones, sizes, key)
+        noisy[:, -1] = sizes
+        return noisy
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GlobalStatistics:
+    """Sums with discrete Laplace noise; rows, which no label changes, are exact."""
+
+    targets: TrainingTargets
+    epsilon: float
+    sensitivity: int
+
+    def of_cuts(self, search: PointSearch, cuts: Cuts, key: bytes) -> NDArray[np.int64]:
+        exact = search.count(cuts, both_sides=True)
+        width = exact.shape[1] // 2
+        return self._answer(exact.reshape(-1, width), key).reshape(exact.shape)
+
+    def of_nodes(
+        self, search: PointSearch, nodes: NDArray[np.int64], key: bytes
+    ) -> NDArray[np.int64]:
+        return self._answer(search.count_nodes(nodes), derive_key(key, b"whole nodes"))
+
+    def of_table(self, key: bytes) -> NDArray[np.int64]:
+        exact = _count_classes(self.targets, rows_apart=True)
+        return self._answer(exact.reshape(1, -1), key).reshape(-1)
+
+    def _answer(self, exact: NDArray[np.int64], key: bytes) -> NDArray[np.int64]:
+        """Noise on class counts, or on the sum of targets."""
+        labels = slice(1, 2) if self.targets.kind.is_regression else slice(0, -1)
+        noisy = exact.copy()
+        noisy[:, labels] = add_noise(exact[:, labels], self.epsilon, self.sensitivity, key)
+        return noisy
+
+
+def _count_classes(targets: TrainingTargets, *, rows_apart: bool) -> NDArray[np.int64]:
+    """What a whole table weighs, class by class, and its rows."""
+    weights = targets.kernel.weights
+    counts = np.zeros(targets.kind.n_classes, np.int64)
+    np.add.at(counts, targets.classes, weights if len(weights) else 1)
+    return np.append(counts, np.count_nonzero(targets.allowed)) if rows_apart else counts
+
+
+def choose_statistics(
+    agreed: AgreeOnTable, targets: TrainingTargets, response_key: bytes
+) -> Statistics:
+    """The statistics that the run demands."""
+    protection = agreed.protection
+    if protection.kind == "local":
+        code = resolve_code(agreed)
+        rows = np.arange(targets.n_rows, dtype=np.uint64)
+        return LocalStatistics(code, permanent_responses(code, targets.classes, rows, response_key))
+    if protection.kind == "global":
+        sensitivity = LABEL_MOVES
+        if targets.kind.is_regression:
+            sensitivity = TargetGrid.of((protection.low, protection.high)).sensitivity
+        return GlobalStatistics(targets, protection.epsilon_query, sensitivity)
+    return ExactStatistics(targets, agreed.rows_apart, agreed.both_sides)
+
+
+def resolve_code(agreed: AgreeOnTable) -> ResponseCode:
+    """The code that labels answer in; numbers of other classes are other labels."""
+    asked = agreed.protection
+    privacy = LocalDP(asked.bits, asked.hashes, asked.keep, asked.p, asked.q)
+    privacy.check(is_regression=not agreed.classes)
+    meaning = repr((agreed.class_dtype, agreed.classes)).encode()
+    return privacy.resolve(len(agreed.classes), meaning)

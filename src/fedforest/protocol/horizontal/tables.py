@@ -6,7 +6,6 @@ party has seen all of them; nothing is said about how often they occur.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,28 +136,3 @@ def make_bins(
 ) -> Bins:
     """Bins that number the common categories and leave numbers as they are."""
     return number_categories(tuple(names), categories, has_names=has_names)
-
-
-def merge_classes(labels_by_party: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
-    """All classes that any party has, in order; refused where they cannot be ordered."""
-    present = {party: labels for party, labels in labels_by_party.items() if len(labels)}
-    if not present:
-        raise DataError("No party has a row; there is nothing to learn from.")
-    kinds = {party: _label_kind(labels) for party, labels in present.items()}
-    if len(set(kinds.values())) > 1:
-        told = ", ".join(f"{party!r} has {kind}" for party, kind in kinds.items())
-        raise DataError(f"the class labels of parties are of different types: {told}")
-    if next(iter(present.values())).dtype.kind == "O":
-        united = {label for labels in present.values() for label in labels.tolist()}
-        classes = np.empty(len(united), object)
-        classes[:] = sorted(united)
-        return classes
-    return np.unique(np.concatenate(list(present.values())))
-
-
-def _label_kind(labels: NDArray[Any]) -> str:
-    if labels.dtype.kind in "UT":
-        return "text"
-    if labels.dtype.kind != "O":
-        return "numbers"
-    return "text" if isinstance(labels[0], str) else "numbers"
