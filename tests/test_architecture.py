@@ -63,6 +63,7 @@ def test_every_import_respects_the_layers() -> None:
         ("kernels/intruder.py", "import fedforest.tree", "Imports point downwards only"),
         ("somewhere/__init__.py", "", "Imports point downwards only"),
         ("tree/intruder.py", "import numba", "numba is used in kernels only"),
+        ("protocol/intruder.py", "import cryptography", "cryptography is used in masking and"),
         ("tree/intruder.py", "import threading", "The layers below transport are pure"),
         ("kernels/intruder.py", "import random", "The layers below transport are pure"),
     ],

@@ -9,7 +9,18 @@ from typer.main import get_command
 
 from fedforest.cli.main import app
 
-HEAVY = {"fastapi", "grpc", "llvmlite", "numba", "numpy", "pandas", "scipy", "sklearn", "starlette"}
+HEAVY = {
+    "cryptography",
+    "fastapi",
+    "grpc",
+    "llvmlite",
+    "numba",
+    "numpy",
+    "pandas",
+    "scipy",
+    "sklearn",
+    "starlette",
+}
 COMMANDS = sorted(get_command(app).commands)  # type: ignore[attr-defined] # the root is a group
 
 

@@ -1,0 +1,122 @@
+"""Secrets that two parties share and nobody else knows, and keys derived from them.
+
+Parties agree by X25519. Public keys travel through the coordinator, which could put its own in
+their place: only fingerprints that parties compare by another way show that it did not. Everything
+derived says what it is for, so that no two uses ever get the same key.
+"""
+
+from base64 import b32encode
+from collections.abc import Callable
+from hashlib import sha256
+from typing import Self
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from fedforest.errors import MaskingError
+
+Entropy = Callable[[int], bytes]  # secure random bytes, as many as asked for
+
+KEY_BYTES = 32
+_FIELD_PRIME = 2**255 - 19  # of X25519's coordinates
+_FINGERPRINT_BYTES = 20  # 160 bits: nobody finds a second key with the fingerprint of a first
+_SALT = b"fedforest masking 1"  # another release with other rules takes another salt
+_PAIR_SECRET = b"pair secret"
+_FINGERPRINT = b"fedforest identity fingerprint 1"
+
+
+class IdentityKey:
+    """A party's private key, by which its peers know it; it never shows itself."""
+
+    __slots__ = ("_private", "_public")
+
+    def __init__(self, private: X25519PrivateKey) -> None:
+        self._private = private
+        self._public = private.public_key().public_bytes_raw()
+
+    @classmethod
+    def from_entropy(cls, entropy: Entropy) -> Self:
+        return cls(X25519PrivateKey.from_private_bytes(draw_bytes(entropy, KEY_BYTES)))
+
+    @property
+    def public(self) -> bytes:
+        """The 32 bytes that everybody may know."""
+        return self._public
+
+    def pair_secret(self, other_public: bytes) -> bytes:
+        """The 32 bytes that only this party and the owner of the other key can compute.
+
+        They depend on both public keys, not only on what X25519 makes of them: several keys can
+        lead to one X25519 secret.
+        """
+        _check_public(other_public)
+        if other_public == self._public:
+            raise MaskingError(
+                "a peer's public key is this party's own: the peer is this party itself, or the "
+                "key was reflected on its way; compare fingerprints"
+            )
+        try:
+            shared = self._private.exchange(X25519PublicKey.from_public_bytes(other_public))
+        except ValueError:  # the secret would be zero, whatever our own key
+            raise MaskingError(
+                "a peer's public key is a point of low order, which gives no secret; no honest "
+                "party has such a key"
+            ) from None
+        return derive_key(shared, _PAIR_SECRET, *sorted((self._public, other_public)))
+
+    def __repr__(self) -> str:
+        return f"<IdentityKey {fingerprint(self._public)}>"
+
+
+def fingerprint(public: bytes) -> str:
+    """A public key in a form that people can compare: eight groups of four letters and digits."""
+    _check_public(public)
+    digest = sha256(_FINGERPRINT + public).digest()[:_FINGERPRINT_BYTES]
+    text = b32encode(digest).decode().lower()
+    return "-".join(text[i : i + 4] for i in range(0, len(text), 4))
+
+
+def derive_key(secret: bytes, *context: bytes) -> bytes:
+    """The 32-byte key for one use of a secret (HKDF-SHA256, RFC 5869).
+
+    The first context says what the key is for, the others which use of that kind it is. Each is
+    preceded by its length, so that no two lists of contexts read the same.
+    """
+    if len(secret) < KEY_BYTES:
+        raise MaskingError(f"keys are derived from {KEY_BYTES} secret bytes, not {len(secret)}")
+    if not context or not context[0]:
+        raise MaskingError("a key must be derived for something: the first context says for what")
+    info = b"".join(len(part).to_bytes(8, "big") + part for part in context)
+    return HKDF(SHA256(), KEY_BYTES, _SALT, info).derive(secret)
+
+
+def draw_bytes(entropy: Entropy, n_bytes: int) -> bytes:
+    """As many bytes as asked for, or an error: a short key must not go unnoticed."""
+    drawn = entropy(n_bytes)
+    if len(drawn) != n_bytes:
+        raise MaskingError(f"the source of entropy gave {len(drawn)} bytes instead of {n_bytes}")
+    return drawn
+
+
+def encode_name(party: str) -> bytes:
+    """A party's name as context of a key."""
+    try:
+        return party.encode()
+    except UnicodeEncodeError:
+        raise MaskingError("a key cannot be bound to a party whose name is not text") from None
+
+
+def encode_number(number: int) -> bytes:
+    """A step or another count as context of a key: eight bytes."""
+    if not 0 <= number < 2**64:
+        raise MaskingError(f"{number} cannot be bound to a key: it must be from 0 to 2^64 - 1")
+    return number.to_bytes(8, "big")
+
+
+def _check_public(public: bytes) -> None:
+    """Refuse keys in a form that no party produces: equal points must be equal bytes."""
+    if len(public) != KEY_BYTES:
+        raise MaskingError(f"a public key has {KEY_BYTES} bytes, not {len(public)}")
+    if int.from_bytes(public, "little") >= _FIELD_PRIME:
+        raise MaskingError("a public key is not in its one valid form; no honest party sends such")

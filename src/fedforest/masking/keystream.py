@@ -1,0 +1,44 @@
+"""A short key stretched to as many random words as a vector has: AES-256 in counter mode.
+
+A key gives one stream only, from its beginning: nothing here guards against using a key twice, so
+keys come from `derive_key` with a context that never repeats. Words are little endian everywhere.
+"""
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.algorithms import AES256
+from cryptography.hazmat.primitives.ciphers.modes import CTR
+from numpy.typing import NDArray
+
+from fedforest.errors import MaskingError
+from fedforest.masking.key_agreement import KEY_BYTES
+
+WORD = np.dtype("<u8")
+PIECE_WORDS = 2**14  # one piece, the zeros and a vector's part stay in a core's own cache together
+_ZEROS = memoryview(bytes(PIECE_WORDS * WORD.itemsize))
+_FIRST_COUNTER = bytes(16)
+
+
+class Keystream:
+    """The stream of one key, read piece by piece."""
+
+    __slots__ = ("_encryptor",)
+
+    def __init__(self, key: bytes) -> None:
+        if len(key) != KEY_BYTES:
+            raise MaskingError(f"a stream needs a key of {KEY_BYTES} bytes, not {len(key)}")
+        self._encryptor = Cipher(AES256(key), CTR(_FIRST_COUNTER)).encryptor()
+
+    def fill(self, words: NDArray[np.uint64]) -> None:
+        """Write the stream's next words into a contiguous array of dtype `WORD`."""
+        out = words.view(np.uint8).data
+        for start in range(0, len(out), len(_ZEROS)):
+            piece = out[start : start + len(_ZEROS)]
+            self._encryptor.update_into(_ZEROS[: len(piece)], piece)
+
+
+def expand(key: bytes, n_words: int) -> NDArray[np.uint64]:
+    """The first words of a key's stream; a key must not be expanded for two purposes."""
+    words = np.empty(n_words, WORD)
+    Keystream(key).fill(words)
+    return words.astype(np.uint64, copy=False)

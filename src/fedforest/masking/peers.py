@@ -1,0 +1,68 @@
+"""Whom each party shares masks with in a step: k peers, drawn by its selection seed.
+
+All parties know all selection seeds and compute the same choice; the coordinator knows none. The
+choice is drawn again until the graph of peers stays connected whichever k - 1 parties are taken
+out of it. Connected alone would not do: colluders that sit between two groups of honest parties
+would learn the sum of each group, where they may learn the sum of all honest parties only.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import count
+
+import numpy as np
+
+from fedforest.errors import MaskingError
+from fedforest.masking.connectivity import stays_connected
+from fedforest.masking.key_agreement import derive_key, encode_name, encode_number
+from fedforest.masking.keystream import expand
+
+_PEER_CHOICE = b"peer choice"
+
+
+def choose_peers(
+    seeds: Mapping[str, bytes], participants: Sequence[str], k: int | None, step: int
+) -> dict[str, tuple[str, ...]]:
+    """Each participant's peers, k of them or, where fewer take part or k is None, all others.
+
+    The order of participants does not matter. `seeds` may hold others too.
+    """
+    names = _check_participants(participants, seeds)
+    n_peers = len(names) - 1 if k is None else min(k, len(names) - 1)
+    if n_peers < 1:
+        raise MaskingError(f"every party needs at least one peer; k is {k}")
+    if n_peers == len(names) - 1:
+        return {party: tuple(name for name in names if name != party) for party in names}
+    # few attempts: nearly every choice holds together, and at k = 1 one of several
+    attempts = (_draw(seeds, names, n_peers, step, attempt) for attempt in count())
+    return next(peers for peers in attempts if stays_connected(peers, n_peers - 1))
+
+
+def _draw(
+    seeds: Mapping[str, bytes], names: Sequence[str], n_peers: int, step: int, attempt: int
+) -> dict[str, tuple[str, ...]]:
+    """Each party's peers are those with the smallest random words: every choice is as likely."""
+    occasion = [encode_number(step), encode_number(attempt), *map(encode_name, names)]
+    peers = {}
+    for party in names:
+        others = [name for name in names if name != party]
+        key = derive_key(seeds[party], _PEER_CHOICE, encode_name(party), *occasion)
+        smallest = np.argsort(expand(key, len(others)), kind="stable")[:n_peers]
+        peers[party] = tuple(others[i] for i in sorted(smallest))
+    return peers
+
+
+def _check_participants(participants: Sequence[str], seeds: Mapping[str, bytes]) -> list[str]:
+    names = sorted(participants)
+    if len(set(names)) != len(names):
+        raise MaskingError("a party is named twice among the participants of a masked sum")
+    if len(names) < 2:
+        raise MaskingError(
+            f"a masked sum needs two participants, not {len(names)}: the sum over one party is "
+            "that party's own vector"
+        )
+    unknown = [name for name in names if name not in seeds]
+    if unknown:
+        raise MaskingError(
+            f"no selection seed is known of {', '.join(map(repr, unknown))}: exchange seeds first"
+        )
+    return names

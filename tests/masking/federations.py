@@ -1,0 +1,71 @@
+"""Parties that know each other: keys agreed and selection seeds told, from seeded entropy."""
+
+from collections.abc import Collection, Mapping
+from functools import cache
+from hashlib import sha256
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.masking.key_agreement import IdentityKey
+from fedforest.masking.masks import MaskUse, directed_mask, mask
+
+Peers = Mapping[str, tuple[str, ...]]
+
+USE = MaskUse(b"run of today", 7, sha256(b"request").digest())
+
+
+class Federation(NamedTuple):
+    """What parties know: secrets[one][other] is shared by these two, seeds are known to all."""
+
+    names: tuple[str, ...]
+    secrets: dict[str, dict[str, bytes]]
+    seeds: dict[str, bytes]
+
+    def mask_all(
+        self, plain: Mapping[str, NDArray[np.int64]], peers: Peers, use: MaskUse = USE
+    ) -> dict[str, NDArray[np.uint64]]:
+        """What each participant sends."""
+        return {name: mask(plain[name], name, peers, self.secrets[name], use) for name in peers}
+
+
+@cache
+def introduce(n_parties: int) -> Federation:
+    rng = np.random.default_rng([2024, n_parties])
+    names = tuple(f"party {i}" for i in range(n_parties))
+    keys = {name: IdentityKey.from_entropy(rng.bytes) for name in names}
+    secrets = {
+        name: {other: key.pair_secret(keys[other].public) for other in names if other != name}
+        for name, key in keys.items()
+    }
+    return Federation(names, secrets, {name: rng.bytes(32) for name in names})
+
+
+def neighbours(party: str, peers: Peers) -> set[str]:
+    """Whom a party shares masks with: those it chose and those that chose it."""
+    return {*peers[party], *(other for other, chosen in peers.items() if party in chosen)}
+
+
+def strip_known_masks(
+    federation: Federation,
+    masked: Mapping[str, NDArray[np.uint64]],
+    peers: Peers,
+    colluders: Collection[str],
+    use: MaskUse = USE,
+) -> dict[str, NDArray[np.uint64]]:
+    """All that the coordinator and its colluders can do to each honest party's vector.
+
+    They know exactly the masks that one of them has a part in, and take every one off.
+    """
+    stripped = {}
+    for victim in peers.keys() - set(colluders):
+        vector = masked[victim].copy()
+        for colluder in colluders:
+            secret = federation.secrets[colluder].get(victim, b"")
+            if colluder in peers[victim]:
+                vector += directed_mask(secret, victim, colluder, use, len(vector))
+            if victim in peers[colluder]:
+                vector -= directed_mask(secret, colluder, victim, use, len(vector))
+        stripped[victim] = vector
+    return stripped

@@ -1,0 +1,159 @@
+"""Masks cancel in the sum and nowhere else, and are bound to the one vector they are for."""
+
+from collections.abc import Callable
+from hashlib import sha256
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from fedforest.errors import MaskingError
+from fedforest.masking.keystream import PIECE_WORDS
+from fedforest.masking.masks import MaskUse, directed_mask, mask, unmask_sum
+from fedforest.masking.peers import choose_peers
+from tests.masking.federations import USE, introduce
+
+SECRET = sha256(b"pair secret").digest()
+LIMITS = st.sampled_from([0, 1, -1, 2**63 - 1, -(2**63)])
+NUMBERS = st.one_of(LIMITS, st.integers(-(2**63), 2**63 - 1))
+PAIR = {"party 0": ("party 1",), "party 1": ("party 0",)}
+
+
+def wrap(number: int) -> int:
+    """The integer in int64 that equals this one modulo 2^64."""
+    return (number + 2**63) % 2**64 - 2**63
+
+
+@settings(max_examples=60)
+@given(st.data(), st.integers(2, 7), st.integers(0, 5), st.integers(0, 2**64 - 1))
+def test_masked_vectors_add_up_to_the_plain_sum(
+    data: st.DataObject, n_parties: int, length: int, step: int
+) -> None:
+    federation = introduce(n_parties)
+    k = data.draw(st.one_of(st.none(), st.integers(1, n_parties)))
+    vectors = st.lists(NUMBERS, min_size=length, max_size=length)
+    plain = {name: data.draw(vectors) for name in federation.names}
+    peers = choose_peers(federation.seeds, federation.names, k, step)
+    arrays = {name: np.array(plain[name], np.int64) for name in plain}
+    masked = federation.mask_all(arrays, peers, USE._replace(step=step))
+    total = unmask_sum([masked[name] for name in federation.names])
+    assert total.dtype == np.int64
+    assert total.tolist() == [wrap(sum(column)) for column in zip(*plain.values(), strict=True)]
+    assert [arrays[name].tolist() for name in plain] == list(plain.values())  # left as they were
+
+
+@pytest.mark.parametrize(
+    "length", [PIECE_WORDS - 1, PIECE_WORDS, PIECE_WORDS + 1, 2 * PIECE_WORDS + 3]
+)
+def test_a_vector_is_masked_piece_by_piece_as_in_one_go(length: int) -> None:
+    federation, rng = introduce(4), np.random.default_rng(length)
+    peers = choose_peers(federation.seeds, federation.names, 2, 0)
+    plain = rng.integers(-(2**62), 2**62, length)
+    for party in federation.names:
+        expected = plain.view(np.uint64).copy()
+        for other, secret in federation.secrets[party].items():
+            if other in peers[party]:
+                expected -= directed_mask(secret, party, other, USE, length)
+            if party in peers[other]:
+                expected += directed_mask(secret, other, party, USE, length)
+        masked = mask(plain, party, peers, federation.secrets[party], USE)
+        assert np.array_equal(masked, expected)
+
+
+def test_a_strided_or_read_only_vector_is_masked_as_its_copy() -> None:
+    federation = introduce(2)
+    secrets = federation.secrets["party 0"]
+    wide = np.arange(40)
+    wide.setflags(write=False)
+    masked = mask(wide[::-2], "party 0", PAIR, secrets, USE)
+    assert np.array_equal(masked, mask(wide[::-2].copy(), "party 0", PAIR, secrets, USE))
+
+
+USES = {
+    "the use itself": ("a", "b", USE, 8),
+    "another run": ("a", "b", USE._replace(run=b"run of yesterday"), 8),
+    "the other direction": ("b", "a", USE, 8),
+    "another sender": ("c", "b", USE, 8),
+    "another receiver": ("a", "c", USE, 8),
+    "another step": ("a", "b", USE._replace(step=8), 8),
+    "another digest": ("a", "b", USE._replace(digest=sha256(b"other").digest()), 8),
+    "another length": ("a", "b", USE, 9),
+    "a name that eats into the next": ("ab", "", USE, 8),
+    "a run that eats into the sender": ("", "b", USE._replace(run=USE.run + b"a"), 8),
+}
+
+
+@pytest.mark.parametrize(("one", "other"), combinations(USES, 2))
+def test_a_mask_is_bound_to_run_direction_step_digest_and_length(one: str, other: str) -> None:
+    first, second = directed_mask(SECRET, *USES[one]), directed_mask(SECRET, *USES[other])
+    assert not set(first.tolist()) & set(second.tolist())
+
+
+def test_a_mask_is_bound_to_the_pair_and_known_to_both_of_it() -> None:
+    secrets = introduce(3).secrets
+    one = directed_mask(secrets["party 0"]["party 1"], "party 0", "party 1", USE, 6)
+    same = directed_mask(secrets["party 1"]["party 0"], "party 0", "party 1", USE, 6)
+    strange = directed_mask(secrets["party 2"]["party 0"], "party 0", "party 1", USE, 6)
+    assert np.array_equal(one, same)
+    assert not set(one.tolist()) & set(strange.tolist())
+
+
+def mask_pair(peers: dict[str, tuple[str, ...]], party: str = "party 0") -> object:
+    return mask(np.arange(3), party, peers, introduce(3).secrets["party 0"], USE)
+
+
+def mask_under(use: MaskUse) -> object:
+    return mask(np.arange(3), "party 0", PAIR, introduce(3).secrets["party 0"], use)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "message"),
+    [
+        (lambda: mask_pair({"party 0": (), "party 1": ("party 0",)}), "'party 0' has no peers"),
+        (lambda: mask_pair({"party 0": ("party 1",), "party 1": ()}), "'party 1' has no peers"),
+        (lambda: mask_pair({**PAIR, "party 0": ("party 1", "party 0")}), "is its own peer"),
+        (lambda: mask_pair({**PAIR, "party 0": ("party 1", "party 1")}), "names a peer twice"),
+        (lambda: mask_pair({**PAIR, "party 0": ("party 2",)}), "take no part.*: 'party 2'"),
+        (lambda: mask_pair({"party 0": ("party 9",), "party 9": ("party 0",)}), "'party 9'"),
+        (lambda: mask_pair(PAIR, "party 2"), "'party 2' .* takes no part"),
+        (lambda: mask_pair({}), "takes no part"),
+        (lambda: mask_under(USE._replace(digest=b"short")), "5 of digest"),
+        (lambda: mask_under(USE._replace(run=b"")), "0 bytes naming the run"),
+        (lambda: mask_under(USE._replace(step=-1)), "-1 cannot be bound"),
+        (lambda: mask_under(USE._replace(step=2**64)), "cannot be bound"),
+        (lambda: directed_mask(SECRET, "a", "a", USE, 3), "with itself"),
+        (lambda: directed_mask(SECRET[:20], "a", "b", USE, 3), "32 secret bytes, not 20"),
+        (lambda: directed_mask(SECRET, "a", "\udc00", USE, 3), "not text"),
+    ],
+)
+def test_what_would_leave_a_vector_unmasked_is_refused(
+    mistake: Callable[[], object], message: str
+) -> None:
+    with pytest.raises(MaskingError, match=message) as caught:
+        mistake()
+    shown = str(caught.value)
+    for secret in [SECRET, *introduce(3).secrets["party 0"].values()]:
+        assert secret.hex()[:8] not in shown
+        assert repr(secret[:4])[2:-1] not in shown
+
+
+@pytest.mark.parametrize(
+    "vector", [np.arange(3.0), np.arange(3, dtype=np.int32), np.zeros((2, 2), np.int64)]
+)
+def test_anything_but_a_vector_of_int64_is_refused(vector: NDArray[np.int64]) -> None:
+    with pytest.raises(MaskingError, match="a vector of int64 can be masked"):
+        mask(vector, "party 0", PAIR, introduce(3).secrets["party 0"], USE)
+
+
+def test_vectors_that_do_not_fit_together_have_no_sum() -> None:
+    vector = np.arange(3, dtype=np.uint64)
+    for others in ([], [vector[:2]], [vector.astype(np.int64)], [vector.reshape(1, 3)]):
+        with pytest.raises(MaskingError, match=r"do not fit together|two vectors or more"):
+            unmask_sum([vector, *others])
+    with pytest.raises(MaskingError, match="do not fit together"):
+        unmask_sum([vector.astype(np.float64)] * 2)  # type: ignore[list-item] # what is tested
+    with pytest.raises(MaskingError, match="two vectors or more, not in 0"):
+        unmask_sum([])
