@@ -73,5 +73,5 @@ def test_set_up_is_three_exchanges_with_everybody_for_masks_and_two_else() -> No
 
 def test_the_table_in_the_documents_is_the_one_that_is_counted() -> None:
     finding = find_message_counts(SHOWN)
-    assert {row[4] for row in finding.rows} == {"reached"}
+    assert {row[4] for row in finding.rows} == {"yes"}
     assert to_markdown(finding) in PAGE.read_text(encoding="utf-8")

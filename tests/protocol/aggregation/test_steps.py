@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    multiple,
+    precondition,
+    rule,
+)
 
 from fedforest.errors import FederationError, ProtocolError, RemoteProtocolError
 from fedforest.protocol.aggregation.messages import REQUESTS, Count, Part
@@ -113,6 +121,7 @@ class Steps(RuleBasedStateMachine):
                 self.latest[party] = (self.step, [*sent, request])
         return list(requests.items())
 
+    @precondition(lambda self: self.step < 2**61)  # a mutant may have used up all numbers
     @rule(
         target=requests,
         question=st.sampled_from(QUESTIONS),
