@@ -62,6 +62,16 @@ def test_every_import_respects_the_layers() -> None:
         ("errors.py", "import fedforest.tree", "Imports point downwards only"),
         ("kernels/intruder.py", "import fedforest.tree", "Imports point downwards only"),
         ("somewhere/__init__.py", "", "Imports point downwards only"),
+        (
+            "protocol/linear/intruder.py",
+            "import fedforest.protocol.vertical",
+            "Protocols do not know each other",
+        ),
+        (
+            "protocol/aggregation/intruder.py",
+            "import fedforest.protocol.linear",
+            "Protocols do not know each other",
+        ),
         ("tree/intruder.py", "import numba", "numba is used in kernels only"),
         ("protocol/intruder.py", "import cryptography", "cryptography is used in masking and"),
         ("tree/intruder.py", "import threading", "The layers below transport are pure"),

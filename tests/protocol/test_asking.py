@@ -2,7 +2,12 @@
 
 import pytest
 
-from fedforest.errors import ConfigurationError, ProtocolError, RemoteProtocolError
+from fedforest.errors import (
+    ConfigurationError,
+    LocalProtocolError,
+    ProtocolError,
+    RemoteProtocolError,
+)
 from fedforest.protocol.asking import Accepted, Message, answer, blame, check
 
 
@@ -35,6 +40,11 @@ def test_the_first_to_be_blamed_stays_blamed() -> None:
     with pytest.raises(RemoteProtocolError) as caught, blame("coordinator"), blame("bank"):
         raise ProtocolError("too short")
     assert caught.value.party == "bank"
+
+
+def test_a_mistake_of_our_own_is_blamed_on_nobody_else() -> None:
+    with pytest.raises(LocalProtocolError, match="a bug here"), blame("bank"):
+        raise LocalProtocolError("a bug here")
 
 
 def test_errors_that_are_no_breach_of_protocol_pass_through() -> None:

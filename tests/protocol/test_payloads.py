@@ -12,7 +12,10 @@ from hypothesis.extra import numpy as npst
 from numpy.typing import NDArray
 
 from fedforest.errors import ProtocolError
+from fedforest.protocol.aggregation import messages as aggregation_messages
+from fedforest.protocol.aggregation import payloads as aggregation_payloads
 from fedforest.protocol.asking import Accepted, Message, Payload
+from fedforest.protocol.linear import messages as linear_messages
 from fedforest.protocol.payloads import (
     MAY_LEAVE,
     Gains,
@@ -26,7 +29,9 @@ from fedforest.protocol.payloads import (
 )
 from fedforest.protocol.vertical import messages, prediction_messages
 
-REPLIES = (Accepted, *messages.REPLIES, *prediction_messages.REPLIES)
+MODULES: tuple[Any, ...] = (messages, prediction_messages, linear_messages, aggregation_messages)
+REPLIES = (Accepted, *(reply for module in MODULES for reply in module.REPLIES))
+ALLOWED = (*MAY_LEAVE, *aggregation_payloads.MAY_LEAVE)
 
 
 def forbidden_fields(reply: type[Message]) -> list[str]:
@@ -39,7 +44,10 @@ def may_leave(kind: Any) -> bool:
     if get_origin(kind) in (Union, UnionType):
         options = [option for option in get_args(kind) if option is not NoneType]
         return len(options) > 0 and all(map(may_leave, options))
-    return kind in MAY_LEAVE
+    if get_origin(kind) is tuple:
+        content, *rest = get_args(kind)
+        return rest == [...] and may_leave(content)
+    return kind in ALLOWED
 
 
 @pytest.mark.parametrize("reply", REPLIES, ids=lambda reply: reply.__name__)
@@ -49,10 +57,10 @@ def test_a_reply_holds_only_what_may_leave_a_party(reply: type[Message]) -> None
 
 def test_every_message_that_a_coordinator_expects_is_a_known_reply() -> None:
     known = {reply.__name__ for reply in REPLIES}
-    requests = {r.__name__ for r in (*messages.REQUESTS, *prediction_messages.REQUESTS)}
+    requests = {request.__name__ for module in MODULES for request in module.REQUESTS}
     defined = {
         name
-        for module in (messages, prediction_messages)
+        for module in MODULES
         for name, value in vars(module).items()
         if isinstance(value, type) and issubclass(value, Message) and value is not Message
     }
@@ -70,18 +78,22 @@ class Careless(Message, frozen=True):
     edges: NDArray[np.float64] | None
     either: Gains | bytes
     moves: messages.Moves
+    many_gains: tuple[Gains, ...]
+    many_names: tuple[Gains | str, ...]
+    pair: tuple[Gains, str]
 
 
 def test_the_walk_over_replies_finds_a_field_that_may_not_leave() -> None:
     careless = ["column_name", "values", "names", "edges", "either", "moves"]
-    assert forbidden_fields(Careless) == careless
+    assert forbidden_fields(Careless) == [*careless, "many_names", "pair"]
 
 
 def test_what_may_leave_is_made_of_bytes_and_numbers_alone() -> None:
-    for payload in MAY_LEAVE:
+    for payload in ALLOWED:
         assert issubclass(payload, Payload)
         for field in msgspec.structs.fields(payload):
-            assert field.type in (memoryview, float) or get_args(field.type)[0] is int
+            kind, *_ = get_args(field.type) or (field.type,)  # in Annotated[kind, limits]
+            assert kind in (memoryview, float, int)
 
 
 NUMBERS = npst.arrays(np.float64, st.integers(0, 20), elements=st.floats(-1e30, 1e30))

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from fedforest.errors import ProtocolError, RemoteProtocolError
+from fedforest.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
 
 Reply = TypeVar("Reply", bound="Message")
 Result = TypeVar("Result")
@@ -70,6 +70,6 @@ def blame(party: str) -> Iterator[None]:
     try:
         yield
     except ProtocolError as error:
-        if isinstance(error, RemoteProtocolError):
-            raise
+        if isinstance(error, RemoteProtocolError | LocalProtocolError):
+            raise  # somebody is to blame already
         raise RemoteProtocolError(str(error), party) from None

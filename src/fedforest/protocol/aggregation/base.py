@@ -21,7 +21,7 @@ from fedforest.errors import (
 )
 from fedforest.protocol.aggregation.messages import Part
 from fedforest.protocol.aggregation.payloads import is_in_range
-from fedforest.protocol.asking import Conversation, Message, blame, check
+from fedforest.protocol.asking import Conversation, Message, answer, blame, check
 
 AnswerQuestion = Callable[[memoryview], NDArray[np.int64]]
 Handlers = dict[type[Message], Callable[[Any], Message]]
@@ -71,6 +71,17 @@ class Aggregator(Protocol):
 
     def handlers(self) -> Handlers:
         """What answers each type of request."""
+
+
+class SummingParty:
+    """A party that takes part in sums and does nothing else."""
+
+    def __init__(self, aggregator: Aggregator) -> None:
+        self._handlers = aggregator.handlers()
+
+    def handle(self, request: Message) -> Message:
+        """Answer one request; a refused one changes nothing."""
+        return answer(self._handlers, request)
 
 
 def require_participants(segments: Sequence[Segment], least: int) -> None:

@@ -50,16 +50,23 @@ def introduce_parties(
         Peer(party, introduced[party].key.key, introduced[party].key.nonce) for party in parties
     )
     met = yield Ask(dict.fromkeys(parties, MeetPeers(peers)), Met)
-    n_letters = len(parties) - 1 if with_seeds else 0
-    letters: dict[str, list[SealedSeed]] = {party: [] for party in parties}
-    for sender in parties:
-        with blame(sender):
-            check(len(met[sender].seeds) == n_letters, "not one seed for every other party")
-        receivers = [party for party in parties if party != sender]
-        for receiver, seed in zip(receivers, met[sender].seeds, strict=False):
-            letters[receiver].append(seed)
+    n_seeds = len(parties) - 1 if with_seeds else 0
+    for party in parties:
+        with blame(party):
+            check(len(met[party].seeds) == n_seeds, "not one seed for every other party")
     if with_seeds:
+        letters = _deliver({party: met[party].seeds for party in parties})
         yield Ask({party: TakeSeeds(tuple(letters[party])) for party in parties})
+
+
+def _deliver(sent: Mapping[str, tuple[SealedSeed, ...]]) -> dict[str, list[SealedSeed]]:
+    """What everybody is sent, by what everybody sends; all in the order of introduction."""
+    letters: dict[str, list[SealedSeed]] = {party: [] for party in sent}
+    for sender, seeds in sent.items():
+        receivers = [party for party in sent if party != sender]
+        for receiver, seed in zip(receivers, seeds, strict=True):
+            letters[receiver].append(seed)
+    return letters
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +77,13 @@ class Member:
     identity: IdentityKey = field(repr=False)
     pins: Mapping[str, str]  # of every other party, confirmed by other means than this federation
     entropy: Entropy = field(repr=False)
+
+
+def make_members(entropies: Mapping[str, Entropy]) -> dict[str, Member]:
+    """Members of a federation in one process, where fingerprints need no comparing."""
+    keys = {name: IdentityKey.from_entropy(entropy) for name, entropy in entropies.items()}
+    pins = {name: fingerprint(key.public) for name, key in keys.items()}
+    return {name: Member(name, keys[name], pins, entropies[name]) for name in entropies}
 
 
 class MeetingParty:

@@ -26,7 +26,6 @@ from fedforest.protocol.aggregation.introduction import MeetingParty, Member
 from fedforest.protocol.aggregation.messages import (
     AddShares,
     Delivery,
-    Part,
     SharedOut,
     ShareOut,
     SharesAdded,
@@ -82,10 +81,12 @@ class ShamirAggregator:
 
     def _share_parts(self, session: Session, request: ShareOut) -> SharedOut:
         digests = session.check_parts(request.parts, self._least)
+        plain = [compute_answer(self._answer_question, part.question) for part in request.parts]
         kept, opened, sealed = [], [], []
-        for part, digest in zip(request.parts, digests, strict=True):
+        for part, digest, vector in zip(request.parts, digests, plain, strict=True):
             holders = Holders.of(part.participants, self._threshold)
-            shares = self._split(part, holders)
+            words = draw_words(self._entropy)
+            shares = split(vector, holders.threshold, holders.points, words)
             kept.append(_Kept(holders, digest, shares[holders.point(session.party)]))
             opened.append(OpenShares.of(shares[holders.coordinator]))
             for other in holders.without(session.party):
@@ -94,10 +95,6 @@ class ShamirAggregator:
                 sealed.append(SealedShares(session.seal(other, text, *context)))
         self._kept = ((session.id, request.step), kept)
         return SharedOut(StepEcho(request.step), tuple(opened), tuple(sealed))
-
-    def _split(self, part: Part, holders: Holders) -> dict[int, NDArray[np.uint64]]:
-        plain = compute_answer(self._answer_question, part.question)
-        return split(plain, holders.threshold, holders.points, draw_words(self._entropy))
 
     def _add_shares(self, request: AddShares) -> SharesAdded:
         session = self._meeting.session()

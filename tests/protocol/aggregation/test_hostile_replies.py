@@ -1,0 +1,224 @@
+"""Parties that answer nonsense: the coordinator names them, or says that masks do not fit."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from fedforest.errors import FederationError, MaskingError, RemoteProtocolError
+from fedforest.kernels.prime_field import PRIME
+from fedforest.protocol.aggregation.messages import (
+    REPLIES,
+    Counted,
+    MaskedCounted,
+    Passed,
+    SharedOut,
+    SharesAdded,
+)
+from fedforest.protocol.aggregation.options import Masked, Ring, Shamir
+from fedforest.protocol.aggregation.payloads import (
+    LARGEST_SUM,
+    MaskedSums,
+    OpenShares,
+    PlainSums,
+    SealedShares,
+    SealedTotal,
+    ShareSum,
+)
+from fedforest.protocol.aggregation.plugs import Plug
+from fedforest.protocol.asking import Conversation, Message
+from fedforest.runtime.driver import run
+from fedforest.transport.codec import decode, encode
+from tests.protocol.aggregation.federations import Federation, federation, some_vectors
+from tests.protocol.vertical.mutations import little_memory, mutate
+
+FEW, MANY = 300, 20_000
+GROUPS = [("p0", "p1", "p2", "p3"), ("p1", "p3"), ("p2", "p0", "p1")]
+SAID: list[tuple[Plug, str]] = [
+    ("plain", "Counted"),
+    (Masked(), "Introduced"),
+    (Masked(), "Met"),
+    (Masked(), "Accepted"),
+    (Masked(k=1), "MaskedCounted"),
+    (Ring(), "Met"),
+    (Ring(), "Passed"),
+    (Shamir(3), "SharedOut"),
+    (Shamir(3), "SharesAdded"),
+]
+
+
+class Replaced(Exception):  # noqa: N818 - what happened, not what went wrong
+    """The replaced reply was taken; what follows would not fit the recorded replies any more."""
+
+
+@dataclass
+class Replay:
+    """A transport that repeats recorded replies up to one, which it replaces."""
+
+    replies: list[dict[str, bytes]]
+    at: int
+    party: str
+    bad: bytes
+    n_asked: int = 0
+
+    def exchange(self, requests: Mapping[str, bytes]) -> dict[str, bytes]:
+        now, self.n_asked = self.n_asked, self.n_asked + 1
+        if now > self.at:
+            raise Replaced
+        replies = dict(self.replies[now])
+        assert replies.keys() == requests.keys()
+        if now == self.at:
+            replies[self.party] = self.bad
+        return replies
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """An honest run: how to begin it again, and all replies."""
+
+    begin: Callable[[], Conversation[Any]]
+    replies: list[dict[str, bytes]]
+
+    def places_of(self, kind: str) -> list[tuple[int, str]]:
+        """(exchange, party) of every reply of a kind."""
+        return [
+            (at, party)
+            for at, replies in enumerate(self.replies)
+            for party, data in replies.items()
+            if kind.encode() in data[: len(kind) + 4]
+        ]
+
+    def replace(self, at: int, party: str, bad: bytes) -> None:
+        run(self.begin(), Replay(self.replies, at, party, bad))
+
+    def reply(self, kind: type[Message], nth: int = 0) -> tuple[int, str, Any]:
+        at, party = self.places_of(kind.__name__)[nth]
+        return at, party, decode(self.replies[at][party], (kind,))
+
+
+def make_federation(plug: Plug) -> Federation:
+    return federation(plug, some_vectors(4, lengths=(5, 3, 2)))
+
+
+def introduce_and_gather(together: Federation) -> Conversation[Any]:
+    yield from together.aggregation.introduce(together.names)
+    segments = [together.segment(b"q%d" % place, group) for place, group in enumerate(GROUPS)]
+    return (yield from together.aggregation.gather(1, segments))
+
+
+@cache
+def recording(plug: Plug) -> Recording:
+    together = make_federation(plug)
+    together.network.run(introduce_and_gather(together))
+    return Recording(lambda: introduce_and_gather(make_federation(plug)), together.network.replies)
+
+
+def assert_survives_mutants(plug: Plug, kind: str, n_mutants: int) -> None:
+    """A mutated reply is taken, or refused by a named error that names its sender if it can."""
+    recorded = recording(plug)
+    places = recorded.places_of(kind)
+    rng = np.random.default_rng(13)
+    n_refused = 0
+    for _ in range(n_mutants):
+        at, party = places[int(rng.integers(len(places)))]
+        bad = mutate(recorded.replies[at][party], rng)
+        try:
+            recorded.replace(at, party, bad)
+        except Replaced:
+            continue
+        except FederationError as refusal:
+            assert_names(refusal, kind, party)
+        else:
+            continue
+        n_refused += 1
+    assert n_refused > n_mutants // 10
+
+
+def assert_names(refusal: FederationError, kind: str, party: str) -> None:
+    """The sender is to blame; where the sum over all is impossible, nobody knows whose fault."""
+    if isinstance(refusal, MaskingError):
+        assert kind in ("MaskedCounted", "Passed", "SharesAdded")
+        assert "sum" in str(refusal)
+    else:
+        assert isinstance(refusal, RemoteProtocolError)
+        assert refusal.party == party
+
+
+@pytest.mark.parametrize(("plug", "kind"), SAID, ids=str)
+def test_a_mutated_reply_is_blamed_on_its_sender(plug: Plug, kind: str) -> None:
+    with little_memory():
+        assert_survives_mutants(plug, kind, FEW)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("plug", "kind"), SAID, ids=str)
+def test_many_mutated_replies_are_blamed_on_their_sender(plug: Plug, kind: str) -> None:
+    with little_memory():
+        assert_survives_mutants(plug, kind, MANY)
+
+
+def refuse(plug: Plug, kind: type[Message], reason: str, **changes: Any) -> None:
+    """Change fields of a party's first reply of a kind: the party is named."""
+    recorded = recording(plug)
+    at, party, reply = recorded.reply(kind)
+    bad = encode(msgspec.structs.replace(reply, **changes))
+    with pytest.raises(RemoteProtocolError, match=reason) as caught:
+        recorded.replace(at, party, bad)
+    assert caught.value.party == party
+
+
+WORDS = np.zeros(5, np.uint64)
+
+
+def test_too_few_or_too_many_vectors_are_refused() -> None:
+    sums = PlainSums.of(np.zeros(5, np.int64))
+    masked, total = MaskedSums.of(WORDS), SealedTotal(memoryview(bytes(56)))
+    opened, sealed = OpenShares.of(WORDS), SealedShares(memoryview(bytes(56)))
+    for count in (0, 1, 5):
+        refuse("plain", Counted, "not one vector", sums=(sums,) * count)
+        refuse(Masked(k=1), MaskedCounted, "not one vector", sums=(masked,) * count)
+        refuse(Shamir(3), SharedOut, "not one share", sealed=(sealed,) * count)
+        refuse(Shamir(3), SharesAdded, "not one sum", sums=(ShareSum.of(WORDS),) * count)
+    refuse(Shamir(3), SharedOut, "not one share", opened=(opened,))
+    refuse(Ring(), Passed, "not one total", totals=())
+    refuse(Ring(), Passed, "not one total", totals=(total, total))
+    refuse(Ring(), Passed, "not one total", totals=(), sums=(masked,))
+    refuse(Ring(), Passed, "not one total", sums=(masked,))
+
+
+def test_vectors_of_another_length_or_range_are_refused() -> None:
+    def plain(*first: int) -> tuple[PlainSums, ...]:
+        return (PlainSums.of(np.array(first)), PlainSums.of(np.zeros(2, np.int64)))
+
+    refuse("plain", Counted, "5 numbers", sums=plain(1, 2, 3, 4))
+    refuse("plain", Counted, "5 numbers", sums=plain(1, 2, 3, 4, 5, 6))
+    refuse("plain", Counted, "too large", sums=plain(1, 2, 3, 4, LARGEST_SUM))
+    _, _, masked = recording(Masked(k=1)).reply(MaskedCounted)
+    short = (masked.sums[0], MaskedSums.of(WORDS))
+    refuse(Masked(k=1), MaskedCounted, "masked sums: 40 bytes for 2", sums=short)
+    _, _, shared = recording(Shamir(3)).reply(SharedOut)
+    outside = OpenShares.of(np.full(5, PRIME, np.uint64))
+    refuse(Shamir(3), SharedOut, "not in the field", opened=(outside, shared.opened[1]))
+    _, _, added = recording(Shamir(3)).reply(SharesAdded)
+    refuse(Shamir(3), SharesAdded, "shares: 16 bytes", sums=(added.sums[1],) * len(added.sums))
+
+
+def test_vectors_under_other_masks_do_not_go_unnoticed() -> None:
+    """Of 200 random numbers, not one is too large with probability 2^-600."""
+    together = federation(Masked(), some_vectors(3, lengths=(200,))).introduce()
+    stranger = federation(Masked(), some_vectors(3, lengths=(200,)), seed=5).introduce()
+    together.network.endpoints = {
+        **together.network.endpoints,
+        "p2": stranger.network.endpoints["p2"],
+    }
+    with pytest.raises(MaskingError, match="masks did not cancel"):
+        together.gather(1, [together.segment(b"q0")])
+
+
+def test_every_reply_of_the_protocol_is_attacked() -> None:
+    attacked = {kind for _, kind in SAID} | {"NoisilyCounted"}  # the same as Counted
+    assert attacked >= {reply.__name__ for reply in REPLIES}
