@@ -1,0 +1,111 @@
+"""What noise costs per draw: `python benchmarks/micro/noise.py`.
+
+The least of many tries counts, because other work on the machine only ever adds to a time. Kernels
+are compiled before the first try.
+"""
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # run as a script
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from fedforest.kernels.binomial import answer_at_random, draw_many, toss_few
+from fedforest.kernels.chacha import draw_units, open_stream
+from fedforest.kernels.jit import kernel
+from fedforest.privacy.decoding import decode_counts
+from fedforest.privacy.global_dp import add_noise
+from fedforest.privacy.local_dp import LocalDP, permanent_responses
+
+KEY = bytes(range(32))
+N_DRAWS = 200_000
+N_TRIES = 7
+
+
+@kernel
+def toss_all(stream, n, p, n_draws):
+    """Many draws coin by coin."""
+    total = 0
+    for _ in range(n_draws):
+        total += toss_few(stream, n, p)
+    return total
+
+
+@kernel
+def invert_all(stream, n, p, n_draws):
+    """The same draws by inversion or rejection."""
+    total = 0
+    for _ in range(n_draws):
+        total += draw_many(stream, n, p)
+    return total
+
+
+def binomials(n: int, p: float) -> Callable[[], object]:
+    ones = np.full((N_DRAWS, 1), n, np.int64)
+    noisy = np.empty_like(ones)
+    return lambda: answer_at_random(ones, ones[:, 0], (p, 0.1), open_stream(KEY), noisy)
+
+
+def decoding(n_classes: int, **settings: int) -> Callable[[], object]:
+    code = LocalDP(**settings).resolve(n_classes)  # type: ignore[arg-type]
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(1, 500, N_DRAWS // 10)
+    sums = rng.binomial(sizes[:, None], 0.3, (len(sizes), code.bits))
+    return lambda: decode_counts(code, sums, sizes)
+
+
+def works() -> list[tuple[str, int, Callable[[], object]]]:
+    """What is timed, and how many draws it makes."""
+    plain = np.zeros(N_DRAWS, np.int64)
+    ids = np.arange(N_DRAWS, dtype=np.uint64)
+    labels = (ids % np.uint64(3)).astype(np.uint16)
+    few, many = LocalDP().resolve(3), LocalDP(bits=64).resolve(3)
+    lines: list[tuple[str, int, Callable[[], object]]] = [
+        ("a uniform number", N_DRAWS, lambda: draw_units(KEY, N_DRAWS)),
+        ("discrete Laplace, scale 20", N_DRAWS, lambda: add_noise(plain, 0.1, 2, KEY)),
+        ("discrete Laplace, scale 2^33", N_DRAWS, lambda: add_noise(plain, 0.1, 2**30, KEY)),
+        ("permanent response, 3 bits", N_DRAWS, lambda: permanent_responses(few, labels, ids, KEY)),
+        (
+            "permanent response, 64 bits",
+            N_DRAWS,
+            lambda: permanent_responses(many, labels, ids, KEY),
+        ),
+    ]
+    for n in (1, 5, 20, 64):
+        for name, method in (("coins", toss_all), ("inversion", invert_all)):
+            label = f"binomial by {name}, {n} × 0.1"
+            lines.append((label, N_DRAWS, _bound(method, n)))
+    for n in (5, 64, 99, 200, 10_000, 10**6):
+        lines.append((f"binomial, {n:,} × 0.9", N_DRAWS, binomials(n, 0.9)))
+    for n_classes in (2, 10, 26):
+        lines.append((f"decoding {n_classes} classes", N_DRAWS // 10, decoding(n_classes)))
+    lines.append(("decoding 10 classes, 3 hashes", N_DRAWS // 10, decoding(10, hashes=3)))
+    return lines
+
+
+def _bound(method: Callable[..., object], n: int) -> Callable[[], object]:
+    return lambda: method(open_stream(KEY), n, 0.1, N_DRAWS)
+
+
+def main() -> None:
+    """Time everything in turn and print a table."""
+    lines = works()
+    best = [float("inf")] * len(lines)
+    for _ in range(N_TRIES):
+        for i, (_, n_draws, work) in enumerate(lines):
+            start = time.process_time_ns()
+            work()
+            best[i] = min(best[i], (time.process_time_ns() - start) / n_draws)
+    table = Table("work", "ns per draw")
+    for (name, _, _), nanoseconds in zip(lines, best, strict=True):
+        table.add_row(name, f"{nanoseconds:,.0f}")
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""The tighter accountant agrees with sums that can be done by hand."""
+
+import math
+import sys
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from fedforest.privacy.accounting import DELTA, compose_laplace
+
+
+def delta_of_coins(epsilon: float, step: float, n_draws: int) -> float:
+    """Delta of n draws that each tell `step` or its opposite: a binomial sum."""
+    told = np.arange(n_draws + 1)
+    losses = step * (2 * told - n_draws)
+    probabilities = stats.binom(n_draws, 1 / (1 + math.exp(-step))).pmf(told)
+    return float((probabilities * np.maximum(0.0, -np.expm1(epsilon - losses))).sum())
+
+
+@pytest.mark.parametrize(
+    ("epsilon_query", "n_queries"), [(0.5, 1), (0.1, 20), (0.01, 500), (0.02, 6000), (2.0, 10)]
+)
+def test_class_queries_are_two_coins_each(epsilon_query: float, n_queries: int) -> None:
+    found = compose_laplace(epsilon_query, n_queries).epsilon
+    assert found is not None
+    step, n_draws = epsilon_query / 2, 2 * n_queries
+    at_most_pure = min(found, epsilon_query * n_queries)
+    assert found == at_most_pure
+    assert delta_of_coins(found + 1e-6, step, n_draws) <= DELTA * (1 + 1e-6)
+    if found < epsilon_query * n_queries:
+        assert delta_of_coins(found - 1e-3 * found, step, n_draws) > DELTA
+
+
+def test_many_small_queries_cost_far_less_than_their_sum() -> None:
+    found = compose_laplace(0.01, 5000).epsilon
+    assert found is not None
+    assert found < 0.2 * 50.0
+
+
+def hockey_sticks(steps: int, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Delta at each epsilon of one draw of epsilon 1 on a grid of so many steps."""
+    x = np.arange(-60 * steps, 61 * steps)
+    here = np.exp(-np.abs(x) / steps)
+    there = np.exp(-np.abs(x - steps) / steps)
+    gains = here[:, None] - np.exp(epsilons) * there[:, None]
+    return np.asarray(np.maximum(gains, 0.0).sum(axis=0) / here.sum())
+
+
+def test_counting_a_moved_sum_in_fewer_steps_can_only_look_worse() -> None:
+    epsilons = np.linspace(-1.0, 1.0, 41)
+    for coarse, fine in [(1, 2), (2, 64), (64, 128), (64, 640)]:
+        assert (hockey_sticks(coarse, epsilons) >= hockey_sticks(fine, epsilons) - 1e-12).all()
+
+
+def test_sums_of_targets_cost_less_than_coins_of_the_same_epsilon() -> None:
+    sums = compose_laplace(0.1, 1000, is_regression=True).epsilon
+    assert sums is not None
+    # continuous Laplace noise, by dp-accounting's own grid
+    from dp_accounting.pld import privacy_loss_distribution  # noqa: PLC0415 - optional
+
+    loss = privacy_loss_distribution.from_laplace_mechanism(10.0)
+    continuous = loss.self_compose(1000).get_epsilon_for_delta(DELTA)
+    assert continuous * 0.999 <= sums <= continuous * 1.01
+
+
+def test_no_queries_cost_nothing() -> None:
+    assert compose_laplace(1.0, 0).epsilon == 0.0
+
+
+def test_without_the_optional_package_there_is_a_reason_instead_of_a_number(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "dp_accounting.pld", None)
+    missing = compose_laplace(0.1, 10)
+    assert missing.epsilon is None
+    assert "not installed" in missing.note
+    assert "not computed, because dp-accounting is not installed" in str(missing)
