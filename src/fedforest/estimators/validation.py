@@ -45,7 +45,7 @@ def check_labels(y: ArrayLike, n_rows: int) -> NDArray[Any]:
         raise DataError("The target is complex; class labels are text, whole numbers or booleans.")
     if labels.dtype.kind == "f" and np.isinf(labels).any():
         raise DataError("The target contains infinity; class labels must be finite.")
-    missing = _count_missing(labels)
+    missing = count_missing(labels)
     if missing:
         raise DataError(f"The target is missing in {missing} rows; drop them first.")
     if labels.dtype.kind == "O":
@@ -105,7 +105,8 @@ def _as_row_array(
     return array
 
 
-def _count_missing(labels: NDArray[Any]) -> int:
+def count_missing(labels: NDArray[Any]) -> int:
+    """How many are NaN, None or pandas' NA."""
     if labels.dtype.kind == "f":
         return int(np.isnan(labels).sum())
     if labels.dtype.kind == "O":
