@@ -5,6 +5,7 @@ Every refusal names the argument, says what is wrong and what to do, and shows n
 
 import math
 import os
+import secrets
 from numbers import Integral
 from typing import Any
 
@@ -36,6 +37,30 @@ def check_seed(random_state: int) -> int:
             f"random_state is {random_state!r}; it must be a whole number from 0 to 2^63 - 1."
         )
     return int(random_state)
+
+
+def draw_seed(random_state: Any) -> int:
+    """The root seed; without a random state, from the system's entropy."""
+    if random_state is None:
+        return secrets.randbits(63)
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    return check_seed(random_state)
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...], more: str = "") -> None:
+    """One of these words; `more` says what else is allowed."""
+    if not (isinstance(value, str) and value in choices):
+        allowed = ", ".join(map(repr, choices))
+        raise ConfigurationError(f"{name} is {value!r}; it must be one of {allowed}{more}.")
+
+
+def check_verbose(verbose: Any) -> None:
+    """How much training shows."""
+    if not isinstance(verbose, Integral) or verbose < 0:
+        raise ConfigurationError(
+            f"verbose is {verbose!r}; it must be 0 for silence or 1 for a progress bar."
+        )
 
 
 def check_labels(y: ArrayLike, n_rows: int) -> NDArray[Any]:

@@ -8,6 +8,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from fedforest.errors import DataError
+from fedforest.estimators.class_weights import weigh_classes
 from fedforest.estimators.target_vector import as_vector
 from fedforest.estimators.validation import check_labels, check_regression_target
 from fedforest.estimators.vertical_forest import VerticalForest
@@ -209,7 +210,7 @@ class VerticalForestClassifier(ClassifierMixin, VerticalForest):  # type: ignore
                     "warm_start=False to start anew."
                 )
             classes, codes = self.classes_, np.searchsorted(self.classes_, labels)
-        class_weights = options.weigh_classes(classes)
+        class_weights = weigh_classes(options.class_weight, classes)
         source = ClassLabels(codes, len(classes), weights, class_weights)
         return source, {"classes_": classes, "n_classes_": len(classes)}
 
