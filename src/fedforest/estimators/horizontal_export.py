@@ -18,6 +18,7 @@ from sklearn.tree._tree import NODE_DTYPE, Tree
 
 from fedforest.errors import ConfigurationError
 from fedforest.tree.bins import Bins
+from fedforest.tree.decreases import spread_decreases
 from fedforest.tree.forest import LEAF, Forest
 from fedforest.tree.table import list_names
 
@@ -64,8 +65,10 @@ def to_sklearn(
         ensemble.classes_ = classes.copy()
         ensemble.n_classes_ = len(classes)
     ensemble.estimator_ = ExtraTreeRegressor() if classes is None else ExtraTreeClassifier()
+    discreet = spread_decreases(forest)
     trees = (
-        _take_tree(forest, number, hard=voting == "hard") for number in range(ensemble.n_estimators)
+        _take_tree(discreet, number, hard=voting == "hard")
+        for number in range(ensemble.n_estimators)
     )
     ensemble.estimators_ = [_make_estimator(ensemble, tree) for tree in trees]
     return ensemble
@@ -138,7 +141,7 @@ def _describe_nodes(
 ) -> tuple[NDArray[np.void], NDArray[np.float64]]:
     """scikit-learn's node records, and its values (nodes, 1, classes)."""
     n_leaves = _add_up(part.is_leaf.astype(np.int64), part.left, levels)
-    impurity_left = _add_up(_spread_decreases(part), part.left, levels)
+    impurity_left = _add_up(part.decrease, part.left, levels)
     nodes = np.zeros(len(part.left), NODE_DTYPE)
     is_leaf = part.is_leaf
     nodes["left_child"] = part.left
@@ -173,18 +176,3 @@ def _add_up(
     for inner in reversed(levels):
         total[inner] += total[left[inner]] + total[left[inner] + 1]
     return total
-
-
-def _spread_decreases(part: _TreePart) -> NDArray[np.float64]:
-    """The impurity decrease that each column brought in a tree, evenly over its splits.
-
-    Importances stay what they are; the decrease of one split, which depends on its row counts, is
-    not told.
-    """
-    inner = ~part.is_leaf
-    feature = part.feature[inner]
-    of_column = np.bincount(feature, part.decrease[inner])
-    n_splits = np.bincount(feature)
-    spread = np.zeros(len(part.left))
-    spread[inner] = of_column[feature] / n_splits[feature]
-    return spread
