@@ -16,7 +16,14 @@ PACKAGE = ROOT / "src" / "fedforest"
 
 PUBLIC_NAMES = [
     "FederationError",
+    "GlobalDP",
+    "HorizontalExtraTreesClassifier",
+    "HorizontalExtraTreesRegressor",
+    "LocalDP",
+    "Masked",
     "RandomizedResponse",
+    "Ring",
+    "Shamir",
     "VerticalForestClassifier",
     "VerticalForestRegressor",
     "VerticalLinearRegression",

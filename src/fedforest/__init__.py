@@ -9,15 +9,29 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fedforest.errors import FederationError
+    from fedforest.estimators.horizontal import (
+        HorizontalExtraTreesClassifier,
+        HorizontalExtraTreesRegressor,
+    )
     from fedforest.estimators.linear import VerticalLinearRegression, VerticalLogisticRegression
     from fedforest.estimators.vertical import VerticalForestClassifier, VerticalForestRegressor
+    from fedforest.privacy.global_dp import GlobalDP
+    from fedforest.privacy.local_dp import LocalDP
     from fedforest.privacy.randomized_response import RandomizedResponse
+    from fedforest.protocol.aggregation.options import Masked, Ring, Shamir
 
 __version__ = "0.1.0"
 
 __all__ = [
     "FederationError",
+    "GlobalDP",
+    "HorizontalExtraTreesClassifier",
+    "HorizontalExtraTreesRegressor",
+    "LocalDP",
+    "Masked",
     "RandomizedResponse",
+    "Ring",
+    "Shamir",
     "VerticalForestClassifier",
     "VerticalForestRegressor",
     "VerticalLinearRegression",
@@ -27,7 +41,14 @@ __all__ = [
 
 _HOME_OF_NAME = {
     "FederationError": "fedforest.errors",
+    "GlobalDP": "fedforest.privacy.global_dp",
+    "HorizontalExtraTreesClassifier": "fedforest.estimators.horizontal",
+    "HorizontalExtraTreesRegressor": "fedforest.estimators.horizontal",
+    "LocalDP": "fedforest.privacy.local_dp",
+    "Masked": "fedforest.protocol.aggregation.options",
     "RandomizedResponse": "fedforest.privacy.randomized_response",
+    "Ring": "fedforest.protocol.aggregation.options",
+    "Shamir": "fedforest.protocol.aggregation.options",
     "VerticalForestClassifier": "fedforest.estimators.vertical",
     "VerticalForestRegressor": "fedforest.estimators.vertical",
     "VerticalLinearRegression": "fedforest.estimators.linear",

@@ -249,3 +249,22 @@ def test_reading_arrays_does_not_import_pandas() -> None:
         "read_table([[1, 'a']]); assert not {'pandas', 'pyarrow'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+
+
+def test_an_empty_table_is_read_where_it_may_be_empty() -> None:
+    table = read_table(pd.DataFrame({"a": [1.0], "b": ["x"]}).iloc[:0], may_be_empty=True)
+    assert (table.names, table.n_rows) == (("a", "b"), 0)
+    with pytest.raises(DataError, match="no rows"):
+        read_table(np.ones((0, 2)))
+
+
+@pytest.mark.parametrize("rows", [slice(1, 3), slice(2, 99), np.array([2, 0, 2])])
+def test_rows_are_taken_with_the_categories_that_occur_in_them(rows: Any) -> None:
+    names = np.array(["x", "y", None], object)
+    taken = read_table({"a": [1.0, 2.0, 3.0], "b": names}).take_rows(rows)
+    assert taken.n_rows == len(names[rows])
+    assert numbers(taken, 0).tolist() == np.array([1.0, 2.0, 3.0])[rows].tolist()
+    assert categories(taken, 1) == names[rows].tolist()
+    column = taken.columns[1]
+    assert isinstance(column, CategoryColumn)
+    assert set(column.values) == set(names[rows]) - {None}

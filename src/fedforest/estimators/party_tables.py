@@ -180,15 +180,25 @@ class Division:
 
 def read_source(X: Any) -> Source:
     """Read one table, or one for each party of a mapping; tables already read stay as they are."""
-    if not isinstance(X, Mapping) or hasattr(X, "toarray"):  # some sparse tables are mappings
-        return X if isinstance(X, Table) else read_table(_refuse_list_of_tables(X))
+    if not is_by_party(X):
+        return read_one_table(X)
     if not X:
         raise DataError("X is an empty mapping; pass one table for each party")
-    _check_party_names(X, DataError)
+    check_party_names(X, DataError)
     _check_row_order(X)
     tables = {party: _read_party_table(party, table) for party, table in X.items()}
     _common_row_count(tables)
     return tables
+
+
+def is_by_party(X: Any) -> bool:
+    """Whether an input is a mapping from party to table; some sparse tables are mappings, too."""
+    return isinstance(X, Mapping) and not hasattr(X, "toarray")
+
+
+def read_one_table(X: Any) -> Table:
+    """Read one table for all parties."""
+    return X if isinstance(X, Table) else read_table(_refuse_list_of_tables(X))
 
 
 def read_parties(X: Any, parties: Parties = None) -> dict[str, Table]:
@@ -252,7 +262,7 @@ def _divide(table: Table, parties: Parties) -> tuple[tuple[str, ...], tuple[tupl
     if isinstance(parties, Mapping):
         if not parties:
             raise ConfigurationError("parties is an empty mapping; name at least one party")
-        _check_party_names(parties, ConfigurationError)
+        check_party_names(parties, ConfigurationError)
         return tuple(parties), _find_shares(table, parties)
     if not isinstance(parties, Integral) or isinstance(parties, bool) or parties < 1:
         raise ConfigurationError(
@@ -303,7 +313,8 @@ def _find_column(column: Any, place_of: Mapping[str, int], table: Table, party: 
     )
 
 
-def _check_party_names(names: Iterable[object], error: type[ValueError]) -> None:
+def check_party_names(names: Iterable[object], error: type[ValueError]) -> None:
+    """Refuse what cannot name a party."""
     if not all(isinstance(name, str) and name for name in names):
         raise error("the keys of a mapping of parties are their names: texts that are not empty")
 

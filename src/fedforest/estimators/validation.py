@@ -5,6 +5,7 @@ Every refusal names the argument, says what is wrong and what to do, and shows n
 
 import math
 import os
+import secrets
 from numbers import Integral
 from typing import Any
 
@@ -38,6 +39,30 @@ def check_seed(random_state: int) -> int:
     return int(random_state)
 
 
+def draw_seed(random_state: Any) -> int:
+    """The root seed; without a random state, from the system's entropy."""
+    if random_state is None:
+        return secrets.randbits(63)
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    return check_seed(random_state)
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...], more: str = "") -> None:
+    """One of these words; `more` says what else is allowed."""
+    if not (isinstance(value, str) and value in choices):
+        allowed = ", ".join(map(repr, choices))
+        raise ConfigurationError(f"{name} is {value!r}; it must be one of {allowed}{more}.")
+
+
+def check_verbose(verbose: Any) -> None:
+    """How much training shows."""
+    if not isinstance(verbose, Integral) or verbose < 0:
+        raise ConfigurationError(
+            f"verbose is {verbose!r}; it must be 0 for silence or 1 for a progress bar."
+        )
+
+
 def check_labels(y: ArrayLike, n_rows: int) -> NDArray[Any]:
     """One label for each row, none missing, all of one kind that can be ordered."""
     labels = _as_row_array(y, n_rows, "label")
@@ -45,7 +70,7 @@ def check_labels(y: ArrayLike, n_rows: int) -> NDArray[Any]:
         raise DataError("The target is complex; class labels are text, whole numbers or booleans.")
     if labels.dtype.kind == "f" and np.isinf(labels).any():
         raise DataError("The target contains infinity; class labels must be finite.")
-    missing = _count_missing(labels)
+    missing = count_missing(labels)
     if missing:
         raise DataError(f"The target is missing in {missing} rows; drop them first.")
     if labels.dtype.kind == "O":
@@ -105,7 +130,8 @@ def _as_row_array(
     return array
 
 
-def _count_missing(labels: NDArray[Any]) -> int:
+def count_missing(labels: NDArray[Any]) -> int:
+    """How many are NaN, None or pandas' NA."""
     if labels.dtype.kind == "f":
         return int(np.isnan(labels).sum())
     if labels.dtype.kind == "O":

@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
 
 from fedforest.errors import DataError
+from fedforest.estimators.class_weights import weigh_classes
+from fedforest.estimators.target_vector import as_vector
 from fedforest.estimators.validation import check_labels, check_regression_target
 from fedforest.estimators.vertical_forest import VerticalForest
 from fedforest.estimators.vertical_options import VerticalOptions
@@ -196,7 +197,7 @@ class VerticalForestClassifier(ClassifierMixin, VerticalForest):  # type: ignore
         options: VerticalOptions,
         goes_on: bool,
     ) -> tuple[LabelSource, dict[str, Any]]:
-        labels = check_labels(_as_vector(y, self), n_rows)
+        labels = check_labels(as_vector(y, type(self).__name__), n_rows)
         try:
             check_classification_targets(labels)
         except ValueError as error:
@@ -209,7 +210,7 @@ class VerticalForestClassifier(ClassifierMixin, VerticalForest):  # type: ignore
                     "warm_start=False to start anew."
                 )
             classes, codes = self.classes_, np.searchsorted(self.classes_, labels)
-        class_weights = options.weigh_classes(classes)
+        class_weights = weigh_classes(options.class_weight, classes)
         source = ClassLabels(codes, len(classes), weights, class_weights)
         return source, {"classes_": classes, "n_classes_": len(classes)}
 
@@ -346,7 +347,8 @@ feature_importances_, n_trees_, leakage_, privacy_spent_, fit_log_, n_exchanges_
         options: VerticalOptions,  # noqa: ARG002 - classes only
         goes_on: bool,  # noqa: ARG002 - classes only
     ) -> tuple[LabelSource, dict[str, Any]]:
-        return TargetValues(check_regression_target(_as_vector(y, self), n_rows), weights), {}
+        values = check_regression_target(as_vector(y, type(self).__name__), n_rows)
+        return TargetValues(values, weights), {}
 
     def _name_votes(self, votes: NDArray[np.float64]) -> dict[str, Any]:
         return {"oob_prediction_": votes[:, 0]}
@@ -360,16 +362,3 @@ feature_importances_, n_trees_, leakage_, privacy_spent_, fit_log_, n_exchanges_
             As in `fit`.
         """
         return self._votes(X)[:, 0]
-
-
-def _as_vector(y: ArrayLike, estimator: VerticalForest) -> Any:
-    """A column of labels as a vector, with scikit-learn's warning; other shapes stay."""
-    if y is None:
-        raise DataError(
-            f"{type(estimator).__name__} requires y to be passed, but the target y is None"
-        )
-    try:
-        labels = np.asarray(y)
-    except ValueError:  # ragged: refused with the other shapes
-        return y
-    return column_or_1d(labels, warn=True) if labels.shape[1:] == (1,) else labels

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from fedforest.estimators import vertical_shares, warm_start
 from fedforest.estimators.fit_log import describe_steps
 from fedforest.estimators.party_tables import Division, choose_label_party, read_source
-from fedforest.estimators.validation import check_seed, check_weights, count_workers
+from fedforest.estimators.validation import check_weights, count_workers, draw_seed
 from fedforest.estimators.vertical_model import (
     Origin,
     VerticalModel,
@@ -161,7 +161,7 @@ class VerticalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships 
             tuple(data.tables),
             data.label_party,
             options.parameters,
-            origin.seed if origin else _draw_seed(self.random_state),
+            origin.seed if origin else draw_seed(self.random_state),
             response=options.response,
             out_of_bag=bool(self.oob_score),
             hard_votes=options.hard_votes,
@@ -362,12 +362,3 @@ def _describe_training(trained: Trained, log: ExchangeLog, division: Division) -
         "bytes_sent_": {party: log.bytes_by_party.get(party, 0) for party in division.parties},
         "fit_log_": describe_steps(log),
     }
-
-
-def _draw_seed(random_state: Any) -> int:
-    """The root seed; without a random state, from the system's entropy."""
-    if random_state is None:
-        return secrets.randbits(63)
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31 - 1))
-    return check_seed(random_state)

@@ -1,14 +1,14 @@
 """The parameters of a vertical forest, checked once; each mistake names the parameter."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedforest.errors import ConfigurationError
+from fedforest.estimators.class_weights import check_class_weight
+from fedforest.estimators.validation import check_choice, check_verbose
 from fedforest.privacy.randomized_response import RandomizedResponse
 from fedforest.protocol.vertical.order import EarlyStopping
 from fedforest.tree.parameters import ForestParameters
@@ -46,33 +46,14 @@ class VerticalOptions:
         """What one release of the labels spends; infinite where they are not noisy."""
         return np.inf if self.response is None else float(self.response.epsilon)
 
-    def weigh_classes(self, classes: NDArray[Any]) -> NDArray[np.float64] | str | None:
-        """The weight of each class, as a mapping or a word said it."""
-        if not isinstance(self.class_weight, Mapping):
-            return self.class_weight  # type: ignore[no-any-return] # checked below
-        known = set(classes.tolist())
-        n_unknown = sum(label not in known for label in self.class_weight)
-        if n_unknown:
-            raise ConfigurationError(
-                f"class_weight names {n_unknown} class(es) that the labels do not have."
-            )
-        weights = np.ones(len(classes))
-        for number, label in enumerate(classes.tolist()):
-            weight = self.class_weight.get(label, 1.0)
-            if not isinstance(weight, Real) or not 0.0 <= float(weight) < np.inf:
-                raise ConfigurationError(
-                    "class_weight holds something that is no weight; weights are numbers >= 0."
-                )
-            weights[number] = float(weight)
-        return weights
-
 
 def read_options(estimator: Any, task: str) -> VerticalOptions:
     """Check all parameters of an estimator; raises `ConfigurationError`."""
     values = {name: getattr(estimator, name) for name in _FOREST_PARAMETERS}
     parameters = ForestParameters(task=task, **values)
     voting = getattr(estimator, "voting", "soft")
-    _check_choice("voting", voting, ("soft", "hard"))
+    check_choice("voting", voting, ("soft", "hard"))
+    check_class_weight(getattr(estimator, "class_weight", None))
     _check_switches(estimator)
     if estimator.transport is not None:
         raise ConfigurationError(
@@ -86,7 +67,7 @@ def read_options(estimator: Any, task: str) -> VerticalOptions:
         _read_early_stopping(estimator),
         lookahead,
         classical,
-        _read_class_weight(getattr(estimator, "class_weight", None)),
+        getattr(estimator, "class_weight", None),
     )
 
 
@@ -95,26 +76,12 @@ def _check_switches(estimator: Any) -> None:
         value = getattr(estimator, name)
         if not isinstance(value, bool | np.bool_):
             raise ConfigurationError(f"{name} is {value!r}; it must be True or False.")
-    if not isinstance(estimator.verbose, Integral) or estimator.verbose < 0:
-        raise ConfigurationError(
-            f"verbose is {estimator.verbose!r}; it must be 0 for silence or 1 for a progress bar."
-        )
+    check_verbose(estimator.verbose)
     if (estimator.oob_score or estimator.early_stopping) and not estimator.bootstrap:
         raise ConfigurationError(
             "Out of bag estimation (oob_score, early_stopping) needs bootstrap=True: without it "
             "no tree leaves a row out."
         )
-
-
-def _read_class_weight(weight: Any) -> Any:
-    if isinstance(weight, str) and weight == "balanced_subsample":
-        raise ConfigurationError(
-            "class_weight='balanced_subsample' is not supported: weights are fixed once for all "
-            "trees. Use 'balanced', or a mapping from class to weight."
-        )
-    if weight is not None and not isinstance(weight, Mapping):
-        _check_choice("class_weight", weight, ("balanced",), ", a mapping or None")
-    return weight
 
 
 def _read_labels(labels: Any, task: str) -> RandomizedResponse | None:
@@ -151,12 +118,6 @@ def _read_prediction(prediction: Any) -> tuple[int | None, bool]:
         if prediction < 1:
             raise ConfigurationError(f"prediction is {prediction}; a lookahead is at least 1.")
         return min(int(prediction), ONE_ROUND), False
-    _check_choice("prediction", prediction, ("auto", "one_round", "classical"), " or a lookahead")
+    check_choice("prediction", prediction, ("auto", "one_round", "classical"), " or a lookahead")
     lookahead = {"auto": None, "one_round": ONE_ROUND, "classical": 1}[prediction]
     return lookahead, prediction == "classical"
-
-
-def _check_choice(name: str, value: Any, choices: tuple[str, ...], more: str = "") -> None:
-    if not (isinstance(value, str) and value in choices):
-        allowed = ", ".join(map(repr, choices))
-        raise ConfigurationError(f"{name} is {value!r}; it must be one of {allowed}{more}.")

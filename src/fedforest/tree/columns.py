@@ -39,6 +39,16 @@ class CategoryColumn:
     codes: NDArray[np.int32]  # positions in `values`; -1 is missing
     values: tuple[Category, ...]
 
+    def take(self, rows: slice | NDArray[np.int64]) -> "CategoryColumn":
+        """The column of these rows; categories that none of them has are forgotten."""
+        codes = self.codes[rows]
+        occurs = np.zeros(len(self.values) + 1, np.bool_)
+        occurs[codes] = True  # a missing one, -1, marks the last place
+        kept = np.flatnonzero(occurs[:-1])
+        renumbered = np.full(len(self.values) + 1, -1, np.int32)
+        renumbered[kept] = np.arange(len(kept), dtype=np.int32)
+        return CategoryColumn(renumbered[codes], tuple(self.values[code] for code in kept))
+
 
 Column: TypeAlias = Numbers | CategoryColumn
 

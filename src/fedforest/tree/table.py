@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedforest.errors import DataError
 from fedforest.tree.columns import (
@@ -45,15 +46,26 @@ class Table:
         names = tuple(self.names[feature] for feature in features)
         return Table(names, columns, self.n_rows, self.has_names)
 
+    def take_rows(self, rows: slice | NDArray[np.int64]) -> "Table":
+        """The table of these rows, with those categories only that occur in them."""
+        columns: tuple[Column, ...] = tuple(
+            column.take(rows) if isinstance(column, CategoryColumn) else column[rows]
+            for column in self.columns
+        )
+        n_rows = len(range(self.n_rows)[rows]) if isinstance(rows, slice) else len(rows)
+        return Table(self.names, columns, n_rows, self.has_names)
 
-def read_table(data: Any, *, categorical: Sequence[str | int] = ()) -> Table:
+
+def read_table(
+    data: Any, *, categorical: Sequence[str | int] = (), may_be_empty: bool = False
+) -> Table:
     """Read a table; `categorical` lists numeric columns to be read as categories.
 
     Text and pandas categories are categorical anyway. Raises `DataError` for what is no table, has
-    no rows, repeats a name, or holds dates, complex numbers or objects.
+    no rows (unless it may be empty), repeats a name, or holds dates, complex numbers or objects.
     """
     source = _open(data)
-    if source.n_rows == 0:
+    if source.n_rows == 0 and not may_be_empty:
         raise DataError("the table has no rows (0 samples); give it at least one")
     names = _name_columns(source.labels, len(source.columns))
     chosen = _find_columns(categorical, names)
