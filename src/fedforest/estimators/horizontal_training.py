@@ -1,22 +1,13 @@
-"""One horizontal training with all parties in this process.
+"""One horizontal training with all parties in this process: the same messages as on a network."""
 
-Temporary: rows are put together and the pooled engine grows the forest, so that everything around
-the training can be used; the protocol between parties takes this module's place.
-"""
+from collections.abc import Mapping
+from functools import partial
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
-from fedforest.estimators.class_weights import weigh_classes
 from fedforest.estimators.horizontal_model import HorizontalModel
 from fedforest.estimators.horizontal_options import HorizontalOptions
 from fedforest.estimators.horizontal_tables import PartyRows
-from fedforest.estimators.pooled import PooledExtraTrees
 from fedforest.estimators.validation import draw_seed
+from fedforest.masking.key_agreement import IdentityKey, fingerprint
 from fedforest.privacy.composition import (
     PrivacySpending,
     spend_global,
@@ -26,12 +17,21 @@ from fedforest.privacy.composition import (
 from fedforest.privacy.global_dp import GlobalDP
 from fedforest.privacy.local_dp import LocalDP
 from fedforest.privacy.queries import Queries
-from fedforest.runtime.driver import ExchangeLog
-from fedforest.tree.class_union import find_codes, merge_classes
-from fedforest.tree.columns import CategoryColumn, Column
-from fedforest.tree.decreases import spread_decreases
-from fedforest.tree.table import Table
+from fedforest.protocol.aggregation import messages as counting
+from fedforest.protocol.aggregation.introduction import Member
+from fedforest.protocol.aggregation.plugs import Plug, make_aggregation, make_aggregator
+from fedforest.protocol.horizontal import messages
+from fedforest.protocol.horizontal.coordinator import train
+from fedforest.protocol.horizontal.labels import PartyLabels
+from fedforest.protocol.horizontal.order import Participation, Trained, TrainingOrder
+from fedforest.protocol.horizontal.party import HorizontalParty
+from fedforest.runtime.driver import ExchangeLog, run
+from fedforest.runtime.entropy import Entropies
+from fedforest.runtime.federation import connect
 from fedforest.tree.workers import Workers
+
+REQUESTS = (*messages.REQUESTS, *counting.REQUESTS)
+LEAST_PROTECTED = 2  # participants of a sum that hides the parties in it
 
 
 def train_in_process(
@@ -39,72 +39,73 @@ def train_in_process(
     options: HorizontalOptions,
     seed: int | None,
     workers: Workers,
-    log: ExchangeLog,  # noqa: ARG001 - nothing is exchanged yet
+    log: ExchangeLog,
 ) -> tuple[HorizontalModel, PrivacySpending]:
     """Train over the rows of all parties; with a seed, the parties' entropy comes from it, too."""
-    pooled = PooledExtraTrees(random_state=draw_seed(seed), **asdict(options.parameters))
-    table = _join([part.table for part in parties.values()])
-    labels, classes = _join_labels(parties, options)
-    weights = _join_weights(parties, options, labels, classes)
-    columns = pooled._prepare(table, workers)
-    forest = pooled._grow(columns, pooled._read_targets(labels, weights, table.n_rows), workers)
-    depth = options.parameters.max_depth or int(forest.shape.depths().max(initial=0))
-    rules = options.parameters.growth_rules(table.n_rows, table.n_features)
-    queries = Queries(rules.features_per_node, depth, forest.shape.n_trees)
-    spending = _spend(options, queries, len(classes) if classes is not None else 0)
-    model = HorizontalModel(spread_decreases(forest), pooled.bins_, classes, tuple(parties))
-    return model, spending
+    entropies = Entropies(seed)
+    plug: Plug = options.aggregation or "plain"
+    is_noisy = options.privacy is not None
+    order = make_order(tuple(parties), options, draw_seed(seed))
+    members = make_members(order.parties, entropies) if options.aggregation else {}
+    handlers = {
+        name: HorizontalParty(
+            rows.table,
+            PartyLabels(rows.labels, rows.weights, options.is_regression),
+            entropies.of(f"{name}/training"),
+            partial(make_aggregator, plug, member=members.get(name), is_noisy=is_noisy),
+            response_key=entropies.of(f"{name}/responses")(32),
+            workers=workers,
+        )
+        for name, rows in parties.items()
+    }
+    coordinator = entropies.of("/coordinator")
+    aggregation = make_aggregation(plug, coordinator(16), coordinator, is_noisy=is_noisy)
+    transport = connect(handlers, REQUESTS, workers)
+    trained = run(train(order, aggregation, workers), transport, log)
+    model = HorizontalModel(trained.forest, trained.bins, trained.classes, order.parties)
+    return model, describe_spending(options, trained)
 
 
-def _join(tables: Sequence[Table]) -> Table:
-    columns = tuple(map(_join_columns, zip(*(table.columns for table in tables), strict=True)))
-    n_rows = sum(table.n_rows for table in tables)
-    return Table(tables[0].names, columns, n_rows, tables[0].has_names)
+def make_order(parties: tuple[str, ...], options: HorizontalOptions, seed: int) -> TrainingOrder:
+    """What the coordinator is told."""
+    least = LEAST_PROTECTED if options.aggregation else 1
+    return TrainingOrder(
+        parties,
+        options.parameters,
+        seed,
+        options.privacy,
+        Participation(options.participation, options.participation_scope, least),
+        options.class_weight,
+    )
 
 
-def _join_columns(parts: Sequence[Column]) -> Column:
-    if not any(isinstance(part, CategoryColumn) for part in parts):
-        return np.concatenate(parts)  # type: ignore[arg-type] # none is categorical
-    code_of: dict[Any, int] = {}
-    codes = []
-    for part in parts:
-        assert isinstance(part, CategoryColumn)
-        places = [code_of.setdefault(value, len(code_of)) for value in part.values]
-        codes.append(np.array([*places, -1], np.int32)[part.codes])
-    return CategoryColumn(np.concatenate(codes), tuple(code_of))
+def make_members(parties: tuple[str, ...], entropies: Entropies) -> dict[str, Member]:
+    """Everybody's identity, and the others' fingerprints, which nobody could have changed here."""
+    identities = {
+        party: IdentityKey.from_entropy(entropies.of(f"{party}/identity")) for party in parties
+    }
+    pins = {party: fingerprint(key.public) for party, key in identities.items()}
+    return {
+        party: Member(
+            party,
+            identity,
+            {other: pin for other, pin in pins.items() if other != party},
+            entropies.of(f"{party}/aggregation"),
+        )
+        for party, identity in identities.items()
+    }
 
 
-def _join_labels(
-    parties: Mapping[str, PartyRows], options: HorizontalOptions
-) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    if options.is_regression:
-        return np.concatenate([part.labels for part in parties.values()]), None
-    own = {party: part.encode() for party, part in parties.items()}
-    classes = merge_classes({party: declared for party, (declared, _) in own.items()})
-    labels = [classes[find_codes(declared, classes)[codes]] for declared, codes in own.values()]
-    return np.concatenate(labels), classes
-
-
-def _join_weights(
-    parties: Mapping[str, PartyRows],
-    options: HorizontalOptions,
-    labels: NDArray[Any],
-    classes: NDArray[Any] | None,
-) -> NDArray[np.float64] | None:
-    given = [part.weights for part in parties.values() if part.weights is not None]
-    weights = np.concatenate(given) if given else None
-    if classes is None or options.class_weight is None:
-        return weights
-    weights = np.ones(len(labels)) if weights is None else weights
-    codes = np.searchsorted(classes, labels)
-    by_class = weigh_classes(options.class_weight, classes)
-    if by_class is None or isinstance(by_class, str):
-        totals = np.bincount(codes, weights, len(classes))
-        by_class = totals.sum() / (len(classes) * np.maximum(totals, 1e-300))
-    return weights * by_class[codes]  # type: ignore[no-any-return]
-
-
-def _spend(options: HorizontalOptions, queries: Queries, n_classes: int) -> PrivacySpending:
+def describe_spending(options: HorizontalOptions, trained: Trained) -> PrivacySpending:
+    """What the training cost the labels' privacy: what was possible, not what happened to occur."""
+    depth = options.parameters.max_depth
+    grown = int(trained.forest.shape.depths().max(initial=0))
+    queries = Queries(
+        trained.candidates_per_node,
+        grown if depth is None else depth,
+        trained.forest.shape.n_trees,
+    )
+    n_classes = 0 if trained.classes is None else len(trained.classes)
     if isinstance(options.privacy, LocalDP):
         return spend_local(options.privacy.resolve(n_classes), queries)
     if isinstance(options.privacy, GlobalDP):

@@ -1,82 +1,210 @@
-"""What falls on the left of each cut: one pass over a node's kept values per cut.
+"""What falls on either side of each cut, from the values that nodes keep.
 
-The rows of a node are first turned into *words*, once for all its cuts; what is left of a cut is
-the sum of the words of the rows marked left. A word holds several small integers side by side
+The rows of a node are turned into *words* once for all its cuts, a block of rows at a time; what
+lies left of a cut is the sum of the words of the rows marked left. A word holds small integers:
 
-    classes   | 16 bits each: how often a row of the class was drawn |       four to a word
-    bits      | 8 bits each: a response's bit |                              eight to a word
-    moments   | weight |   and   | sum of weighted targets |                 one to a word
+    counts    | rows of class 2w + 1 | of class 2w |        16 bits each, uint32
+    bits      | bits 4w + 3 ... 4w of a response |          8 bits each, uint32
 
-and as many rows are added at a time as its fields can hold. Weighted or many classes do without:
-their weights are added class by class.
+Moments, sample weights and many classes are added row by row.
 """
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
-from fedforest.kernels.bitsets import in_set
-from fedforest.kernels.jit import borrowing, inlined, kernel
+from fedforest.kernels.class_split import row_weight
+from fedforest.kernels.jit import borrowing, kernel
+from fedforest.kernels.kept_values import mark_left
 from fedforest.kernels.layout import MAX_MULTIPLICITY, MULTIPLICITY_BITS
 from fedforest.kernels.moment_split import row_moments
 
-CLASS_FIELD, BIT_FIELD, WHOLE_WORD = 16, 8, 64  # bits of a field
-CLASS_BLOCK = ((1 << CLASS_FIELD) - 1) // MAX_MULTIPLICITY
-BIT_BLOCK = (1 << BIT_FIELD) - 1
-LARGEST_BLOCK = 2048  # rows whose words stay in the cache while all cuts of the node use them
+COUNT_BLOCK = 2048  # rows whose words stay in cache; 2048 x 15 draws fit 16 bits
+BIT_BLOCK = 255  # rows whose bits fit 8 bits
+MOST_PACKED_CLASSES = 16  # beyond, adding row by row is faster
+assert COUNT_BLOCK * MAX_MULTIPLICITY < 2**16
 
-_ZERO = np.uint64(0)
 _ONE = np.uint64(1)
 _CLASS_SHIFT = np.uint64(MULTIPLICITY_BITS)
-_BYTE = np.uint64(255)
-
-
-class Kept(NamedTuple):
-    """The values of all pairs: node k's from first[k] on, pair after pair, in the order of rows."""
-
-    first: NDArray[np.int64]
-    values: NDArray[np.float32]
-    may_miss: NDArray[np.bool_]  # per column: whether it has missing values at all
+_MULTIPLICITY = np.uint64(MAX_MULTIPLICITY)
 
 
 @borrowing
-def mark_below(values, at, n, threshold, left):
-    """left[i] = 1 where the value is not above the threshold; missing values are not left."""
+def pack_counts(entries, start, n, row_bits, words):
+    """words[w, i]: how often row i was drawn, in the field of its class."""
+    for w in range(words.shape[0]):
+        for i in range(n):
+            words[w, i] = np.uint32(0)
     for i in range(n):
-        left[i] = np.uint8(values[at + i] <= threshold)
+        code = np.uint64(entries[start + i]) >> row_bits
+        label = code >> _CLASS_SHIFT
+        times = np.uint32(code & _MULTIPLICITY)
+        words[label >> _ONE, i] = times << np.uint32((label & _ONE) << np.uint64(4))
 
 
 @borrowing
-def mark_members(values, at, n, sets, index, left):
-    """left[i] = 1 where the category is a member of the set; missing ones are not."""
+def pack_bits(entries, start, n, row_bits, responses, words):
+    """words[w, i]: the bits 4w ... 4w + 3 of the row's response, one to a byte."""
+    row_mask = (_ONE << row_bits) - _ONE
     for i in range(n):
-        value = values[at + i]
-        is_seen = value == value
-        code = np.uint64(value) if is_seen else _ZERO
-        left[i] = np.uint8(in_set(sets, index, code)) & np.uint8(is_seen)
+        response = responses[np.uint64(entries[start + i]) & row_mask]
+        for w in range(words.shape[0]):
+            four = np.uint32((response >> np.uint64(4 * w)) & np.uint64(15))
+            words[w, i] = (
+                (four & np.uint32(1))
+                | ((four & np.uint32(2)) << np.uint32(7))
+                | ((four & np.uint32(4)) << np.uint32(14))
+                | ((four & np.uint32(8)) << np.uint32(21))
+            )
 
 
 @borrowing
-def mark_missing(values, at, n, left):
-    """left[i] = 1 also where the value is missing."""
+def add_words(words, w, left, n):
+    """The sum of the w-th words of the rows that are marked."""
+    total = np.uint32(0)
     for i in range(n):
-        left[i] |= np.uint8(values[at + i] != values[at + i])
+        total += words[w, i] & left[i]
+    return total
+
+
+@borrowing
+def add_fields(total, n_fields, width, sums, row, at):
+    """Add the fields of a word to consecutive integers."""
+    mask = np.uint32((1 << width) - 1)
+    for j in range(n_fields):
+        sums[row, at + j] += np.int64((total >> np.uint32(j * width)) & mask)
 
 
 @borrowing
 def count_marked(left, n):
     """How many rows are marked."""
-    rows = 0
+    rows = np.uint32(0)
     for i in range(n):
-        rows += np.int64(left[i])
-    return rows
+        rows += left[i] & np.uint32(1)
+    return np.int64(rows)
 
 
 @borrowing
-def add_words(words, w, left, n):
-    """The sum of one word of the rows marked left."""
-    total = _ZERO
+def add_block(words, left, n, n_columns, width, sums, row, at):
+    """Add what the marked rows of a block hold: `n_columns` fields of `width` bits."""
+    per_word = 32 // width
+    for w in range(words.shape[0]):
+        total = add_words(words, w, left, n)
+        first = w * per_word
+        add_fields(total, min(per_word, n_columns - first), width, sums, row, at + first)
+
+
+@kernel
+def sum_packed(order, pairs, kept, cuts, responses, shape, asked_start, sums, first, last):
+    """Sums of both sides of every cut asked of the nodes first..last, words at a time.
+
+    `shape` is (fields, rows counted apart, both sides); fields are classes, or with `responses`
+    bits. `sums` has zeros.
+    """
+    entries, row_bits, starts, stops = order
+    node_start, feature = pairs
+    first_kept, memory, may_miss = kept
+    threshold, missing_left, set_index, left_set = cuts
+    n_fields, rows_apart, both_sides = shape
+    by_bits = responses.shape[0] > 0
+    field = 8 if by_bits else 16
+    block = BIT_BLOCK if by_bits else COUNT_BLOCK
+    words = np.zeros(((n_fields * field + 31) // 32, block), np.uint32)
+    left, all_rows = np.empty(block, np.uint32), np.full(block, 0xFFFFFFFF, np.uint32)
+    side = n_fields + rows_apart
+    whole = np.zeros((1, n_fields), np.int64)
+    for k in range(first, last):
+        asked, n = asked_start[k + 1] - asked_start[k], stops[k] - starts[k]
+        if asked == 0:
+            continue
+        whole[:] = 0
+        for begin in range(0, n, block):
+            m = min(block, n - begin)
+            if by_bits:
+                pack_bits(entries, starts[k] + begin, m, row_bits, responses, words)
+            else:
+                pack_counts(entries, starts[k] + begin, m, row_bits, words)
+            if both_sides:
+                add_block(words, all_rows, m, n_fields, field, whole, 0, 0)
+            row, at = asked_start[k], first_kept[k] + begin
+            for pair in range(node_start[k], node_start[k + 1]):
+                cut = threshold[pair]
+                if cut == cut:
+                    may = may_miss[feature[pair]]
+                    side_of_missing = missing_left[pair]
+                    mark_left(
+                        memory, at, m, cut, left_set, set_index[pair], side_of_missing, may, left
+                    )
+                    add_block(words, left, m, n_fields, field, sums, row, 0)
+                    if rows_apart:
+                        sums[row, n_fields] += count_marked(left, m)
+                    row += 1
+                at += n
+        if both_sides:
+            complete_sides(sums, asked_start[k], asked_start[k + 1], whole, n, n_fields, side)
+
+
+@borrowing
+def complete_sides(sums, first, last, whole, n, n_fields, side):
+    """Write the right sides of one node's cuts: what is not on the left."""
+    for row in range(first, last):
+        for c in range(n_fields):
+            sums[row, side + c] = whole[0, c] - sums[row, c]
+        if side > n_fields:
+            sums[row, 2 * side - 1] = n - sums[row, side - 1]
+
+
+@borrowing
+def add_rows(entries, start, n, row_bits, targets, left, sums, row, at, rows_apart):
+    """Add the marked rows one by one: class weights, or weight and sum of targets; then rows."""
+    n_classes, row_weights, row_values, _ = targets
+    row_mask = (_ONE << row_bits) - _ONE
+    weight_at, sum_at, rows = 0, 0, 0
     for i in range(n):
-        total += words[w, i] & (_ZERO - np.uint64(left[i]))
-    return total
+        entry = np.uint64(entries[start + i])
+        code = entry >> row_bits
+        chosen = np.int64(left[i] & np.uint32(1))
+        rows += chosen
+        if n_classes > 0:
+            label = np.int64(code >> _CLASS_SHIFT)
+            sums[row, at + label] += chosen * row_weight(code, entry & row_mask, row_weights)
+        else:
+            weight, total = row_moments(code, entry & row_mask, row_weights, row_values)
+            weight_at += chosen * weight
+            sum_at += chosen * total
+    n_fields = n_classes
+    if n_classes == 0:
+        n_fields = 2
+        sums[row, at] += weight_at
+        sums[row, at + 1] += sum_at
+    if rows_apart:
+        sums[row, at + n_fields] += rows
+
+
+@kernel
+def sum_by_rows(order, pairs, kept, cuts, targets, shape, asked_start, sums, first, last):
+    """The same, adding row by row: for moments, sample weights and many classes."""
+    entries, row_bits, starts, stops = order
+    node_start, feature = pairs
+    first_kept, memory, may_miss = kept
+    threshold, missing_left, set_index, left_set = cuts
+    n_fields, rows_apart, both_sides = shape
+    side = n_fields + rows_apart
+    largest = 0
+    for k in range(first, last):
+        largest = max(largest, stops[k] - starts[k])
+    left = np.empty(largest, np.uint32)
+    for k in range(first, last):
+        row, n, at = asked_start[k], stops[k] - starts[k], first_kept[k]
+        for pair in range(node_start[k], node_start[k + 1]):
+            cut = threshold[pair]
+            if cut == cut:
+                may, side_of_missing = may_miss[feature[pair]], missing_left[pair]
+                mark_left(memory, at, n, cut, left_set, set_index[pair], side_of_missing, may, left)
+                add_rows(entries, starts[k], n, row_bits, targets, left, sums, row, 0, rows_apart)
+                if both_sides:
+                    for i in range(n):
+                        left[i] = ~left[i]
+                    add_rows(
+                        entries, starts[k], n, row_bits, targets, left, sums, row, side, rows_apart
+                    )
+                row += 1
+            at += n

@@ -1,4 +1,4 @@
-"""What a coordinator draws for every (node, candidate column): where between, which side, which set.
+"""What a coordinator draws for each (node, candidate column): where, which side, which set.
 
 A draw is a hash of the tree's seed, the node's number and the column, as in `sampling`: it does not
 depend on what else is drawn, on participants or on threads.

@@ -14,9 +14,9 @@ TEN = tuple(f"party {number}" for number in range(10))
 def test_everybody_takes_part_by_default() -> None:
     drawn = Participants(TEN, Participation(), seed=1)
     assert drawn.of_trees(range(3)) == [TEN, TEN, TEN]
-    [(participants, trees)] = drawn.of_step(1, [TEN, TEN, TEN])
-    assert participants == TEN
-    assert trees.tolist() == [True, True, True]
+    [group] = drawn.of_step(1, [TEN, TEN, TEN])
+    assert group.participants == TEN
+    assert group.trees.tolist() == [True, True, True]
 
 
 def test_a_tree_keeps_its_participants_and_trees_differ_in_them() -> None:
@@ -24,9 +24,9 @@ def test_a_tree_keeps_its_participants_and_trees_differ_in_them() -> None:
     by_tree = drawn.of_trees(range(20))
     assert len(set(by_tree)) > 10
     for step in range(5):
-        for participants, trees in drawn.of_step(step, by_tree):
-            chosen = [own for own, is_in in zip(by_tree, trees, strict=True) if is_in]
-            assert set(chosen) == {participants}
+        for group in drawn.of_step(step, by_tree):
+            chosen = [own for own, is_in in zip(by_tree, group.trees, strict=True) if is_in]
+            assert set(chosen) == {group.participants}
 
 
 def test_a_batch_draws_what_the_whole_run_would_draw() -> None:
@@ -44,7 +44,7 @@ def test_steps_draw_anew_where_the_paper_is_followed() -> None:
     drawn = Participants(TEN, Participation(0.4, "step", 2), seed=1)
     by_tree = drawn.of_trees(range(4))
     assert by_tree == [TEN] * 4  # everybody holds rows, so that everybody can be drawn
-    sets = [drawn.of_step(step, by_tree)[0][0] for step in range(20)]
+    sets = [drawn.of_step(step, by_tree)[0].participants for step in range(20)]
     assert len(set(sets)) > 10
 
 

@@ -274,13 +274,13 @@ def _grow_batch(session: _Session, trees: range) -> Conversation[Forest | _Lost]
     while growing.n_open:
         note = {"trees": trees, "level": growing.n_steps, "open_nodes": growing.n_open}
         step = session.next_step()
-        groups = drawn.of_step(step, by_tree)
+        groups = growing.still_growing(drawn.of_step(step, by_tree))
         growing.draw()
         requests = _propose_requests(session, growing, groups, start)
         proposed = yield Ask(requests, ThresholdsProposed, note, may_lose=True)
         if proposed.keys() != requests.keys():
             return _Lost(frozenset(requests.keys() - proposed.keys()))
-        growing.merge({party: proposed[party].points for party in proposed})
+        growing.merge({p: proposed[p].points for p in proposed if _takes_part(p, groups)})
         segments = growing.questions(groups)
         counted = {**note, "vectors": growing.n_asked, "participants": _mean_size(groups)}
         gathered = yield from session.aggregation.gather(session.next_step(), segments, counted)
@@ -345,19 +345,23 @@ def _propose_requests(
     groups: list[Group],
     started: Mapping[str, StartTrees] | None,
 ) -> dict[str, Message]:
-    takes_part = {party for participants, _ in groups for party in participants}
     return {
         party: ProposeThresholds(
             session.step,
             started[party] if started else None,
             growing.moves_for(party),
-            growing.candidates_for(party, takes_part=party in takes_part),
+            growing.candidates_for(party, takes_part=_takes_part(party, groups)),
         )
         for party in growing.parties
     }
 
 
+def _takes_part(party: str, groups: list[Group]) -> bool:
+    return any(party in group.participants for group in groups)
+
+
 def _mean_size(groups: list[Group]) -> float:
     """Participants per tree."""
-    sizes = [len(participants) * int(np.count_nonzero(trees)) for participants, trees in groups]
-    return sum(sizes) / sum(int(np.count_nonzero(trees)) for _, trees in groups)
+    n_trees = [int(np.count_nonzero(group.trees)) for group in groups]
+    sizes = [len(group.participants) * n for group, n in zip(groups, n_trees, strict=True)]
+    return sum(sizes) / sum(n_trees)

@@ -23,6 +23,7 @@ from fedforest.protocol.asking import blame
 from fedforest.protocol.fates import pack_fates, pack_flags
 from fedforest.protocol.horizontal.counting import Counting
 from fedforest.protocol.horizontal.messages import CutsQuestion, Moves
+from fedforest.protocol.horizontal.participants import Group
 from fedforest.protocol.horizontal.payloads import Points
 from fedforest.protocol.payloads import to_bytes
 from fedforest.tree.cut_choice import choose_cuts
@@ -113,6 +114,12 @@ class CoordinatorTrees:
         """(node, candidate) pairs whose sides are counted in this step."""
         return int(np.count_nonzero(~np.isnan(self._threshold)))
 
+    def still_growing(self, groups: Sequence[Group]) -> list[Group]:
+        """The groups some of whose trees have open nodes."""
+        is_open = np.zeros(len(self._plan.feature_seeds), np.bool_)
+        is_open[self._growth.structure.open.tree] = True
+        return [group for group in groups if (group.trees & is_open).any()]
+
     def draw(self) -> None:
         """Candidate columns of every open node, and what is drawn for each of them."""
         nodes = self._growth.structure.open
@@ -188,21 +195,19 @@ class CoordinatorTrees:
         n_asked = np.diff(place_asked(self._pairs.node_start, self._threshold))
         return is_root & (n_asked == 0) & ~self._growth.has_columns_left
 
-    def questions(
-        self, groups: Sequence[tuple[tuple[str, ...], NDArray[np.bool_]]]
-    ) -> list[Segment]:
+    def questions(self, groups: Sequence[Group]) -> list[Segment]:
         """One question for each group of trees with the same participants."""
         sides = 2 if self._plan.both_sides else 1
         width = self._plan.counting.width
         tree, node_of_pair = self._growth.structure.open.tree, self._node_of_pair()
         segments = []
-        for number, (participants, trees) in enumerate(groups):
-            nodes = trees[tree]
+        for group in groups:
+            nodes = group.trees[tree]
             pairs = nodes[node_of_pair]
             threshold = self._threshold[pairs]
             n_asked = int(np.count_nonzero(~np.isnan(threshold)))
             question = CutsQuestion(
-                number,
+                group.number,
                 to_bytes(threshold, "<f4"),
                 pack_flags(self._missing_left[pairs] > 0),
                 to_bytes(self._left_set[pairs[self._set_pairs()]], "<u8"),
@@ -210,7 +215,7 @@ class CoordinatorTrees:
             )
             n_whole = int(np.count_nonzero(self._wholes[nodes]))
             length = (n_asked * sides + n_whole) * width
-            segments.append(Segment(participants, msgspec.msgpack.encode(question), length))
+            segments.append(Segment(group.participants, msgspec.msgpack.encode(question), length))
         return segments
 
     def _node_of_pair(self) -> NDArray[np.int64]:
@@ -223,7 +228,7 @@ class CoordinatorTrees:
 
     def advance(
         self,
-        groups: Sequence[tuple[tuple[str, ...], NDArray[np.bool_]]],
+        groups: Sequence[Group],
         sums: Sequence[NDArray[np.int64]],
     ) -> None:
         """Score the cuts by the sums over participants, choose, and settle every node's fate."""
@@ -235,7 +240,8 @@ class CoordinatorTrees:
         sides = Sides(
             asked_start,
             np.concatenate([left, right], axis=1) if both else left,
-            np.zeros((0, layout.width), np.int64) if both else totals[:, : layout.width].copy(),
+            totals,
+            layout.width,
         )
         rules = Rules(self._plan.kind.criterion, self._plan.rules.min_rows_leaf)
         scores, best, is_gainless = choose_cuts(layout, sides, rules, self._workers)
@@ -261,7 +267,7 @@ class CoordinatorTrees:
 
     def _collect(
         self,
-        groups: Sequence[tuple[tuple[str, ...], NDArray[np.bool_]]],
+        groups: Sequence[Group],
         sums: Sequence[NDArray[np.int64]],
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """(left, right if asked, whole nodes) over all groups, in order of pairs and of nodes."""
@@ -273,8 +279,8 @@ class CoordinatorTrees:
         tree_of_whole = tree[self._wholes]
         cuts = np.empty((len(tree_of_asked), sides * width), np.int64)
         wholes = np.empty((len(tree_of_whole), width), np.int64)
-        for (_, trees), part in zip(groups, sums, strict=True):
-            asked, whole = trees[tree_of_asked], trees[tree_of_whole]
+        for group, part in zip(groups, sums, strict=True):
+            asked, whole = group.trees[tree_of_asked], group.trees[tree_of_whole]
             n_cuts = int(np.count_nonzero(asked)) * sides * width
             cuts[asked] = part[:n_cuts].reshape(-1, sides * width)
             wholes[whole] = part[n_cuts:].reshape(-1, width)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fedforest.errors import ConfigurationError
 from fedforest.kernels.lasso import project_onto_totals
 from fedforest.privacy.decoding import decode_counts
-from fedforest.privacy.global_dp import GlobalDP
+from fedforest.privacy.global_dp import GlobalDP, TargetGrid
 from fedforest.privacy.local_dp import LocalDP, ResponseCode
 from fedforest.protocol.asking import check
 from fedforest.protocol.horizontal.labels import SUM_LIMIT, LabelUnion
@@ -150,8 +150,9 @@ def choose_counting(
             return ExactSums(SideLayout(0, rows_apart))
         assert isinstance(privacy, GlobalDP)
         assert privacy.target_bounds is not None
-        low, high = privacy.target_bounds
-        return NoisyTargets(int(np.ceil((high / 2 - low / 2) / labels.target_unit)) + 1)
+        bounds = np.array(privacy.target_bounds, np.float64)
+        levels = TargetGrid.of(privacy.target_bounds).levels(bounds)
+        return NoisyTargets(int(np.abs(levels).max()))
     counting: Counting
     if isinstance(privacy, LocalDP):
         counting = BitSums(privacy.resolve(labels.n_classes))

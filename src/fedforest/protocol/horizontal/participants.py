@@ -18,7 +18,14 @@ from fedforest.tree.seeds import derive_seed
 
 MOST_DRAWS = 1000  # repeated when too few are drawn; after that the first so many take part
 
-Group = tuple[tuple[str, ...], NDArray[np.bool_]]  # participants, and the trees they grow together
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """Trees with the same participants; `number` is what their parties know the group by."""
+
+    number: int
+    participants: tuple[str, ...]
+    trees: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +55,12 @@ class Participants:
     def of_step(self, step: int, by_tree: Sequence[tuple[str, ...]]) -> list[Group]:
         """Trees grouped by who takes part in this step."""
         if self.participation.scope == "step" and not self.participation.is_full:
-            return [(self._draw("step", step), np.ones(len(by_tree), np.bool_))]
+            return [Group(0, self._draw("step", step), np.ones(len(by_tree), np.bool_))]
         distinct = list(dict.fromkeys(by_tree))
-        return [(group, np.array([own == group for own in by_tree])) for group in distinct]
+        return [
+            Group(number, members, np.array([own == members for own in by_tree]))
+            for number, members in enumerate(distinct)
+        ]
 
     def _draw(self, purpose: str, index: int) -> tuple[str, ...]:
         """Each party with the same probability, in the order of parties; never too few."""

@@ -145,6 +145,7 @@ class PartyTrees:
         stays = ~moved.is_split[step.source]
         self._n_asked = np.where(stays, self._n_asked[step.source], 0)
         self._bitmap = None
+        self._search.forget()
 
     def propose(
         self, bitmap: NDArray[np.uint8] | None, units: NDArray[np.float64]

@@ -66,7 +66,7 @@ class ExactStatistics:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LocalStatistics:
-    """Sums of the bits that rows answer: each row's own noise first, new noise for each question."""
+    """Sums of the bits that rows answer: a row's noise for ever, new noise for each question."""
 
     code: ResponseCode
     responses: NDArray[np.uint64]  # permanent: of every row, the same for ever

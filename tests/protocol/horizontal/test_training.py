@@ -1,0 +1,224 @@
+"""One forest over the rows of several parties: the same whatever protects the sums."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from fedforest.errors import BudgetExhausted, DataError, TooFewParties
+from fedforest.privacy.budget import BudgetLedger
+from fedforest.privacy.global_dp import GlobalDP
+from fedforest.privacy.local_dp import LocalDP
+from fedforest.protocol.aggregation.options import Masked, Ring, Shamir
+from fedforest.protocol.aggregation.plugs import Plug
+from fedforest.protocol.horizontal.approval import approve_within
+from fedforest.protocol.horizontal.order import Participation
+from fedforest.protocol.horizontal.party import HorizontalParty
+from fedforest.protocol.horizontal.party_trees import PartyTrees
+from fedforest.tree.forest_file import encode_forest
+from tests.protocol.horizontal.federations import Losing, OpenTraining, Shares, train_openly
+
+PLUGS: list[Plug] = ["plain", Masked(), Masked(k=1), Ring(), Shamir(threshold=3)]
+
+
+def make_shares(
+    seed: int = 0, n_rows: int = 120, n_parties: int = 3, kind: str = "classes"
+) -> Shares:
+    """Random rows with ties, missing values and a column of categories."""
+    rng = np.random.default_rng(seed)
+    X: dict[str, NDArray[Any]] = {
+        "small": rng.integers(0, 6, n_rows).astype(float),
+        "wide": rng.normal(size=n_rows),
+        "gaps": np.where(rng.random(n_rows) < 0.2, np.nan, rng.normal(size=n_rows)),
+        "colour": rng.choice(["red", "green", "blue", "grey"], n_rows),
+        "flat": np.zeros(n_rows),
+    }
+    score = X["wide"] + (X["colour"] == "red") + 0.3 * X["small"]
+    noisy = score + rng.normal(scale=0.3, size=n_rows)
+    y: NDArray[Any] = noisy if kind == "numbers" else np.digitize(noisy, [0.5, 1.5])
+    weights = rng.integers(1, 4, n_rows).astype(float) if kind == "weights" else None
+    return Shares(X, y, rng.integers(0, n_parties, n_rows), weights)
+
+
+def forest_bytes(training: OpenTraining) -> bytes:
+    return training.trained.model
+
+
+@pytest.mark.parametrize("kind", ["classes", "weights", "numbers"])
+def test_every_protection_gives_the_same_forest_to_the_byte(kind: str) -> None:
+    shares = make_shares(kind=kind)
+    models = {repr(plug): forest_bytes(train_openly(shares, plug)) for plug in PLUGS}
+    assert len(set(models.values())) == 1, models.keys()
+
+
+def test_a_bootstrap_too_is_the_same_whatever_protects_the_sums() -> None:
+    shares = make_shares(seed=3)
+    plain, masked = (
+        train_openly(shares, plug, bootstrap=True, max_samples=0.8) for plug in ("plain", Masked())
+    )
+    assert forest_bytes(plain) == forest_bytes(masked)
+
+
+class FixedPoints(HorizontalParty):
+    """Names the points that everybody names, as if all had drawn them inside the same range."""
+
+    def _start(self, start: Any) -> PartyTrees:
+        trees = super()._start(start)
+        search = trees.search
+        propose, n_calls = search.propose, [0]
+
+        def propose_fixed(
+            bitmap: NDArray[np.uint8], units: NDArray[np.float64], least_rows: int
+        ) -> NDArray[np.float32]:
+            propose(bitmap, units, least_rows)
+            n_calls[0] += 1
+            rng = np.random.default_rng(n_calls[0])
+            points = rng.normal(size=len(units)).astype(np.float32)
+            return points
+
+        search.propose = propose_fixed  # type: ignore[method-assign]
+        return trees
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 1000), st.integers(1, 6), st.sampled_from(["classes", "weights", "numbers"]))
+def test_one_party_and_many_grow_the_same_forest_from_the_same_points(
+    seed: int, n_parties: int, kind: str
+) -> None:
+    shares = make_shares(seed, 60, n_parties, kind)
+    options = {"make_party": FixedPoints}
+    many = train_openly(shares, party_options=options, max_depth=5, seed=seed)
+    one = train_openly(shares.alone(), party_options=options, max_depth=5, seed=seed)
+    assert forest_bytes(many) == forest_bytes(one)
+    assert many.trained.forest.shape.n_nodes > 4
+
+
+def test_every_party_holds_the_complete_forest_and_it_is_the_coordinators() -> None:
+    training = train_openly(make_shares())
+    for party in training.parties.values():
+        assert party.model is not None
+        stored = party.model
+        assert encode_forest(stored.forest, stored.bins, stored.classes) == training.trained.model
+
+
+def test_two_exchanges_per_step_and_three_around_them() -> None:
+    training = train_openly(make_shares())
+    n_steps = sum(training.trained.n_steps)
+    assert len(training.log.exchanges) == 2 * n_steps + 3
+    masked = train_openly(make_shares(), Masked())
+    assert len(masked.log.exchanges) == 2 * n_steps + 6  # keys, peers, seeds
+
+
+def test_batches_of_trees_change_nothing_but_memory() -> None:
+    shares = make_shares(seed=5)
+    options: Mapping[str, Any] = {"make_party": FixedPoints}
+    together = train_openly(shares, party_options=options, n_estimators=3)
+    assert len(together.trained.n_steps) == 1
+    apart = train_openly(shares, n_estimators=3, batch_bytes=1)
+    assert len(apart.trained.n_steps) == 3
+    assert apart.trained.forest.shape.n_trees == 3
+
+
+def test_a_party_without_rows_and_a_class_that_only_one_party_has_are_fine() -> None:
+    shares = make_shares(n_parties=2)
+    owner = np.where(shares.y == 2, 0, shares.owner * 2)  # p1 has nothing, class 2 is p0's alone
+    training = train_openly(Shares(shares.X, shares.y, owner))
+    assert training.trained.classes is not None
+    assert training.trained.classes.tolist() == [0, 1, 2]
+    assert training.trained.forest.shape.n_nodes > 4
+
+
+def test_columns_that_differ_are_named_with_their_party() -> None:
+    class Renamed(Shares):
+        def table(self, name: str) -> Any:
+            table = super().table(name)
+            return table.take([0, 1]) if name == "p1" else table
+
+    shares = make_shares()
+    with pytest.raises(DataError, match="'p1' has other columns.*lacks"):
+        train_openly(Renamed(shares.X, shares.y, shares.owner))
+
+
+@pytest.mark.parametrize("privacy", [LocalDP(keep=0.95), GlobalDP(epsilon_query=1.0)])
+@pytest.mark.parametrize("plug", ["plain", Masked()])
+def test_noise_goes_with_any_protection_and_is_the_same_under_it(
+    privacy: LocalDP | GlobalDP, plug: Plug
+) -> None:
+    shares = make_shares(n_rows=300)
+    noisy = train_openly(shares, plug, privacy=privacy, max_depth=4)
+    assert forest_bytes(noisy) == forest_bytes(
+        train_openly(shares, "plain", privacy=privacy, max_depth=4)
+    )
+    assert noisy.trained.forest.shape.n_nodes > 4
+
+
+def test_noise_on_bounded_targets_keeps_means_within_bounds() -> None:
+    shares = make_shares(kind="numbers", n_rows=300)
+    privacy = GlobalDP(epsilon_query=0.05, target_bounds=(-1.0, 3.0))
+    leaves = train_openly(shares, privacy=privacy, max_depth=4).trained.forest.leaves
+    assert leaves.value.min() >= -1.0
+    assert leaves.value.max() <= 3.0
+
+
+def test_a_run_that_would_pass_a_partys_ceiling_is_refused_before_a_label_is_counted() -> None:
+    shares, ledger = make_shares(), BudgetLedger(3.0)
+    options = {"approve": approve_within(ledger, "run 1")}
+    with pytest.raises(BudgetExhausted, match="ceiling of 3"):
+        train_openly(
+            shares, party_options=options, privacy=GlobalDP(epsilon_query=1.0), max_depth=4
+        )
+    assert ledger.spent == 0.0
+
+
+def test_participation_draws_parties_per_tree_and_still_learns() -> None:
+    shares = make_shares(n_parties=6, n_rows=400)
+    half = Participation(0.5, "tree", 2)
+    training = train_openly(shares, Masked(), participation=half, n_estimators=6)
+    sizes = {
+        exchange.note["participants"]
+        for exchange in training.log.exchanges
+        if "participants" in exchange.note
+    }
+    assert all(2 <= size <= 6 for size in sizes)
+    assert training.trained.forest.shape.n_nodes > 20
+
+
+@pytest.mark.parametrize("plug", PLUGS)
+@pytest.mark.parametrize("at", [7, 8, 9, 12])
+def test_a_lost_party_is_left_out_and_the_forest_is_finished_without_it(
+    plug: Plug, at: int
+) -> None:
+    shares = make_shares(n_parties=4, n_rows=200)
+    training = train_openly(shares, plug, wrap=lambda inner: Losing(inner, "p2", at))
+    assert training.trained.lost == ("p2",)
+    assert training.trained.forest.shape.n_trees == 4
+    assert training.parties["p2"].model is None
+    assert training.parties["p3"].model is not None
+
+
+def test_when_too_few_parties_are_left_the_run_ends_with_a_named_error() -> None:
+    shares = make_shares(n_parties=2)
+    with pytest.raises(TooFewParties):
+        train_openly(
+            shares,
+            Masked(),
+            wrap=lambda inner: Losing(inner, "p1", 8),
+            participation=Participation(1.0, "tree", 2),
+        )
+
+
+def test_threads_do_not_change_the_forest() -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    from fedforest.tree.workers import Workers
+
+    shares = make_shares(n_rows=5000)
+    with ThreadPoolExecutor(2) as executor:
+        threaded = train_openly(
+            shares, party_options={"workers": Workers(executor, 3)}, n_estimators=2
+        )
+    assert forest_bytes(threaded) == forest_bytes(train_openly(shares, n_estimators=2))
