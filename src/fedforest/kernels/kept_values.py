@@ -53,15 +53,37 @@ def find_missing(values, n_rows, n_columns):
 
 
 @borrowing
-def keep_values(column, entries, start, stop, row_mask, kept, at):
-    """Copy a node's values of one column; (lowest, highest) of those that are there."""
+def keep_one(values, base, entries, start, n, row_mask, kept, at, extremes, pair):
+    """Copy a node's values of one column, and note the lowest and highest that are there."""
     low, high = np.float32(np.inf), np.float32(-np.inf)
-    for i in range(stop - start):
-        value = column[np.uint64(entries[start + i]) & row_mask]
+    for i in range(n):
+        value = values[base + (np.uint64(entries[start + i]) & row_mask)]
         kept[at + i] = value
         low = value if value < low else low
         high = value if value > high else high
-    return low, high
+    extremes[pair, 0], extremes[pair, 1] = low, high
+
+
+@borrowing
+def keep_three(values, bases, entries, start, n, row_mask, kept, at, extremes, pair):
+    """The same for three columns in one pass over the rows: waiting for one hides the others."""
+    a, b, c = bases
+    low_a, high_a = np.float32(np.inf), np.float32(-np.inf)
+    low_b, high_b, low_c, high_c = low_a, high_a, low_a, high_a
+    at_b, at_c = at + n, at + 2 * n
+    for i in range(n):
+        row = np.uint64(entries[start + i]) & row_mask
+        x, y, z = values[a + row], values[b + row], values[c + row]
+        kept[at + i], kept[at_b + i], kept[at_c + i] = x, y, z
+        low_a = x if x < low_a else low_a
+        high_a = x if x > high_a else high_a
+        low_b = y if y < low_b else low_b
+        high_b = y if y > high_b else high_b
+        low_c = z if z < low_c else low_c
+        high_c = z if z > high_c else high_c
+    extremes[pair, 0], extremes[pair, 1] = low_a, high_a
+    extremes[pair + 1, 0], extremes[pair + 1, 1] = low_b, high_b
+    extremes[pair + 2, 0], extremes[pair + 2, 1] = low_c, high_c
 
 
 @borrowing
@@ -71,6 +93,25 @@ def count_seen(kept, at, n):
     for i in range(at, at + n):
         seen += kept[i] == kept[i]
     return seen
+
+
+@borrowing
+def keep_node(
+    values, n_rows, entries, start, n, row_mask, feature, first, last, kept, at, extremes
+):
+    """Keep the values of a node's pairs first..last, one column after the other from `at` on."""
+    pair = first
+    while pair + 2 < last:
+        a = np.uint64(feature[pair]) * n_rows
+        b, c = np.uint64(feature[pair + 1]) * n_rows, np.uint64(feature[pair + 2]) * n_rows
+        keep_three(values, (a, b, c), entries, start, n, row_mask, kept, at, extremes, pair - first)
+        at += 3 * n
+        pair += 3
+    while pair < last:
+        base = np.uint64(feature[pair]) * n_rows
+        keep_one(values, base, entries, start, n, row_mask, kept, at, extremes, pair - first)
+        at += n
+        pair += 1
 
 
 @kernel
@@ -84,14 +125,27 @@ def name_points(columns, order, pairs, kept, units, least_rows, points, first, l
     node_start, feature = pairs
     first_kept, memory, may_miss = kept
     row_mask = (_ONE << row_bits) - _ONE
-    size = np.int64(n_rows)
+    extremes = np.empty((is_categorical.shape[0], 2), np.float32)  # of a node's pairs
     for k in range(first, last):
         n = stops[k] - starts[k]
-        at = first_kept[k]
-        for pair in range(node_start[k], node_start[k + 1]):
+        at, begin, end = first_kept[k], node_start[k], node_start[k + 1]
+        keep_node(
+            values,
+            n_rows,
+            entries,
+            starts[k],
+            n,
+            row_mask,
+            feature,
+            begin,
+            end,
+            memory,
+            at,
+            extremes,
+        )
+        for pair in range(begin, end):
             f = feature[pair]
-            column = values[f * size : (f + 1) * size]
-            low, high = keep_values(column, entries, starts[k], stops[k], row_mask, memory, at)
+            low, high = extremes[pair - begin, 0], extremes[pair - begin, 1]
             seen = count_seen(memory, at, n) if may_miss[f] else n
             at += n
             if seen < least_rows or not low < high:

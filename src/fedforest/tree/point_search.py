@@ -55,6 +55,12 @@ class PointSearch:
         self._pairs: Pairs | None = None
         self._kept = Kept(np.zeros(1, np.int64), np.zeros(0, np.float32), self._may_miss)
 
+    @property
+    def pairs(self) -> Pairs:
+        """The pairs for which points were named last."""
+        assert self._pairs is not None, "points come first"
+        return self._pairs
+
     def propose(
         self, candidates: NDArray[np.uint8], units: NDArray[np.float64], least_rows: int
     ) -> NDArray[np.float32]:
@@ -110,8 +116,7 @@ class PointSearch:
         return sums
 
     def _asked(self, cuts: Cuts) -> tuple[Pairs, NDArray[np.int64]]:
-        assert self._pairs is not None, "points come before counts"
-        return self._pairs, place_asked(self._pairs.node_start, cuts.threshold)
+        return self.pairs, place_asked(self.pairs.node_start, cuts.threshold)
 
     @staticmethod
     def _no_sums(

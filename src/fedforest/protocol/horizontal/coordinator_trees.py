@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from fedforest.tree.structure import Step
 
 SET_WORDS = 4
+Places = slice | NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -199,27 +200,29 @@ class CoordinatorTrees:
         """One question for each group of trees with the same participants."""
         sides = 2 if self._plan.both_sides else 1
         width = self._plan.counting.width
-        tree, node_of_pair = self._growth.structure.open.tree, self._node_of_pair()
         segments = []
         for group in groups:
-            nodes = group.trees[tree]
-            pairs = nodes[node_of_pair]
-            threshold = self._threshold[pairs]
+            nodes, pairs, sets = self._places_of(group)
+            threshold, wholes = self._threshold[pairs], self._wholes[nodes]
             n_asked = int(np.count_nonzero(~np.isnan(threshold)))
             question = CutsQuestion(
                 group.number,
                 to_bytes(threshold, "<f4"),
                 pack_flags(self._missing_left[pairs] > 0),
-                to_bytes(self._left_set[pairs[self._set_pairs()]], "<u8"),
-                pack_flags(self._wholes[nodes]),
+                to_bytes(self._left_set[sets], "<u8"),
+                pack_flags(wholes),
             )
-            n_whole = int(np.count_nonzero(self._wholes[nodes]))
-            length = (n_asked * sides + n_whole) * width
+            length = (n_asked * sides + int(np.count_nonzero(wholes))) * width
             segments.append(Segment(group.participants, msgspec.msgpack.encode(question), length))
         return segments
 
-    def _node_of_pair(self) -> NDArray[np.int64]:
-        return np.repeat(np.arange(self.n_open), np.diff(self._pairs.node_start))
+    def _places_of(self, group: Group) -> tuple[Places, Places, Places]:
+        """(open nodes, pairs, sets) of a group's trees."""
+        if group.trees.all():
+            return slice(None), slice(None), slice(None)
+        nodes = group.trees[self._growth.structure.open.tree]
+        pairs = np.repeat(nodes, np.diff(self._pairs.node_start))
+        return nodes, pairs, pairs[self._set_pairs()]
 
     def _set_pairs(self) -> NDArray[np.int64]:
         """Pairs asked of categorical columns, in order: the owners of the sets."""
@@ -273,14 +276,20 @@ class CoordinatorTrees:
         """(left, right if asked, whole nodes) over all groups, in order of pairs and of nodes."""
         counting, both = self._plan.counting, self._plan.both_sides
         width, sides = counting.width, 2 if both else 1
-        tree = self._growth.structure.open.tree
         is_asked = ~np.isnan(self._threshold)
-        tree_of_asked = tree[self._node_of_pair()[is_asked]]
-        tree_of_whole = tree[self._wholes]
-        cuts = np.empty((len(tree_of_asked), sides * width), np.int64)
-        wholes = np.empty((len(tree_of_whole), width), np.int64)
+        n_asked, n_wholes = np.count_nonzero(is_asked), np.count_nonzero(self._wholes)
+        cuts = np.empty((n_asked, sides * width), np.int64)
+        wholes = np.empty((n_wholes, width), np.int64)
         for group, part in zip(groups, sums, strict=True):
-            asked, whole = group.trees[tree_of_asked], group.trees[tree_of_whole]
+            nodes, pairs, _ = self._places_of(group)
+            if isinstance(nodes, slice):  # the only group: all of it is in order
+                n_cuts = cuts.size
+                cuts, wholes = (
+                    part[:n_cuts].reshape(cuts.shape),
+                    part[n_cuts:].reshape(wholes.shape),
+                )
+                break
+            asked, whole = pairs[is_asked], nodes[self._wholes]
             n_cuts = int(np.count_nonzero(asked)) * sides * width
             cuts[asked] = part[:n_cuts].reshape(-1, sides * width)
             wholes[whole] = part[n_cuts:].reshape(-1, width)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.pairs import Cuts, list_pairs
+from fedforest.kernels.pairs import Cuts
 from fedforest.kernels.random_split import Values
 from fedforest.protocol.asking import check
-from fedforest.protocol.fates import unpack_fates, unpack_flags
+from fedforest.protocol.fates import count_open, unpack_fates, unpack_flags
 from fedforest.protocol.horizontal.messages import CutsQuestion, Moves
 from fedforest.protocol.payloads import from_bytes
 from fedforest.tree.point_search import PointSearch
@@ -125,11 +125,11 @@ class PartyTrees:
         return bitmap
 
     def _count_open(self, moved: Moved) -> int:
-        structure = self._structure.copy()
-        structure.advance(moved.is_split, moved.fate)
-        depth = structure.open.depth.max(initial=0)
+        """Nodes that are open after the moves."""
+        has_children = (moved.fate > 0) & moved.is_split
+        depth = self._structure.open.depth[has_children].max(initial=-1) + 1
         check(int(depth) < self._limits.max_depth, "a tree is deeper than the run agreed on")
-        return len(structure.open)
+        return count_open(moved.fate)
 
     def move(self, moved: Moved | None) -> None:
         """Split nodes and move rows to the children that stay open."""
@@ -159,26 +159,39 @@ class PartyTrees:
     def read_question(self, question: CutsQuestion) -> tuple[Cuts, NDArray[np.int64]]:
         """(cuts over all pairs, whole nodes) that one segment is asked about."""
         check(self._bitmap is not None, "cuts are asked for before points were named")
-        assert self._bitmap is not None
-        pairs = list_pairs(self._bitmap)
-        nodes = np.flatnonzero(self._segments[self._structure.open.tree] == question.segment)
+        pairs = self._search.pairs
+        in_segment = self._segments[self._structure.open.tree] == question.segment
+        nodes = np.flatnonzero(in_segment)
         check(len(nodes) > 0, "a question is about trees that this party does not grow")
-        in_segment = np.zeros(len(self._structure.open), np.bool_)
-        in_segment[nodes] = True
-        mine = np.flatnonzero(np.repeat(in_segment, np.diff(pairs.node_start)))
+        wholes = nodes[unpack_flags(question.wholes, len(nodes))]
+        if len(nodes) == len(in_segment):
+            mine: slice | NDArray[np.bool_] = slice(None)
+            n_mine = len(pairs.feature)
+        else:
+            mine = np.repeat(in_segment, np.diff(pairs.node_start))
+            n_mine = int(np.count_nonzero(mine))
         threshold = np.full(len(pairs.feature), np.nan, np.float32)
-        threshold[mine] = from_bytes(question.threshold, "<f4", len(mine), "thresholds")
+        threshold[mine] = from_bytes(question.threshold, "<f4", n_mine, "thresholds")
         check(not np.isinf(threshold).any(), "a threshold is infinite")
         missing_left = np.zeros(len(pairs.feature), np.uint8)
-        missing_left[mine] = unpack_flags(question.missing_left, len(mine))
-        by_set = self._columns.is_categorical[pairs.feature] & ~np.isnan(threshold)
-        n_sets = int(np.count_nonzero(by_set))
-        sets = from_bytes(question.left_set, "<u8", n_sets * SET_WORDS, "sets")
-        set_index = np.full(len(pairs.feature), -1, np.int32)
-        set_index[by_set] = np.arange(n_sets)
-        wholes = nodes[unpack_flags(question.wholes, len(nodes))]
+        missing_left[mine] = unpack_flags(question.missing_left, n_mine)
+        set_index, sets = self._read_question_sets(question.left_set, threshold)
         self._count_along(pairs.node_start, threshold, wholes)
-        return Cuts(threshold, missing_left, set_index, sets.reshape(-1, SET_WORDS)), wholes
+        return Cuts(threshold, missing_left, set_index, sets), wholes
+
+    def _read_question_sets(
+        self, data: memoryview, threshold: NDArray[np.float32]
+    ) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
+        """(which set belongs to which pair, sets)."""
+        set_index = np.full(len(threshold), -1, np.int32)
+        n_sets = 0
+        if self._columns.is_categorical.any():
+            by_set = self._columns.is_categorical[self._search.pairs.feature]
+            by_set &= ~np.isnan(threshold)
+            n_sets = int(np.count_nonzero(by_set))
+            set_index[by_set] = np.arange(n_sets)
+        sets = from_bytes(data, "<u8", n_sets * SET_WORDS, "sets")
+        return set_index, sets.reshape(-1, SET_WORDS)
 
     def _count_along(
         self,
