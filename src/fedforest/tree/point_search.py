@@ -81,7 +81,7 @@ class PointSearch:
         return points
 
     def count(self, cuts: Cuts, *, both_sides: bool) -> NDArray[np.int64]:
-        """(asked pairs, sides * width): what the labels on the left, or on both sides, add up to."""
+        """(asked pairs, sides * width): what labels on the left, or on both sides, add up to."""
         layout = self.layout
         shape = (layout.n_classes or 2, layout.rows_apart, both_sides)
         if self._is_packed:
@@ -99,7 +99,7 @@ class PointSearch:
     def count_bits(
         self, cuts: Cuts, responses: NDArray[np.uint64], n_bits: int
     ) -> NDArray[np.int64]:
-        """(asked pairs, 2 * (bits + 1)): set bits of the rows' responses, and rows, left and right."""
+        """(asked pairs, 2 * (bits + 1)): set bits of the rows' responses and rows, left and right."""
         return self._sum_packed(cuts, responses, (n_bits, True, True))
 
     def _sum_packed(

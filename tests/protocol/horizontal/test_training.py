@@ -1,6 +1,6 @@
 """One forest over the rows of several parties: the same whatever protects the sums."""
 
-from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from fedforest.protocol.horizontal.order import Participation
 from fedforest.protocol.horizontal.party import HorizontalParty
 from fedforest.protocol.horizontal.party_trees import PartyTrees
 from fedforest.tree.forest_file import encode_forest
+from fedforest.tree.workers import Workers
 from tests.protocol.horizontal.federations import Losing, OpenTraining, Shares, train_openly
 
 PLUGS: list[Plug] = ["plain", Masked(), Masked(k=1), Ring(), Shamir(threshold=3)]
@@ -77,8 +78,7 @@ class FixedPoints(HorizontalParty):
             propose(bitmap, units, least_rows)
             n_calls[0] += 1
             rng = np.random.default_rng(n_calls[0])
-            points = rng.normal(size=len(units)).astype(np.float32)
-            return points
+            return rng.normal(size=len(units)).astype(np.float32)
 
         search.propose = propose_fixed  # type: ignore[method-assign]
         return trees
@@ -115,7 +115,7 @@ def test_two_exchanges_per_step_and_three_around_them() -> None:
 
 def test_batches_of_trees_change_nothing_but_memory() -> None:
     shares = make_shares(seed=5)
-    options: Mapping[str, Any] = {"make_party": FixedPoints}
+    options = {"make_party": FixedPoints}
     together = train_openly(shares, party_options=options, n_estimators=3)
     assert len(together.trained.n_steps) == 1
     apart = train_openly(shares, n_estimators=3, batch_bytes=1)
@@ -139,7 +139,7 @@ def test_columns_that_differ_are_named_with_their_party() -> None:
             return table.take([0, 1]) if name == "p1" else table
 
     shares = make_shares()
-    with pytest.raises(DataError, match="'p1' has other columns.*lacks"):
+    with pytest.raises(DataError, match=r"'p1' has other columns.*lacks"):
         train_openly(Renamed(shares.X, shares.y, shares.owner))
 
 
@@ -212,10 +212,6 @@ def test_when_too_few_parties_are_left_the_run_ends_with_a_named_error() -> None
 
 
 def test_threads_do_not_change_the_forest() -> None:
-    from concurrent.futures import ThreadPoolExecutor
-
-    from fedforest.tree.workers import Workers
-
     shares = make_shares(n_rows=5000)
     with ThreadPoolExecutor(2) as executor:
         threaded = train_openly(

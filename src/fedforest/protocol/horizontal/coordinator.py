@@ -6,7 +6,7 @@ the protection of the run: single parties' sums only where aggregation is "plain
 row. Every party learns the finished forest.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -39,7 +39,7 @@ from fedforest.protocol.horizontal.messages import (
 )
 from fedforest.protocol.horizontal.order import Trained, TrainingOrder
 from fedforest.protocol.horizontal.participants import Group, Participants
-from fedforest.protocol.horizontal.tables import ColumnUnion, make_bins
+from fedforest.protocol.horizontal.tables import Categories, ColumnUnion, make_bins
 from fedforest.protocol.payloads import to_bytes
 from fedforest.tree.bins import Bins
 from fedforest.tree.decreases import spread_decreases
@@ -161,12 +161,12 @@ def _check_size(n_rows: int, n_columns: int) -> None:
         raise DataError("No party has a column; there is nothing to learn from.")
 
 
-def _agreement(session: _Session, categories: list[tuple[object, ...] | None]) -> AgreeOnTable:
+def _agreement(session: _Session, categories: Sequence[Categories]) -> AgreeOnTable:
     order, labels, rules = session.order, session.labels, session.rules
     classes = () if labels.classes is None else tuple(labels.classes.tolist())
     return AgreeOnTable(
         session.bins.names,
-        tuple(categories),  # type: ignore[arg-type] # categories of the model
+        tuple(categories),
         labels.class_dtype,
         classes,
         labels.target_unit,

@@ -282,7 +282,7 @@ class CoordinatorTrees:
         wholes = np.empty((n_wholes, width), np.int64)
         for group, part in zip(groups, sums, strict=True):
             nodes, pairs, _ = self._places_of(group)
-            if isinstance(nodes, slice):  # the only group: all of it is in order
+            if isinstance(nodes, slice) or isinstance(pairs, slice):  # all trees, all in order
                 n_cuts = cuts.size
                 cuts, wholes = (
                     part[:n_cuts].reshape(cuts.shape),

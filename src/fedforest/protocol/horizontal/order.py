@@ -1,5 +1,6 @@
 """What a horizontal training is asked for, and what it gives back."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -38,7 +39,7 @@ class TrainingOrder:
     seed: int
     privacy: LocalDP | GlobalDP | None = None
     participation: Participation = field(default_factory=Participation)
-    class_weight: str | dict[Any, float] | None = None
+    class_weight: str | Mapping[Any, float] | None = None
     least_rows: int = 2  # of a party in a node: with fewer it names no point
     batch_bytes: int = BATCH_BYTES
 

@@ -144,7 +144,10 @@ class HorizontalParty:
         key = derive_key(self._point_secret, b"points", step.to_bytes(8, "little"))
         words = expand(key, n_units)
         words >>= np.uint64(12)
-        return (words + 0.5) * 2.0**-52  # type: ignore[no-any-return] # numpy's product
+        units = words.astype(np.float64)
+        units += 0.5
+        units *= 2.0**-52
+        return units
 
     def _start(self, start: StartTrees) -> PartyTrees:
         agreed = self._agreement()
