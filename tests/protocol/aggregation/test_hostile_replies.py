@@ -178,7 +178,7 @@ def test_too_few_or_too_many_vectors_are_refused() -> None:
     sums = PlainSums.of(np.zeros(5, np.int64))
     masked, total = MaskedSums.of(WORDS), SealedTotal(memoryview(bytes(56)))
     opened, sealed = OpenShares.of(WORDS), SealedShares(memoryview(bytes(56)))
-    for count in (0, 1, 5):
+    for count in (0, 1, 6):
         refuse("plain", Counted, "not one vector", sums=(sums,) * count)
         refuse(Masked(k=1), MaskedCounted, "not one vector", sums=(masked,) * count)
         refuse(Shamir(3), SharedOut, "not one share", sealed=(sealed,) * count)
