@@ -36,7 +36,7 @@ from fedforest.transport.codec import decode, encode
 from tests.protocol.aggregation.federations import Federation, federation, some_vectors
 from tests.protocol.vertical.mutations import little_memory, mutate
 
-FEW, MANY = 300, 20_000
+FEW, MANY = 300, 5_000
 GROUPS = [("p0", "p1", "p2", "p3"), ("p1", "p3"), ("p2", "p0", "p1")]
 SAID: list[tuple[Plug, str]] = [
     ("plain", "Counted"),

@@ -208,9 +208,9 @@ class Steps(RuleBasedStateMachine):
 
 def machine(plug: Plug) -> Any:
     """The test case of a plug."""
-    case: Any = type("Steps", (Steps,), {"plug": plug}).TestCase
-    case.settings = settings(max_examples=15, stateful_step_count=25)
-    return case
+    steps: Any = type("Steps", (Steps,), {"plug": plug})
+    steps.TestCase.settings = settings(max_examples=15, stateful_step_count=25)
+    return steps.TestCase
 
 
 TestStepsOfPlain = machine("plain")
