@@ -41,6 +41,7 @@ _ANSWER = np.arange(-2, 3)
 Result = TypeVar("Result")
 Heard = list[tuple[Mapping[str, Message], Mapping[str, Message]]]
 Content = memoryview
+Protected = Masked | Ring | Shamir
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class MessageCount:
         return self.sent.total() + self.received.total()
 
 
-def paper_total(plug: Masked | Ring | Shamir, n: int) -> int:
+def paper_total(plug: Protected, n: int) -> int:
     """The paper's "Total (All N parties)"."""
     if isinstance(plug, Ring):
         return 2 * n
@@ -68,7 +69,7 @@ def paper_total(plug: Masked | Ring | Shamir, n: int) -> int:
     return 2 * (n * n - n + plug.threshold - 1)
 
 
-def count_messages(plug: Masked | Ring | Shamir, n: int) -> MessageCount:
+def count_messages(plug: Protected, n: int) -> MessageCount:
     """Form one sum over n - 1 parties and count."""
     names = tuple(f"party {number}" for number in range(1, n))
     members = make_members(dict.fromkeys(names, os.urandom))
@@ -93,7 +94,8 @@ def find_message_counts(sizes: Sequence[int] = SIZES) -> Finding:
     """Table 1: counted beside the paper's formulas."""
     rows = []
     for n in sizes:
-        for plug in (Ring(), Masked(), *(Shamir(k) for k in thresholds(n))):
+        plugs: list[Protected] = [Ring(), Masked(), *(Shamir(k) for k in thresholds(n))]
+        for plug in plugs:
             counted, formula = count_messages(plug, n), paper_total(plug, n)
             rows.append(
                 [
@@ -124,7 +126,7 @@ def thresholds(n: int) -> list[int]:
     return sorted({2, n // 2 + 1, n})
 
 
-def _name(plug: Masked | Ring | Shamir) -> str:
+def _name(plug: Protected) -> str:
     return f"Shamir, k = {plug.threshold}" if isinstance(plug, Shamir) else type(plug).__name__
 
 

@@ -25,7 +25,7 @@ from fedforest.transport.codec import decode
 from tests.protocol.aggregation.federations import Federation, federation, some_vectors
 from tests.protocol.vertical.mutations import little_memory, mutate
 
-FEW, MANY = 200, 20_000
+FEW, MANY = 200, 5_000
 GROUPS = [("p0", "p1", "p2", "p3"), ("p1", "p3"), ("p2", "p0", "p1")]
 HEARD: list[tuple[Plug, str]] = [
     ("plain", "Count"),

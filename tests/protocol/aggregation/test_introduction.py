@@ -13,6 +13,7 @@ from fedforest.masking.key_agreement import IdentityKey, fingerprint
 from fedforest.protocol.aggregation.base import SummingParty
 from fedforest.protocol.aggregation.introduction import Member, introduce_parties, make_members
 from fedforest.protocol.aggregation.messages import (
+    REQUESTS,
     Count,
     Introduce,
     Introduced,
@@ -27,7 +28,8 @@ from fedforest.protocol.aggregation.options import Masked, Ring, Shamir
 from fedforest.protocol.aggregation.payloads import SealedSeed
 from fedforest.protocol.aggregation.plugs import Plug, make_aggregator
 from fedforest.protocol.asking import Message
-from fedforest.transport.codec import encode
+from fedforest.runtime.endpoint import make_endpoint
+from fedforest.transport.codec import decode
 from tests.protocol.aggregation.federations import (
     RUN,
     Answers,
@@ -97,9 +99,7 @@ def test_no_secret_is_seen_by_the_coordinator() -> None:
 
 
 def _endpoint(party: SummingParty) -> Callable[[bytes], bytes]:
-    return lambda data: encode(
-        party.handle(msgspec.msgpack.decode(data, type=Introduce | MeetPeers | TakeSeeds))
-    )
+    return make_endpoint(party, REQUESTS)
 
 
 @pytest.mark.parametrize("plug", [Masked(), Ring(), Shamir(2)], ids=str)
@@ -210,8 +210,7 @@ def test_repeated_introductions_get_the_same_replies_and_others_are_refused() ->
 
 
 def _decode(data: bytes) -> Message:
-    kinds = Introduce | MeetPeers | TakeSeeds
-    return msgspec.msgpack.decode(data, type=kinds)
+    return decode(data, (Introduce, MeetPeers, TakeSeeds))
 
 
 def masked_vector(together: Federation, step: int) -> bytes:

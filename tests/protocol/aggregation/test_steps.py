@@ -206,25 +206,18 @@ class Steps(RuleBasedStateMachine):
         return 0
 
 
-def machine(plug: Plug) -> type[Steps]:
-    name = f"StepsOf{plug if isinstance(plug, str) else type(plug).__name__}"
-    return type(name, (Steps,), {"plug": plug})
+def machine(plug: Plug) -> Any:
+    """The test case of a plug."""
+    steps: Any = type("Steps", (Steps,), {"plug": plug})
+    steps.TestCase.settings = settings(max_examples=15, stateful_step_count=25)
+    return steps.TestCase
 
 
-FEW = settings(max_examples=15, stateful_step_count=25)
-TestStepsOfPlain = machine("plain").TestCase
-TestStepsOfMasked = machine(Masked()).TestCase
-TestStepsOfMaskedByOnePeer = machine(Masked(k=1)).TestCase
-TestStepsOfRing = machine(Ring()).TestCase
-TestStepsOfShamir = machine(Shamir(3)).TestCase
-for case in (
-    TestStepsOfPlain,
-    TestStepsOfMasked,
-    TestStepsOfMaskedByOnePeer,
-    TestStepsOfRing,
-    TestStepsOfShamir,
-):
-    case.settings = FEW
+TestStepsOfPlain = machine("plain")
+TestStepsOfMasked = machine(Masked())
+TestStepsOfMaskedByOnePeer = machine(Masked(k=1))
+TestStepsOfRing = machine(Ring())
+TestStepsOfShamir = machine(Shamir(3))
 
 
 @pytest.mark.parametrize("plug", PLUGS, ids=str)

@@ -251,7 +251,9 @@ def test_plain_sums_that_would_wrap_around_to_small_ones_are_refused(n_parties: 
         parties.gather(1, [parties.segment(b"q0")])
 
 
-@pytest.mark.parametrize(("plug", "n_exchanges"), zip(PLUGS, (1, 1, 1, 4, 2, 2), strict=True))
+@pytest.mark.parametrize(
+    ("plug", "n_exchanges"), list(zip(PLUGS, (1, 1, 1, 4, 2, 2), strict=True)), ids=str
+)
 def test_a_sum_takes_as_few_exchanges_as_the_plug_needs(plug: Plug, n_exchanges: int) -> None:
     parties = federation(plug, some_vectors(4, lengths=(5, 2, 0))).introduce()
     before = len(parties.network.requests)

@@ -101,19 +101,19 @@ class _Desk:
         zeros = np.zeros(segment.length, np.int64)
         self._zeros = split(zeros, self.holders.threshold, self.holders.points, draw_words(entropy))
         self._held = [self._zeros[self.holders.coordinator]]
-        self._letters: dict[str, list[SealedShares]] = {p: [] for p in segment.participants}
+        self._letters: dict[tuple[str, str], SealedShares] = {}  # by sender and receiver
         self._sums: dict[int, NDArray[np.uint64]] = {}
 
     def take(self, sender: str, opened: OpenShares, sealed: Sequence[SealedShares]) -> None:
         """What one participant shared out."""
         self._held.append(opened.read(self.length))
         for receiver, letter in zip(self.holders.without(sender), sealed, strict=True):
-            self._letters[receiver].append(letter)
+            self._letters[sender, receiver] = letter
 
     def delivery(self, party: str) -> Delivery:
         zeros = to_bytes(self._zeros[self.holders.point(party)], "<u8")
-        is_returned = party in self.holders.returning
-        return Delivery(zeros, tuple(self._letters[party]), is_returned)
+        letters = tuple(self._letters[sender, party] for sender in self.holders.without(party))
+        return Delivery(zeros, letters, is_returned=party in self.holders.returning)
 
     def take_sum(self, party: str, total: ShareSum) -> None:
         self._sums[self.holders.point(party)] = total.read(self.length)
