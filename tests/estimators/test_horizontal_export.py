@@ -30,13 +30,13 @@ def numbers(*, with_gaps: bool = False) -> NDArray[np.float64]:
     return X
 
 
-def labels(X: NDArray[np.float64], n_classes: int = 3) -> NDArray[np.str_]:
+def labels(X: NDArray[Any], n_classes: int = 3) -> NDArray[np.str_]:
     score = np.nan_to_num(X[:, 0]) + np.random.default_rng(1).normal(0, 0.5, len(X))
     places = np.searchsorted(np.quantile(score, np.linspace(0, 1, n_classes + 1)[1:-1]), score)
     return np.array(["blue", "green", "red", "violet"])[places]
 
 
-def amounts(X: NDArray[np.float64]) -> NDArray[np.float64]:
+def amounts(X: NDArray[Any]) -> NDArray[np.float64]:
     return 100.0 + 3.0 * np.nan_to_num(X[:, 0]) - np.nan_to_num(X[:, 1]) ** 2
 
 
@@ -196,10 +196,11 @@ def test_permutation_importance_finds_the_column_that_matters() -> None:
 
 @pytest.mark.filterwarnings("ignore")  # of shap, about what it imports
 @pytest.mark.parametrize("background", [False, True])
+@pytest.mark.parametrize("with_gaps", [False, True])
 @pytest.mark.parametrize("task", ["classification", "regression"])
-def test_shap_explains_exported_forests(task: str, background: bool) -> None:
+def test_shap_explains_exported_forests(task: str, with_gaps: bool, background: bool) -> None:
     shap = pytest.importorskip("shap", reason="shap is not installed: it is in the dev extra")
-    X = numbers()
+    X = numbers(with_gaps=with_gaps)
     ours = classifier(X, labels(X)) if task == "classification" else regressor(X, amounts(X))
     theirs = export(ours)
     explainer = shap.TreeExplainer(theirs, X[:50] if background else None)

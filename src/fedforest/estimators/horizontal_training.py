@@ -101,7 +101,7 @@ def _join_weights(
     if by_class is None or isinstance(by_class, str):
         totals = np.bincount(codes, weights, len(classes))
         by_class = totals.sum() / (len(classes) * np.maximum(totals, 1e-300))
-    return weights * by_class[codes]  # type: ignore[no-any-return]
+    return weights * by_class[codes]
 
 
 def _spend(options: HorizontalOptions, queries: Queries, n_classes: int) -> PrivacySpending:
