@@ -38,7 +38,8 @@ def values_of(table: Table, feature: int) -> list[Any]:
     column = table.columns[feature]
     if isinstance(column, CategoryColumn):
         return [None if code < 0 else column.values[code] for code in column.codes]
-    return column.tolist()
+    values: list[Any] = column.tolist()
+    return values
 
 
 def test_one_table_without_owners_is_one_party() -> None:

@@ -61,3 +61,12 @@ def test_a_column_of_text_where_training_had_numbers_is_refused() -> None:
     forest = PooledExtraTrees(n_estimators=2).fit(table, [0, 1, 0, 1])
     with pytest.raises(ValueError, match="'a' was numeric in training"):
         forest.predict(pd.DataFrame({"a": ["x", "y"]}))
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_labels_that_are_all_the_same_give_single_leaves_that_predict(task: str) -> None:
+    X = np.random.default_rng(0).standard_normal((30, 3))
+    forest = PooledExtraTrees(task=task, n_estimators=2).fit(X, np.full(30, 7))
+    assert forest.predict(X).tolist() == [7] * 30
+    assert forest.apply(X).tolist() == [[0, 0]] * 30
+    assert PooledExtraTrees.from_bytes(forest.to_bytes()).predict(X).tolist() == [7] * 30

@@ -38,7 +38,7 @@ class _TreePart(NamedTuple):
 
     @property
     def is_leaf(self) -> NDArray[np.bool_]:
-        return self.left == LEAF
+        return np.equal(self.left, LEAF)
 
 
 def to_sklearn(
@@ -158,7 +158,7 @@ def _describe_nodes(
 
 def _list_levels(left: NDArray[np.int32]) -> list[NDArray[np.int64]]:
     """The inner nodes of each depth, from the root down."""
-    levels = []
+    levels: list[NDArray[np.int64]] = []
     nodes = np.zeros(1, np.int64)
     while True:
         inner = nodes[left[nodes] != LEAF]

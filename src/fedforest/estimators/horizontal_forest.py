@@ -167,7 +167,9 @@ class HorizontalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ship
             Fitted, with the votes that `voting` says. Columns must be numeric. It holds no row
             counts: every leaf counts as one row, which is what SHAP's default weighting then goes
             by; give `shap.TreeExplainer` a background table to weigh by real rows. Impurities are
-            chosen to give this forest's importances. scikit-learn refuses infinite values.
+            chosen to give this forest's importances. scikit-learn refuses infinite values, and
+            `skl2onnx` sends missing values to the right: fill gaps before training if the model
+            is meant for ONNX.
         """
         check_is_fitted(self, "_model")
         options, model = read_options(self, self._task), self._model

@@ -212,7 +212,8 @@ class ForestWalker:
         if table.shape[0] != self.forest.n_features:
             raise DamagedModelError("The table does not have the columns of the forest.")
         is_raw = self.forest.splits.cut.dtype == np.float32
-        if table.dtype != (np.float32 if is_raw else np.uint8):
+        is_read = bool(self._paths.depth.any())  # single leaves look at no value
+        if is_read and table.dtype != (np.float32 if is_raw else np.uint8):
             raise DamagedModelError("The table is not in the form the forest was trained on.")
         # a forest of single leaves over no columns still reads the first column
         flat = table.reshape(-1) if table.shape[0] else np.zeros(table.shape[1], table.dtype)
