@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedforest.errors import ConfigurationError
+from fedforest.experiments.horizontal_cells import apart, mean_of
 from fedforest.experiments.horizontal_findings import (
     MOST_APART,
     MOST_LOST_LOCALLY,
-    apart,
     choose_records,
-    mean_of,
 )
 from fedforest.experiments.horizontal_methods import (
     LOCAL_CAPS,

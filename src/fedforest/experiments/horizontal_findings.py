@@ -3,7 +3,6 @@
 The only place where the experiments are judged; terminal, page and figures all read it.
 """
 
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,31 +11,27 @@ from fedforest.experiments.findings import (
     NOTHING,
     Finding,
     digits,
-    seconds,
     to_markdown,
     verdict,
 )
+from fedforest.experiments.horizontal_cells import apart, mean_of, tell_interval, tell_mean
 from fedforest.experiments.horizontal_methods import (
     FULL,
     LOCAL_CAPS,
     METHODS,
     QUERY_EPSILONS,
-    SCOPES,
-    SHARES,
     UNPROTECTED,
     global_name,
     local_name,
-    share_name,
 )
 from fedforest.experiments.horizontal_record import EXPERIMENT, DataSetRecord, read_groups
 from fedforest.experiments.horizontal_tasks import TASKS
-from fedforest.experiments.statistics import Interval, paired_interval
+from fedforest.experiments.participation_findings import falling, participation
+from fedforest.experiments.statistics import paired_interval
 
 MOST_APART = 0.01  # FET and ET
 MOST_LOST_LOCALLY = 0.03  # FET and FET-LDP
 JUDGED_LOCALLY = ("spambase", "waveform")
-MOST_LOST_BY_SHARE = 0.015  # full and partial participation
-JUDGED_SHARE = 0.4
 
 
 def find(result: dict[str, Any]) -> list[Finding]:
@@ -63,32 +58,6 @@ def choose_records(result: dict[str, Any]) -> tuple[list[DataSetRecord], ...]:
     )
 
 
-def apart(record: DataSetRecord, one: str, other: str) -> Interval | None:
-    """The score of one method less that of the other; None without two common repetitions."""
-    if record.n_repetitions(one, other) < 2:
-        return None
-    return paired_interval(*record.paired(one, other))
-
-
-def mean_of(record: DataSetRecord, method: str, quantity: str = "score") -> float:
-    (values,) = record.paired(method, quantity=quantity)
-    return float(values.mean())
-
-
-def _tell(interval: Interval | None) -> list[str]:
-    """Mean and ends."""
-    if interval is None:
-        return [NOTHING, NOTHING]
-    return [f"{interval.mean:+.4f}", f"{interval.low:+.4f} to {interval.high:+.4f}"]
-
-
-def _mean_and_spread(record: DataSetRecord, method: str) -> str:
-    if record.n_repetitions(method) < 2:
-        return NOTHING
-    (values,) = record.paired(method)
-    return f"{values.mean():.4f} ± {values.std(ddof=1):.4f}"
-
-
 def beside_pooled(records: list[DataSetRecord]) -> Finding:
     """FET against scikit-learn's extra-trees on all rows."""
     rows = []
@@ -97,7 +66,7 @@ def beside_pooled(records: list[DataSetRecord]) -> Finding:
         rows.append(
             [
                 record.name,
-                *_tell(interval),
+                *tell_interval(interval),
                 f"±{MOST_APART}",
                 verdict(reached=interval.lies_within(MOST_APART)),
                 str(record.n_repetitions("federated", "pooled")),
@@ -118,12 +87,12 @@ def scores(records: list[DataSetRecord]) -> Finding:
     rows = []
     for record in records:
         size = f"{record.n_rows:,} × {record.n_columns}, {record.n_classes} classes"
-        gained, interval = _tell(apart(record, "federated", "alone"))
+        gained, interval = tell_interval(apart(record, "federated", "alone"))
         paper = TASKS[record.name].paper if record.name in TASKS else None
         rows.append(
             [
                 f"{record.name} ({size})",
-                *(_mean_and_spread(record, method) for method in METHODS),
+                *(tell_mean(record, method) for method in METHODS),
                 f"{gained} ({interval})",
                 *([f"{value:.3f}" for value in paper] if paper else [NOTHING] * 4),
             ]
@@ -206,86 +175,12 @@ def global_noise(records: list[DataSetRecord]) -> Finding:
 
 def _noisy_cells(record: DataSetRecord, method: str) -> list[str]:
     return [
-        _mean_and_spread(record, method),
-        _tell(apart(record, method, UNPROTECTED))[0],
-        _mean_and_spread(record, UNPROTECTED),
-        *_tell(apart(record, method, "federated")),
+        tell_mean(record, method),
+        tell_interval(apart(record, method, UNPROTECTED))[0],
+        tell_mean(record, UNPROTECTED),
+        *tell_interval(apart(record, method, "federated")),
         str(record.n_repetitions(method)),
     ]
-
-
-def participation(records: list[DataSetRecord]) -> Finding:
-    """Figures 2a and 2b of k-PPD-ERT, and what stands behind 2c and 2d."""
-    rows = []
-    for record in records:
-        for scope in SCOPES:
-            for share in SHARES:
-                method = share_name(scope, share)
-                if record.n_repetitions(method, FULL) < 2:
-                    continue
-                interval = paired_interval(*record.paired(method, FULL))
-                is_judged = (scope, share) == ("tree", JUDGED_SHARE)
-                is_close = interval.lies_within(MOST_LOST_BY_SHARE)
-                rows.append(
-                    [
-                        record.name,
-                        f"every {scope}",
-                        f"{share:g}",
-                        _mean_and_spread(record, method),
-                        *_tell(interval),
-                        verdict(reached=is_close) if is_judged else NOTHING,
-                        f"{mean_of(record, method, 'aggregated') / 1000:,.0f}",
-                        _over_full(record, method, "aggregated"),
-                        seconds(mean_of(record, method, "cpu")),
-                        _over_full(record, method, "cpu"),
-                        str(record.n_repetitions(method, FULL)),
-                    ]
-                )
-    return Finding(
-        "A share of ten parties at a time",
-        [
-            *("data set", "drawn for", "share", "accuracy", "less that of all", "95% interval"),
-            *(f"within {MOST_LOST_BY_SHARE}", "thousands aggregated", "of all"),
-            *("processor time", "of all", "repetitions"),
-        ],
-        rows,
-        "Aggregated: (node, candidate) vectors that left a party, over all parties. Processor time "
-        "of all parties and the coordinator, masks included. Drawn for every tree is the default; "
-        "for every step is the paper's way, whose sums can be told apart by differences.",
-    )
-
-
-def _over_full(record: DataSetRecord, method: str, quantity: str) -> str:
-    return f"{mean_of(record, method, quantity) / mean_of(record, FULL, quantity):.2f}"
-
-
-def falling(records: list[DataSetRecord]) -> Finding:
-    """Whether time and aggregations fall with the share, as in Figures 2c and 2d."""
-    rows = []
-    for record in records:
-        for scope in SCOPES:
-            methods = [share_name(scope, share) for share in SHARES]
-            methods = [method for method in methods if record.n_repetitions(method) >= 2]
-            for quantity, title in (("aggregated", "vectors × participants"), ("cpu", "time")):
-                values = [mean_of(record, method, quantity) for method in methods]
-                n_falls = sum(few < more for few, more in pairwise(values))
-                least, most = values[0], values[-1]
-                rows.append(
-                    [
-                        record.name,
-                        f"every {scope}",
-                        title,
-                        f"{n_falls} of {len(values) - 1}",
-                        f"{least / most:.2f}",
-                        verdict(reached=n_falls == len(values) - 1),
-                    ]
-                )
-    return Finding(
-        "With fewer parties less is aggregated",
-        ["data set", "drawn for", "what", "falls", "smallest share over all", "falls throughout"],
-        rows,
-        "Means over the repetitions, from each share to the next smaller one.",
-    )
 
 
 def settings(result: dict[str, Any]) -> Finding:
