@@ -318,12 +318,11 @@ def test_a_single_repetition_is_refused(capsys: pytest.CaptureFixture[str]) -> N
 @pytest.mark.data
 @pytest.mark.slow
 @pytest.mark.skipif(reason_missing("waveform") is not None, reason=str(reason_missing("waveform")))
-def test_waveform_is_told_beside_pooled_rows_with_a_page(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_waveform_is_told_beside_pooled_rows_with_a_page(tmp_path: Path) -> None:
     arguments = ["--datasets", "waveform", "--parts", "comparison", "--repetitions", "2"]
     main([*arguments, "--output", str(tmp_path)])
-    assert "waveform (5,000 × 21, 3 classes)" in capsys.readouterr().out
+    page = (tmp_path / "horizontal_accuracy.md").read_text()
+    assert "waveform (5,000 × 21, 3 classes)" in page
     record = read_groups(json.loads((tmp_path / FILE_NAME).read_text()))["two_parties"]["waveform"]
     difference = apart(record, "federated", "pooled")
     assert difference is not None

@@ -136,9 +136,10 @@ def run(chosen: argparse.Namespace, console: Console) -> HorizontalRecord:
         part = choose_part(name, record.settings, chosen.jobs)
         if chosen.again:
             record.forget(part.group, chosen.datasets, list(part.methods))
-        for data_set in part.repetitions.keys() & set(chosen.datasets):
-            often = part.repetitions[data_set]
-            experiment.measure(part, read_rows(data_set), min(often, chosen.repetitions or often))
+        for data_set, often in part.repetitions.items():
+            if data_set in chosen.datasets:
+                repetitions = min(often, chosen.repetitions or often)
+                experiment.measure(part, read_rows(data_set), repetitions)
     return record
 
 

@@ -9,7 +9,8 @@ def apart(record: DataSetRecord, one: str, other: str) -> Interval | None:
     """The score of one method less that of the other; None without two common repetitions."""
     if record.n_repetitions(one, other) < 2:
         return None
-    return paired_interval(*record.paired(one, other))
+    first, second = record.paired(one, other)
+    return paired_interval(first, second)
 
 
 def mean_of(record: DataSetRecord, method: str, quantity: str = "score") -> float:

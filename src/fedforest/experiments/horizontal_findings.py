@@ -62,14 +62,15 @@ def beside_pooled(records: list[DataSetRecord]) -> Finding:
     """FET against scikit-learn's extra-trees on all rows."""
     rows = []
     for record in records:
-        interval = paired_interval(*record.paired("federated", "pooled"))
+        federated, pooled = record.paired("federated", "pooled")
+        interval = paired_interval(federated, pooled)
         rows.append(
             [
                 record.name,
                 *tell_interval(interval),
                 f"±{MOST_APART}",
                 verdict(reached=interval.lies_within(MOST_APART)),
-                str(record.n_repetitions("federated", "pooled")),
+                str(len(federated)),
             ]
         )
     return Finding(

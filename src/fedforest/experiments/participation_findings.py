@@ -21,7 +21,8 @@ def participation(records: list[DataSetRecord]) -> Finding:
                 method = share_name(scope, share)
                 if record.n_repetitions(method, FULL) < 2:
                     continue
-                interval = paired_interval(*record.paired(method, FULL))
+                here, everywhere = record.paired(method, FULL)
+                interval = paired_interval(here, everywhere)
                 is_judged = (scope, share) == ("tree", JUDGED_SHARE)
                 is_close = interval.lies_within(MOST_LOST_BY_SHARE)
                 rows.append(
