@@ -38,6 +38,7 @@ format: $(VENV)/dev.stamp  ## format the code and apply safe fixes
 bench: $(VENV)/bench.stamp  ## compare with other libraries on one machine
 	$(BIN)/python benchmarks/runs/pooled.py
 	$(BIN)/python benchmarks/runs/vertical.py
+	$(BIN)/python benchmarks/runs/horizontal.py
 
 clean-kernels:  ## forget compiled kernels; they are compiled again at their next call
 	find src -name '*.nbi' -delete

@@ -43,6 +43,12 @@ FEDERATED = "fedforest, two parties"
 OURS_EXTRA = "fedforest extra-trees"
 SKLEARN = "scikit-learn"
 SKLEARN_EXTRA = "scikit-learn extra-trees"
+ROWS_PLAIN = "fedforest, plain"
+ROWS_MASKED = "fedforest, masked"
+ROWS_RING = "fedforest, ring"
+ROWS_SHAMIR = "fedforest, Shamir"
+ROWS_LOCAL = "fedforest, LocalDP"
+ROWS_GLOBAL = "fedforest, GlobalDP"
 ENGINE = "fedforest.estimators.pooled"
 
 
@@ -70,6 +76,32 @@ def federated_forest(settings: ForestSettings, seed: int, n_parties: int) -> Any
         random_state=seed,
         n_jobs=N_THREADS,
     )
+
+
+class RowFederation:
+    """Federated Extra-Trees over parties with equal shares of the rows, one after the other."""
+
+    def __init__(
+        self, settings: ForestSettings, seed: int, n_parties: int = 2, **protection: Any
+    ) -> None:
+        face = "Regressor" if settings.task == "regression" else "Classifier"
+        self.n_parties = n_parties
+        self.forest = getattr(import_module("fedforest"), f"HorizontalExtraTrees{face}")(
+            n_estimators=settings.n_trees,
+            max_depth=settings.max_depth,
+            max_features=settings.max_features,
+            random_state=seed,
+            n_jobs=N_THREADS,
+            **protection,
+        )
+
+    def fit(self, X: Any, y: Any) -> "RowFederation":
+        self.forest.fit(X, y, party=np.arange(len(X)) * self.n_parties // len(X))
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        predicted: NDArray[Any] = self.forest.predict(X)
+        return predicted
 
 
 def _sklearn_forest(class_name: str, settings: ForestSettings, seed: int) -> Forest:
@@ -235,7 +267,53 @@ FEDERATION = Contestant(
     "two parties, each with half of the columns, in one process; every message is encoded, "
     "carried and decoded as on a network; binning is part of its time",
 )
-BY_NAME = {contestant.name: contestant for contestant in (*CONTESTANTS, FEDERATION)}
+
+
+def _row_contestant(name: str, note: str, protect: Callable[[Any], dict[str, Any]]) -> Contestant:
+    """Rows halved between two parties; `protect` makes options of what the package offers."""
+
+    def build(settings: ForestSettings, seed: int) -> Forest:
+        return RowFederation(settings, seed, **protect(import_module("fedforest")))
+
+    return Contestant(name, "extra-trees", "fedforest.estimators.horizontal", build, note)
+
+
+ROW_FEDERATIONS = (
+    _row_contestant(
+        ROWS_PLAIN,
+        "Federated Extra-Trees: two parties, each with half of the rows, in one process; every "
+        "message is encoded, carried and decoded as on a network; sums travel as they are",
+        lambda _: {},
+    ),
+    _row_contestant(
+        ROWS_MASKED,
+        "the same with masks that cancel in the sum, agreeing on keys included",
+        lambda ours: {"aggregation": ours.Masked()},
+    ),
+    _row_contestant(
+        ROWS_RING,
+        "the same with a running total that goes from party to party, encrypted between them",
+        lambda ours: {"aggregation": ours.Ring()},
+    ),
+    _row_contestant(
+        ROWS_SHAMIR,
+        "the same with shares of Shamir's scheme, threshold 3: both parties and the coordinator",
+        lambda ours: {"aggregation": ours.Shamir(threshold=3)},
+    ),
+    _row_contestant(
+        ROWS_LOCAL,
+        "the same with local differential privacy of labels, at its default probabilities",
+        lambda ours: {"privacy": ours.LocalDP()},
+    ),
+    _row_contestant(
+        ROWS_GLOBAL,
+        "the same with Laplace noise at each party, epsilon 1 for every query",
+        lambda ours: {"privacy": ours.GlobalDP(epsilon_query=1.0)},
+    ),
+)
+BY_NAME = {
+    contestant.name: contestant for contestant in (*CONTESTANTS, FEDERATION, *ROW_FEDERATIONS)
+}
 
 
 def reason_absent(contestant: Contestant) -> str | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `python benchmarks/report.py`
 
-from benchmarks.runs import pooled_findings, vertical_findings
+from benchmarks.runs import horizontal_findings, pooled_findings, vertical_findings
 from fedforest.experiments.environment import tell_environment
 from fedforest.experiments.findings import Finding, to_markdown
 
@@ -23,6 +23,7 @@ PAGE = RESULTS.parent / "RESULTS.md"
 RUNS: dict[str, tuple[str, Callable[[dict[str, Any]], list[Finding]]]] = {
     "pooled": ("The engine on one table", pooled_findings.find),
     "vertical": ("Federated Forest: columns at several parties", vertical_findings.find),
+    "horizontal": ("Federated Extra-Trees: rows at several parties", horizontal_findings.find),
 }
 
 

@@ -1,4 +1,4 @@
-"""XGBoost's own vertical federation in forest mode: how long from connected to trained.
+"""XGBoost's own federation, by columns or rows, in forest mode: seconds from connected to trained.
 
 Its server has no host option and listens on every interface, so it is started in a network
 namespace that holds nothing but loopback, and in no other place: `measure` makes the namespace and
@@ -18,9 +18,10 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks import contestants
 from benchmarks.measure import ROOT, timed
@@ -35,6 +36,8 @@ CONNECT_SECONDS = 30.0
 NAMESPACE = ("unshare", "--map-root-user", "--net", "--pid", "--fork", "--kill-child")
 GET_FLAGS, SET_FLAGS, IS_UP = 0x8913, 0x8914, 0x1  # netdevice(7)
 THREADS_PER_PARTY = 1  # two parties on the two cores that ours has
+# What is divided among the parties -> XGBoost's name for it.
+SPLIT_MODES = {"columns": "COL", "rows": "ROW"}
 
 
 def reason_absent() -> str | None:
@@ -50,7 +53,9 @@ def reason_absent() -> str | None:
     return None
 
 
-def measure(split: Split, forest: ForestSettings, repeats: int) -> dict[str, Any]:
+def measure(
+    split: Split, forest: ForestSettings, repeats: int, divided: str = "columns"
+) -> dict[str, Any]:
     """Seconds and accuracy of each repeat; or, under `reason`, why there are none."""
     reason = reason_absent()
     if reason is not None:
@@ -59,7 +64,7 @@ def measure(split: Split, forest: ForestSettings, repeats: int) -> dict[str, Any
         for name, table in split._asdict().items():
             np.save(Path(folder) / f"{name}.npy", table)
         request = {"folder": folder, "repeats": repeats, "kind": forest.kind}
-        request |= {"n_trees": forest.n_trees, "max_depth": forest.max_depth}
+        request |= {"n_trees": forest.n_trees, "max_depth": forest.max_depth, "divided": divided}
         return _run_in_namespace(request)
 
 
@@ -154,27 +159,45 @@ def serve() -> None:
     federated.run_federated_server(n_workers=N_PARTIES, port=PORT)
 
 
+class Share(NamedTuple):
+    """What one party holds."""
+
+    train: NDArray[Any]
+    labels: NDArray[Any] | None
+    test: NDArray[Any]
+
+
+def take_share(tables: dict[str, NDArray[Any]], divided: str, rank: int) -> Share:
+    """Half of the rows with their labels; or half of the columns, labels at the first party only.
+
+    Whoever trains on rows of its own has a whole model and predicts all rows by itself.
+    """
+    train, test, labels = (tables[name] for name in ("X_train", "X_test", "y_train"))
+    if divided == "rows":
+        mine = np.array_split(np.arange(len(train)), N_PARTIES)[rank]
+        return Share(train[mine], labels[mine], test)
+    mine = np.array_split(np.arange(train.shape[1]), N_PARTIES)[rank]
+    train, test = (np.ascontiguousarray(table[:, mine]) for table in (train, test))
+    return Share(train, labels if rank == 0 else None, test)
+
+
 def take_part(request: dict[str, Any], rank: int) -> dict[str, Any]:
-    """One party: its half of the columns, and the labels if it is the first."""
+    """One party: trains and scores with the other one, once for each repeat."""
     import xgboost  # noqa: PLC0415 - in its own process only
 
     folder = Path(request["folder"])
     tables = {name: np.load(folder / f"{name}.npy") for name in Split._fields}
-    n_columns = tables["X_train"].shape[1]
-    mine = np.array_split(np.arange(n_columns), N_PARTIES)[rank]
-    train, test = (np.ascontiguousarray(tables[name][:, mine]) for name in ("X_train", "X_test"))
-    labels = tables["y_train"] if rank == 0 else None
+    share = take_share(tables, request["divided"], rank)
+    split_mode = xgboost.core.DataSplitMode[SPLIT_MODES[request["divided"]]]
     forest = ForestSettings(request["kind"], request["n_trees"], request["max_depth"])
     parameters = contestants.XGBoostForest(forest, 0).parameters(
-        n_columns, len(np.unique(tables["y_train"]))
+        tables["X_train"].shape[1], len(np.unique(tables["y_train"]))
     )
     parameters["nthread"] = THREADS_PER_PARTY
-    by_column = xgboost.core.DataSplitMode.COL
     answer: dict[str, Any] = {"wall": [], "cpu": [], "score": []}
 
-    def fit() -> Any:
-        table = xgboost.DMatrix(train, labels, data_split_mode=by_column, nthread=THREADS_PER_PARTY)
-        return xgboost.train(parameters, table, num_boost_round=1)
+    def as_table(X: NDArray[Any], labels: NDArray[Any] | None = None) -> Any:
+        return xgboost.DMatrix(X, labels, data_split_mode=split_mode, nthread=THREADS_PER_PARTY)
 
     with xgboost.collective.CommunicatorContext(
         dmlc_communicator="federated",
@@ -184,8 +207,10 @@ def take_part(request: dict[str, Any], rank: int) -> dict[str, Any]:
     ):
         for repeat in range(request["repeats"]):
             parameters["seed"] = repeat
-            booster, cost = timed(fit)
-            predicted = booster.predict(xgboost.DMatrix(test, data_split_mode=by_column)) > 0.5
+            booster, cost = timed(
+                lambda: xgboost.train(parameters, as_table(share.train, share.labels), 1)
+            )
+            predicted = booster.predict(as_table(share.test)) > 0.5
             answer["wall"].append(cost.wall)
             answer["cpu"].append(cost.cpu)
             answer["score"].append(float(np.mean(predicted == tables["y_test"])))

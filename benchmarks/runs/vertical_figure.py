@@ -9,8 +9,8 @@ mpl.use("Agg")  # a benchmark has no screen
 
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
+from benchmarks.growth_axes import scale, tidy
 from benchmarks.runs.vertical_findings import QUANTITIES
 from benchmarks.runs.vertical_growth import MODES, scaled
 
@@ -20,7 +20,6 @@ MODE_STYLES = {
     "auto": ("#1f5f8b", "o", "auto"),
 }
 SECONDS_COLOUR, BYTES_COLOUR = "#1f5f8b", "#7a6a3a"
-FEW_DECADES = 1_000.0  # below this ratio, powers of ten alone would be too few marks
 LINEAR = ("n_parties", "max_depth")  # few steps of equal size; the others double
 
 
@@ -53,8 +52,8 @@ def _draw_training(growth: dict[str, Any], path: Path) -> None:
         bottom.plot(values, megabytes, marker="o", color=BYTES_COLOUR)
         top.set_title(f"by {name}", loc="left", fontweight="bold")
         bottom.set_xlabel(QUANTITIES[quantity])
-        _scale(top, quantity, values)
-        _scale(bottom, quantity, values)
+        scale(top, values, linear=quantity in LINEAR)
+        scale(bottom, values, linear=quantity in LINEAR)
     axes[0, 0].set_ylabel("seconds")
     axes[1, 0].set_ylabel("MB, all levels")
     figure.suptitle("Training over several parties", x=0.01, ha="left", fontweight="bold")
@@ -97,7 +96,7 @@ def _draw_modes(axes: Axes, series: dict[str, Any]) -> None:
             label=f"{label}, from {few} rows" if is_scaled else label,
         )
     axes.set_xlabel(QUANTITIES[quantity])
-    _scale(axes, quantity, values)
+    scale(axes, values, linear=quantity in LINEAR)
 
 
 def _draw_traffic(axes: Axes, tasks: list[dict[str, Any]]) -> None:
@@ -111,32 +110,4 @@ def _draw_traffic(axes: Axes, tasks: list[dict[str, Any]]) -> None:
     axes.set_ylabel("KB of the level")
     axes.set_title("Bytes per level", loc="left", fontweight="bold")
     axes.legend(frameon=False, fontsize=8.5)
-    _tidy(axes)
-
-
-def _scale(axes: Axes, quantity: str, values: list[int]) -> None:
-    """Logarithmic where values multiply; every measured value is named, of many every other."""
-    axes.set_yscale("log")
-    if quantity not in LINEAR:
-        axes.set_xscale("log")
-        axes.xaxis.set_minor_locator(NullLocator())
-        axes.xaxis.set_minor_formatter(NullFormatter())
-    shown = values if len(values) <= 4 else values[len(values) % 2 == 0 :: 2]
-    axes.set_xticks(shown)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _short(value)))
-    low, high = axes.get_ylim()
-    if high < FEW_DECADES * low:
-        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.yaxis.set_minor_formatter(NullFormatter())
-    _tidy(axes)
-
-
-def _short(value: float) -> str:
-    return f"{value / 1000:g}k" if value >= 1000 else f"{value:g}"
-
-
-def _tidy(axes: Axes) -> None:
-    axes.grid(color="#e6e6e6", linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
+    tidy(axes)

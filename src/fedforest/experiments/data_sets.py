@@ -8,12 +8,15 @@ import os
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import ConfigurationError, DataError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FOLDER_VARIABLE = "FEDFOREST_DATA"
 DEFAULT_FOLDER = Path("..") / "shared" / "data"
@@ -49,15 +52,8 @@ def reason_missing(name: str) -> str | None:
 
 def read_data_set(name: str, task: str) -> DataSet:
     """Read a data set of numeric columns; raises `ConfigurationError` where it is missing."""
-    reason = reason_missing(name)
-    if reason is not None:
-        raise ConfigurationError(f"The data set {name!r} cannot be read: {reason}.")
-    import pandas as pd  # noqa: PLC0415 - an extra that only experiments need
-
-    frame = pd.read_parquet(_path_of(name))
-    target = frame.pop("target").to_numpy()
-    frame = frame.drop(columns=list(GROUP_KEYS.get(name, ())))
-    texts = [column for column in frame.columns if frame[column].dtype.kind not in "biuf"]
+    frame, target = read_frame(name)
+    texts = text_columns(frame)
     if texts:
         raise DataError(
             f"The data set {name!r} has {len(texts)} column(s) that are not numbers; this "
@@ -65,6 +61,23 @@ def read_data_set(name: str, task: str) -> DataSet:
         )
     y = target.astype(np.float64) if task == "regression" else target.astype(str)
     return DataSet(name, task, frame.to_numpy(), y)
+
+
+def read_frame(name: str) -> tuple["pd.DataFrame", NDArray[Any]]:
+    """The features as they are stored, and the target; raises where the data set is missing."""
+    reason = reason_missing(name)
+    if reason is not None:
+        raise ConfigurationError(f"The data set {name!r} cannot be read: {reason}.")
+    import pandas as pd  # noqa: PLC0415 - an extra that only experiments need
+
+    frame = pd.read_parquet(_path_of(name))
+    target = frame.pop("target").to_numpy()
+    return frame.drop(columns=list(GROUP_KEYS.get(name, ()))), target
+
+
+def text_columns(frame: "pd.DataFrame") -> list[str]:
+    """Names of the columns that hold no numbers."""
+    return [column for column in frame.columns if frame[column].dtype.kind not in "biuf"]
 
 
 def _path_of(name: str) -> Path:

@@ -1,0 +1,162 @@
+"""How good horizontal training is: beside pooled rows, under noise, with few parties at a time.
+
+Three parts. `comparison` and `noise` repeat Table 2 of Federated Extra-Trees over two parties:
+without noise beside scikit-learn, then along epsilon. `participation` repeats Figure 2 of k-PPD-ERT
+over ten. What the output folder holds already is kept, so a run that was stopped goes on.
+"""
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from fedforest.errors import FederationError
+from fedforest.experiments.findings import to_rich
+from fedforest.experiments.horizontal_figure import draw
+from fedforest.experiments.horizontal_findings import find, write_page
+from fedforest.experiments.horizontal_methods import (
+    Method,
+    compared_methods,
+    noisy_methods,
+    participation_methods,
+)
+from fedforest.experiments.horizontal_record import EXPERIMENT, HorizontalRecord, Settings
+from fedforest.experiments.horizontal_tasks import (
+    PARTICIPATION_TASKS,
+    TASKS,
+    RowData,
+    deal_rows,
+    read_rows,
+)
+
+PARTS = ("comparison", "noise", "participation")
+DATA_SETS = tuple(dict.fromkeys((*TASKS, *PARTICIPATION_TASKS)))
+PARTICIPATION_REPETITIONS = 10
+
+
+class Part(NamedTuple):
+    """Some methods, and on which data sets how often."""
+
+    group: str
+    methods: Mapping[str, Method]
+    repetitions: Mapping[str, int]
+
+
+def choose_part(name: str, settings: Settings, n_jobs: int) -> Part:
+    """What belongs to one of `PARTS`."""
+    if name == "comparison":
+        methods = compared_methods(settings.exact_forest, n_jobs)
+        often = {task.name: task.most_repetitions for task in TASKS.values()}
+        return Part("two_parties", methods, often)
+    if name == "noise":
+        methods = noisy_methods(settings.noisy_forest, n_jobs)
+        often = {task.name: task.most_noisy_repetitions for task in TASKS.values()}
+        return Part("two_parties", methods, often)
+    methods = participation_methods(settings.participation_forest)
+    often = dict.fromkeys(PARTICIPATION_TASKS, PARTICIPATION_REPETITIONS)
+    return Part("ten_parties", methods, often)
+
+
+class HorizontalExperiment:
+    """One run: the record it fills, and the console it talks to."""
+
+    def __init__(self, record: HorizontalRecord, console: Console) -> None:
+        self.record = record
+        self.console = console
+
+    def measure(self, part: Part, data: RowData, repetitions: int) -> None:
+        """Let the methods of a part measure where something is missing; keeps each at once."""
+        entry = self.record.entry(part.group, data)
+        dealing = getattr(self.record.settings, part.group)
+        missing = [max(0, repetitions - entry.n_repetitions(method)) for method in part.methods]
+        with self._progress() as progress:
+            bar = progress.add_task(data.name, total=sum(missing))
+            for number in range(repetitions):
+                todo = [name for name in part.methods if entry.n_repetitions(name) == number]
+                if not todo:
+                    continue
+                deal = deal_rows(data, dealing, self.record.settings.seed, number)
+                for name in todo:
+                    self.record.add(entry, name, part.methods[name](deal))
+                    progress.advance(bar)
+        self.console.print(f"{data.name}: {sum(missing)} measurements added", highlight=False)
+
+    def _progress(self) -> Progress:
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+        )
+        return Progress(*columns, console=self.console)
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog=f"python -m fedforest.experiments.{EXPERIMENT}",
+        description="Accuracy of horizontal training: beside scikit-learn on pooled rows, under "
+        "local and global differential privacy, and with a share of the parties at a time.",
+    )
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument(
+        "--datasets", nargs="+", metavar="NAME", choices=DATA_SETS, default=list(DATA_SETS)
+    )
+    parser.add_argument(
+        "--repetitions", type=int, metavar="N", help="at most so many of each method"
+    )
+    parser.add_argument("--jobs", type=int, metavar="N", default=2, help="threads of each training")
+    parser.add_argument("--seed", type=int, metavar="N", default=0)
+    parser.add_argument(
+        "--again",
+        action="store_true",
+        help="forget the chosen measurements that the output folder already holds",
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="FOLDER",
+        help="where measurements, page and figures go, and where those of an earlier run are "
+        "found; without it the result is only shown",
+    )
+    chosen = parser.parse_args(arguments)
+    if chosen.repetitions is not None and chosen.repetitions < 2:
+        parser.error("--repetitions must be at least 2: an interval needs a spread")
+    return chosen
+
+
+def run(chosen: argparse.Namespace, console: Console) -> HorizontalRecord:
+    """Measure what was chosen, part by part and data set by data set."""
+    record = HorizontalRecord.open(chosen.output, Settings(chosen.seed))
+    experiment = HorizontalExperiment(record, console)
+    for name in chosen.parts:
+        part = choose_part(name, record.settings, chosen.jobs)
+        if chosen.again:
+            record.forget(part.group, chosen.datasets, list(part.methods))
+        for data_set, often in part.repetitions.items():
+            if data_set in chosen.datasets:
+                repetitions = min(often, chosen.repetitions or often)
+                experiment.measure(part, read_rows(data_set), repetitions)
+    return record
+
+
+def main(arguments: Sequence[str]) -> None:
+    chosen = parse(arguments)
+    console = Console(width=160 if not sys.stdout.isatty() else None)
+    try:
+        result = run(chosen, console).as_result()
+    except FederationError as error:
+        console.print(f"{EXPERIMENT}: {error}", style="red", highlight=False)
+        sys.exit(1)
+    for finding in find(result):
+        console.print(to_rich(finding))
+    if chosen.output:
+        draw(result, chosen.output)
+        write_page(result, chosen.output / f"{EXPERIMENT}.md")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

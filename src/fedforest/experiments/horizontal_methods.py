@@ -1,0 +1,154 @@
+"""The methods of the horizontal experiments: what each one trains on a deal of rows.
+
+A method returns what was measured: the score on rows held out, seconds, and for federated ones
+what training exchanged and what its privacy cost.
+"""
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from sklearn.ensemble import ExtraTreesClassifier
+
+import fedforest
+from fedforest.experiments.horizontal_tasks import Deal
+
+# Method -> its name in the paper.
+METHODS = {"alone": "ET, one party", "pooled": "ET", "federated": "FET"}
+LOCAL_CAPS = (0.5, 1.0, 2.0, 4.0, 6.0, 8.0)
+QUERY_EPSILONS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+SHARES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+SCOPES = ("tree", "step")
+UNPROTECTED = "unprotected"
+FULL = "full"  # participation of all parties, whatever the scope
+
+Measured: TypeAlias = dict[str, float]
+Method: TypeAlias = Callable[[Deal], Measured]
+
+
+@dataclass(frozen=True, slots=True)
+class ForestSize:
+    """The parameters that scikit-learn and we share, under scikit-learn's names."""
+
+    n_estimators: int
+    max_depth: int | None = None
+    min_samples_leaf: int = 1
+    max_features: str = "sqrt"
+    criterion: str = "gini"
+
+
+# Unlimited trees answer most accurately where sums are exact.
+EXACT_FOREST = ForestSize(100)
+# Under noise a leaf needs rows enough to tell its class, and every level is a further query.
+NOISY_FOREST = ForestSize(50, max_depth=10, min_samples_leaf=5)
+# Section 4 of k-PPD-ERT: 25 trees, information gain.
+PARTICIPATION_FOREST = ForestSize(25, criterion="entropy")
+
+
+def local_name(cap: float) -> str:
+    return f"local {cap:g}"
+
+
+def global_name(epsilon: float) -> str:
+    return f"global {epsilon:g}"
+
+
+def share_name(scope: str, share: float) -> str:
+    return FULL if share == 1.0 else f"{scope} {share:g}"
+
+
+def keep_for(cap: float, distance: int = 2) -> float:
+    """How much a permanent response keeps where d ln((1 + keep) / (1 - keep)) is the cap."""
+    return math.tanh(cap / (2 * distance))
+
+
+def compared_methods(size: ForestSize, n_jobs: int) -> dict[str, Method]:
+    """scikit-learn's extra-trees on one party's rows and on all rows, and ours over the parties."""
+
+    def alone(deal: Deal) -> Measured:
+        return _train_sklearn(deal, deal.train[deal.owner == 0], size, n_jobs)
+
+    def pooled(deal: Deal) -> Measured:
+        return _train_sklearn(deal, deal.train, size, n_jobs)
+
+    return {"alone": alone, "pooled": pooled, "federated": federated(size, n_jobs=n_jobs)}
+
+
+def noisy_methods(size: ForestSize, n_jobs: int) -> dict[str, Method]:
+    """The same forest without noise, then with local and with global differential privacy."""
+    methods = {UNPROTECTED: federated(size, n_jobs=n_jobs)}
+    for cap in LOCAL_CAPS:
+        privacy: Any = fedforest.LocalDP(keep=keep_for(cap))
+        methods[local_name(cap)] = federated(size, n_jobs=n_jobs, privacy=privacy)
+    for epsilon in QUERY_EPSILONS:
+        privacy = fedforest.GlobalDP(epsilon_query=epsilon)
+        methods[global_name(epsilon)] = federated(size, n_jobs=n_jobs, privacy=privacy)
+    return methods
+
+
+def participation_methods(size: ForestSize) -> dict[str, Method]:
+    """Masked sums over a random share of the parties; one thread, so that seconds compare."""
+    return {
+        share_name(scope, share): federated(
+            size,
+            n_jobs=1,
+            aggregation=fedforest.Masked(),
+            participation=share,
+            participation_scope=scope,
+        )
+        for scope in SCOPES
+        for share in SHARES
+    }
+
+
+def federated(size: ForestSize, **options: Any) -> Method:
+    """Federated Extra-Trees of this size."""
+
+    def train(deal: Deal) -> Measured:
+        forest = fedforest.HorizontalExtraTreesClassifier(
+            **asdict(size), **options, random_state=deal.seed
+        )
+        X, y = deal.take(deal.train), deal.data.y[deal.train]
+        measured = _timed(lambda: forest.fit(X, y, party=deal.owner))
+        measured["score"] = _accuracy(deal, forest.predict(deal.take(deal.test)))
+        return measured | _describe_exchanges(forest) | _describe_spending(forest)
+
+    return train
+
+
+def _train_sklearn(deal: Deal, rows: Any, size: ForestSize, n_jobs: int) -> Measured:
+    forest = ExtraTreesClassifier(**asdict(size), random_state=deal.seed, n_jobs=n_jobs)
+    X, y = deal.data.codes[rows], deal.data.y[rows]
+    measured = _timed(lambda: forest.fit(X, y))
+    measured["score"] = _accuracy(deal, forest.predict(deal.data.codes[deal.test]))
+    return measured
+
+
+def _timed(work: Callable[[], object]) -> Measured:
+    wall, cpu = time.perf_counter(), time.process_time()
+    work()
+    return {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
+
+
+def _accuracy(deal: Deal, predicted: Any) -> float:
+    return float(np.mean(predicted == deal.data.y[deal.test]))
+
+
+def _describe_exchanges(forest: Any) -> Measured:
+    """What training exchanged; `aggregated` counts (node, candidate) vectors, party by party."""
+    steps: list[Mapping[str, Any]] = forest.fit_log_
+    return {
+        "exchanges": forest.n_exchanges_,
+        "bytes": sum(step["bytes"] for step in steps),
+        "aggregated": sum(step["vectors"] * step["participants"] for step in steps),
+    }
+
+
+def _describe_spending(forest: Any) -> Measured:
+    """Epsilons, where there is noise; what is not limited is left out."""
+    names = ("epsilon_query", "epsilon_composed", "epsilon_cap", "epsilon_approximate")
+    spent: Mapping[str, Any] = forest.privacy_spent_
+    return {name: spent[name] for name in names if math.isfinite(spent.get(name) or math.inf)}

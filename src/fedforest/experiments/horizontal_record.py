@@ -1,0 +1,168 @@
+"""What the horizontal experiments have measured: a JSON file that a later run goes on from.
+
+A method's measurements are a list by repetition, so equal places of two lists belong to the same
+rows. A file made with other settings is refused: its measurements could not be compared.
+"""
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.errors import ConfigurationError, DataError
+from fedforest.experiments.environment import describe_environment
+from fedforest.experiments.horizontal_methods import (
+    EXACT_FOREST,
+    NOISY_FOREST,
+    PARTICIPATION_FOREST,
+    ForestSize,
+    Measured,
+)
+from fedforest.experiments.horizontal_tasks import TEN_PARTIES, TWO_PARTIES, Dealing, RowData
+
+EXPERIMENT = "horizontal_accuracy"
+FILE_NAME = f"{EXPERIMENT}.json"
+GROUPS = ("two_parties", "ten_parties")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What makes measurements comparable."""
+
+    seed: int = 0
+    two_parties: Dealing = TWO_PARTIES
+    ten_parties: Dealing = TEN_PARTIES
+    exact_forest: ForestSize = EXACT_FOREST
+    noisy_forest: ForestSize = NOISY_FOREST
+    participation_forest: ForestSize = PARTICIPATION_FOREST
+
+
+@dataclass(slots=True)
+class DataSetRecord:
+    """A data set and what every method measured on it, by repetition."""
+
+    name: str
+    n_rows: int
+    n_columns: int
+    n_classes: int
+    measured: dict[str, list[Measured]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, data: RowData) -> "DataSetRecord":
+        """A data set on which nothing was measured yet."""
+        return cls(data.name, *data.shape, len(np.unique(data.y)))
+
+    def n_repetitions(self, *methods: str) -> int:
+        """How many repetitions all of these methods have."""
+        return min(len(self.measured.get(method, ())) for method in methods)
+
+    def paired(self, *methods: str, quantity: str = "score") -> list[NDArray[np.float64]]:
+        """A quantity of some methods over the repetitions that all of them have."""
+        n = self.n_repetitions(*methods)
+        return [
+            np.array([measured[quantity] for measured in self.measured.get(method, ())[:n]])
+            for method in methods
+        ]
+
+
+@dataclass(slots=True)
+class HorizontalRecord:
+    """All measurements, and for each run that added some its machine, versions and duration."""
+
+    settings: Settings
+    folder: Path | None = None
+    groups: dict[str, dict[str, DataSetRecord]] = field(
+        default_factory=lambda: {group: {} for group in GROUPS}
+    )
+    runs: list[dict[str, Any]] = field(default_factory=list)
+    _this_run: dict[str, Any] | None = None
+    _started: float = field(default_factory=time.perf_counter)
+
+    @classmethod
+    def open(cls, folder: Path | None, settings: Settings) -> Self:
+        """The record in the folder, else a new one; without a folder nothing is kept."""
+        path = folder / FILE_NAME if folder else None
+        if path is None or not path.exists():
+            return cls(settings, folder)
+        result = read_result(path)
+        if result["settings"] != asdict(settings):
+            raise ConfigurationError(
+                f"{FILE_NAME} in the output folder was made with other settings; choose the same "
+                "settings or another folder."
+            )
+        return cls(settings, folder, read_groups(result), result["runs"])
+
+    def entry(self, group: str, data: RowData) -> DataSetRecord:
+        """What is known about a data set; refused if it has changed since."""
+        fresh = DataSetRecord.of(data)
+        known = self.groups[group].setdefault(data.name, fresh)
+        if asdict(known) | {"measured": {}} != asdict(fresh):
+            raise ConfigurationError(
+                f"{FILE_NAME} in the output folder holds measurements of another {data.name!r} "
+                "(its size differs); choose another folder."
+            )
+        return known
+
+    def forget(self, group: str, data_sets: Sequence[str], methods: Sequence[str]) -> None:
+        """Drop what these methods measured on these data sets."""
+        for name in data_sets:
+            for method in methods:
+                if name in self.groups[group]:
+                    self.groups[group][name].measured.pop(method, None)
+
+    def add(self, entry: DataSetRecord, method: str, measured: Measured) -> None:
+        """Keep a measurement, on disk too: a run that is stopped loses one at most."""
+        entry.measured.setdefault(method, []).append(measured)
+        if self._this_run is None:
+            self._this_run = {"environment": describe_environment(), "added": {}}
+            self.runs.append(self._this_run)
+        added = self._this_run["added"]
+        added[entry.name] = added.get(entry.name, 0) + 1
+        self._this_run["minutes"] = round((time.perf_counter() - self._started) / 60, 1)
+        self._save()
+
+    def as_result(self) -> dict[str, Any]:
+        """Everything, as it stands in the file."""
+        return {
+            "experiment": EXPERIMENT,
+            "settings": asdict(self.settings),
+            "runs": self.runs,
+            "groups": {
+                group: {name: asdict(entry) for name, entry in entries.items()}
+                for group, entries in self.groups.items()
+            },
+        }
+
+    def _save(self) -> None:
+        if self.folder is None:
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        draft = self.folder / f"{FILE_NAME}.tmp"
+        draft.write_text(json.dumps(self.as_result(), indent=1) + "\n")
+        draft.replace(self.folder / FILE_NAME)
+
+
+def read_result(path: Path) -> dict[str, Any]:
+    """The content of a result file; raises `DataError` where it is none."""
+    try:
+        result: dict[str, Any] = json.loads(path.read_text())
+    except json.JSONDecodeError as error:
+        raise DataError(
+            f"{path.name} is not valid JSON; remove it or choose another folder."
+        ) from error
+    if result.get("experiment") != EXPERIMENT:
+        raise DataError(f"{path.name} holds no result of the horizontal experiments.")
+    return result
+
+
+def read_groups(result: dict[str, Any]) -> dict[str, dict[str, DataSetRecord]]:
+    """The data sets of a result, by group and name."""
+    return {
+        group: {name: DataSetRecord(**entry) for name, entry in entries.items()}
+        for group, entries in result["groups"].items()
+    }
