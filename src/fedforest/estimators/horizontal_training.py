@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
+from typing import cast
 
 from fedforest.estimators.horizontal_model import HorizontalModel
 from fedforest.estimators.horizontal_options import HorizontalOptions
@@ -23,7 +24,12 @@ from fedforest.protocol.aggregation.plugs import Plug, make_aggregation, make_ag
 from fedforest.protocol.horizontal import messages
 from fedforest.protocol.horizontal.coordinator import train
 from fedforest.protocol.horizontal.labels import PartyLabels
-from fedforest.protocol.horizontal.order import Participation, Trained, TrainingOrder
+from fedforest.protocol.horizontal.order import (
+    Participation,
+    Scope,
+    Trained,
+    TrainingOrder,
+)
 from fedforest.protocol.horizontal.party import HorizontalParty
 from fedforest.runtime.driver import ExchangeLog, run
 from fedforest.runtime.entropy import Entropies
@@ -74,7 +80,7 @@ def make_order(parties: tuple[str, ...], options: HorizontalOptions, seed: int) 
         options.parameters,
         seed,
         options.privacy,
-        Participation(options.participation, options.participation_scope, least),
+        Participation(options.participation, cast("Scope", options.participation_scope), least),
         options.class_weight,
     )
 

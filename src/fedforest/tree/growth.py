@@ -164,7 +164,8 @@ class Growth:
         fate = np.zeros(len(opened), np.uint8)
         # judged like left children that took everything
         self._judge(self._sums, np.arange(len(opened)), opened.depth - 1, fate)
-        return (fate & OPEN_LEFT) == 0
+        closes: NDArray[np.bool_] = (fate & OPEN_LEFT) == 0
+        return closes
 
     def advance(
         self,

@@ -190,11 +190,13 @@ class CoordinatorTrees:
 
     def _choose_wholes(self) -> NDArray[np.bool_]:
         """Roots whose total must be asked: nothing else will tell it."""
-        is_root = self._growth.structure.open.node == 0
+        is_root: NDArray[np.bool_] = self._growth.structure.open.node == 0
         if not self._plan.both_sides:
-            return is_root & (self._growth.tried == 0)
+            is_root &= self._growth.tried == 0
+            return is_root
         n_asked = np.diff(place_asked(self._pairs.node_start, self._threshold))
-        return is_root & (n_asked == 0) & ~self._growth.has_columns_left
+        is_root &= (n_asked == 0) & ~self._growth.has_columns_left
+        return is_root
 
     def questions(self, groups: Sequence[Group]) -> list[Segment]:
         """One question for each group of trees with the same participants."""

@@ -184,7 +184,8 @@ def _in_fractions(counts: NDArray[np.float64], rows: NDArray[np.int64]) -> NDArr
     """Counts in fractions of a row, then the rows; where there are rows, there is weight."""
     fixed = np.rint(counts * ROW_UNITS).astype(np.int64)
     fixed[(fixed.sum(axis=1) == 0) & (rows > 0)] = 1
-    return np.concatenate([fixed, rows[:, None]], axis=1)
+    together: NDArray[np.int64] = np.concatenate([fixed, rows[:, None]], axis=1)
+    return together
 
 
 def _fix_class_weights(classes: NDArray[Any], weights: Mapping[Any, float]) -> NDArray[np.int64]:
