@@ -41,3 +41,16 @@ def draw_category_sets(keys, n_categories, sets):
         if members in (0, n):  # change one category's mind
             chosen = draw_below(key, _SET, np.uint64(n))
             sets[i, chosen >> np.uint64(6)] ^= _ONE << (chosen & np.uint64(63))
+
+
+@kernel
+def place_pairs(pairs, tree, node):
+    """(pairs, 2) words that tell every pair of a batch from every other: tree and node, column."""
+    node_start, feature = pairs
+    places = np.empty((feature.shape[0], 2), np.uint64)
+    for k in range(tree.shape[0]):
+        where = (np.uint64(tree[k]) << np.uint64(32)) | np.uint64(node[k])
+        for pair in range(node_start[k], node_start[k + 1]):
+            places[pair, 0] = where
+            places[pair, 1] = np.uint64(feature[pair])
+    return places

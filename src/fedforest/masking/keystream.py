@@ -7,7 +7,7 @@ keys come from `derive_key` with a context that never repeats. Words are little 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import AES256
-from cryptography.hazmat.primitives.ciphers.modes import CTR
+from cryptography.hazmat.primitives.ciphers.modes import CTR, ECB
 from numpy.typing import NDArray
 
 from fedforest.errors import MaskingError
@@ -42,3 +42,18 @@ def expand(key: bytes, n_words: int) -> NDArray[np.uint64]:
     words = np.empty(n_words, WORD)
     Keystream(key).fill(words)
     return words.astype(np.uint64, copy=False)
+
+
+def scramble(key: bytes, inputs: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """A random word for each row of two words; who lacks the key learns nothing from the others.
+
+    Rows that differ must get words of their own, equal rows get equal words: the cipher's
+    permutation is applied to every row on its own.
+    """
+    if len(key) != KEY_BYTES:
+        raise MaskingError(f"scrambling needs a key of {KEY_BYTES} bytes, not {len(key)}")
+    encryptor = Cipher(AES256(key), ECB()).encryptor()  # rows are meant to be distinct
+    plain = np.ascontiguousarray(inputs, WORD)
+    scrambled = np.empty(plain.size + 2, WORD)  # the library wants room for one block more
+    encryptor.update_into(plain.reshape(-1).view(np.uint8).data, scrambled.view(np.uint8).data)
+    return scrambled[: plain.size : 2].astype(np.uint64)

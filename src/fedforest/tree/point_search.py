@@ -99,7 +99,7 @@ class PointSearch:
     def count_bits(
         self, cuts: Cuts, responses: NDArray[np.uint64], n_bits: int
     ) -> NDArray[np.int64]:
-        """(asked pairs, 2 * (bits + 1)): set bits of the rows' responses and rows, left and right."""
+        """(asked pairs, 2 * (bits + 1)): set bits of responses and rows, left then right."""
         return self._sum_packed(cuts, responses, (n_bits, True, True))
 
     def _sum_packed(

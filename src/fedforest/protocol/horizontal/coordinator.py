@@ -42,6 +42,7 @@ from fedforest.protocol.horizontal.participants import Group, Participants
 from fedforest.protocol.horizontal.tables import Categories, ColumnUnion, make_bins
 from fedforest.protocol.payloads import to_bytes
 from fedforest.tree.bins import Bins
+from fedforest.tree.class_weights import weigh_classes
 from fedforest.tree.decreases import spread_decreases
 from fedforest.tree.forest import Forest, concatenate_forests
 from fedforest.tree.forest_file import encode_forest
@@ -208,22 +209,16 @@ def _describe_protection(order: TrainingOrder, n_classes: int, queries: Queries)
 
 def _weigh_classes(session: _Session) -> Conversation[None]:
     """Class weights, for "balanced" after counting the classes of all parties."""
-    weights = session.order.class_weight
-    if weights is None or session.labels.classes is None:
+    order, classes = session.order, session.labels.classes
+    if order.class_weight is None or classes is None:
         return
-    labels = session.labels.classes.tolist()
-    if weights == "balanced":
+    if order.class_weight == "balanced":
         rows = yield from _count_classes(session)
-        weights = {
-            label: float(rows.sum() / (len(labels) * count)) if count > 0 else 1.0
-            for label, count in zip(labels, rows.tolist(), strict=True)
-        }
-    assert not isinstance(weights, str)
+        weights = rows.sum() / (len(classes) * np.maximum(rows, 1.0))
+    else:
+        weights = weigh_classes(order.class_weight, classes)
     session.counting = choose_counting(
-        session.labels,
-        session.order.privacy,
-        weights,
-        rows_apart=_rows_apart(session.order, session.labels),
+        session.labels, order.privacy, weights, rows_apart=_rows_apart(order, session.labels)
     )
 
 

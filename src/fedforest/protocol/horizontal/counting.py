@@ -4,14 +4,12 @@ One side of a cut is a short row of integers on the wire. Without noise they are
 they are first turned into the class counts that most likely gave them, in small fractions of a row.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.errors import ConfigurationError
 from fedforest.kernels.lasso import project_onto_totals
 from fedforest.privacy.decoding import decode_counts
 from fedforest.privacy.global_dp import GlobalDP, TargetGrid
@@ -19,10 +17,9 @@ from fedforest.privacy.local_dp import LocalDP, ResponseCode
 from fedforest.protocol.asking import check
 from fedforest.protocol.horizontal.labels import SUM_LIMIT, LabelUnion
 from fedforest.tree.cut_choice import SideLayout
-from fedforest.tree.targets import CRITERION_CODES, WEIGHT_SUM_LIMIT, TargetKind
+from fedforest.tree.targets import CRITERION_CODES, WEIGHT_SUM_LIMIT, TargetKind, fix_weights
 
 ROW_UNITS = 2**10  # noisy counts of rows are kept in this fraction
-WEIGHT_UNITS = 2**10  # and so are class weights
 
 
 class Counting(Protocol):
@@ -140,7 +137,7 @@ class WeightedClasses:
 def choose_counting(
     labels: LabelUnion,
     privacy: LocalDP | GlobalDP | None,
-    class_weight: Mapping[Any, float] | None = None,
+    class_weights: NDArray[np.float64] | None = None,
     *,
     rows_apart: bool,
 ) -> Counting:
@@ -160,9 +157,9 @@ def choose_counting(
         counting = NoisyCounts(labels.n_classes)
     else:
         counting = ExactSums(SideLayout(labels.n_classes, rows_apart))
-    if class_weight is None:
+    if class_weights is None:
         return counting
-    return WeightedClasses(counting, _fix_class_weights(labels.classes, class_weight))
+    return WeightedClasses(counting, fix_weights(class_weights)[0])
 
 
 def describe_sums(labels: LabelUnion, criterion: str) -> TargetKind:
@@ -186,21 +183,6 @@ def _in_fractions(counts: NDArray[np.float64], rows: NDArray[np.int64]) -> NDArr
     fixed[(fixed.sum(axis=1) == 0) & (rows > 0)] = 1
     together: NDArray[np.int64] = np.concatenate([fixed, rows[:, None]], axis=1)
     return together
-
-
-def _fix_class_weights(classes: NDArray[Any], weights: Mapping[Any, float]) -> NDArray[np.int64]:
-    unknown = sorted(str(label) for label in weights if label not in set(classes.tolist()))
-    if unknown:
-        raise ConfigurationError(
-            f"class_weight names {unknown[0]!r}, which is a class of no party."
-        )
-    real = np.array([float(weights.get(label, 1.0)) for label in classes.tolist()])
-    largest = real.max()
-    if not np.isfinite(real).all() or (real < 0.0).any() or largest <= 0.0:
-        raise ConfigurationError("class_weight must give weights of at least 0, some positive.")
-    fixed = np.rint(real / largest * WEIGHT_UNITS).astype(np.int64)
-    fixed[(fixed == 0) & (real > 0.0)] = 1
-    return fixed
 
 
 def _lies_between(values: NDArray[np.int64], low: int, high: int) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.errors import DamagedModelError, ProtocolError
+from fedforest.errors import DamagedModelError, DataError, ProtocolError
 from fedforest.kernels.layout import MAX_MULTIPLICITY
 from fedforest.privacy.global_dp import TargetGrid
 from fedforest.protocol.asking import blame, check
@@ -30,6 +30,7 @@ from fedforest.tree.targets import (
     encode_values,
 )
 
+NO_WEIGHT = -1100  # the exponent of a party whose rows all weigh nothing
 SUM_LIMIT = 2**59  # of targets: a prime field of 2^61 - 1 holds such sums with their sign
 
 
@@ -43,7 +44,9 @@ class PartyLabels:
 
     def declare(self) -> DeclaredLabels:
         """Classes by name, or sizes as powers of two; nothing about how many rows have which."""
-        weights = None if self.weights is None else _exponent(self.weights)
+        weights = None
+        if self.weights is not None:
+            weights = _exponent(self.weights) if (self.weights > 0.0).any() else NO_WEIGHT
         if self.is_regression:
             return DeclaredLabels("", (), _exponent(self.values), weights)
         packed: Any = pack_labels(np.unique(self.values))
@@ -118,12 +121,13 @@ def unite_labels(
 
 def _weight_scale(declared: Mapping[str, DeclaredLabels], n_rows: int) -> tuple[float, int]:
     """The unit of weights, and the most that one row can weigh in it, drawn as often as may be."""
-    exponents = [
-        labels.weight_exponent for labels in declared.values() if labels.weight_exponent is not None
-    ]
-    if not exponents:
+    exponents = [labels.weight_exponent for labels in declared.values()]
+    given = [exponent for exponent in exponents if exponent is not None]
+    if not given:
         return 0.0, MAX_MULTIPLICITY
-    largest = max(1, *exponents)  # parties without weights weigh their rows as one
+    if max(given) == NO_WEIGHT and len(given) == len(exponents):
+        raise DataError("No rows are left: every sample weight is zero. Give some rows weight.")
+    largest = max(1, *given)  # parties without weights weigh their rows as one
     room = WEIGHT_SUM_LIMIT // (MAX_MULTIPLICITY * max(1, n_rows))
     bits = min(WEIGHT_BITS, room.bit_length() - 1)
     return math.ldexp(1.0, largest - bits), MAX_MULTIPLICITY << bits

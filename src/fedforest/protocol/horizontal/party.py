@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fedforest.errors import ModelFileError, ProtocolError
 from fedforest.kernels.random_split import Values
 from fedforest.masking.key_agreement import derive_key
-from fedforest.masking.keystream import expand
+from fedforest.masking.keystream import expand, scramble
 from fedforest.privacy.randomized_response import Entropy
 from fedforest.protocol.aggregation.base import Aggregator
 from fedforest.protocol.aggregation.steps import StepMemory
@@ -135,14 +135,15 @@ class HorizontalParty:
             self._n_trees += trees.n_trees
             self._trees = trees
         trees.move(moved)
-        n_pairs = 0 if bitmap is None else int(np.bitwise_count(bitmap).sum())
-        units = self._draw_units(request.step, n_pairs)
-        return ThresholdsProposed(Points.of(trees.propose(bitmap, units)))
+        return ThresholdsProposed(Points.of(trees.propose(bitmap, self._draw_units)))
 
-    def _draw_units(self, step: int, n_units: int) -> NDArray[np.float64]:
-        """Uniform numbers between 0 and 1, neither included, that only this party can know."""
-        key = derive_key(self._point_secret, b"points", step.to_bytes(8, "little"))
-        words = expand(key, n_units)
+    def _draw_units(self, places: NDArray[np.uint64]) -> NDArray[np.float64]:
+        """Uniform numbers between 0 and 1, neither included, that only this party can know.
+
+        The place of a number is (tree, node, column): asked again, it is the same.
+        """
+        key = derive_key(self._point_secret, b"points", self._n_batches.to_bytes(8, "little"))
+        words = scramble(key, places)
         words >>= np.uint64(12)
         units = words.astype(np.float64)
         units += 0.5

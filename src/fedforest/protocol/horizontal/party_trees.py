@@ -3,12 +3,14 @@
 It knows every split, as everybody will know the finished forest, and where its own rows are.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.pairs import Cuts
+from fedforest.kernels.pair_draws import place_pairs
+from fedforest.kernels.pairs import Cuts, list_pairs
 from fedforest.kernels.random_split import Values
 from fedforest.protocol.asking import check
 from fedforest.protocol.fates import count_open, unpack_fates, unpack_flags
@@ -20,6 +22,8 @@ from fedforest.tree.search import SplitTable
 from fedforest.tree.structure import Structure
 from fedforest.tree.targets import TrainingTargets
 from fedforest.tree.workers import Workers
+
+DrawUnits = Callable[[NDArray[np.uint64]], NDArray[np.float64]]
 
 SET_WORDS = 4
 MAX_ENTRIES = 2**28  # rows of all trees of a batch: what a stranger may make a party hold
@@ -148,13 +152,15 @@ class PartyTrees:
         self._search.forget()
 
     def propose(
-        self, bitmap: NDArray[np.uint8] | None, units: NDArray[np.float64]
+        self, bitmap: NDArray[np.uint8] | None, draw_units: DrawUnits
     ) -> NDArray[np.float32]:
-        """A random point for each candidate of each open node; `units` are as many as pairs."""
+        """A random point for each candidate of each open node."""
         if bitmap is None:
             return np.zeros(0, np.float32)
         self._bitmap = bitmap
-        return self._search.propose(bitmap, units, self._limits.least_rows)
+        opened = self._structure.open
+        places = place_pairs(list_pairs(bitmap), opened.tree, opened.node)
+        return self._search.propose(bitmap, draw_units(places), self._limits.least_rows)
 
     def read_question(self, question: CutsQuestion) -> tuple[Cuts, NDArray[np.int64]]:
         """(cuts over all pairs, whole nodes) that one segment is asked about."""
