@@ -76,6 +76,13 @@ def test_two_rings_joined_by_one_party_fall_apart_without_it() -> None:
     assert not stays_connected(peers, 1)
 
 
+def test_a_first_path_that_blocks_two_others_is_undone() -> None:
+    """From 0 to 1 the search first goes by 3 and 2 or 4, and so cuts off 5."""
+    peers = {"0": ("3", "5"), "1": ("2", "4"), "2": ("3", "5"), "3": ("4", "5"), "4": (), "5": ()}
+    assert stays_connected(peers, 1)
+    assert stays_connected_by_trying(peers, 1)
+
+
 def test_a_complete_graph_never_falls_apart() -> None:
     peers = ring(9, 8)
     assert all(stays_connected(peers, n_removed) for n_removed in range(10))

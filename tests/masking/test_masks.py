@@ -14,12 +14,12 @@ from fedforest.errors import MaskingError
 from fedforest.masking.keystream import PIECE_WORDS
 from fedforest.masking.masks import MaskUse, directed_mask, mask, unmask_sum
 from fedforest.masking.peers import choose_peers
-from tests.masking.federations import USE, introduce
+from tests.masking.federations import USE, Peers, introduce
 
 SECRET = sha256(b"pair secret").digest()
 LIMITS = st.sampled_from([0, 1, -1, 2**63 - 1, -(2**63)])
 NUMBERS = st.one_of(LIMITS, st.integers(-(2**63), 2**63 - 1))
-PAIR = {"party 0": ("party 1",), "party 1": ("party 0",)}
+PAIR: Peers = {"party 0": ("party 1",), "party 1": ("party 0",)}
 
 
 def wrap(number: int) -> int:
@@ -86,7 +86,7 @@ USES = {
 }
 
 
-@pytest.mark.parametrize(("one", "other"), combinations(USES, 2))
+@pytest.mark.parametrize(("one", "other"), list(combinations(USES, 2)))
 def test_a_mask_is_bound_to_run_direction_step_digest_and_length(one: str, other: str) -> None:
     first, second = directed_mask(SECRET, *USES[one]), directed_mask(SECRET, *USES[other])
     assert not set(first.tolist()) & set(second.tolist())
@@ -101,7 +101,7 @@ def test_a_mask_is_bound_to_the_pair_and_known_to_both_of_it() -> None:
     assert not set(one.tolist()) & set(strange.tolist())
 
 
-def mask_pair(peers: dict[str, tuple[str, ...]], party: str = "party 0") -> object:
+def mask_pair(peers: Peers, party: str = "party 0") -> object:
     return mask(np.arange(3), party, peers, introduce(3).secrets["party 0"], USE)
 
 
@@ -154,6 +154,6 @@ def test_vectors_that_do_not_fit_together_have_no_sum() -> None:
         with pytest.raises(MaskingError, match=r"do not fit together|two vectors or more"):
             unmask_sum([vector, *others])
     with pytest.raises(MaskingError, match="do not fit together"):
-        unmask_sum([vector.astype(np.float64)] * 2)  # type: ignore[list-item] # what is tested
+        unmask_sum([vector.astype(np.float64)] * 2)
     with pytest.raises(MaskingError, match="two vectors or more, not in 0"):
         unmask_sum([])

@@ -40,7 +40,8 @@ def interpolate(values: dict[int, int], at: int) -> int:
     total = 0
     for i, value in values.items():
         for j in values.keys() - {i}:
-            value = value * (at - j) * pow(i - j, -1, PRIME) % PRIME  # noqa: PLW2901 - a product
+            inverse: int = pow(i - j, -1, PRIME)
+            value = value * (at - j) * inverse % PRIME  # noqa: PLW2901 - a product
         total += value
     return total % PRIME
 
@@ -151,7 +152,7 @@ def share_out(
         (lambda: combine({1: np.zeros(2, np.uint64)}), "two points or more"),
         (lambda: combine({1: np.zeros(2, np.uint64), 0: np.zeros(2, np.uint64)}), "from 1 to"),
         (lambda: combine({1: np.zeros(2, np.uint64), 2: np.zeros(3, np.uint64)}), "fit together"),
-        (lambda: combine({1: np.zeros(2, np.uint64), 2: np.zeros(2, np.int64)}), "uint64"),  # type: ignore[dict-item]
+        (lambda: combine({1: np.zeros(2, np.uint64), 2: np.zeros(2, np.int64)}), "uint64"),
         (lambda: combine({1: np.zeros(1, np.uint64), 2: np.array([PRIME], np.uint64)}), "outside"),
         (lambda: combine({1: np.zeros(1, np.uint64), 2: np.zeros(1, np.uint64)}, -1), "at most"),
         (lambda: sum_shares([]), "no shares"),

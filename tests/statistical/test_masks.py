@@ -50,7 +50,8 @@ def is_uniform(words: NDArray[np.uint64]) -> bool:
 
 
 def add_up(vectors: Iterable[NDArray[np.uint64]]) -> NDArray[np.uint64]:
-    return np.sum(list(vectors), axis=0, dtype=np.uint64)
+    total: NDArray[np.uint64] = np.sum(list(vectors), axis=0, dtype=np.uint64)
+    return total
 
 
 def proper_subsets(names: Iterable[str]) -> Iterator[tuple[str, ...]]:

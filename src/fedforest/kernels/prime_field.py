@@ -9,7 +9,7 @@ import numpy as np
 from fedforest.kernels.jit import kernel
 
 PRIME_BITS = 61
-PRIME = 2**PRIME_BITS - 1
+PRIME = (1 << PRIME_BITS) - 1
 
 _PRIME = np.uint64(PRIME)
 _PRIME_BITS = np.uint64(PRIME_BITS)

@@ -5,30 +5,53 @@ a common party. Few pairs need looking at (Even 1975, "An algorithm for determin
 connectivity of a graph is at least k"). Sets of parties are the bits of an integer.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
 
 def stays_connected(peers: Mapping[str, Sequence[str]], n_removed: int) -> bool:
     """Whether the others stay joined, over peers in either direction, without any `n_removed`."""
     neighbours = _join(peers)
-    n_parties, n_paths = len(neighbours), n_removed + 1
-    if n_parties <= n_paths:
+    n_paths = n_removed + 1
+    if len(neighbours) <= n_paths:
         return True  # at most one party is left
-    # Any n_removed parties leave one of these n_paths in place. If no two of these can be
-    # separated, and no other party from all of them, nobody can be separated from anybody.
-    anchors = range(n_paths)
-    arcs = _split(neighbours)
-    for first in anchors:
-        for second in anchors[:first]:
-            is_joined = neighbours[first] >> second & 1
-            if not is_joined and not _has_paths(arcs, n_parties + first, second, n_paths):
+    return _pairs_hold(neighbours, n_paths) and _others_hold(neighbours, n_paths)
+
+
+def _pairs_hold(neighbours: Sequence[int], n_paths: int) -> bool:
+    """Whether no two of the first `n_paths` parties can be separated."""
+    n_parties, arcs = len(neighbours), _split(neighbours)
+    for first in range(n_paths):
+        for second in range(first):
+            if neighbours[first] >> second & 1:
+                continue  # nobody stands between neighbours
+            between = neighbours[first] & neighbours[second]
+            if not _has_paths(arcs, n_parties + first, second, between, n_paths):
                 return False
-    goal = 2 * n_parties  # one more point, behind all anchors
-    for anchor in anchors:
-        arcs[n_parties + anchor] |= 1 << goal
-    arcs.append(0)
-    others = range(n_paths, n_parties)
-    return all(_has_paths(arcs, n_parties + other, goal, n_paths) for other in others)
+    return True
+
+
+def _others_hold(neighbours: Sequence[int], n_paths: int) -> bool:
+    """Whether each party after the first `n_paths` has paths to as many before it.
+
+    Whichever one fewer are taken out, one of its paths is left, to a party that is still joined
+    to all others before it.
+    """
+    n_parties, arcs = len(neighbours), _split(neighbours)
+    before, goal = (1 << n_paths) - 1, 2 * n_parties
+    arcs.append(0)  # the goal, one more point behind all parties before
+    for party in range(n_paths):
+        arcs[n_parties + party] |= 1 << goal
+    waiting = set(range(n_paths, n_parties))
+    while waiting:  # whoever has most neighbours before it comes next: it needs least looking
+        _, party = max(((neighbours[one] & before).bit_count(), one) for one in waiting)
+        beside = neighbours[party] & before
+        if not _has_paths(arcs, n_parties + party, goal, beside, n_paths):
+            return False
+        waiting.remove(party)
+        before |= 1 << party
+        arcs[n_parties + party] |= 1 << goal
+    return True
 
 
 def _join(peers: Mapping[str, Sequence[str]]) -> list[int]:
@@ -52,39 +75,54 @@ def _split(neighbours: Sequence[int]) -> list[int]:
     return [*entrances, *neighbours]
 
 
-def _has_paths(arcs: Sequence[int], source: int, target: int, n_paths: int) -> bool:
+def _has_paths(arcs: Sequence[int], source: int, target: int, between: int, n_paths: int) -> bool:
     """Whether so many paths without a common arc lead from source to target.
 
-    Each path found turns its arcs round, so that a later one can undo them (Ford & Fulkerson).
+    The parties `between`, next to both, are a path each. Every path turns its arcs round, so that
+    a later one can undo them (Ford & Fulkerson).
     """
-    left = list(arcs)
-    for _ in range(n_paths):
-        came_from = _search(left, source, target)
-        if target not in came_from:
+    n_missing = n_paths - between.bit_count()
+    if n_missing <= 0:
+        return True
+    left, n_parties = list(arcs), len(arcs) // 2
+    for party in _members(between):
+        _turn_round(left, [target, n_parties + party, party, source])
+    for _ in range(n_missing):
+        path = _find_path(left, source, target)
+        if not path:
             return False
-        point = target
-        while point != source:
-            before = came_from[point]
-            left[before] ^= 1 << point
-            left[point] |= 1 << before
-            point = before
+        _turn_round(left, path)
     return True
 
 
-def _search(arcs: Sequence[int], source: int, target: int) -> dict[int, int]:
-    """Breadth first until the target is found: from where each point was reached."""
+def _turn_round(arcs: list[int], path: Sequence[int]) -> None:
+    """Turn the arcs of a path, given from its end to its beginning."""
+    for point, before in pairwise(path):
+        arcs[before] ^= 1 << point
+        arcs[point] |= 1 << before
+
+
+def _find_path(arcs: Sequence[int], source: int, target: int) -> list[int]:
+    """A shortest path, from its end to its beginning; empty if there is none."""
     came_from: dict[int, int] = {}
     unseen = ~(1 << source)
     queue = [source]
     for point in queue:
         new = arcs[point] & unseen
         unseen &= ~new
-        while new:
-            lowest = new & -new
-            reached = lowest.bit_length() - 1
+        for reached in _members(new):
             came_from[reached] = point
             queue.append(reached)
-            new ^= lowest
         if target in came_from:
-            break
-    return came_from
+            path = [target]
+            while path[-1] != source:
+                path.append(came_from[path[-1]])
+            return path
+    return []
+
+
+def _members(parties: int) -> Iterator[int]:
+    while parties:
+        lowest = parties & -parties
+        yield lowest.bit_length() - 1
+        parties ^= lowest

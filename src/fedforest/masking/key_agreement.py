@@ -6,7 +6,7 @@ derived says what it is for, so that no two uses ever get the same key.
 """
 
 from base64 import b32encode
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from hashlib import sha256
 from typing import Self
 
@@ -80,15 +80,18 @@ def fingerprint(public: bytes) -> str:
 def derive_key(secret: bytes, *context: bytes) -> bytes:
     """The 32-byte key for one use of a secret (HKDF-SHA256, RFC 5869).
 
-    The first context says what the key is for, the others which use of that kind it is. Each is
-    preceded by its length, so that no two lists of contexts read the same.
+    The first context says what the key is for, the others which use of that kind it is.
     """
     if len(secret) < KEY_BYTES:
         raise MaskingError(f"keys are derived from {KEY_BYTES} secret bytes, not {len(secret)}")
     if not context or not context[0]:
         raise MaskingError("a key must be derived for something: the first context says for what")
-    info = b"".join(len(part).to_bytes(8, "big") + part for part in context)
-    return HKDF(SHA256(), KEY_BYTES, _SALT, info).derive(secret)
+    return HKDF(SHA256(), KEY_BYTES, _SALT, join_contexts(context)).derive(secret)
+
+
+def join_contexts(parts: Iterable[bytes]) -> bytes:
+    """One context out of several, each preceded by its length: no two lists become the same."""
+    return b"".join(len(part).to_bytes(8, "big") + part for part in parts)
 
 
 def draw_bytes(entropy: Entropy, n_bytes: int) -> bytes:

@@ -13,7 +13,12 @@ import numpy as np
 
 from fedforest.errors import MaskingError
 from fedforest.masking.connectivity import stays_connected
-from fedforest.masking.key_agreement import derive_key, encode_name, encode_number
+from fedforest.masking.key_agreement import (
+    derive_key,
+    encode_name,
+    encode_number,
+    join_contexts,
+)
 from fedforest.masking.keystream import expand
 
 _PEER_CHOICE = b"peer choice"
@@ -41,13 +46,14 @@ def _draw(
     seeds: Mapping[str, bytes], names: Sequence[str], n_peers: int, step: int, attempt: int
 ) -> dict[str, tuple[str, ...]]:
     """Each party's peers are those with the smallest random words: every choice is as likely."""
-    occasion = [encode_number(step), encode_number(attempt), *map(encode_name, names)]
+    together = join_contexts(map(encode_name, names))
+    occasion = [encode_number(step), encode_number(attempt), together]
     peers = {}
-    for party in names:
-        others = [name for name in names if name != party]
+    for number, party in enumerate(names):
         key = derive_key(seeds[party], _PEER_CHOICE, encode_name(party), *occasion)
-        smallest = np.argsort(expand(key, len(others)), kind="stable")[:n_peers]
-        peers[party] = tuple(others[i] for i in sorted(smallest))
+        order = np.argsort(expand(key, len(names)), kind="stable")
+        chosen = order[order != number][:n_peers]
+        peers[party] = tuple(names[i] for i in sorted(chosen))
     return peers
 
 

@@ -16,7 +16,7 @@ LARGEST_TEXT = 2**31 - 1 - TAG_BYTES
 _NONCE = bytes(12)  # the key is fresh, so the nonce need not be
 
 
-def seal(key: bytes, plaintext: bytes, associated: bytes) -> bytes:
+def seal(key: bytes, plaintext: bytes | memoryview, associated: bytes) -> bytes:
     """The text, unreadable and unchangeable, tied to the associated bytes, which stay outside."""
     if len(plaintext) > LARGEST_TEXT:
         raise MaskingError(
@@ -26,7 +26,7 @@ def seal(key: bytes, plaintext: bytes, associated: bytes) -> bytes:
     return _cipher(key).encrypt(_NONCE, plaintext, associated)
 
 
-def open_sealed(key: bytes, sealed: bytes, associated: bytes) -> bytes:
+def open_sealed(key: bytes, sealed: bytes | memoryview, associated: bytes) -> bytes:
     """The text as it was sealed under this key with these associated bytes, or an error."""
     cipher = _cipher(key)
     try:
