@@ -1,6 +1,6 @@
 """Every plug gives exactly the plain sum, or says by name why it gives none."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -239,7 +239,7 @@ def test_an_answer_of_another_type_is_our_own_fault(dtype: type) -> None:
 def test_numbers_whose_sum_is_too_large_are_never_added_wrongly(plug: Plug) -> None:
     vectors = {f"p{i}": {b"q0": np.full(1, LARGEST_SUM - 1)} for i in range(2)}
     parties = federation(plug, vectors).introduce()
-    with pytest.raises((MaskingError, ProtocolError), match="too large"):
+    with pytest.raises((MaskingError, ProtocolError), match=r"than (it|a sum) can be"):
         parties.gather(1, [parties.segment(b"q0")])
 
 
@@ -247,8 +247,21 @@ def test_numbers_whose_sum_is_too_large_are_never_added_wrongly(plug: Plug) -> N
 def test_plain_sums_that_would_wrap_around_to_small_ones_are_refused(n_parties: int) -> None:
     vectors = {f"p{i}": {b"q0": np.full(1, LARGEST_SUM - 1)} for i in range(n_parties)}
     parties = federation("plain", vectors)
-    with pytest.raises(ProtocolError, match="too large"):
+    with pytest.raises(ProtocolError, match="more than a sum can be"):
         parties.gather(1, [parties.segment(b"q0")])
+
+
+@pytest.mark.parametrize("plug", PLUGS, ids=str)
+def test_a_sum_that_is_larger_than_whoever_asks_knows_it_can_be_is_refused(plug: Plug) -> None:
+    vectors = {f"p{i}": {b"q0": np.array([3, -20, 5])} for i in range(3)}
+    parties = federation(plug, vectors).introduce()
+    wanted = parties.segment(b"q0")
+    assert parties.gather(1, [replace(wanted, largest=60)]).sums[0].tolist() == [9, -60, 15]
+    with pytest.raises((MaskingError, ProtocolError), match="can be"):
+        parties.gather(2, [replace(wanted, largest=59)])
+    for largest in (-1, LARGEST_SUM):
+        with pytest.raises(LocalProtocolError, match="every plug"):
+            replace(wanted, largest=largest)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from fedforest.errors import (
     TooFewParties,
 )
 from fedforest.protocol.aggregation.messages import Part
-from fedforest.protocol.aggregation.payloads import is_in_range
+from fedforest.protocol.aggregation.payloads import LARGEST_SUM, is_in_range
 from fedforest.protocol.asking import Conversation, Message, answer, blame, check
 
 AnswerQuestion = Callable[[memoryview], NDArray[np.int64]]
@@ -32,15 +32,22 @@ LEAST_PARTICIPANTS = 2  # of a protected sum: the sum over one party is that par
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One sum that is wanted: the answers of these parties to this question."""
+    """One sum that is wanted: the answers of these parties to this question.
+
+    No number of the sum is above `largest` in magnitude. The tighter it is, the surer is it noticed
+    when masks did not cancel or shares do not belong together.
+    """
 
     participants: tuple[str, ...]
     question: bytes
     length: int  # numbers in an answer, and in the sum
+    largest: int = LARGEST_SUM - 1
 
     def __post_init__(self) -> None:
         if len(set(self.participants)) != len(self.participants):
             raise LocalProtocolError("a party takes part in a sum twice")
+        if not 0 <= self.largest < LARGEST_SUM:
+            raise LocalProtocolError("a sum is wanted that not every plug could carry")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,7 +148,7 @@ class PartsByParty:
     def read(
         self, step: int, replies: Mapping[str, Any], segments: Sequence[Segment]
     ) -> list[list[NDArray[Any]]]:
-        """The vectors of every segment, in the order of its participants, out of `reply.sums`."""
+        """The vectors of every segment, in any order, out of `reply.sums` of everybody."""
         vectors: list[list[NDArray[Any]]] = [[] for _ in segments]
         for party, places in self.places.items():
             with blame(party):
@@ -168,23 +175,23 @@ def compute_answer(answer_question: AnswerQuestion, question: memoryview) -> NDA
     return np.ascontiguousarray(plain)
 
 
-def add_plain(vectors: Sequence[NDArray[np.int64]], length: int) -> NDArray[np.int64]:
-    """The exact sum; refused where it could not be carried by every plug."""
-    total = np.zeros(length, np.int64)
+def add_plain(vectors: Sequence[NDArray[np.int64]], segment: Segment) -> NDArray[np.int64]:
+    """The exact sum; refused where it is larger than it can be."""
+    total = np.zeros(segment.length, np.int64)
     for vector in vectors:
         total += vector
-    cannot_wrap = sum(map(_largest, vectors)) < 2**63
-    if not cannot_wrap or not is_in_range(total):
-        raise ProtocolError("the sums of all parties together are too large to be added")
+    may_wrap = sum(map(_largest, vectors)) >= 2**63
+    if may_wrap or not is_in_range(total, segment.largest):
+        raise ProtocolError("what the parties say adds up to more than a sum can be")
     return total
 
 
-def require_in_range(total: NDArray[np.int64]) -> NDArray[np.int64]:
-    """What is left of masks that did not cancel is almost never small; then no sum is used."""
-    if not is_in_range(total):
+def require_in_range(total: NDArray[np.int64], segment: Segment) -> NDArray[np.int64]:
+    """Where masks did not cancel, numbers are random; one too large, and no sum is used."""
+    if not is_in_range(total, segment.largest):
         raise MaskingError(
-            "masks did not cancel, or sums are too large: parties do not agree on keys, peers or "
-            "questions, or one of them sent something else; introduce the parties anew"
+            "masks did not cancel, or a sum is larger than it can be: parties do not agree on "
+            "keys, peers or questions, or one of them sent something else; introduce them anew"
         )
     return total
 

@@ -1,11 +1,11 @@
 """Masked sums (k-PPD-ERT, section 3.1): vectors leave under masks that cancel when all are added.
 
 Who learns what. The coordinator sees vectors that are uniform modulo 2^64 and their exact sum over
-the participants, nothing else; also together with k - 1 of the peers that a party chose. With k of
-them, or with all other participants, it learns that party's vector: with two participants, the
-coordinator and either one know the other's. A party sees who takes part in a sum, never a vector of
-another party, masked or not, nor the sum. Peers are chosen by seeds that the coordinator does not
-know, anew at every step, and always so that no group of participants is unmasked by itself.
+the participants. Together with any k - 1 of these it learns the sum over the others, nothing else.
+With all peers of a party, those it chose and those that chose it, k at least, it learns that party's
+vector: with two participants, the coordinator and either one know the other's. A party sees who
+takes part in a sum, never a vector of another party, masked or not, nor the sum. Peers are chosen
+anew at every step by seeds that the coordinator does not know.
 
 A coordinator that calls a party lost, asks the others again without it and then uses the late reply
 learns its vector as the difference of two sums; ours discards late replies.
@@ -60,8 +60,8 @@ class MaskedAggregation:
         if lost:
             return Gathered([], lost)
         masked_vectors = parts.read(step, replies, segments)
-        sums = [require_in_range(unmask_sum(vectors)) for vectors in masked_vectors]
-        return Gathered(sums, frozenset())
+        totals = map(unmask_sum, masked_vectors)
+        return Gathered(list(map(require_in_range, totals, segments)), frozenset())
 
 
 class MaskedAggregator:

@@ -133,6 +133,6 @@ def read_shares(data: memoryview | bytes, length: int) -> NDArray[np.uint64]:
     return shares
 
 
-def is_in_range(sums: NDArray[np.int64]) -> bool:
-    """Whether every plug can carry these numbers."""
-    return len(sums) == 0 or bool(sums.min() > -LARGEST_SUM and sums.max() < LARGEST_SUM)
+def is_in_range(sums: NDArray[np.int64], largest: int = LARGEST_SUM - 1) -> bool:
+    """Whether no number is larger in magnitude; by default, than every plug can carry."""
+    return len(sums) == 0 or bool(sums.min() >= -largest and sums.max() <= largest)

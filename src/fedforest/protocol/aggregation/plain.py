@@ -46,8 +46,7 @@ class PlainAggregation:
         if lost:
             return Gathered([], lost)
         vectors = parts.read(step, replies, segments)
-        lengths = [segment.length for segment in segments]
-        return Gathered(list(map(add_plain, vectors, lengths)), frozenset())
+        return Gathered(list(map(add_plain, vectors, segments)), frozenset())
 
 
 class PlainAggregator:

@@ -81,6 +81,7 @@ class _Ring:
     """One segment's total on its way; between parties it is sealed."""
 
     def __init__(self, segment: Segment, entropy: Entropy) -> None:
+        self._segment = segment
         self.participants = segment.participants
         self.part = Part(segment.participants, memoryview(segment.question))
         self._start = expand(draw_bytes(entropy, KEY_BYTES), segment.length)
@@ -91,7 +92,7 @@ class _Ring:
         self._end = sums.read(len(self._start))
 
     def unmask(self) -> NDArray[np.int64]:
-        return require_in_range((self._end - self._start).view(np.int64))
+        return require_in_range((self._end - self._start).view(np.int64), self._segment)
 
 
 def _pass_on(step: int, rings: Sequence[_Ring]) -> Message:

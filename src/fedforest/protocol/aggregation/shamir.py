@@ -97,7 +97,7 @@ class _Desk:
 
     def __init__(self, segment: Segment, threshold: int, entropy: Entropy) -> None:
         self.holders = Holders.of(segment.participants, threshold)
-        self.length = segment.length
+        self._segment = segment
         zeros = np.zeros(segment.length, np.int64)
         self._zeros = split(zeros, self.holders.threshold, self.holders.points, draw_words(entropy))
         self._held = [self._zeros[self.holders.coordinator]]
@@ -106,7 +106,7 @@ class _Desk:
 
     def take(self, sender: str, opened: OpenShares, sealed: Sequence[SealedShares]) -> None:
         """What one participant shared out."""
-        self._held.append(opened.read(self.length))
+        self._held.append(opened.read(self._segment.length))
         for receiver, letter in zip(self.holders.without(sender), sealed, strict=True):
             self._letters[sender, receiver] = letter
 
@@ -116,10 +116,11 @@ class _Desk:
         return Delivery(zeros, letters, is_returned=party in self.holders.returning)
 
     def take_sum(self, party: str, total: ShareSum) -> None:
-        self._sums[self.holders.point(party)] = total.read(self.length)
+        self._sums[self.holders.point(party)] = total.read(self._segment.length)
 
     def combine(self) -> NDArray[np.int64]:
-        return combine({**self._sums, self.holders.coordinator: sum_shares(self._held)})
+        own = {self.holders.coordinator: sum_shares(self._held)}
+        return combine({**self._sums, **own}, self._segment.largest)
 
 
 def _take_shares(step: int, party: str, desks: Sequence[_Desk], reply: SharedOut) -> None:
