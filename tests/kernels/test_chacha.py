@@ -22,10 +22,11 @@ from tests.reference import chacha as reference
 from tests.strategies import IS_PLAIN_PYTHON
 
 LANES = reference.LANES
-N_EXAMPLES = 5 if IS_PLAIN_PYTHON else 50
+N_WORDS = 16 * LANES  # buffered
+N_EXAMPLES = 3 if IS_PLAIN_PYTHON else 25
 KEYS = st.binary(min_size=32, max_size=32)
 NUMBERS = st.integers(0, 2**64 - 1)
-COUNTERS = st.integers(0, 2**64 - 1) | st.integers(2**32 - 9, 2**32 + 1)
+COUNTERS = st.integers(0, 2**64 - 1) | st.integers(2**32 - 65, 2**32 + 1)
 
 # RFC 8439: section 2.3.2; appendix A.1, vectors 1 and 2
 VECTORS = [
@@ -53,17 +54,17 @@ VECTORS = [
 def stream_of(words: list[int]) -> NDArray[np.uint32]:
     """A stream whose next buffered words are these."""
     stream = open_stream(bytes(32))
-    stream[32 : 32 + len(words)] = words
-    stream[16] = 0
+    stream[: len(words)] = words
+    stream[N_WORDS + 16] = 0
     return stream
 
 
 @pytest.mark.parametrize(("key", "inputs", "block"), VECTORS)
 def test_blocks_are_those_of_the_standard(key: bytes, inputs: list[int], block: str) -> None:
     stream = open_stream(key)
-    stream[12:16] = inputs
+    stream[N_WORDS + 12 : N_WORDS + 16] = inputs
     refill(stream)
-    assert stream[32::LANES].astype("<u4").tobytes().hex() == block
+    assert stream[:N_WORDS:LANES].astype("<u4").tobytes().hex() == block
     assert np.array(reference.block(key, inputs), "<u4").tobytes().hex() == block
 
 
@@ -73,10 +74,10 @@ def test_a_stream_is_its_keys_blocks_one_after_the_other(
     key: bytes, number: int, counter: int
 ) -> None:
     stream = open_stream(key, number)
-    stream[12:14] = counter % 2**32, counter // 2**32
-    words = np.empty(100, np.uint64)
+    stream[N_WORDS + 12 : N_WORDS + 14] = counter % 2**32, counter // 2**32
+    words = np.empty(N_WORDS, np.uint64)  # the buffer is filled twice
     fill_words(stream, words)
-    halves = list(islice(reference.halves(key, number, counter), 200))
+    halves = list(islice(reference.halves(key, number, counter), 2 * N_WORDS))
     expected = [low | high << 32 for low, high in zip(halves[::2], halves[1::2], strict=True)]
     assert words.tolist() == expected
 
@@ -109,19 +110,42 @@ def test_units_are_uniform() -> None:
     assert draw_units(b"u" * 32, 5).tolist() == units[:5].tolist()
 
 
-def test_a_bounded_draw_skips_what_is_too_large_instead_of_folding_it_back() -> None:
-    stream = stream_of([3, 7, 2, 5, 4])
-    assert [int(next_below(stream, np.uint64(3))) for _ in range(3)] == [2, 1, 0]
-    # a bound above 2^32 takes two words per try: the first is 5 + 3 * 2^32, the second 6 + 2^32
-    wide = stream_of([5, 3, 6, 1])
-    assert int(next_below(wide, np.uint64(2**33))) == 2**32 + 6
+def test_a_bounded_draw_skips_the_words_that_would_make_some_results_likelier() -> None:
+    # 2^32 = 1 mod 3: of the 2^32 words one, whose product has the lowest lower half, is too many
+    stream = stream_of([0, 1, 2**31, 2**32 - 1])
+    assert [int(next_below(stream, np.uint64(3))) for _ in range(3)] == [0, 1, 2]
+    whole = stream_of([0, 5, 2**32 - 1])
+    assert [int(next_below(whole, np.uint64(2**32))) for _ in range(3)] == [0, 5, 2**32 - 1]
 
 
-@given(st.integers(1, 2**64 - 1), KEYS)
+@pytest.mark.parametrize("bound", [3, 5, 6, 7, 100, 2**31 + 1])
+def test_every_result_of_a_bounded_draw_has_as_many_words(bound: int) -> None:
+    # words are kept where the lower half of the product is at least 2^32 mod bound
+    skipped = 2**32 % bound
+    for result in {0, 1, bound // 2, bound - 1}:
+        first = -(-(result * 2**32 + skipped) // bound)
+        last = ((result + 1) * 2**32 - 1) // bound
+        assert last - first + 1 == 2**32 // bound
+        for word in (first, last):
+            assert int(next_below(stream_of([word]), np.uint64(bound))) == result
+
+
+@given(st.integers(1, 2**32), KEYS)
 @settings(max_examples=N_EXAMPLES)
 def test_a_bounded_draw_is_below_its_bound(bound: int, key: bytes) -> None:
     stream = open_stream(key)
     assert all(int(next_below(stream, np.uint64(bound))) < bound for _ in range(5))
+
+
+def test_a_word_skips_a_single_half_that_is_left() -> None:
+    stream, other = open_stream(bytes(32)), open_stream(bytes(32))
+    words, after = np.empty(N_WORDS // 2, np.uint64), np.empty(1, np.uint64)
+    fill_words(stream, words[:-1])
+    next_below(stream, np.uint64(2**32))  # takes one half of the last two
+    fill_words(stream, after)
+    fill_words(other, words)
+    fill_words(other, words[:1])
+    assert after[0] == words[0]
 
 
 @pytest.mark.parametrize("bound", [1, 2, 3, 10, 33, 1000])

@@ -89,10 +89,10 @@ def test_negative_numbers_of_queries_are_refused(numbers: tuple[int, int, int]) 
 def test_a_scale_is_never_too_small_and_hardly_too_large(epsilon: float, sensitivity: int) -> None:
     exact = Fraction(sensitivity) / Fraction(epsilon)
     scale = choose_scale(epsilon, sensitivity)
-    chosen = Fraction(scale.numerator, 2**scale.shift)
-    assert chosen >= exact
-    assert chosen <= exact * (1 + Fraction(1, 2**20)) or scale.numerator == 1 or exact < 2**-15
-    assert 0 < scale.numerator <= MAX_SCALE
+    chosen = scale.numerator * Fraction(2) ** scale.exponent
+    assert exact <= chosen <= exact * (1 + Fraction(1, 2**24))
+    assert 0 < scale.numerator <= 2**26
+    assert chosen <= 2 * MAX_SCALE
     assert scale.value == float(chosen)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 WORD = 2**32
 CONSTANTS = [int.from_bytes(b"expand 32-byte k"[i : i + 4], "little") for i in range(0, 16, 4)]
-LANES = 8
+LANES = 32
 COLUMNS = [(0, 4, 8, 12), (1, 5, 9, 13), (2, 6, 10, 14), (3, 7, 11, 15)]
 DIAGONALS = [(0, 5, 10, 15), (1, 6, 11, 12), (2, 7, 8, 13), (3, 4, 9, 14)]
 
@@ -31,7 +31,7 @@ def block(key: bytes, inputs: list[int]) -> list[int]:
 
 
 def halves(key: bytes, number: int, counter: int) -> Iterator[int]:
-    """The words of a stream from a counter on: of eight blocks the first words, the second, ..."""
+    """The words of a stream from a counter on: of 32 blocks the first words, the second, ..."""
     while True:
         blocks = []
         for lane in range(LANES):
@@ -46,8 +46,10 @@ def halves(key: bytes, number: int, counter: int) -> Iterator[int]:
 def permanent_response(key: bytes, word: int, n_bits: int, row: tuple[int, int], turn: int) -> int:
     """The code word of row (id, label), a bit turned where its coin is below `turn`."""
     row_id, label = row
+    coins: list[int] = []
+    while len(coins) < n_bits:
+        coins += block(key, [len(coins) // 16, row_id % WORD, row_id // WORD, label])
     for bit in range(n_bits):
-        coins = block(key, [bit // 16, row_id % WORD, row_id // WORD, label])
-        if coins[bit % 16] < turn:
+        if coins[bit] < turn:
             word ^= 1 << bit
     return word

@@ -15,20 +15,23 @@ def solve_lasso(gram, projections, thresholds, tolerance, solutions):
     by more than `tolerance` times its largest coordinate.
     """
     n_columns = gram.shape[0]
+    slope = np.empty(n_columns)  # of the fit, downwards, at x
     for problem in range(projections.shape[0]):
-        x, b = solutions[problem], projections[problem]
-        x[:] = 0.0
+        x = solutions[problem]
+        for i in range(n_columns):
+            x[i] = 0.0
+            slope[i] = projections[problem, i] - thresholds[problem]
         for _ in range(_MAX_SWEEPS):
-            step, largest = 0.0, 0.0
+            largest_move, largest = 0.0, 0.0
             for i in range(n_columns):
-                rest = b[i] - thresholds[problem]
-                for j in range(n_columns):
-                    rest -= gram[i, j] * x[j]
-                moved = max(0.0, x[i] + rest / gram[i, i])
-                step = max(step, abs(moved - x[i]))
-                x[i] = moved
-                largest = max(largest, moved)
-            if step <= tolerance * largest:
+                move = max(-x[i], slope[i] / gram[i, i])
+                if move != 0.0:
+                    x[i] += move
+                    for j in range(n_columns):
+                        slope[j] -= gram[i, j] * move
+                largest_move = max(largest_move, abs(move))
+                largest = max(largest, x[i])
+            if largest_move <= tolerance * largest:
                 break
 
 

@@ -42,7 +42,7 @@ def respond_permanently(code_words, n_bits, turn_below, key, row_ids, labels, re
         for block in range((n_bits + _WORDS - 1) // _WORDS):
             write_inputs(key, block, row_ids, labels, first, inputs)
             words[:] = inputs
-            scramble(words, 0)
+            scramble(words)
             for i in range(min(_WORDS, n_bits - block * _WORDS)):
                 bit = np.uint64(block * _WORDS + i)
                 for lane in range(min(LANES, n_rows - first)):

@@ -21,8 +21,8 @@ from fedforest.privacy.queries import Queries
 CLASS_SENSITIVITY = 2  # a changed label takes one from one count and adds one to another
 TARGET_BITS = 30  # of a bounded target in fixed point; its rounding drowns in the noise
 MAX_SCALE = 2**50
-_SCALE_BITS = 24  # a scale is rounded up by less than 2^-24 of itself
-_MAX_SHIFT = 40
+_SCALE_BITS = 25  # a scale is rounded up by less than 2^-24 of itself
+_LEAST_SCALE_EXPONENT = -60  # of scales so small that there is hardly ever noise
 _LEAST_EXPONENT = -1022  # of a unit: the smallest normal float64
 
 
@@ -93,19 +93,19 @@ class GlobalDP:
 
 
 class NoiseScale(NamedTuple):
-    """Scale of discrete Laplace noise: numerator / 2^shift."""
+    """Scale of discrete Laplace noise: numerator * 2^exponent."""
 
     numerator: int
-    shift: int
+    exponent: int
 
     @property
     def value(self) -> float:
         """The scale as a number."""
-        return math.ldexp(self.numerator, -self.shift)
+        return math.ldexp(self.numerator, self.exponent)
 
 
 def choose_scale(epsilon: float, sensitivity: int) -> NoiseScale:
-    """The smallest scale of its form that is no less than sensitivity / epsilon."""
+    """A scale of no less than sensitivity / epsilon, and of hardly more."""
     exact = Fraction(sensitivity) / Fraction(epsilon)
     if exact > MAX_SCALE:
         raise ConfigurationError(
@@ -113,8 +113,8 @@ def choose_scale(epsilon: float, sensitivity: int) -> NoiseScale:
             "that carry it. Ask less often or allow a larger epsilon."
         )
     size = exact.numerator.bit_length() - exact.denominator.bit_length()
-    shift = min(max(_SCALE_BITS + 1 - size, 0), _MAX_SHIFT)
-    return NoiseScale(math.ceil(exact * 2**shift), shift)
+    exponent = max(size - _SCALE_BITS, _LEAST_SCALE_EXPONENT)
+    return NoiseScale(math.ceil(exact / Fraction(2) ** exponent), exponent)
 
 
 def add_noise(
@@ -130,8 +130,8 @@ def add_noise(
     scale = choose_scale(epsilon, sensitivity)
     flat = np.ascontiguousarray(plain).reshape(-1)
     noisy = np.empty_like(flat)
-    numerator, shift = np.uint64(scale.numerator), np.uint64(scale.shift)
-    add_discrete_laplace(flat, numerator, shift, open_stream(key), noisy)
+    numerator = np.uint64(scale.numerator)
+    add_discrete_laplace(flat, numerator, scale.exponent, open_stream(key), noisy)
     return noisy.reshape(plain.shape)
 
 
