@@ -80,10 +80,14 @@ def works() -> list[tuple[str, int, Callable[[], object]]]:
         for name, method in (("coins", toss_all), ("inversion", invert_all)):
             label = f"binomial by {name}, {n} × 0.1"
             lines.append((label, N_DRAWS, _bound(method, n)))
-    for n in (5, 64, 99, 200, 10_000, 10**6):
-        lines.append((f"binomial, {n:,} × 0.9", N_DRAWS, binomials(n, 0.9)))
-    for n_classes in (2, 10, 26):
-        lines.append((f"decoding {n_classes} classes", N_DRAWS // 10, decoding(n_classes)))
+    lines.extend(
+        (f"binomial, {n:,} × 0.9", N_DRAWS, binomials(n, 0.9))
+        for n in (5, 64, 99, 200, 10_000, 10**6)
+    )
+    lines.extend(
+        (f"decoding {n_classes} classes", N_DRAWS // 10, decoding(n_classes))
+        for n_classes in (2, 10, 26)
+    )
     lines.append(("decoding 10 classes, 3 hashes", N_DRAWS // 10, decoding(10, hashes=3)))
     return lines
 
