@@ -65,7 +65,9 @@ class Replay:
     bad: bytes
     n_asked: int = 0
 
-    def exchange(self, requests: Mapping[str, bytes]) -> dict[str, bytes]:
+    def exchange(
+        self, requests: Mapping[str, bytes], *, may_lose: bool = False
+    ) -> dict[str, bytes]:
         now, self.n_asked = self.n_asked, self.n_asked + 1
         if now > self.at:
             raise Replaced

@@ -10,10 +10,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from fedforest.estimators.horizontal_training import REQUESTS, make_members
 from numpy.typing import NDArray
 
 from fedforest.errors import PartyLost
+from fedforest.estimators.horizontal_training import REQUESTS, make_members
 from fedforest.protocol.aggregation.plugs import Plug, make_aggregation, make_aggregator
 from fedforest.protocol.horizontal.coordinator import train
 from fedforest.protocol.horizontal.labels import PartyLabels
@@ -99,7 +99,7 @@ def make_order(shares: Shares, **settings: Any) -> TrainingOrder:
     """The order of a small forest; order's own fields by name, the rest is the forest's."""
     own = {"privacy", "participation", "class_weight", "least_rows", "batch_bytes", "seed"}
     order = {name: value for name, value in settings.items() if name in own}
-    parameters = {"n_estimators": 4, "bootstrap": False}
+    parameters: dict[str, Any] = {"n_estimators": 4, "bootstrap": False}
     parameters |= {name: value for name, value in settings.items() if name not in own}
     if shares.y.dtype.kind == "f":
         parameters |= {"task": "regression", "criterion": "squared_error"}

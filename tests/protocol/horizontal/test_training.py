@@ -80,7 +80,7 @@ class FixedPoints(HorizontalParty):
             rng = np.random.default_rng(n_calls[0])
             return rng.normal(size=len(units)).astype(np.float32)
 
-        search.propose = propose_fixed  # type: ignore[method-assign]
+        search.propose = propose_fixed  # type: ignore[method-assign,assignment]
         return trees
 
 
