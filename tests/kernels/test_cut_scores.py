@@ -85,9 +85,7 @@ def test_the_best_cut_by_class_weights_is_that_of_the_reference(
     choose_by_classes(sides, n_classes, Rules(criterion, leaf), choice, 0, 3)
     statistic = class_weights(n_classes, entropy=criterion == ENTROPY)
     for k, (begin, end) in enumerate(pairwise(sides.asked_start.tolist())):
-        possible = [
-            cut if min(map(weigh, (cut.left, cut.right))) > 0 else NEVER for cut in nodes[k]
-        ]
+        possible = [cut if has_weight(cut) else NEVER for cut in nodes[k]]
         place, score = reference.choose_cut(possible, statistic.score, leaf)
         assert choice.score[k] == score
         assert choice.asked[k] == (begin + place if place >= 0 else -1)

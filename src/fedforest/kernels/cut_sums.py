@@ -1,14 +1,14 @@
-"""What falls on the left of each cut: one pass over a node's kept values per cut.
+"""What falls on either side of each cut, from the values a level has kept.
 
-The rows of a node are first turned into *words*, once for all its cuts; what is left of a cut is
-the sum of the words of the rows marked left. A word holds several small integers side by side
+The rows of a node are first turned into *words*, once for all its cuts; left of a cut lies the sum
+of the words of the rows whose value is not above it. A word is several small integers side by side
 
-    classes   | 16 bits each: how often a row of the class was drawn |       four to a word
-    bits      | 8 bits each: a response's bit |                              eight to a word
-    moments   | weight |   and   | sum of weighted targets |                 one to a word
+    counts    | 16 bits each: how often rows of a class were drawn |     four classes to a word
+    bits      | 8 bits each: one bit of a response |                     eight bits to a word
+    moments   | 64 bits |                                                weight, weighted target
 
-and as many rows are added at a time as its fields can hold. Weighted or many classes do without:
-their weights are added class by class.
+and only as many rows are added at a time as such a field can hold. Sample weights, and many classes,
+do without words: `class_sums`.
 """
 
 from typing import NamedTuple
@@ -16,67 +16,206 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.bitsets import in_set
-from fedforest.kernels.jit import borrowing, inlined, kernel
+from fedforest.kernels.cut_sides import BLOCK, read_pair
+from fedforest.kernels.jit import borrowing, embedded, kernel
 from fedforest.kernels.layout import MAX_MULTIPLICITY, MULTIPLICITY_BITS
-from fedforest.kernels.moment_split import row_moments
+from fedforest.kernels.packed_moments import row_moments
 
-CLASS_FIELD, BIT_FIELD, WHOLE_WORD = 16, 8, 64  # bits of a field
-CLASS_BLOCK = ((1 << CLASS_FIELD) - 1) // MAX_MULTIPLICITY
-BIT_BLOCK = (1 << BIT_FIELD) - 1
-LARGEST_BLOCK = 2048  # rows whose words stay in the cache while all cuts of the node use them
+COUNT_BITS, RESPONSE_BITS, WHOLE_BITS = 16, 8, 64  # of a field
+COUNTS_PER_WORD, RESPONSES_PER_WORD = 64 // COUNT_BITS, 64 // RESPONSE_BITS
+RESPONSE_BLOCK = np.uint64(248)  # rows; more would overflow a field, as would 4 blocks of counts
+PADDING = np.uint64(
+    8
+)  # rows, a vector register full; kept values are read that far beyond the last
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
-_CLASS_SHIFT = np.uint64(MULTIPLICITY_BITS)
-_BYTE = np.uint64(255)
+_EIGHT = np.uint64(8)
+_LOW_SEVEN = np.uint64(0x7F)
+_EIGHTH = np.uint64(0x80)
+_SPREAD = np.uint64(0x0002040810204081)  # seven copies, each seven places further: bit i of copy i
+_LOWEST = np.uint64(0x0101010101010101)  # is the lowest of byte i
+_TO_TOP_BYTE = np.uint64(49)
 
 
-class Kept(NamedTuple):
-    """The values of all pairs: node k's from first[k] on, pair after pair, in the order of rows."""
+class Scratch(NamedTuple):
+    """Work space of one kernel call."""
 
-    first: NDArray[np.int64]
-    values: NDArray[np.float32]
-    may_miss: NDArray[np.bool_]  # per column: whether it has missing values at all
-
-
-@borrowing
-def mark_below(values, at, n, threshold, left):
-    """left[i] = 1 where the value is not above the threshold; missing values are not left."""
-    for i in range(n):
-        left[i] = np.uint8(values[at + i] <= threshold)
+    words: NDArray[np.uint64]  # (words, rows) of a block
+    totals: NDArray[np.uint64]  # sum of each word over the block
+    turned: NDArray[np.float32]  # values that stand in for those of a column
 
 
-@borrowing
-def mark_members(values, at, n, sets, index, left):
-    """left[i] = 1 where the category is a member of the set; missing ones are not."""
-    for i in range(n):
-        value = values[at + i]
-        is_seen = value == value
-        code = np.uint64(value) if is_seen else _ZERO
-        left[i] = np.uint8(in_set(sets, index, code)) & np.uint8(is_seen)
+@kernel
+def make_scratch(n_words):
+    """Work space for rows of so many words."""
+    return Scratch(
+        np.empty((n_words, BLOCK), np.uint64),
+        np.empty(n_words, np.uint64),
+        np.empty(BLOCK, np.float32),
+    )
 
 
 @borrowing
-def mark_missing(values, at, n, left):
-    """left[i] = 1 also where the value is missing."""
-    for i in range(n):
-        left[i] |= np.uint8(values[at + i] != values[at + i])
-
-
-@borrowing
-def count_marked(left, n):
-    """How many rows are marked."""
-    rows = 0
-    for i in range(n):
-        rows += np.int64(left[i])
-    return rows
-
-
-@borrowing
-def add_words(words, w, left, n):
-    """The sum of one word of the rows marked left."""
+def add_below(values, at, n, threshold, words, w):
+    """The sum of the w-th words of the rows whose value is not above the threshold."""
     total = _ZERO
     for i in range(n):
-        total += words[w, i] & (_ZERO - np.uint64(left[i]))
+        total += words[w, i] & (_ZERO - np.uint64(values[at + i] <= threshold))
     return total
+
+
+@borrowing
+def add_all(words, w, n):
+    """The sum of the w-th words of all rows."""
+    total = _ZERO
+    for i in range(n):
+        total += words[w, i]
+    return total
+
+
+@embedded
+def add_fields(word, size, n_fields, sums, row, first):
+    """Add the fields of a word to `n_fields` columns of `sums`, from `first` on."""
+    mask = ~_ZERO >> np.uint64(64 - size)
+    for field in range(n_fields):
+        sums[row, first + field] += np.int64(word & mask)
+        word >>= np.uint64(size & 63)
+
+
+@embedded
+def add_block(size, n, kept, asked, node, at, stride, width, scratch, sums):
+    """Add n rows of a node, as words, to the sums of its asked pairs.
+
+    The values of the node's first pair begin at `at`, those of each further one `stride` later.
+    Words of zero fill the last vector register: what is left over from whole registers takes a
+    branch per row, which is as often wrong as right.
+    """
+    words, totals, turned = scratch
+    both_sides = sums.shape[1] > width
+    per_word = 64 // size
+    padded = (n + PADDING - _ONE) & ~(PADDING - _ONE)
+    for w in range(words.shape[0]):
+        for i in range(n, padded):
+            words[w, i] = _ZERO
+        totals[w] = add_all(words, w, padded) if both_sides else _ZERO
+    row = np.uint64(asked.asked_start[node])
+    for pair in range(np.uint64(asked.node_start[node]), np.uint64(asked.node_start[node + 1])):
+        if asked.threshold[pair] == asked.threshold[pair]:
+            values, place, threshold = read_pair(kept, at, n, asked, pair, turned)
+            for w in range(words.shape[0]):
+                first = w * per_word
+                n_fields = min(per_word, width - first)
+                left = add_below(values, place, padded, threshold, words, w)
+                add_fields(left, size, n_fields, sums, row, first)
+                if both_sides:
+                    add_fields(totals[w] - left, size, n_fields, sums, row, width + first)
+            row += _ONE
+        at += stride
+
+
+@kernel
+def pack_counts(n_classes, width):
+    """(words, codes): what a row with a code, its class and multiplicity, adds.
+
+    Rows are the last field, if there is one more than classes.
+    """
+    n_words = (width + COUNTS_PER_WORD - 1) // COUNTS_PER_WORD
+    table = np.zeros((n_words, n_classes << MULTIPLICITY_BITS), np.uint64)
+    for code in range(table.shape[1]):
+        label, multiplicity = code >> MULTIPLICITY_BITS, code & MAX_MULTIPLICITY
+        shift = np.uint64(label % COUNTS_PER_WORD * COUNT_BITS)
+        table[label // COUNTS_PER_WORD, code] = np.uint64(multiplicity) << shift
+        if width > n_classes:
+            shift = np.uint64(n_classes % COUNTS_PER_WORD * COUNT_BITS)
+            table[n_classes // COUNTS_PER_WORD, code] |= _ONE << shift
+    return table
+
+
+@borrowing
+def read_counts(entries, start, n, row_bits, table, words):
+    """Turn n entries into packed counts."""
+    for w in range(table.shape[0]):
+        for i in range(n):
+            words[w, i] = table[w, np.uint64(entries[start + i]) >> row_bits]
+
+
+@kernel
+def count_classes(order, n_classes, kept, asked, width, sums, first, last):
+    """Add up, for the nodes first..last, how often rows of each class were drawn."""
+    entries, row_bits, starts, stops = order
+    place = kept.first
+    table = pack_counts(n_classes, width)
+    scratch = make_scratch(table.shape[0])
+    words = scratch.words
+    for k in range(first, last):
+        n, at = np.uint64(stops[k] - starts[k]), place[k]
+        for begin in range(_ZERO, n, BLOCK):
+            count = min(BLOCK, n - begin)
+            read_counts(entries, np.uint64(starts[k]) + begin, count, row_bits, table, words)
+            add_block(COUNT_BITS, count, kept, asked, k, at + begin, n, width, scratch, sums)
+
+
+@borrowing
+def read_moments(entries, start, n, row_bits, weights, values, words):
+    """Turn n entries into weight, weighted target and, if there is a third word, one row."""
+    row_mask = (_ONE << row_bits) - _ONE
+    for i in range(n):
+        entry = np.uint64(entries[start + i])
+        weight, total = row_moments(entry >> row_bits, entry & row_mask, weights, values)
+        words[0, i] = np.uint64(weight)
+        words[1, i] = np.uint64(total)
+        if words.shape[0] > 2:
+            words[2, i] = _ONE
+
+
+@kernel
+def add_moments(order, targets, kept, asked, width, sums, first, last):
+    """Add up, for the nodes first..last, weights, weighted targets and, if wanted, rows."""
+    entries, row_bits, starts, stops = order
+    place, weights, targets_values = kept.first, targets.weights, targets.values
+    scratch = make_scratch(width)
+    words = scratch.words
+    for k in range(first, last):
+        n, at = np.uint64(stops[k] - starts[k]), place[k]
+        for begin in range(_ZERO, n, BLOCK):
+            start, count = np.uint64(starts[k]) + begin, min(BLOCK, n - begin)
+            read_moments(entries, start, count, row_bits, weights, targets_values, words)
+            add_block(WHOLE_BITS, count, kept, asked, k, at + begin, n, width, scratch, sums)
+
+
+@embedded
+def spread_byte(byte):
+    """Eight bits, each at the bottom of a byte of its own."""
+    spread = ((byte & _LOW_SEVEN) * _SPREAD) & _LOWEST
+    return spread | ((byte & _EIGHTH) << _TO_TOP_BYTE)
+
+
+@borrowing
+def read_responses(entries, start, n, row_bits, responses, n_bits, words):
+    """Turn n entries into the bits of their rows' responses and, behind these, one row."""
+    row_mask = (_ONE << row_bits) - _ONE
+    one_row = _ONE << np.uint64(n_bits % RESPONSES_PER_WORD * RESPONSE_BITS)
+    last = words.shape[0] - 1
+    for i in range(n):
+        response = responses[np.uint64(entries[start + i]) & row_mask]
+        for w in range(words.shape[0]):
+            words[w, i] = spread_byte(response & np.uint64(0xFF))
+            response >>= _EIGHT
+        words[last, i] |= one_row
+
+
+@kernel
+def count_responses(order, responses, n_bits, kept, asked, sums, first, last):
+    """Add up, for the nodes first..last, the bits of rows' responses, and rows."""
+    entries, row_bits, starts, stops = order
+    place = kept.first
+    width = n_bits + 1
+    scratch = make_scratch((width + RESPONSES_PER_WORD - 1) // RESPONSES_PER_WORD)
+    words = scratch.words
+    for k in range(first, last):
+        n, at = np.uint64(stops[k] - starts[k]), place[k]
+        for begin in range(_ZERO, n, RESPONSE_BLOCK):
+            start, count = np.uint64(starts[k]) + begin, min(RESPONSE_BLOCK, n - begin)
+            read_responses(entries, start, count, row_bits, responses, n_bits, words)
+            add_block(RESPONSE_BITS, count, kept, asked, k, at + begin, n, width, scratch, sums)
