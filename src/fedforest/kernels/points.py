@@ -24,14 +24,32 @@ def next_above(value):
 
 @inlined
 def draw_inside(low, high, unit):
-    """The unit's float32 strictly between low < high, where an infinite end may be any far number.
+    """The unit's float32 strictly between low < high, NaN if there is none.
 
-    Abstains where there is none. Both ends of the open range are themselves float32, so rounding a
-    number between them does not leave it.
+    Both ends of what lies between are themselves float32, so rounding does not leave it; beyond the
+    largest finite number nothing lies between.
     """
     lowest, highest = next_above(low), -next_above(-high)
     width = np.float64(highest) - np.float64(lowest)
     return np.float32(np.float64(lowest) + width * unit) if width >= 0.0 else ABSTAINS
+
+
+@kernel
+def draw_points(low, high, units):
+    """One point per pair, NaN where its range is empty or a single value."""
+    points = np.empty(low.shape[0], np.float32)
+    for pair in range(low.shape[0]):
+        point = draw_inside(low[pair], high[pair], units[pair])
+        points[pair] = point if low[pair] < high[pair] else ABSTAINS
+    return points
+
+
+@kernel
+def answer_categories(low, high, feature, is_categorical, points):
+    """Pairs of a categorical column: zero where two categories are seen, for nothing to tell."""
+    for pair in range(points.shape[0]):
+        if is_categorical[feature[pair]]:
+            points[pair] = _PLUS_ZERO if low[pair] < high[pair] else ABSTAINS
 
 
 @inlined

@@ -142,14 +142,11 @@ class PartyTrees:
         nodes = np.flatnonzero(moved.is_split)
         bits, left_rows = self._search.split(nodes, moved.table)
         step = self._structure.advance(moved.is_split, moved.fate)
-        per_node = np.zeros(len(moved.is_split), np.int64)
-        per_node[nodes] = left_rows
         if not step.nothing_left:
-            self._rows.move(step, bits, per_node, self._workers)
+            self._rows.move(step, bits, left_rows, self._workers)
         stays = ~moved.is_split[step.source]
         self._n_asked = np.where(stays, self._n_asked[step.source], 0)
         self._bitmap = None
-        self._search.forget()
 
     def propose(
         self, bitmap: NDArray[np.uint8] | None, draw_units: DrawUnits
