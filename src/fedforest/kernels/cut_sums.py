@@ -7,8 +7,8 @@ of the words of the rows whose value is not above it. A word is several small in
     bits      | 8 bits each: one bit of a response |                     eight bits to a word
     moments   | 64 bits |                                                weight, weighted target
 
-and only as many rows are added at a time as such a field can hold. Sample weights, and many classes,
-do without words: `class_sums`.
+and only as many rows are added at a time as such a field can hold. Sample weights, and many
+classes, do without words: `class_sums`.
 """
 
 from typing import NamedTuple

@@ -21,7 +21,7 @@ from fedforest.kernels.cut_sums import (
 )
 from fedforest.kernels.kept_values import Kept, find_gaps, gather_values, place_values
 from fedforest.kernels.layout import RowOrder
-from fedforest.kernels.pairs import Cuts, Pairs, list_pairs, place_asked
+from fedforest.kernels.pairs import Cuts, Pairs, place_asked
 from fedforest.kernels.points import answer_categories, draw_points
 from fedforest.kernels.random_split import Values
 from fedforest.tree.cut_choice import SideLayout
@@ -76,15 +76,15 @@ class PointSearch:
         return rows
 
     def propose(
-        self, candidates: NDArray[np.uint8], units: NDArray[np.float64], least_rows: int
+        self, pairs: Pairs, units: NDArray[np.float64], least_rows: int
     ) -> NDArray[np.float32]:
         """A random point per pair of open node and candidate column, NaN where the party abstains.
 
-        `candidates` is a bitmap row per node, `units` one number in (0, 1) per pair. With fewer
-        than `least_rows` rows that have a value, a single one could be told from the point.
+        `units` has one number in (0, 1) per pair. With fewer than `least_rows` rows that have a
+        value, a single one could be told from the point.
         """
         order = self.rows.order
-        self._pairs = pairs = list_pairs(candidates)
+        self._pairs = pairs
         self._kept = kept = self._make_room(place_values(order.start, order.stop, pairs.node_start))
         self._kept_order = order
         n_pairs = len(pairs.feature)

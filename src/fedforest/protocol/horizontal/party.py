@@ -129,13 +129,13 @@ class HorizontalParty:
         if trees is None:
             raise ProtocolError("no trees were started")
         moved = trees.read_moves(request.moves)
-        bitmap = trees.read_candidates(request.candidates, moved)
+        pairs = trees.read_candidates(request.candidates, moved)
         if request.start is not None:
             self._n_batches += 1
             self._n_trees += trees.n_trees
             self._trees = trees
         trees.move(moved)
-        return ThresholdsProposed(Points.of(trees.propose(bitmap, self._draw_units)))
+        return ThresholdsProposed(Points.of(trees.propose(pairs, self._draw_units)))
 
     def _draw_units(self, places: NDArray[np.uint64]) -> NDArray[np.float64]:
         """Uniform numbers between 0 and 1, neither included, that only this party can know.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.kernels.pair_draws import place_pairs
-from fedforest.kernels.pairs import Cuts, list_pairs
+from fedforest.kernels.pairs import Cuts, Pairs, list_pairs
 from fedforest.kernels.random_split import Values
 from fedforest.protocol.asking import check
 from fedforest.protocol.fates import count_open, unpack_fates, unpack_flags
@@ -68,7 +68,7 @@ class PartyTrees:
         self._workers = workers
         self._structure = Structure(len(segments))
         self._search = PointSearch(columns, targets, rows, workers, rows_apart=limits.rows_apart)
-        self._bitmap: NDArray[np.uint8] | None = None
+        self._has_proposed = False
         self._n_asked = np.zeros(len(segments), np.int64)  # candidates counted, per open node
 
     @property
@@ -112,8 +112,8 @@ class PartyTrees:
         sets[by_set] = given
         return sets
 
-    def read_candidates(self, data: memoryview, moved: Moved | None) -> NDArray[np.uint8] | None:
-        """A bitmap of columns per node that is open after the moves; None where none is asked."""
+    def read_candidates(self, data: memoryview, moved: Moved | None) -> Pairs | None:
+        """The candidates of each node that is open after the moves; None where none is asked."""
         if len(data) == 0:
             return None
         n_open = len(self._structure.open) if moved is None else self._count_open(moved)
@@ -121,12 +121,11 @@ class PartyTrees:
         bitmap = from_bytes(data, "u1", n_open * width, "candidates").reshape(n_open, width)
         spare = 8 * width - self._n_columns
         check(int(bitmap[:, -1].max(initial=0)) < 256 >> spare, "a candidate is no column")
-        counts = np.bitwise_count(bitmap).sum(axis=1)
-        check(
-            bool((counts <= self._limits.candidates_per_node).all()),
-            "a node has more candidate columns than the run agreed on",
-        )
-        return bitmap
+        pairs: Pairs = list_pairs(bitmap)
+        most = int(np.diff(pairs.node_start).max(initial=0))
+        is_agreed = most <= self._limits.candidates_per_node
+        check(is_agreed, "a node has more candidate columns than the run agreed on")
+        return pairs
 
     def _count_open(self, moved: Moved) -> int:
         """Nodes that are open after the moves."""
@@ -146,22 +145,20 @@ class PartyTrees:
             self._rows.move(step, bits, left_rows, self._workers)
         stays = ~moved.is_split[step.source]
         self._n_asked = np.where(stays, self._n_asked[step.source], 0)
-        self._bitmap = None
+        self._has_proposed = False
 
-    def propose(
-        self, bitmap: NDArray[np.uint8] | None, draw_units: DrawUnits
-    ) -> NDArray[np.float32]:
+    def propose(self, pairs: Pairs | None, draw_units: DrawUnits) -> NDArray[np.float32]:
         """A random point for each candidate of each open node."""
-        if bitmap is None:
+        if pairs is None:
             return np.zeros(0, np.float32)
-        self._bitmap = bitmap
+        self._has_proposed = True
         opened = self._structure.open
-        places = place_pairs(list_pairs(bitmap), opened.tree, opened.node)
-        return self._search.propose(bitmap, draw_units(places), self._limits.least_rows)
+        places = place_pairs(pairs, opened.tree, opened.node)
+        return self._search.propose(pairs, draw_units(places), self._limits.least_rows)
 
     def read_question(self, question: CutsQuestion) -> tuple[Cuts, NDArray[np.int64]]:
         """(cuts over all pairs, whole nodes) that one segment is asked about."""
-        check(self._bitmap is not None, "cuts are asked for before points were named")
+        check(self._has_proposed, "cuts are asked for before points were named")
         pairs = self._search.pairs
         in_segment = self._segments[self._structure.open.tree] == question.segment
         nodes = np.flatnonzero(in_segment)
