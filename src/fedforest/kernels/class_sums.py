@@ -40,10 +40,9 @@ def add_sides(marks, n, labels, added, sums, row, right):
 
 
 @embedded
-def add_rows(
-    n, n_classes, kept, asked, node, at, stride, width, labels, added, turned, marks, sums
-):
+def add_rows(n, n_classes, kept, asked, node, at, stride, width, scratch, sums):
     """Add n rows of a node to the sums of its asked pairs; `at` and `stride` as in `add_block`."""
+    labels, added, turned, marks = scratch
     both_sides = sums.shape[1] > width
     row = np.uint64(asked.asked_start[node])
     for pair in range(np.uint64(asked.node_start[node]), np.uint64(asked.node_start[node + 1])):
@@ -70,23 +69,10 @@ def add_weights(order, weights, n_classes, kept, asked, width, sums, first, last
     place = kept.first
     labels, added = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.int64)
     turned, marks = np.empty(BLOCK, np.float32), np.empty(BLOCK, np.uint8)
+    scratch = (labels, added, turned, marks)
     for k in range(first, last):
         n, at = np.uint64(stops[k] - starts[k]), place[k]
         for begin in range(_ZERO, n, BLOCK):
             start, count = np.uint64(starts[k]) + begin, min(BLOCK, n - begin)
             read_classes(entries, start, count, row_bits, weights, labels, added)
-            add_rows(
-                count,
-                n_classes,
-                kept,
-                asked,
-                k,
-                at + begin,
-                n,
-                width,
-                labels,
-                added,
-                turned,
-                marks,
-                sums,
-            )
+            add_rows(count, n_classes, kept, asked, k, at + begin, n, width, scratch, sums)

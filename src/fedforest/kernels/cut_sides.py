@@ -48,7 +48,7 @@ class Chosen(NamedTuple):
 
 @borrowing
 def stand_in(values, at, n, threshold, sets, index, missing_left, turned):
-    """-1 for values that go left, 1 for others; by a set of categories if index >= 0."""
+    """-1 for values that go left, 1 for others; categories, if index >= 0, by that set."""
     for i in range(n):
         value = values[at + i]
         if value != value:

@@ -7,8 +7,8 @@ of the words of the rows whose value is not above it. A word is several small in
     bits      | 8 bits each: one bit of a response |                     eight bits to a word
     moments   | 64 bits |                                                weight, weighted target
 
-and only as many rows are added at a time as such a field can hold. Sample weights, and many
-classes, do without words: `class_sums`.
+and only as many rows are added at a time as such a field can hold. Sample weights and many classes
+do without words: `class_sums`.
 """
 
 from typing import NamedTuple
@@ -24,9 +24,7 @@ from fedforest.kernels.packed_moments import row_moments
 COUNT_BITS, RESPONSE_BITS, WHOLE_BITS = 16, 8, 64  # of a field
 COUNTS_PER_WORD, RESPONSES_PER_WORD = 64 // COUNT_BITS, 64 // RESPONSE_BITS
 RESPONSE_BLOCK = np.uint64(248)  # rows; more would overflow a field, as would 4 blocks of counts
-PADDING = np.uint64(
-    8
-)  # rows, a vector register full; kept values are read that far beyond the last
+PADDING = np.uint64(8)  # rows of a vector register; so far beyond the last one are values read
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)

@@ -136,25 +136,13 @@ def gather_values(columns, order, pairs, least_rows, kept, low, high, first, las
     values, n_rows, _ = columns
     entries, row_bits, starts, stops = order
     node_start, feature = pairs
-    place, kept_values, may_miss = kept
+    place, copies, may_miss = kept
     row_mask = (_ONE << row_bits) - _ONE
     least = np.uint64(least_rows)
     for k in range(first, last):
         start, n, at = np.uint64(starts[k]), np.uint64(stops[k] - starts[k]), place[k]
         pair, end = np.uint64(node_start[k]), np.uint64(node_start[k + 1])
         gather_node(
-            values,
-            n_rows,
-            entries,
-            start,
-            n,
-            row_mask,
-            feature,
-            pair,
-            end,
-            kept_values,
-            at,
-            low,
-            high,
+            values, n_rows, entries, start, n, row_mask, feature, pair, end, copies, at, low, high
         )
-        empty_small_ranges(kept_values, at, n, may_miss, feature, pair, end, least, low, high)
+        empty_small_ranges(copies, at, n, may_miss, feature, pair, end, least, low, high)

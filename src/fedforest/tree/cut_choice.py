@@ -6,7 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.kernels.cut_scores import Choice, Sides, choose_by_classes, choose_by_moments
-from fedforest.kernels.layout import Rules
+from fedforest.kernels.layout import SET_WORDS, Rules
+from fedforest.kernels.pairs import Cuts, Pairs
+from fedforest.tree.search import SplitTable
 from fedforest.tree.workers import ALONE, Workers
 
 
@@ -54,3 +56,13 @@ def choose_cuts(layout: SideLayout, sides: Sides, rules: Rules, workers: Workers
 
     workers.run(choose, workers.ranges(n_asked + 1))
     return choice
+
+
+def tabulate_cuts(pairs: Pairs, cuts: Cuts, chosen: NDArray[np.int64]) -> SplitTable:
+    """The cuts of the chosen pairs as splits."""
+    left_set = np.zeros((len(chosen) if len(cuts.left_set) else 0, SET_WORDS), np.uint64)
+    by_set = np.flatnonzero(cuts.set_index[chosen] >= 0)
+    left_set[by_set] = cuts.left_set[cuts.set_index[chosen[by_set]]]
+    return SplitTable(
+        pairs.feature[chosen], cuts.threshold[chosen], cuts.missing_left[chosen], left_set
+    )

@@ -20,7 +20,6 @@ from fedforest.kernels.cut_sums import (
     count_responses,
 )
 from fedforest.kernels.kept_values import Kept, find_gaps, gather_values, place_values
-from fedforest.kernels.layout import RowOrder
 from fedforest.kernels.pairs import Cuts, Pairs, place_asked
 from fedforest.kernels.points import answer_categories, draw_points
 from fedforest.kernels.random_split import Values
@@ -61,7 +60,7 @@ class PointSearch:
         self._buffer = np.empty(0, np.float32)
         self._kept = Kept(np.zeros(1, np.uint64), self._buffer, self._may_miss)
         self._pairs = NO_PAIRS
-        self._kept_order: RowOrder | None = None  # the rows that the kept values belong to
+        self._kept_of: NDArray[np.int64] | None = None  # `start` of the nodes they belong to
 
     @property
     def pairs(self) -> Pairs:
@@ -86,7 +85,7 @@ class PointSearch:
         order = self.rows.order
         self._pairs = pairs
         self._kept = kept = self._make_room(place_values(order.start, order.stop, pairs.node_start))
-        self._kept_order = order
+        self._kept_of = order.start
         n_pairs = len(pairs.feature)
         low, high = np.empty(n_pairs, np.float32), np.empty(n_pairs, np.float32)
 
@@ -148,9 +147,17 @@ class PointSearch:
         return sums
 
     def _ask(self, cuts: Cuts) -> Asked:
-        assert self._kept_order is self.rows.order, "counting follows proposing, before rows move"
-        asked_start = place_asked(self._pairs.node_start, cuts.threshold)
-        return Asked(*self._pairs, *cuts, asked_start)
+        assert self._kept_of is self.rows.order.start, "counting follows proposing"
+        node_start, feature = self._pairs
+        return Asked(
+            node_start,
+            feature,
+            cuts.threshold,
+            cuts.missing_left,
+            cuts.set_index,
+            cuts.left_set,
+            place_asked(node_start, cuts.threshold),
+        )
 
     def _add_up(self, kept: Kept, asked: Asked, *, both_sides: bool) -> NDArray[np.int64]:
         width = self.layout.width
@@ -180,7 +187,7 @@ class PointSearch:
         self, nodes: NDArray[np.int64], table: SplitTable
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """(bits, rows that go left per open node) of the chosen cuts, one per node of the list."""
-        is_kept = self._kept_order is self.rows.order
+        is_kept = self._kept_of is self.rows.order.start
         return self._write_bits(self.rows, nodes, table, self._pairs if is_kept else NO_PAIRS)
 
     def route(
