@@ -148,7 +148,8 @@ def test_a_memory_is_named_by_key_and_parameters_and_does_not_show_the_key() -> 
 
 def test_no_rows_have_no_responses() -> None:
     nothing = permanent_responses(code_of(), LABELS[:0], IDS[:0], KEY)
-    assert (nothing.shape, nothing.dtype) == ((0,), np.uint64)
+    assert nothing.shape == (0,)
+    assert nothing.dtype == np.uint64
 
 
 @pytest.mark.parametrize(

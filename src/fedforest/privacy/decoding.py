@@ -3,6 +3,8 @@
 Everything here works on what was already released, so it costs no privacy.
 """
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -40,8 +42,8 @@ def estimate_bits(
 def penalties(code: ResponseCode, sizes: NDArray[np.int64]) -> NDArray[np.float64]:
     """The Lasso's penalty of each query, as scikit-learn's `alpha`."""
     rate = code.rate_if_clear
-    deviation = np.sqrt(sizes * rate * (1.0 - rate)) / (code.keep * (code.p - code.q))
-    return PENALTY_DEVIATIONS * np.sqrt(code.hashes) * deviation / code.bits
+    deviations = np.sqrt(sizes * rate * (1.0 - rate)) / (code.keep * (code.p - code.q))
+    return np.asarray(PENALTY_DEVIATIONS * math.sqrt(code.hashes) / code.bits * deviations)
 
 
 def fit_counts(
