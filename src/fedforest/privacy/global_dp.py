@@ -7,7 +7,7 @@ than the epsilon it is charged with, not even by the bits of its result.
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,7 +66,7 @@ class GlobalDP:
                 "target can matter"
             )
 
-    def _check_bounds(self, bounds: object) -> None:
+    def _check_bounds(self, bounds: Any) -> None:
         is_pair = isinstance(bounds, (tuple, list)) and len(bounds) == 2
         if not (is_pair and all(is_real(bound) for bound in bounds) and bounds[0] < bounds[1]):
             raise self._error("target_bounds must be two finite numbers, the lower one first")

@@ -116,7 +116,9 @@ def is_whole(value: object) -> bool:
 
 def is_real(value: object) -> bool:
     """Whether it is a finite number, and no truth value."""
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return False
+    return math.isfinite(value)
 
 
 @dataclass(frozen=True)
