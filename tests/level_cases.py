@@ -1,4 +1,4 @@
-"""Levels of raw columns for Hypothesis: tables with gaps and categories, nodes, candidates, cuts."""
+"""Levels of raw columns for Hypothesis: tables with gaps and categories, nodes, candidates."""
 
 from dataclasses import dataclass
 
@@ -145,7 +145,7 @@ def asked_levels(draw: st.DrawFn) -> AskedLevel:
             members = frozenset(np.flatnonzero(rng.random(256) < 0.5).tolist())
             cuts.append(Cut(np.float32(0), side, members))
             continue
-        seen = [value for value in level.seen(node, column) if value == value]
+        seen = [value for value in level.seen(node, column) if not np.isnan(value)]
         near = seen[int(rng.integers(len(seen)))] if seen else np.float32(0)
         cuts.append(Cut(np.float32(near + rng.choice([0.0, 0.0, 0.05, -10.0, 10.0])), side))
     return AskedLevel(level, cuts)

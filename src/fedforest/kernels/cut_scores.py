@@ -59,13 +59,10 @@ def score_classes(sums, row, totals, node, width, n_classes, rules, entropy):
     A negative weight, which only noise makes, counts as nothing; a side without weight is none.
     """
     criterion, leaf = rules
-    weight, rest, sum_here, sum_there = 0, 0, 0, 0
+    weight, rest = 0, 0
     for c in range(n_classes):
         left, right = read_sides(sums, row, totals, node, width, c)
-        here, there = max(left, 0), max(right, 0)
-        weight, rest = weight + here, rest + there
-        sum_here += part(here, criterion, entropy)
-        sum_there += part(there, criterion, entropy)
+        weight, rest = weight + max(left, 0), rest + max(right, 0)
     rows, other_rows = weight, rest
     if width > n_classes:
         rows, other_rows = read_sides(sums, row, totals, node, width, n_classes)
@@ -73,6 +70,11 @@ def score_classes(sums, row, totals, node, width, n_classes, rules, entropy):
         return NO_SPLIT
     if weight + rest >= EXACT_WEIGHT:
         return score_heavy(sums, row, totals, node, width, n_classes, criterion)
+    sum_here, sum_there = 0, 0
+    for c in range(n_classes):
+        left, right = read_sides(sums, row, totals, node, width, c)
+        sum_here += part(max(left, 0), criterion, entropy)
+        sum_there += part(max(right, 0), criterion, entropy)
     if criterion == GINI:
         return np.float64(sum_here) / np.float64(weight) + np.float64(sum_there) / np.float64(rest)
     both = part(weight, ENTROPY, entropy) + part(rest, ENTROPY, entropy)
@@ -85,11 +87,10 @@ def score_heavy(sums, row, totals, node, width, n_classes, criterion):
     sum_here, sum_there, weight, rest = 0.0, 0.0, 0, 0
     for c in range(n_classes):
         left, right = read_sides(sums, row, totals, node, width, c)
-        here, there = max(left, 0), max(right, 0)
-        a, b = np.float64(here), np.float64(there)
+        a, b = np.float64(max(left, 0)), np.float64(max(right, 0))
         sum_here += a * a if criterion == GINI else x_log2_x(a)
         sum_there += b * b if criterion == GINI else x_log2_x(b)
-        weight, rest = weight + here, rest + there
+        weight, rest = weight + max(left, 0), rest + max(right, 0)
     if criterion == GINI:
         return sum_here / np.float64(weight) + sum_there / np.float64(rest)
     return sum_here - x_log2_x(np.float64(weight)) + (sum_there - x_log2_x(np.float64(rest)))
