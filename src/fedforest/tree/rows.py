@@ -19,7 +19,13 @@ from fedforest.kernels.partition import (
     place_split_bits,
     plan_move,
 )
-from fedforest.kernels.sampling import choose_rows, count_draws, write_entries, write_left_out
+from fedforest.kernels.sampling import (
+    choose_rows,
+    count_draws,
+    thin_rows,
+    write_entries,
+    write_left_out,
+)
 from fedforest.tree.structure import Step
 from fedforest.tree.targets import TrainingTargets
 from fedforest.tree.workers import Workers
@@ -130,8 +136,12 @@ def draw_rows(
     workers: Workers,
     *,
     with_left_out: bool = False,
+    kept_shares: NDArray[np.float64] | None = None,
 ) -> tuple[NodeRows, NodeRows | None]:
-    """The row order at the roots of a batch of trees, and that of the rows left out."""
+    """The row order at the roots of a batch of trees, and that of the rows left out.
+
+    With `kept_shares`, tree t keeps each of its rows with probability kept_shares[t].
+    """
     classes, allowed = targets.classes, targets.allowed
     n_rows, n_trees = targets.n_rows, len(tree_seeds)
     row_bits = bits_for_rows(n_rows)
@@ -148,6 +158,8 @@ def draw_rows(
         multiplicity = np.empty(n_rows, np.uint8)
         for tree in range(*trees):
             _draw_multiplicity(tree_seeds[tree], sampling, multiplicity)
+            if kept_shares is not None:
+                thin_rows(tree_seeds[tree], kept_shares[tree], multiplicity)
             if not all_allowed:
                 multiplicity[~allowed] = 0
                 if not multiplicity.any():  # only rows without weight were drawn: use all others

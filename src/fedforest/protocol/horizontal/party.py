@@ -45,7 +45,7 @@ from fedforest.tree.workers import ALONE, Workers
 if TYPE_CHECKING:
     from fedforest.tree.targets import TrainingTargets
 
-THINNEST, THICKEST = 0.75, 0.95  # share of rows that a thinned tree keeps: drawn, and told nobody
+THINNEST, THICKEST = 0.75, 0.95  # share of rows that a thinned tree keeps
 _QUESTION = msgspec.msgpack.Decoder(CutsQuestion)
 
 MakeAggregator = Callable[[Callable[[memoryview], NDArray[np.int64]]], Aggregator]
@@ -174,20 +174,19 @@ class HorizontalParty:
         """Rows of each tree, by this party's own randomness."""
         assert self._targets is not None
         context = (b"rows", self._n_batches.to_bytes(8, "little"))
-        seeds = expand(derive_key(self._row_secret, *context), n_trees + 1)
+        seeds = expand(derive_key(self._row_secret, *context), 2 * n_trees)
         n_rows = self._table.n_rows
         check(start.n_draws <= n_rows or start.bootstrap, "a tree is to draw more rows than exist")
-        is_private = bool(self._agreement().protection.kind)
-        n_draws, bootstrap = min(start.n_draws, n_rows), start.bootstrap
-        if is_private or start.is_thinned:
-            bootstrap = False  # with noise, a row counts once: its label would need more noise
-        if start.is_thinned and n_draws == n_rows:
-            share = THINNEST + (THICKEST - THINNEST) * float(seeds[-1] >> np.uint64(11)) * 2.0**-53
-            n_draws = max(min(1, n_rows), round(share * n_rows))
-        if start.bootstrap and not bootstrap and n_draws == n_rows:
-            n_draws = max(min(1, n_rows), round(0.632 * n_rows))  # as many as a bootstrap sees
-        sampling = Sampling(bootstrap, n_draws)
-        rows, _ = draw_rows(seeds[:-1], self._targets, sampling, self._workers)
+        # with noise a row counts once at most: if it counted twice, it would need twice the noise
+        bootstrap = start.bootstrap and not self._agreement().protection.kind
+        sampling = Sampling(bootstrap, min(start.n_draws, n_rows))
+        shares = None
+        if start.is_thinned:  # drawn for every tree anew, and told nobody
+            units = (seeds[n_trees:] >> np.uint64(11)).astype(np.float64) * 2.0**-53
+            shares = THINNEST + (THICKEST - THINNEST) * units
+        rows, _ = draw_rows(
+            seeds[:n_trees], self._targets, sampling, self._workers, kept_shares=shares
+        )
         return rows
 
     def _answer_question(self, encoded: memoryview) -> NDArray[np.int64]:
