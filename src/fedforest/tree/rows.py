@@ -129,7 +129,7 @@ def entry_type(n_rows: int, n_classes: int) -> type[np.unsignedinteger]:
     return np.uint32 if needed <= 32 else np.uint64
 
 
-def draw_rows(
+def draw_rows(  # noqa: PLR0913 - the sixth thins what the others draw
     tree_seeds: NDArray[np.uint64],
     targets: TrainingTargets,
     sampling: Sampling,

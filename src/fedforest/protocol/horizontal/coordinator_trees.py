@@ -133,7 +133,11 @@ class CoordinatorTrees:
         draw_for_pairs(
             node_keys, pairs.node_start, pairs.feature, self._keys, self._units, self._missing_left
         )
-        self._missing_left[~self._plan.columns.has_missing[pairs.feature]] = 0
+        has_missing = self._plan.columns.has_missing
+        if has_missing.any():
+            self._missing_left[~has_missing[pairs.feature]] = 0
+        else:
+            self._missing_left[:] = 0
 
     def candidates_for(self, party: str, *, takes_part: bool) -> memoryview:
         """The candidates at the nodes that a party holds rows of."""
@@ -177,8 +181,7 @@ class CoordinatorTrees:
                 else:
                     points[number, mine] = named.read(int(np.count_nonzero(mine)))
         self._threshold = merge_points(points, self._units)
-        by_set = self._plan.columns.is_categorical[pairs.feature] & ~np.isnan(self._threshold)
-        chosen = np.flatnonzero(by_set)
+        chosen = self._set_pairs()
         self._left_set = np.empty((len(chosen), SET_WORDS), np.uint64)
         n_categories = self._plan.columns.n_categories[pairs.feature[chosen]]
         draw_category_sets(self._keys[chosen], n_categories, self._left_set)
@@ -207,10 +210,13 @@ class CoordinatorTrees:
             nodes, pairs, sets = self._places_of(group)
             threshold, wholes = self._threshold[pairs], self._wholes[nodes]
             n_asked = int(np.count_nonzero(~np.isnan(threshold)))
+            sides_of_missing = memoryview(b"")
+            if self._plan.columns.has_missing.any():
+                sides_of_missing = pack_flags(self._missing_left[pairs] > 0)
             question = CutsQuestion(
                 group.number,
                 to_bytes(threshold, "<f4"),
-                pack_flags(self._missing_left[pairs] > 0),
+                sides_of_missing,
                 to_bytes(self._left_set[sets], "<u8"),
                 pack_flags(wholes),
             )
@@ -228,8 +234,10 @@ class CoordinatorTrees:
 
     def _set_pairs(self) -> NDArray[np.int64]:
         """Pairs asked of categorical columns, in order: the owners of the sets."""
-        by_set = self._plan.columns.is_categorical[self._pairs.feature]
-        return np.flatnonzero(by_set & ~np.isnan(self._threshold))
+        is_categorical = self._plan.columns.is_categorical
+        if not is_categorical.any():
+            return np.zeros(0, np.int64)
+        return np.flatnonzero(is_categorical[self._pairs.feature] & ~np.isnan(self._threshold))
 
     def advance(
         self,
@@ -239,8 +247,10 @@ class CoordinatorTrees:
         """Score the cuts by the sums over participants, choose, and settle every node's fate."""
         left, right, wholes = self._collect(groups, sums)
         layout, both = self._plan.counting.layout, self._plan.both_sides
-        totals = self._growth.sums.copy()
-        totals[self._wholes] = layout.expand(wholes)
+        is_news = both or bool(self._wholes.any())  # else totals follow from the parents'
+        totals = self._growth.sums.copy() if is_news else self._growth.sums
+        if is_news:
+            totals[self._wholes] = layout.expand(wholes)
         asked_start = place_asked(self._pairs.node_start, self._threshold)
         sides = Sides(
             asked_start,
@@ -253,9 +263,11 @@ class CoordinatorTrees:
         if both:  # what a node adds up to is what its participants say now
             chosen = np.flatnonzero(best >= 0)
             totals[chosen] = layout.expand(left[best[chosen]] + right[best[chosen]])
-        is_leaf = self._growth.know_totals(totals)
-        scores[is_leaf] = -np.inf
-        resigned = is_leaf | is_gainless
+        resigned = is_gainless
+        if is_news:
+            is_leaf = self._growth.know_totals(totals)
+            scores[is_leaf] = -np.inf
+            resigned = is_leaf | is_gainless
         if self._plan.asks_once:
             resigned |= np.diff(asked_start) > 0
         is_split = self._growth.choose(scores)

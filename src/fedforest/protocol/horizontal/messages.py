@@ -114,7 +114,7 @@ class CutsQuestion(msgspec.Struct, frozen=True, array_like=True):
 
     segment: Count
     threshold: memoryview  # <f4 per pair; NaN: not asked
-    missing_left: memoryview  # one bit per pair
+    missing_left: memoryview  # one bit per pair; nothing where no value is missing anywhere
     left_set: memoryview  # <u8, four words for each pair asked of a categorical column
     wholes: memoryview  # one bit per open node
     whole_table: bool = False  # instead of all this: what the labels of the table add up to

@@ -37,7 +37,8 @@ from fedforest.protocol.horizontal.payloads import Points
 from fedforest.protocol.horizontal.statistics import Statistics, choose_statistics
 from fedforest.protocol.horizontal.tables import declare_columns, make_bins
 from fedforest.protocol.payloads import TableSize, from_bytes
-from fedforest.tree.forest_file import StoredForest, decode_forest
+from fedforest.tree.forest_file import FOREST, StoredForest, decode_forest
+from fedforest.tree.model_file import decode_model
 from fedforest.tree.rows import NodeRows, Sampling, draw_rows
 from fedforest.tree.table import Table
 from fedforest.tree.workers import ALONE, Workers
@@ -81,7 +82,7 @@ class HorizontalParty:
         self._n_batches = 0
         self._n_trees = 0
         self._n_questions = 0
-        self.model: StoredForest | None = None
+        self._model_file: memoryview | None = None
         self._handlers: dict[type[Message], Callable[[Any], Message]] = {
             Prepare: self._prepare,
             AgreeOnTable: self._agree,
@@ -212,11 +213,15 @@ class HorizontalParty:
         return np.concatenate([counted.reshape(-1), whole.reshape(-1)])
 
     def _take_forest(self, request: TakeForest) -> Accepted:
-        agreed = self._agreement()
+        self._agreement()
         try:
-            model = decode_forest(request.model)
+            decode_model(request.model, expected_kind=FOREST)  # whole and undamaged
         except ModelFileError as error:
             raise ProtocolError(f"the model cannot be used: {error}") from None
-        check(model.bins.names == agreed.names, "the model is of another table")
-        self.model = model
+        self._model_file = request.model
         return Accepted()
+
+    @property
+    def model(self) -> StoredForest | None:
+        """The finished forest, once it is there; one that is no forest raises `ModelFileError`."""
+        return None if self._model_file is None else decode_forest(self._model_file)

@@ -170,11 +170,15 @@ class PartyTrees:
         else:
             mine = np.repeat(in_segment, np.diff(pairs.node_start))
             n_mine = int(np.count_nonzero(mine))
-        threshold = np.full(len(pairs.feature), np.nan, np.float32)
-        threshold[mine] = from_bytes(question.threshold, "<f4", n_mine, "thresholds")
+        threshold = from_bytes(question.threshold, "<f4", n_mine, "thresholds")
+        if n_mine < len(pairs.feature):
+            asked = threshold
+            threshold = np.full(len(pairs.feature), np.nan, np.float32)
+            threshold[mine] = asked
         check(not np.isinf(threshold).any(), "a threshold is infinite")
         missing_left = np.zeros(len(pairs.feature), np.uint8)
-        missing_left[mine] = unpack_flags(question.missing_left, n_mine)
+        if len(question.missing_left):
+            missing_left[mine] = unpack_flags(question.missing_left, n_mine)
         set_index, sets = self._read_question_sets(question.left_set, threshold)
         self._count_along(pairs.node_start, threshold, wholes)
         return Cuts(threshold, missing_left, set_index, sets), wholes
