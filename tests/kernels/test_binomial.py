@@ -18,7 +18,7 @@ from fedforest.kernels.binomial import answer_at_random, count_ones, log_ratio
 from fedforest.kernels.chacha import open_stream
 from tests.strategies import IS_PLAIN_PYTHON
 
-N_DRAWS = 1000 if IS_PLAIN_PYTHON else 300_000
+N_DRAWS = 200 if IS_PLAIN_PYTHON else 300_000
 FALSE_ALARM = 1e-6
 LAWS = [
     *[(n, p) for n in (1, 2, 7, 63, 64) for p in (0.1, 0.5, 0.9, 1 / 3)],  # coin by coin
