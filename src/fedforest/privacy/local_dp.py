@@ -155,6 +155,7 @@ class ResponseCode:
 
     def memory(self, key: bytes) -> str:
         """A public name for the responses drawn under a key: the same name, the same coins."""
+        read_key(key)  # refuses what is no key
         name = blake2b(self.parameter_set, digest_size=16, key=key, person=b"memory")
         return name.hexdigest()
 
@@ -176,7 +177,7 @@ def permanent_responses(
     ordered = np.sort(row_ids)
     if (ordered[1:] == ordered[:-1]).any():
         raise DataError("Two rows have the same id: they would share their noise. Number rows.")
-    read_key(key)
+    read_key(key)  # refuses what is no key
     secret = blake2b(code.parameter_set, digest_size=KEY_BYTES, key=key, person=b"permanent")
     turned = np.uint32(math.ceil(math.ldexp((1.0 - code.keep) / 2.0, 32)))  # up: never less noise
     words = np.array(code.words, np.uint64)
