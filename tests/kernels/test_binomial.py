@@ -36,8 +36,8 @@ def draw(n: int, p: float, key: bytes, n_draws: int = N_DRAWS) -> NDArray[np.int
 
 
 def chi_square(draws: NDArray[np.int64], law: Any) -> float:
-    """How likely such draws are, or worse, under a law; in cells of at least twenty."""
-    least = 20 / len(draws)
+    """How likely such draws are, or worse, under a law; outer cells expect at least ten."""
+    least = 10 / len(draws)
     edges = [int(law.ppf(share)) for share in np.linspace(least, 1 - least, 60)]
     edges = sorted({edge for edge in edges if law.cdf(edge) >= least and law.sf(edge) >= least})
     probabilities = np.diff([0.0, *law.cdf(edges), 1.0])
