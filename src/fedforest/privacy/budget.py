@@ -10,7 +10,7 @@ from typing import Any
 
 from fedforest.errors import BudgetExhausted, ConfigurationError, DataError, PrivacyError
 from fedforest.privacy.composition import PrivacySpending
-from fedforest.privacy.local_dp import is_real
+from fedforest.privacy.number_checks import is_real
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fedforest.errors import ConfigurationError, DataError, PrivacyError
 from fedforest.kernels.chacha import open_stream
 from fedforest.kernels.discrete_laplace import add_discrete_laplace
-from fedforest.privacy.local_dp import is_real
+from fedforest.privacy.number_checks import is_real
 from fedforest.privacy.queries import Queries
 
 CLASS_SENSITIVITY = 2  # a changed label takes one from one count and adds one to another
@@ -44,6 +44,13 @@ class GlobalDP:
     target_bounds : (float, float), optional
         Lowest and highest target, for regression. Targets outside are moved to the nearest bound.
         Declare what is known without looking at the data: the bounds are public.
+
+    Examples
+    --------
+    >>> from fedforest.privacy.global_dp import GlobalDP
+    >>> from fedforest.privacy.queries import Queries
+    >>> GlobalDP(epsilon_total=6.0).resolve(Queries(candidates=3, levels=4, trees=5))
+    0.1
     """
 
     epsilon_query: float | None = None
