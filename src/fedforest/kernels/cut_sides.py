@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.kernels.bitsets import count_ones, in_set
-from fedforest.kernels.jit import borrowing, embedded, kernel
+from fedforest.kernels.jit import embedded, kernel
 from fedforest.kernels.kept_values import gather_one
 
 BLOCK = np.uint64(1024)  # rows that are marked together: they stay in the first cache
