@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.kernels.bitsets import count_ones, in_set
-from fedforest.kernels.jit import borrowing, embedded, kernel
+from fedforest.kernels.jit import embedded, kernel
 from fedforest.kernels.kept_values import gather_one
 
 BLOCK = np.uint64(1024)  # rows that are marked together: they stay in the first cache
@@ -46,7 +46,7 @@ class Chosen(NamedTuple):
     left_set: NDArray[np.uint64]  # (splits, 4), or (0, 4) without categorical columns
 
 
-@borrowing
+@embedded
 def stand_in(values, at, n, threshold, sets, index, missing_left, turned):
     """-1 for values that go left, 1 for others; categories, if index >= 0, by that set."""
     for i in range(n):
@@ -71,14 +71,14 @@ def read_pair(kept, at, n, asked, pair, turned):
     return turned, _ZERO, _BETWEEN
 
 
-@borrowing
+@embedded
 def mark_below(values, at, n, threshold, marks):
     """marks[i] = 1 where a value is not above the threshold, else 0."""
     for i in range(n):
         marks[i] = np.uint8(values[at + i] <= threshold)
 
 
-@borrowing
+@embedded
 def count_marks(marks, n):
     """How many of n rows are marked."""
     rows = _ZERO
@@ -87,7 +87,7 @@ def count_marks(marks, n):
     return np.int64(rows)
 
 
-@borrowing
+@embedded
 def write_marks(marks, eight_marks, n, bits, at):
     """Write the marks of n rows as bits, eight rows to a byte; returns how many are marked.
 
@@ -103,7 +103,7 @@ def write_marks(marks, eight_marks, n, bits, at):
     return rows
 
 
-@borrowing
+@embedded
 def find_pair(node_start, feature, node, wanted):
     """Position of a column among a node's pairs, -1 if it is none of them."""
     for pair in range(node_start[node], node_start[node + 1]):
@@ -112,7 +112,7 @@ def find_pair(node_start, feature, node, wanted):
     return -1
 
 
-@borrowing
+@embedded
 def write_sides(values, at, n, cut, sets, index, turned, marks, eight_marks, bits, to):
     """Bits of n rows of a node, from byte `to` on; returns how many go left.
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.jit import borrowing, kernel
+from fedforest.kernels.jit import embedded, kernel
 
 _ONE = np.uint64(1)
 _TWO = np.uint64(2)
@@ -54,7 +54,7 @@ def place_values(starts, stops, node_start):
     return first
 
 
-@borrowing
+@embedded
 def gather_one(values, base, entries, start, n, row_mask, kept, at):
     """Copy a node's values of one column; (lowest, highest)."""
     low, high = _NOTHING_LOWER, _NOTHING_HIGHER
@@ -66,7 +66,7 @@ def gather_one(values, base, entries, start, n, row_mask, kept, at):
     return low, high
 
 
-@borrowing
+@embedded
 def gather_three(values, bases, entries, start, n, row_mask, kept, at):
     """The same for three columns, whose loads overlap; with more, registers run out."""
     first, second, third = bases
@@ -83,7 +83,7 @@ def gather_three(values, bases, entries, start, n, row_mask, kept, at):
     return low_a, high_a, low_b, high_b, low_c, high_c
 
 
-@borrowing
+@embedded
 def count_present(kept, at, n):
     """How many of n kept values are not missing."""
     present = np.uint64(0)
@@ -92,7 +92,7 @@ def count_present(kept, at, n):
     return present
 
 
-@borrowing
+@embedded
 def gather_node(
     values, n_rows, entries, start, n, row_mask, feature, pair, end, kept, at, low, high
 ):
@@ -116,7 +116,7 @@ def gather_node(
         at += n
 
 
-@borrowing
+@embedded
 def empty_small_ranges(kept, at, n, may_miss, feature, pair, end, least, low, high):
     """Pairs of which fewer than `least` rows have a value get no range."""
     while pair < end:
