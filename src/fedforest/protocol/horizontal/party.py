@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.errors import ModelFileError, ProtocolError
+from fedforest.errors import FederationError, ModelFileError, ProtocolError
 from fedforest.kernels.random_split import Values
 from fedforest.masking.key_agreement import derive_key
 from fedforest.masking.keystream import expand
@@ -21,6 +21,7 @@ from fedforest.privacy.randomized_response import Entropy
 from fedforest.protocol.aggregation.base import Aggregator
 from fedforest.protocol.aggregation.steps import StepMemory
 from fedforest.protocol.asking import Accepted, Message, answer, check
+from fedforest.protocol.horizontal.agreement import check_agreement
 from fedforest.protocol.horizontal.labels import PartyLabels
 from fedforest.protocol.horizontal.messages import (
     AgreeOnTable,
@@ -92,7 +93,15 @@ class HorizontalParty:
 
     def handle(self, request: Message) -> Message:
         """Answer one request; a request out of place is refused and changes nothing."""
-        return answer(self._handlers, request)
+        n_questions, trees = self._n_questions, self._trees
+        n_asked = None if trees is None else trees.n_asked
+        try:
+            return answer(self._handlers, request)
+        except FederationError:  # one of several questions may have been answered, to nobody
+            self._n_questions = n_questions
+            if trees is not None and n_asked is not None:
+                trees.n_asked = n_asked
+            raise
 
     def _prepare(self, request: Prepare) -> Prepared:
         check(request.is_regression == self._labels.is_regression, "labels are of another task")
@@ -101,17 +110,17 @@ class HorizontalParty:
 
     def _agree(self, request: AgreeOnTable) -> Accepted:
         check(self._agreed is None, "what was agreed on cannot be changed")
-        check(request.names == self._table.names, "the columns are not those of this party")
-        if self._approve is not None:
-            self._approve(request)  # raises before anything that depends on a label is sent
+        check_agreement(request, self._table, self._labels)
         bins = make_bins(request.names, request.categories, has_names=self._table.has_names)
         values = bins.raw_values(self._table, self._workers)
+        targets = self._labels.encode(request)
+        statistics = choose_statistics(request, targets, self._response_key)
+        if self._approve is not None:
+            self._approve(request)  # last: a proposal that is refused anyway is not paid for
         self._values = Values(
             values.reshape(-1), np.uint64(self._table.n_rows), bins.is_categorical
         )
-        self._targets = self._labels.encode(request)
-        self._statistics = choose_statistics(request, self._targets, self._response_key)
-        self._agreed = request
+        self._targets, self._statistics, self._agreed = targets, statistics, request
         return Accepted()
 
     def _agreement(self) -> AgreeOnTable:
@@ -155,7 +164,8 @@ class HorizontalParty:
         assert self._values is not None
         segments = from_bytes(start.segments, "<u2", len(start.segments) // 2, "segments of trees")
         check(len(segments) > 0, "a batch has no trees")
-        check(len(segments) * self._table.n_rows <= MAX_ENTRIES, "a batch has too many trees")
+        n_entries = len(segments) * self._table.n_rows * (1 + agreed.candidates_per_node)
+        check(len(segments) == 1 or n_entries <= MAX_ENTRIES, "a batch has too many trees")
         limits = Limits(
             agreed.candidates_per_node,
             agreed.max_depth,
@@ -173,20 +183,20 @@ class HorizontalParty:
         """Rows of each tree, by this party's own randomness."""
         assert self._targets is not None
         context = (b"rows", self._n_batches.to_bytes(8, "little"))
-        seeds = expand(derive_key(self._row_secret, *context), n_trees + 1)
+        words = expand(derive_key(self._row_secret, *context), 3 * n_trees).reshape(3, n_trees)
         n_rows = self._table.n_rows
         check(start.n_draws <= n_rows or start.bootstrap, "a tree is to draw more rows than exist")
         is_private = bool(self._agreement().protection.kind)
         n_draws, bootstrap = min(start.n_draws, n_rows), start.bootstrap
         if is_private or start.is_thinned:
             bootstrap = False  # with noise, a row counts once: its label would need more noise
-        if start.is_thinned and n_draws == n_rows:
-            share = THINNEST + (THICKEST - THINNEST) * float(seeds[-1] >> np.uint64(11)) * 2.0**-53
-            n_draws = max(min(1, n_rows), round(share * n_rows))
-        if start.bootstrap and not bootstrap and n_draws == n_rows:
+        if start.bootstrap and is_private and n_draws == n_rows:
             n_draws = max(min(1, n_rows), round(0.632 * n_rows))  # as many as a bootstrap sees
+        draws = _thin(n_draws, words[1:]) if start.is_thinned else None
         sampling = Sampling(bootstrap, n_draws)
-        rows, _ = draw_rows(seeds[:-1], self._targets, sampling, self._workers)
+        rows, _ = draw_rows(
+            words[0].copy(), self._targets, sampling, self._workers, draws_by_tree=draws
+        )
         return rows
 
     def _answer_question(self, encoded: memoryview) -> NDArray[np.int64]:
@@ -202,6 +212,8 @@ class HorizontalParty:
         key = derive_key(self._noise_secret, b"noise", self._n_questions.to_bytes(8, "little"))
         if question.whole_table:
             check(self._n_questions == 1, "the whole table is counted only once, at the start")
+            is_private = bool(self._agreement().protection.kind)
+            check(not is_private, "the whole table is counted where every question is paid for")
             return statistics.of_table(key)
         if self._trees is None:
             raise ProtocolError("no trees were started")
@@ -218,5 +230,18 @@ class HorizontalParty:
         except ModelFileError as error:
             raise ProtocolError(f"the model cannot be used: {error}") from None
         check(model.bins.names == agreed.names, "the model is of another table")
+        classes = () if model.classes is None else tuple(model.classes.tolist())
+        check(classes == agreed.classes, "the model has other classes")
         self.model = model
         return Accepted()
+
+
+def _thin(n_rows: int, words: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """How many of so many rows each tree keeps: other shares in every tree.
+
+    Were a share the same in several trees, differences between the sizes of their roots would tell
+    it. Numbers are rounded by chance, or a party with two rows would leave out none; one is kept.
+    """
+    shares, chances = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    kept = (THINNEST + (THICKEST - THINNEST) * shares) * n_rows
+    return np.maximum(np.floor(kept + chances), min(1, n_rows)).astype(np.int64)

@@ -4,6 +4,7 @@ It knows every split, as everybody will know the finished forest, and where its 
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from fedforest.kernels.pairs import Cuts
 from fedforest.kernels.random_split import Values
 from fedforest.protocol.asking import check
-from fedforest.protocol.fates import count_open, unpack_fates, unpack_flags
+from fedforest.protocol.fates import count_open_each, unpack_fates, unpack_flags
 from fedforest.protocol.horizontal.messages import CutsQuestion, Moves
 from fedforest.protocol.payloads import from_bytes
 from fedforest.tree.point_search import PointSearch
@@ -22,7 +23,7 @@ from fedforest.tree.targets import TrainingTargets
 from fedforest.tree.workers import Workers
 
 SET_WORDS = 4
-MAX_ENTRIES = 2**28  # rows of all trees of a batch: what a stranger may make a party hold
+MAX_ENTRIES = 2**28  # rows, and values of rows, of a batch: what a stranger may have a party hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,9 @@ class PartyTrees:
         self._structure = Structure(len(segments))
         self._search = PointSearch(columns, targets, rows, workers, rows_apart=limits.rows_apart)
         self._bitmap: NDArray[np.uint8] | None = None
-        self._n_asked = np.zeros(len(segments), np.int64)  # candidates counted, per open node
+        n_bytes = (self._n_columns + 7) >> 3
+        self._named = np.zeros((len(segments), n_bytes), np.uint8)  # columns of points so far
+        self.n_asked = np.zeros(len(segments), np.int64)  # candidates counted, per open node
 
     @property
     def n_trees(self) -> int:
@@ -87,12 +90,23 @@ class PartyTrees:
         check(
             bool(((feature >= 0) & (feature < self._n_columns)).all()), "a split has no such column"
         )
+        self._check_candidates(is_split, feature)
         threshold = from_bytes(moves.threshold, "<f4", n_split, "thresholds")
         check(not np.isnan(threshold).any(), "a threshold is no number")
         missing_left = from_bytes(moves.missing_left, "u1", n_split, "sides of missing values")
         check(bool((missing_left <= 1).all()), "a side of missing values is none")
         sets = self._read_sets(moves.left_set, self._columns.is_categorical[feature])
+        has_children = (fate > 0) & is_split
+        depth = self._structure.open.depth[has_children].max(initial=-1) + 1
+        check(int(depth) < self._limits.max_depth, "a tree is deeper than the run agreed on")
         return Moved(is_split, fate, SplitTable(feature, threshold, missing_left, sets))
+
+    def _check_candidates(self, is_split: NDArray[np.bool_], feature: NDArray[np.int32]) -> None:
+        """A node is split by a column it was asked about; only those values are at hand."""
+        if self._bitmap is None:  # not asked in this step, so columns are read anew
+            return
+        byte = self._bitmap[np.flatnonzero(is_split), feature >> 3]
+        check(bool((byte >> (feature & 7) & 1).all()), "a node is split by no candidate of its own")
 
     @property
     def _n_columns(self) -> int:
@@ -112,8 +126,8 @@ class PartyTrees:
         """A bitmap of columns per node that is open after the moves; None where none is asked."""
         if len(data) == 0:
             return None
-        n_open = len(self._structure.open) if moved is None else self._count_open(moved)
-        width = (self._n_columns + 7) >> 3
+        named = self._named if moved is None else self._follow(moved, self._named)
+        n_open, width = named.shape
         bitmap = from_bytes(data, "u1", n_open * width, "candidates").reshape(n_open, width)
         spare = 8 * width - self._n_columns
         check(int(bitmap[:, -1].max(initial=0)) < 256 >> spare, "a candidate is no column")
@@ -122,14 +136,16 @@ class PartyTrees:
             bool((counts <= self._limits.candidates_per_node).all()),
             "a node has more candidate columns than the run agreed on",
         )
+        # each further point of one range would show more of it
+        check(not (bitmap & named).any(), "a node is asked for a second point in one column")
         return bitmap
 
-    def _count_open(self, moved: Moved) -> int:
-        """Nodes that are open after the moves."""
-        has_children = (moved.fate > 0) & moved.is_split
-        depth = self._structure.open.depth[has_children].max(initial=-1) + 1
-        check(int(depth) < self._limits.max_depth, "a tree is deeper than the run agreed on")
-        return count_open(moved.fate)
+    @staticmethod
+    def _follow(moved: Moved, per_node: NDArray[Any]) -> NDArray[Any]:
+        """What is known of open nodes, for those open after the moves; of children, nothing."""
+        known = per_node.copy()
+        known[moved.is_split] = 0
+        return np.repeat(known, count_open_each(moved.fate), axis=0)
 
     def move(self, moved: Moved | None) -> None:
         """Split nodes and move rows to the children that stay open."""
@@ -142,8 +158,8 @@ class PartyTrees:
         per_node[nodes] = left_rows
         if not step.nothing_left:
             self._rows.move(step, bits, per_node, self._workers)
-        stays = ~moved.is_split[step.source]
-        self._n_asked = np.where(stays, self._n_asked[step.source], 0)
+        self.n_asked = self._follow(moved, self.n_asked)
+        self._named = self._follow(moved, self._named)
         self._bitmap = None
         self._search.forget()
 
@@ -154,6 +170,7 @@ class PartyTrees:
         if bitmap is None:
             return np.zeros(0, np.float32)
         self._bitmap = bitmap
+        self._named |= bitmap
         return self._search.propose(bitmap, units, self._limits.least_rows)
 
     def read_question(self, question: CutsQuestion) -> tuple[Cuts, NDArray[np.int64]]:
@@ -203,10 +220,10 @@ class PartyTrees:
         if not self._limits.asks_once:
             return
         ends = np.concatenate([[0], np.cumsum(~np.isnan(threshold))])
-        asked = self._n_asked + np.diff(ends[node_start])
+        asked = self.n_asked + np.diff(ends[node_start])
         asked[wholes] += 1
         check(
             bool((asked <= self._limits.candidates_per_node).all()),
             "labels of a node are asked for more often than the run agreed on",
         )
-        self._n_asked = asked
+        self.n_asked = asked
