@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.errors import DataError, TooFewParties
+from fedforest.errors import DataError, PartyLost, TooFewParties
 from fedforest.privacy.global_dp import GlobalDP
 from fedforest.privacy.local_dp import LocalDP
 from fedforest.privacy.queries import Queries
@@ -252,6 +252,12 @@ def _go_on_without(session: _Session, lost: _Lost) -> None:
     """
     session.present = tuple(party for party in session.present if party not in lost.parties)
     session.n_losses += 1
+    if session.order.privacy is not None:
+        raise PartyLost(
+            "it went away while trees grew whose labels are counted with noise. Growing them anew "
+            "would spend more of everybody's privacy than was agreed on; start a new run",
+            min(lost.parties),
+        )
     if not session.present or not any(session.rows[party] for party in session.present):
         names = ", ".join(map(repr, sorted(lost.parties)))
         raise TooFewParties(f"party {names} went away, and nobody with rows is left; start again")
@@ -260,7 +266,12 @@ def _go_on_without(session: _Session, lost: _Lost) -> None:
 def _grow_batch(session: _Session, trees: range) -> Conversation[Forest | _Lost]:
     """Grow some trees together, level by level: two exchanges each."""
     seed = derive_seed(session.order.seed, "attempt", session.n_losses)
-    drawn = Participants(session.present, session.order.participation, seed)
+    drawn = Participants(
+        session.present,
+        session.order.participation,
+        seed,
+        frozenset(party for party in session.present if session.rows[party] == 0),
+    )
     by_tree = drawn.of_trees(trees)
     growing = CoordinatorTrees(
         _plan_batch(session, seed, trees), _holders(session.present, by_tree), session.workers
@@ -317,10 +328,12 @@ def _start(
     order = session.order
     groups = list(dict.fromkeys(by_tree))
     participation = order.participation
-    # sets that differ from tree to tree, or from before a loss, must not see the same rows
-    is_thinned = session.n_losses > 0 or (
-        not participation.is_full and participation.scope != "run"
+    # sets that differ from tree to tree, from before a loss, or from those whose classes were
+    # counted must not see the same rows
+    is_one_set = participation.is_full or (
+        participation.scope == "run" and order.class_weight != "balanced"
     )
+    is_thinned = session.n_losses > 0 or not is_one_set
     total = sum(session.rows.values())
     started = {}
     for party in drawn.parties:

@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from fedforest.errors import DataError
 from fedforest.kernels.cut_scores import Sides
 from fedforest.kernels.layout import Rules
 from fedforest.kernels.pair_draws import draw_category_sets, draw_for_pairs
@@ -19,7 +20,7 @@ from fedforest.kernels.pairs import Pairs, list_pairs, place_asked
 from fedforest.kernels.points import merge_points
 from fedforest.kernels.sampling import key_nodes
 from fedforest.protocol.aggregation.base import Segment
-from fedforest.protocol.asking import blame
+from fedforest.protocol.asking import blame, check
 from fedforest.protocol.fates import pack_fates, pack_flags
 from fedforest.protocol.horizontal.counting import Counting
 from fedforest.protocol.horizontal.messages import CutsQuestion, Moves
@@ -32,7 +33,7 @@ from fedforest.tree.grow import assemble
 from fedforest.tree.growth import ColumnBits, Growth, GrowthRules
 from fedforest.tree.search import SplitTable
 from fedforest.tree.split_record import SplitRecord
-from fedforest.tree.targets import TargetKind, rows_of
+from fedforest.tree.targets import TargetKind, rows_of, weight_of
 from fedforest.tree.workers import Workers
 
 if TYPE_CHECKING:
@@ -252,6 +253,8 @@ class CoordinatorTrees:
         if is_news:
             totals[self._wholes] = layout.expand(wholes)
         asked_start = place_asked(self._pairs.node_start, self._threshold)
+        if not both:
+            self._check_within(left, totals, np.diff(asked_start))
         sides = Sides(
             asked_start,
             np.concatenate([left, right], axis=1) if both else left,
@@ -261,10 +264,12 @@ class CoordinatorTrees:
         rules = Rules(self._plan.kind.criterion, self._plan.rules.min_rows_leaf)
         scores, best, is_gainless = choose_cuts(layout, sides, rules, self._workers)
         if both:  # what a node adds up to is what its participants say now
-            chosen = np.flatnonzero(best >= 0)
-            totals[chosen] = layout.expand(left[best[chosen]] + right[best[chosen]])
+            known, shown = self._choose_shown(best, asked_start)
+            totals[known] = layout.expand(left[shown] + right[shown])
         resigned = is_gainless
         if is_news:
+            if not weight_of(totals, self._plan.kind).all():
+                raise DataError("no participant of a tree has a row; let more parties take part")
             is_leaf = self._growth.know_totals(totals)
             scores[is_leaf] = -np.inf
             resigned = is_leaf | is_gainless
@@ -281,6 +286,29 @@ class CoordinatorTrees:
         self._last = (step, table)
         self.n_steps += 1
         self.n_levels = max(self.n_levels, 1 + int(opened.depth.max(initial=0)))
+
+    def _choose_shown(
+        self, best: NDArray[np.int64], asked_start: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(nodes, cuts): where the two sides of a cut tell what a node adds up to.
+
+        Of roots nothing else does, so there any cut will do where none is valid.
+        """
+        is_root = self._growth.structure.open.node == 0
+        known = np.flatnonzero((best >= 0) | (is_root & (np.diff(asked_start) > 0)))
+        return known, np.where(best[known] >= 0, best[known], asked_start[known])
+
+    def _check_within(
+        self,
+        left: NDArray[np.int64],
+        totals: NDArray[np.int64],
+        n_asked: NDArray[np.int64],
+    ) -> None:
+        """No side is larger than its node; from a sum nobody can tell who sent too much."""
+        right = np.repeat(totals[:, : left.shape[1]], n_asked, axis=0) - left
+        if self._plan.kind.is_regression:
+            right = right[:, [0, -1 if right.shape[1] > 2 else 0]]  # sums of targets may be any
+        check(int(right.min(initial=0)) >= 0, "parties count more rows on a side than in its node")
 
     def _collect(
         self,

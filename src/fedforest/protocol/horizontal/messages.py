@@ -14,6 +14,7 @@ from fedforest.protocol.payloads import Count, TableSize
 from fedforest.tree.columns import Category
 
 Step = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+Limit = Annotated[int, msgspec.Meta(ge=1, lt=2**31)]  # a limit of nothing would promise too much
 
 
 class Prepare(Message, frozen=True):
@@ -55,9 +56,9 @@ class AgreeOnTable(Message, frozen=True):
     target_offset: float
     weight_unit: float  # fixed point of weights; 0 where all weigh one
     protection: Protection
-    n_trees: Count
-    max_depth: Count
-    candidates_per_node: Count
+    n_trees: Limit
+    max_depth: Limit
+    candidates_per_node: Limit
     least_rows: Annotated[int, msgspec.Meta(ge=2)]  # of a party in a node, or it abstains
     both_sides: bool
     rows_apart: bool  # rows are counted apart from their weight

@@ -35,6 +35,7 @@ class Participants:
     parties: tuple[str, ...]
     participation: Participation
     seed: int
+    without_rows: frozenset[str] = frozenset()  # never only these
 
     def __post_init__(self) -> None:
         if len(self.parties) < self.participation.least:
@@ -71,6 +72,8 @@ class Participants:
                 for number, party in enumerate(self.parties)
                 if draw_unit(key, np.uint64(number)) < self.participation.share
             )
-            if len(drawn) >= self.participation.least:
+            if len(drawn) >= self.participation.least and not self.without_rows.issuperset(drawn):
                 return drawn
-        return self.parties[: self.participation.least]
+        by_rows = sorted(self.parties, key=lambda party: party in self.without_rows)
+        first = set(by_rows[: self.participation.least])
+        return tuple(party for party in self.parties if party in first)

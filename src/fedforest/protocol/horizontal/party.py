@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.errors import ModelFileError, ProtocolError
+from fedforest.errors import FederationError, ModelFileError, ProtocolError
 from fedforest.kernels.random_split import Values
 from fedforest.masking.key_agreement import derive_key
 from fedforest.masking.keystream import expand, scramble
@@ -21,6 +21,7 @@ from fedforest.privacy.randomized_response import Entropy
 from fedforest.protocol.aggregation.base import Aggregator
 from fedforest.protocol.aggregation.steps import StepMemory
 from fedforest.protocol.asking import Accepted, Message, answer, check
+from fedforest.protocol.horizontal.agreement import check_agreement
 from fedforest.protocol.horizontal.labels import PartyLabels
 from fedforest.protocol.horizontal.messages import (
     AgreeOnTable,
@@ -93,7 +94,15 @@ class HorizontalParty:
 
     def handle(self, request: Message) -> Message:
         """Answer one request; a request out of place is refused and changes nothing."""
-        return answer(self._handlers, request)
+        n_questions, trees = self._n_questions, self._trees
+        n_asked = None if trees is None else trees.n_asked
+        try:
+            return answer(self._handlers, request)
+        except FederationError:  # one of several questions may have been answered, to nobody
+            self._n_questions = n_questions
+            if trees is not None and n_asked is not None:
+                trees.n_asked = n_asked
+            raise
 
     def _prepare(self, request: Prepare) -> Prepared:
         check(request.is_regression == self._labels.is_regression, "labels are of another task")
@@ -102,17 +111,17 @@ class HorizontalParty:
 
     def _agree(self, request: AgreeOnTable) -> Accepted:
         check(self._agreed is None, "what was agreed on cannot be changed")
-        check(request.names == self._table.names, "the columns are not those of this party")
-        if self._approve is not None:
-            self._approve(request)  # raises before anything that depends on a label is sent
+        check_agreement(request, self._table, self._labels)
         bins = make_bins(request.names, request.categories, has_names=self._table.has_names)
         values = bins.raw_values(self._table, self._workers)
+        targets = self._labels.encode(request)
+        statistics = choose_statistics(request, targets, self._response_key)
+        if self._approve is not None:
+            self._approve(request)  # last: a proposal that is refused anyway is not paid for
         self._values = Values(
             values.reshape(-1), np.uint64(self._table.n_rows), bins.is_categorical
         )
-        self._targets = self._labels.encode(request)
-        self._statistics = choose_statistics(request, self._targets, self._response_key)
-        self._agreed = request
+        self._targets, self._statistics, self._agreed = targets, statistics, request
         return Accepted()
 
     def _agreement(self) -> AgreeOnTable:
@@ -157,7 +166,8 @@ class HorizontalParty:
         assert self._values is not None
         segments = from_bytes(start.segments, "<u2", len(start.segments) // 2, "segments of trees")
         check(len(segments) > 0, "a batch has no trees")
-        check(len(segments) * self._table.n_rows <= MAX_ENTRIES, "a batch has too many trees")
+        n_entries = len(segments) * self._table.n_rows * (1 + agreed.candidates_per_node)
+        check(len(segments) == 1 or n_entries <= MAX_ENTRIES, "a batch has too many trees")
         limits = Limits(
             agreed.candidates_per_node,
             agreed.max_depth,
@@ -203,6 +213,8 @@ class HorizontalParty:
         key = derive_key(self._noise_secret, b"noise", self._n_questions.to_bytes(8, "little"))
         if question.whole_table:
             check(self._n_questions == 1, "the whole table is counted only once, at the start")
+            is_private = bool(self._agreement().protection.kind)
+            check(not is_private, "the whole table is counted where every question is paid for")
             return statistics.of_table(key)
         if self._trees is None:
             raise ProtocolError("no trees were started")
@@ -223,5 +235,14 @@ class HorizontalParty:
 
     @property
     def model(self) -> StoredForest | None:
-        """The finished forest, once it is there; one that is no forest raises `ModelFileError`."""
-        return None if self._model_file is None else decode_forest(self._model_file)
+        """The finished forest, once it is there.
+
+        Raises `ModelFileError` where it is none, or not one of this table.
+        """
+        if self._model_file is None:
+            return None
+        model, agreed = decode_forest(self._model_file), self._agreement()
+        classes = () if model.classes is None else tuple(model.classes.tolist())
+        if model.bins.names != agreed.names or classes != agreed.classes:
+            raise ModelFileError("the model is of another table or of other classes")
+        return model

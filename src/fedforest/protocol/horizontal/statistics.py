@@ -155,11 +155,15 @@ def choose_statistics(
         rows = np.arange(targets.n_rows, dtype=np.uint64)
         return LocalStatistics(code, permanent_responses(code, targets.classes, rows, response_key))
     if protection.kind == "global":
-        sensitivity = LABEL_MOVES
-        if targets.kind.is_regression:
-            sensitivity = TargetGrid.of((protection.low, protection.high)).sensitivity
-        return GlobalStatistics(targets, protection.epsilon_query, sensitivity)
+        return GlobalStatistics(targets, protection.epsilon_query, find_sensitivity(agreed))
     return ExactStatistics(targets, agreed.rows_apart, agreed.both_sides)
+
+
+def find_sensitivity(agreed: AgreeOnTable) -> int:
+    """How much one row's label moves the sums of one query, in all."""
+    if agreed.classes:
+        return LABEL_MOVES
+    return TargetGrid.of((agreed.protection.low, agreed.protection.high)).sensitivity
 
 
 def resolve_code(agreed: AgreeOnTable) -> ResponseCode:
