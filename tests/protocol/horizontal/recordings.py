@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from fedforest.estimators.horizontal_training import REQUESTS
 
+from fedforest.estimators.horizontal_training import REQUESTS
 from fedforest.privacy.global_dp import GlobalDP
 from fedforest.privacy.local_dp import LocalDP
 from fedforest.protocol.aggregation.messages import Count

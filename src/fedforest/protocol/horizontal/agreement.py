@@ -79,7 +79,7 @@ def _check_noise(agreed: AgreeOnTable, labels: PartyLabels) -> None:
 
 def _check_scales(agreed: AgreeOnTable, labels: PartyLabels) -> None:
     """Sums over this party's rows stay as small as all sides expect."""
-    heaviest = MAX_MULTIPLICITY * len(labels.values)
+    heaviest = float(MAX_MULTIPLICITY * len(labels.values))
     if labels.weights is not None:
         check(agreed.weight_unit > 0.0, "weights of this party are left out")
     if agreed.weight_unit != 0.0:

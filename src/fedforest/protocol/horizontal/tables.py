@@ -49,7 +49,9 @@ def kind_of(column: Column) -> int:
     """What a party declares a column to be."""
     if isinstance(column, CategoryColumn):
         return CATEGORICAL if (column.codes >= 0).any() else EMPTY
-    return NUMERIC if len(column) and not np.isnan(column).all() else EMPTY
+    if len(column) and not np.isnan(column[0]):  # most often the first value tells
+        return NUMERIC
+    return EMPTY if np.isnan(column).all() else NUMERIC
 
 
 def _has_missing(column: Column) -> bool:
