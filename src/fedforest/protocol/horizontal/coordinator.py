@@ -14,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import DataError, PartyLost, TooFewParties
+from fedforest.kernels.layout import MAX_MULTIPLICITY
 from fedforest.privacy.global_dp import GlobalDP
 from fedforest.privacy.local_dp import LocalDP
 from fedforest.privacy.queries import Queries
 from fedforest.protocol.aggregation.base import Aggregation, Segment
+from fedforest.protocol.aggregation.payloads import LARGEST_SUM
 from fedforest.protocol.asking import Accepted, Ask, Conversation, Message
 from fedforest.protocol.horizontal.coordinator_trees import (
     BatchPlan,
@@ -48,7 +50,7 @@ from fedforest.tree.forest import Forest, concatenate_forests
 from fedforest.tree.forest_file import encode_forest
 from fedforest.tree.growth import NO_DEPTH_LIMIT, GrowthRules
 from fedforest.tree.seeds import derive_seed, derive_seeds
-from fedforest.tree.targets import TargetKind
+from fedforest.tree.targets import WEIGHT_BITS, TargetKind
 from fedforest.tree.workers import ALONE, Workers
 
 BYTES_PER_ROW = 16  # of a tree at a party: row order and bits
@@ -309,8 +311,17 @@ def _plan_batch(session: _Session, seed: int, trees: range) -> BatchPlan:
         derive_seeds(seed, "features", first, last),
         derive_seeds(seed, "thresholds", first, last),
         session.order.both_sides,
+        _largest_sum(session),
         session.order.privacy is not None,
     )
+
+
+def _largest_sum(session: _Session) -> int:
+    """What no count can pass; masks that did not cancel almost always do."""
+    if session.kind.is_regression or session.order.privacy is not None:
+        return LARGEST_SUM - 1
+    heaviest = MAX_MULTIPLICITY << (WEIGHT_BITS if session.labels.weight_unit > 0.0 else 0)
+    return min(LARGEST_SUM - 1, sum(session.rows.values()) * heaviest)
 
 
 def _holders(

@@ -67,6 +67,7 @@ class BatchPlan:
     feature_seeds: NDArray[np.uint64]
     threshold_seeds: NDArray[np.uint64]
     both_sides: bool
+    largest_sum: int  # that a count over all parties can be
     asks_once: bool  # a node whose cuts were counted tries no further columns
 
 
@@ -222,7 +223,8 @@ class CoordinatorTrees:
                 pack_flags(wholes),
             )
             length = (n_asked * sides + int(np.count_nonzero(wholes))) * width
-            segments.append(Segment(group.participants, msgspec.msgpack.encode(question), length))
+            encoded = msgspec.msgpack.encode(question)
+            segments.append(Segment(group.participants, encoded, length, self._plan.largest_sum))
         return segments
 
     def _places_of(self, group: Group) -> tuple[Places, Places, Places]:
