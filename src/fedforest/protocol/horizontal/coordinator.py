@@ -364,15 +364,18 @@ def _propose_requests(
     groups: list[Group],
     started: Mapping[str, StartTrees] | None,
 ) -> dict[str, Message]:
-    return {
-        party: ProposeThresholds(
-            session.step,
-            started[party] if started else None,
-            growing.moves_for(party),
-            growing.candidates_for(party, takes_part=_takes_part(party, groups)),
-        )
-        for party in growing.parties
-    }
+    requests: dict[str, Message] = {}
+    same: dict[tuple[object, ...], Message] = {}  # parties with the same trees hear the same
+    for party in growing.parties:
+        takes_part = _takes_part(party, groups)
+        start = started[party] if started else None
+        key = (growing.trees_of(party), takes_part, start and id(start))
+        if key not in same:
+            moves = growing.moves_for(party)
+            candidates = growing.candidates_for(party, takes_part=takes_part)
+            same[key] = ProposeThresholds(session.step, start, moves, candidates)
+        requests[party] = same[key]
+    return requests
 
 
 def _takes_part(party: str, groups: list[Group]) -> bool:

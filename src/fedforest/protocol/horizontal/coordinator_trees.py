@@ -107,6 +107,10 @@ class CoordinatorTrees:
         """Parties that hold rows of some tree."""
         return list(self._holders)
 
+    def trees_of(self, party: str) -> bytes:
+        """Which trees a party holds rows of, as something to compare."""
+        return self._holders[party].tobytes()
+
     @property
     def n_open(self) -> int:
         """Open nodes of all trees."""
