@@ -79,7 +79,7 @@ class AskedLevel:
 
     def as_cuts(self) -> Cuts:
         set_index = np.full(len(self.cuts), -1, np.int32)
-        sets = []
+        sets: list[list[int]] = []
         for pair, cut in enumerate(self.cuts):
             if cut is not None and cut.left_set is not None:
                 set_index[pair] = len(sets)

@@ -145,10 +145,7 @@ class Training:
         self.growth = Growth(rules, kind, columns, seeds, roots)
         self.members = [[np.arange(t.values.shape[1])] * N_TREES for t in parties]
         self.record: list[tuple[list[object], ...]] = []
-        none_split = SplitTable(
-            *(np.zeros(0, t) for t in (np.int32, np.float32, np.uint8)), NO_SETS
-        )
-        self._move(self.growth.root_step, none_split)
+        self._move(self.growth.root_step, NO_SPLITS)
 
     @staticmethod
     def _united(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
@@ -207,7 +204,7 @@ class Training:
         return self
 
     def shape(self) -> list[int]:
-        return self.growth.structure.flat_children().tolist()
+        return list(self.growth.structure.flat_children().tolist())
 
 
 @given(SEEDS, st.sampled_from(TASKS), st.sampled_from([5, 60, 400]), st.integers(2, 4))
@@ -288,7 +285,7 @@ def test_rows_may_be_counted_apart_from_how_often_they_were_drawn() -> None:
 
 def test_counting_before_proposing_is_a_mistake_of_ours() -> None:
     search = make_table(np.random.default_rng(8), 50, "two classes").search()
-    nothing = np.zeros(0)
-    cuts = Cuts(nothing.astype(np.float32), nothing, nothing, nothing)
+    splits = NO_SPLITS
+    cuts = Cuts(splits.cut, splits.missing_left, splits.feature, splits.left_set)
     with pytest.raises(AssertionError, match="counting follows proposing"):
         search.count(cuts, both_sides=False)
