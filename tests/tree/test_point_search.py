@@ -41,6 +41,7 @@ class Table:
     values: NDArray[np.float32]  # (columns, rows)
     is_categorical: NDArray[np.bool_]
     targets: TrainingTargets
+    is_weighted: bool  # a party without rows does not know
 
     def take(self, rows: NDArray[np.int64]) -> "Table":
         kernel, targets = self.targets.kernel, self.targets
@@ -56,7 +57,7 @@ class Table:
             allowed=targets.allowed[rows],
             kernel=kernel._replace(**taken),
         )
-        return Table(self.values[:, rows], self.is_categorical, part)
+        return Table(self.values[:, rows], self.is_categorical, part, self.is_weighted)
 
     def search(self, workers: Workers = ALONE) -> PointSearch:
         """A party that trains three trees on all its rows."""
@@ -65,7 +66,7 @@ class Table:
         sampling = Sampling(bootstrap=False, n_draws=n_rows)
         seeds = derive_seeds(0, "rows", 0, N_TREES)
         rows, _ = draw_rows(seeds, self.targets, sampling, workers)
-        return PointSearch(columns, self.targets, rows, workers)
+        return PointSearch(columns, self.targets, rows, workers, rows_apart=self.is_weighted)
 
 
 def make_table(rng: np.random.Generator, n_rows: int, task: str) -> Table:
@@ -84,7 +85,7 @@ def make_table(rng: np.random.Generator, n_rows: int, task: str) -> Table:
         codes = np.clip(signal * n_classes / 8 + n_classes / 2, 0, n_classes - 1).astype(np.int64)
         targets = classification_targets(codes, n_classes, weights)
         targets = replace(targets, kind=replace(targets.kind, search="classes"))
-    return Table(values.astype(np.float32), is_categorical, targets)
+    return Table(values.astype(np.float32), is_categorical, targets, weights is not None)
 
 
 NO_SPLITS = SplitTable(
