@@ -60,7 +60,8 @@ class RawLevel:
         gaps = find_gaps(self.values.reshape(-1), np.uint64(self.n_rows), len(self.values))
         kept = Kept(first, np.full(int(first[-1]) + 8, np.nan, np.float32), gaps)
         ranges = np.zeros((2, len(pairs.feature)), np.float32)
-        gather_values(self.columns(), order, pairs, 1, kept, *ranges, 0, len(self.nodes))
+        low, high = ranges
+        gather_values(self.columns(), order, pairs, 1, kept, low, high, 0, len(self.nodes))
         return pairs, kept
 
 
@@ -79,7 +80,7 @@ class AskedLevel:
 
     def as_cuts(self) -> Cuts:
         set_index = np.full(len(self.cuts), -1, np.int32)
-        sets = []
+        sets: list[list[int]] = []
         for pair, cut in enumerate(self.cuts):
             if cut is not None and cut.left_set is not None:
                 set_index[pair] = len(sets)

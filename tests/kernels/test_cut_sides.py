@@ -19,10 +19,11 @@ NO_PAIRS = Pairs(np.zeros(1, np.int64), np.zeros(0, np.int32))
 
 def choose(asked: AskedLevel, data: st.DataObject) -> list[tuple[int, int, Cut]]:
     """One asked pair of some of the nodes."""
-    chosen = []
+    chosen: list[tuple[int, int, Cut]] = []
     for k in range(len(asked.level.nodes)):
         of_node = [pair for pair in asked.asked if pair[0] == k]
-        if of_node and data.draw(st.booleans()):
+        is_split = data.draw(st.booleans())
+        if of_node and is_split:
             chosen.append(data.draw(st.sampled_from(of_node)))
     return chosen
 

@@ -36,8 +36,8 @@ NO_PAIRS = Pairs(np.zeros(1, np.int64), np.zeros(0, np.int32))
 class PointSearch:
     """Points, sums and bits of one party's rows in the open nodes.
 
-    `layout` says what describes a side. Rows are counted apart from weights if asked to, and with
-    sample weights in any case.
+    `layout` says what describes a side, and must be the same at all parties. Rows are counted apart
+    from weights if asked to, and in any case where this party has sample weights.
     """
 
     def __init__(
