@@ -85,8 +85,7 @@ def measure_growth(scene: Scene, repeats: int) -> dict[str, Any]:
 
 def measure_traffic(forest: RowFederation) -> dict[str, int]:
     """Exchanges of the training, and bytes of its levels in both directions."""
-    log = forest.forest.fit_log_
     return {
         "exchanges": forest.forest.n_exchanges_,
-        "level_bytes": sum(step["bytes"] for step in log),
+        "level_bytes": sum(step.n_bytes for step in forest.forest.fit_log_),
     }

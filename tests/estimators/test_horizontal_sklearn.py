@@ -241,3 +241,6 @@ def test_what_a_fit_took_is_in_numbers() -> None:
     assert forest.bytes_sent_.keys() == {"bank", "clinic", "shop"}
     log = pd.DataFrame(forest.fit_log_)
     assert forest.n_exchanges_ >= 2 * len(log)
+    assert (log[["open_nodes", "vectors", "n_bytes", "seconds"]] > 0).all(axis=None)
+    assert (log["vectors"] <= 2 * log["open_nodes"]).all()  # two of four columns at a node
+    assert log["participants"].tolist() == [3.0] * len(log)

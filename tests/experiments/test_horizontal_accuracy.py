@@ -31,14 +31,14 @@ from fedforest.experiments.horizontal_findings import (
 )
 from fedforest.experiments.horizontal_methods import (
     FULL,
-    LOCAL_CAPS,
+    LOCAL,
     METHODS,
-    QUERY_EPSILONS,
+    QUERY,
     SHARES,
+    TOTAL,
     ForestSize,
-    global_name,
+    Noise,
     keep_for,
-    local_name,
     share_name,
 )
 from fedforest.experiments.horizontal_record import (
@@ -63,19 +63,24 @@ WINE = RowData.of_numbers("wine", *load_wine(return_X_y=True))
 SETTINGS = Settings(
     seed=3,
     exact_forest=ForestSize(20),
-    noisy_forest=ForestSize(10, max_depth=4, min_samples_leaf=5),
+    local_forest=ForestSize(10, max_depth=4, min_samples_leaf=5),
+    query_forest=ForestSize(10, max_depth=4, min_samples_leaf=5),
+    total_forest=ForestSize(5, max_depth=3, min_samples_leaf=5),
     participation_forest=ForestSize(5, criterion="entropy"),
 )
 KEPT = {
     "comparison": tuple(METHODS),
-    "noise": ("unprotected", *map(local_name, (0.5, 8.0)), *map(global_name, (0.03, 10.0))),
+    "local": (LOCAL.reference, *map(LOCAL.method, (0.5, 8.0))),
+    "query": (QUERY.reference, *map(QUERY.method, (0.03, 10.0))),
+    "total": (TOTAL.reference, *map(TOTAL.method, (1.0, 300.0))),
     "participation": tuple(share_name("tree", share) for share in (0.2, 0.6, 1.0)),
 }
 
 
 def part_of(name: str) -> Part:
     """A part with few of its methods, so that a test takes seconds."""
-    part = choose_part(name, SETTINGS, n_jobs=1)
+    part = choose_part(name, "waveform", SETTINGS, n_jobs=1)
+    assert part is not None
     return part._replace(methods={method: part.methods[method] for method in KEPT[name]})
 
 
@@ -111,26 +116,24 @@ def test_two_parties_are_as_good_as_scikit_learn_on_their_pooled_rows(
 
 def test_noise_costs_accuracy_and_much_noise_costs_more(result: dict[str, Any]) -> None:
     record = read_groups(result)["two_parties"]["spambase"]
-    for little, much in (
-        (local_name(8.0), local_name(0.5)),
-        (global_name(10.0), global_name(0.03)),
-    ):
-        assert mean_of(record, little) > 0.8
-        assert mean_of(record, much) < mean_of(record, little) - 0.05
+    for noise, most, least in ((LOCAL, 8.0, 0.5), (QUERY, 10.0, 0.03), (TOTAL, 300.0, 1.0)):
+        assert mean_of(record, noise.method(most)) > 0.85
+        assert mean_of(record, noise.method(least)) < mean_of(record, noise.method(most)) - 0.02
 
 
 def test_epsilons_are_those_that_the_training_reports(result: dict[str, Any]) -> None:
     record = read_groups(result)["two_parties"]["spambase"]
-    assert mean_of(record, local_name(8.0), "epsilon_cap") == pytest.approx(8.0)
+    assert mean_of(record, LOCAL.method(8.0), "epsilon_cap") == pytest.approx(8.0)
+    assert mean_of(record, TOTAL.method(300.0), "epsilon_composed") == pytest.approx(300.0)
     for epsilon in (0.03, 10.0):
-        method = global_name(epsilon)
+        method = QUERY.method(epsilon)
         assert mean_of(record, method, "epsilon_query") == pytest.approx(epsilon)
         n_queries = 5 * 4 * 10  # candidates, levels, trees
         composed = mean_of(record, method, "epsilon_composed")
         assert composed == pytest.approx(epsilon * n_queries)
 
 
-@pytest.mark.parametrize("cap", LOCAL_CAPS)
+@pytest.mark.parametrize("cap", LOCAL.epsilons)
 def test_the_permanent_response_keeps_as_much_as_the_cap_allows(cap: float) -> None:
     for n_classes in (2, 3, 26):
         code = fedforest.LocalDP(keep=keep_for(cap)).resolve(n_classes)
@@ -144,18 +147,27 @@ def test_fewer_parties_aggregate_less(result: dict[str, Any]) -> None:
 
 
 def test_the_full_share_is_one_method_whatever_the_scope() -> None:
-    names = list(choose_part("participation", SETTINGS, n_jobs=1).methods)
+    part = choose_part("participation", "mfeat", SETTINGS, n_jobs=1)
+    assert part is not None
+    names = list(part.methods)
     assert names.count(FULL) == 1
     assert len(names) == 2 * (len(SHARES) - 1) + 1
 
 
-def test_every_method_of_the_curves_is_offered() -> None:
-    names = choose_part("noise", SETTINGS, n_jobs=1).methods.keys()
-    assert names == {
-        "unprotected",
-        *map(local_name, LOCAL_CAPS),
-        *map(global_name, QUERY_EPSILONS),
-    }
+def test_parts_that_do_not_concern_a_data_set_measure_nothing_on_it() -> None:
+    for name, data_set in (
+        ("participation", "letter"),
+        ("comparison", "mfeat"),
+        ("local", "mfeat"),
+    ):
+        assert choose_part(name, data_set, SETTINGS, n_jobs=1) is None
+
+
+@pytest.mark.parametrize("noise", [LOCAL, QUERY, TOTAL])
+def test_a_curve_has_every_epsilon_and_the_forest_without_noise(noise: Noise) -> None:
+    part = choose_part(noise.name, "letter", SETTINGS, n_jobs=1)
+    assert part is not None
+    assert list(part.methods) == [noise.reference, *map(noise.method, noise.epsilons)]
 
 
 @pytest.mark.parametrize("dealing", [TWO_PARTIES, TEN_PARTIES])
@@ -256,7 +268,7 @@ def test_a_result_of_one_part_has_the_findings_of_that_part_alone(result: dict[s
 def test_verdicts_follow_the_intervals(result: dict[str, Any]) -> None:
     record = read_groups(result)["two_parties"]["spambase"]
     for lost, judged in ((0.0, REACHED), (0.2, MISSED)):
-        for method in ("federated", local_name(8.0)):
+        for method in ("federated", LOCAL.method(8.0)):
             record.measured[method] = [
                 {**each, "score": each["score"] - lost} for each in record.measured["pooled"]
             ]
@@ -267,7 +279,7 @@ def test_verdicts_follow_the_intervals(result: dict[str, Any]) -> None:
     for lost, judged in ((0.02, REACHED), (0.2, MISSED)):
         record.measured = {
             **record.measured,
-            local_name(8.0): [
+            LOCAL.method(8.0): [
                 {**each, **spent, "score": each["score"] - lost}
                 for each in record.measured["pooled"]
             ],

@@ -16,6 +16,19 @@ class FitStep(NamedTuple):
     seconds: float
 
 
+class CountedStep(NamedTuple):
+    """One step of horizontal training, in which sums over participants are formed."""
+
+    first_tree: int
+    n_trees: int
+    level: int
+    open_nodes: int
+    vectors: int  # (node, candidate column) pairs whose sums were asked for
+    participants: float  # of a sum, on average over trees
+    n_bytes: int
+    seconds: float
+
+
 def describe_steps(log: ExchangeLog) -> list[FitStep]:
     """One entry for each step, in order; exchanges outside of steps are left out."""
     steps: dict[tuple[int, int], FitStep] = {}
@@ -33,3 +46,18 @@ def describe_steps(log: ExchangeLog) -> list[FitStep]:
             exchange.seconds + (so_far.seconds if so_far else 0.0),
         )
     return list(steps.values())
+
+
+def describe_counted_steps(log: ExchangeLog) -> list[CountedStep]:
+    """The same for horizontal training, with what was summed over whom."""
+    counted = {
+        (exchange.note["trees"].start, exchange.note["level"]): exchange.note
+        for exchange in log.exchanges
+        if "vectors" in exchange.note
+    }
+    steps = []
+    for step in describe_steps(log):
+        note = counted.get((step.first_tree, step.level), {"vectors": 0, "participants": 0.0})
+        more = {"vectors": note["vectors"], "participants": note["participants"]}
+        steps.append(CountedStep(**step._asdict(), **more))
+    return steps

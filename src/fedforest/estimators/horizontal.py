@@ -77,8 +77,9 @@ class HorizontalExtraTreesClassifier(ClassifierMixin, HorizontalForest):  # type
         Who learned what; print it.
     privacy_spent_ : dict
         "label_epsilon" and how it comes about, what it protects, and what nothing protects.
-    fit_log_ : list of FitStep
-        Trees, level, open nodes, bytes and seconds of every step; ready for a data frame.
+    fit_log_ : list of CountedStep
+        Trees, level, open nodes, sums and who took part in them, bytes and seconds of every step;
+        ready for a data frame.
     n_exchanges_, bytes_sent_ : what training took; bytes by party
 
     Examples

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from fedforest.estimators.fit_log import describe_steps
+from fedforest.estimators.fit_log import describe_counted_steps
 from fedforest.estimators.horizontal_export import to_sklearn
 from fedforest.estimators.horizontal_file import restore_model, store_model
 from fedforest.estimators.horizontal_model import HorizontalModel
@@ -233,5 +233,5 @@ def _describe_training(log: ExchangeLog, model: HorizontalModel) -> dict[str, An
     return {
         "n_exchanges_": len(log.exchanges),
         "bytes_sent_": {party: log.bytes_by_party.get(party, 0) for party in model.parties},
-        "fit_log_": describe_steps(log),
+        "fit_log_": describe_counted_steps(log),
     }

@@ -1,8 +1,8 @@
 """How good horizontal training is: beside pooled rows, under noise, with few parties at a time.
 
-Three parts. `comparison` and `noise` repeat Table 2 of Federated Extra-Trees over two parties:
-without noise beside scikit-learn, then along epsilon. `participation` repeats Figure 2 of k-PPD-ERT
-over ten. What the output folder holds already is kept, so a run that was stopped goes on.
+Two parties repeat Table 2 of Federated Extra-Trees: without noise beside scikit-learn, then with
+noise along three kinds of epsilon. Ten parties repeat Figure 2 of k-PPD-ERT. What the output folder
+holds already is kept, so a run that was stopped goes on.
 """
 
 import argparse
@@ -19,6 +19,10 @@ from fedforest.experiments.findings import to_rich
 from fedforest.experiments.horizontal_figure import draw
 from fedforest.experiments.horizontal_findings import find, write_page
 from fedforest.experiments.horizontal_methods import (
+    LOCAL,
+    QUERY,
+    TOTAL,
+    ForestSize,
     Method,
     compared_methods,
     noisy_methods,
@@ -33,32 +37,38 @@ from fedforest.experiments.horizontal_tasks import (
     read_rows,
 )
 
-PARTS = ("comparison", "noise", "participation")
+PARTS = ("comparison", "local", "query", "total", "participation")
+NOISES = {noise.name: noise for noise in (LOCAL, QUERY, TOTAL)}
 DATA_SETS = tuple(dict.fromkeys((*TASKS, *PARTICIPATION_TASKS)))
 PARTICIPATION_REPETITIONS = 10
 
 
 class Part(NamedTuple):
-    """Some methods, and on which data sets how often."""
+    """Some methods on a data set, and how often."""
 
     group: str
     methods: Mapping[str, Method]
-    repetitions: Mapping[str, int]
+    repetitions: int
 
 
-def choose_part(name: str, settings: Settings, n_jobs: int) -> Part:
-    """What belongs to one of `PARTS`."""
+def choose_part(name: str, data_set: str, settings: Settings, n_jobs: int) -> Part | None:
+    """What one of `PARTS` measures on a data set; None where that is nothing."""
+    if name == "participation":
+        if data_set not in PARTICIPATION_TASKS:
+            return None
+        methods = participation_methods(settings.participation_forest)
+        return Part("ten_parties", methods, PARTICIPATION_REPETITIONS)
+    if data_set not in TASKS:
+        return None
+    task = TASKS[data_set]
     if name == "comparison":
         methods = compared_methods(settings.exact_forest, n_jobs)
-        often = {task.name: task.most_repetitions for task in TASKS.values()}
-        return Part("two_parties", methods, often)
-    if name == "noise":
-        methods = noisy_methods(settings.noisy_forest, n_jobs)
-        often = {task.name: task.most_noisy_repetitions for task in TASKS.values()}
-        return Part("two_parties", methods, often)
-    methods = participation_methods(settings.participation_forest)
-    often = dict.fromkeys(PARTICIPATION_TASKS, PARTICIPATION_REPETITIONS)
-    return Part("ten_parties", methods, often)
+        return Part("two_parties", methods, task.most_repetitions)
+    size: ForestSize = getattr(settings, f"{name}_forest")
+    if task.is_large and name != "total":
+        size = settings.large_forest
+    methods = noisy_methods(NOISES[name], size, n_jobs)
+    return Part("two_parties", methods, task.most_noisy_repetitions)
 
 
 class HorizontalExperiment:
@@ -68,8 +78,9 @@ class HorizontalExperiment:
         self.record = record
         self.console = console
 
-    def measure(self, part: Part, data: RowData, repetitions: int) -> None:
+    def measure(self, part: Part, data: RowData, most_repetitions: int | None = None) -> None:
         """Let the methods of a part measure where something is missing; keeps each at once."""
+        repetitions = min(part.repetitions, most_repetitions or part.repetitions)
         entry = self.record.entry(part.group, data)
         dealing = getattr(self.record.settings, part.group)
         missing = [max(0, repetitions - entry.n_repetitions(method)) for method in part.methods]
@@ -133,13 +144,13 @@ def run(chosen: argparse.Namespace, console: Console) -> HorizontalRecord:
     record = HorizontalRecord.open(chosen.output, Settings(chosen.seed))
     experiment = HorizontalExperiment(record, console)
     for name in chosen.parts:
-        part = choose_part(name, record.settings, chosen.jobs)
-        if chosen.again:
-            record.forget(part.group, chosen.datasets, list(part.methods))
-        for data_set, often in part.repetitions.items():
-            if data_set in chosen.datasets:
-                repetitions = min(often, chosen.repetitions or often)
-                experiment.measure(part, read_rows(data_set), repetitions)
+        for data_set in chosen.datasets:
+            part = choose_part(name, data_set, record.settings, chosen.jobs)
+            if part is None:
+                continue
+            if chosen.again:
+                record.forget(part.group, [data_set], list(part.methods))
+            experiment.measure(part, read_rows(data_set), chosen.repetitions)
     return record
 
 

@@ -6,19 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from fedforest.errors import ConfigurationError
 from fedforest.experiments.horizontal_cells import apart, mean_of
-from fedforest.experiments.horizontal_findings import (
-    MOST_APART,
-    MOST_LOST_LOCALLY,
-    choose_records,
-)
+from fedforest.experiments.horizontal_findings import MOST_APART, choose_records
 from fedforest.experiments.horizontal_methods import (
-    LOCAL_CAPS,
-    QUERY_EPSILONS,
+    LOCAL,
+    QUERY,
     SCOPES,
     SHARES,
-    UNPROTECTED,
-    global_name,
-    local_name,
+    TOTAL,
+    Noise,
     share_name,
 )
 from fedforest.experiments.horizontal_record import EXPERIMENT, DataSetRecord
@@ -41,9 +36,9 @@ def draw(result: dict[str, Any], folder: Path) -> None:
             "Drawing the figures needs matplotlib, which is not installed."
         ) from error
     mpl.use("Agg")  # no screen is needed
-    compared, noisy, partial = choose_records(result)
-    if compared or noisy:
-        _save(_draw_accuracy(compared, noisy), folder / f"{EXPERIMENT}.png")
+    compared, partial = choose_records(result)
+    if compared:
+        _save(_draw_accuracy(compared), folder / f"{EXPERIMENT}.png")
     if partial:
         _save(_draw_participation(partial), folder / "horizontal_participation.png")
 
@@ -64,18 +59,20 @@ def _panels(n_panels: int) -> "tuple[Figure, list[Axes]]":
     return figure, list(axes[0])
 
 
-def _draw_accuracy(compared: list[DataSetRecord], noisy: list[DataSetRecord]) -> "Figure":
-    figure, (left, middle, right) = _panels(3)
-    _draw_intervals(left, compared)
-    local = {cap: local_name(cap) for cap in LOCAL_CAPS}
-    _draw_curves(middle, noisy, local, "cap of ε: all that answers can ever tell")
-    middle.axhspan(-MOST_LOST_LOCALLY, 0.0, color=ALLOWED_COLOUR, zorder=0)
-    middle.set_title("FET-LDP less FET", loc="left", fontweight="bold")
-    private = {epsilon: global_name(epsilon) for epsilon in QUERY_EPSILONS}
-    _draw_curves(right, noisy, private, "ε of a query, of which there are thousands")
-    right.set_title("FET-GDP less FET", loc="left", fontweight="bold")
-    if noisy:
-        middle.legend(frameon=False, fontsize=8.5, loc="lower right")
+def _draw_accuracy(records: list[DataSetRecord]) -> "Figure":
+    figure, (first, *others) = _panels(4)
+    _draw_intervals(first, records)
+    titles = {
+        LOCAL: ("FET-LDP", "cap of ε, for all queries of all times"),
+        QUERY: ("FET-GDP by query", "ε of one query of thousands"),
+        TOTAL: ("FET-GDP by training", "ε of all queries of a training"),
+    }
+    for panel, (noise, (title, label)) in zip(others, titles.items(), strict=True):
+        _draw_curves(panel, records, noise)
+        panel.set_title(title, loc="left", fontweight="bold")
+        panel.set_xlabel(f"{label}\n(dashed: FET without noise)")
+    others[0].set_ylabel("accuracy (mean and 95% interval)")
+    others[0].legend(frameon=False, fontsize=8.5)
     return figure
 
 
@@ -95,25 +92,19 @@ def _draw_intervals(axes: "Axes", records: list[DataSetRecord]) -> None:
     _tidy(axes)
 
 
-def _draw_curves(
-    axes: "Axes", records: list[DataSetRecord], methods: dict[float, str], title: str
-) -> None:
-    """Accuracy lost against FET, or against the forest without noise where FET was not trained."""
+def _draw_curves(axes: "Axes", records: list[DataSetRecord], noise: Noise) -> None:
+    """Accuracy along epsilon; the interval is that of the difference from FET."""
     for record, colour in zip(records, COLOURS, strict=False):
-        known = "federated" if record.n_repetitions("federated") >= 2 else UNPROTECTED
-        losses = {epsilon: apart(record, method, known) for epsilon, method in methods.items()}
+        losses = {e: apart(record, noise.method(e), "federated") for e in noise.epsilons}
         drawn = {epsilon: loss for epsilon, loss in losses.items() if loss is not None}
         if drawn:
-            means = [loss.mean for loss in drawn.values()]
-            reach = [[loss.mean - loss.low for loss in drawn.values()]]
-            reach += [[loss.high - loss.mean for loss in drawn.values()]]
-            label = record.name
-            axes.errorbar(
-                list(drawn), means, reach, marker="o", color=colour, label=label, capsize=3
-            )
-    _name_values(axes, list(methods))
-    axes.axhline(0.0, color="#222222", linewidth=0.8)
-    axes.set_xlabel(title)
+            exact = mean_of(record, "federated")
+            means = [exact + loss.mean for loss in drawn.values()]
+            reach = [loss.high - loss.mean for loss in drawn.values()]
+            style: dict[str, Any] = {"marker": "o", "color": colour, "capsize": 3}
+            axes.errorbar(list(drawn), means, reach, label=record.name, **style)
+            axes.axhline(exact, color=colour, linestyle="--", linewidth=0.9)
+    _name_values(axes, noise.epsilons)
     _tidy(axes)
 
 

@@ -3,6 +3,7 @@
 The only place where the experiments are judged; terminal, page and figures all read it.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +16,7 @@ from fedforest.experiments.findings import (
     verdict,
 )
 from fedforest.experiments.horizontal_cells import apart, mean_of, tell_interval, tell_mean
-from fedforest.experiments.horizontal_methods import (
-    FULL,
-    LOCAL_CAPS,
-    METHODS,
-    QUERY_EPSILONS,
-    UNPROTECTED,
-    global_name,
-    local_name,
-)
+from fedforest.experiments.horizontal_methods import FULL, LOCAL, METHODS, QUERY, TOTAL, Noise
 from fedforest.experiments.horizontal_record import EXPERIMENT, DataSetRecord, read_groups
 from fedforest.experiments.horizontal_tasks import TASKS
 from fedforest.experiments.participation_findings import falling, participation
@@ -32,28 +25,32 @@ from fedforest.experiments.statistics import paired_interval
 MOST_APART = 0.01  # FET and ET
 MOST_LOST_LOCALLY = 0.03  # FET and FET-LDP
 JUDGED_LOCALLY = ("spambase", "waveform")
+SUMS = ("query", "composed")
+NOISY = (
+    *("accuracy", "without noise", "less that", "less FET", "95% interval of that"),
+    "repetitions",
+)
 
 
 def find(result: dict[str, Any]) -> list[Finding]:
     """All findings, in the order a reader wants them."""
-    compared, noisy, partial = choose_records(result)
+    compared, partial = choose_records(result)
     findings = []
     if compared:
         findings += [beside_pooled(compared), scores(compared)]
-    if noisy:
-        findings += [local_noise(noisy), global_noise(noisy)]
+        findings += [local_noise(compared), *(global_noise(compared, n) for n in (QUERY, TOTAL))]
+        findings = [finding for finding in findings if finding.rows]
     if partial:
         findings += [participation(partial), falling(partial)]
     return [*findings, settings(result)]
 
 
 def choose_records(result: dict[str, Any]) -> tuple[list[DataSetRecord], ...]:
-    """The data sets of each part on which enough was measured to say something."""
+    """The data sets of two and of ten parties on which enough was measured to compare."""
     groups = read_groups(result)
     two, ten = (list(groups[group].values()) for group in ("two_parties", "ten_parties"))
     return (
         [record for record in two if record.n_repetitions("federated", "pooled") >= 2],
-        [record for record in two if record.n_repetitions(UNPROTECTED) >= 2],
         [record for record in ten if record.n_repetitions(FULL) >= 2],
     )
 
@@ -112,73 +109,61 @@ def scores(records: list[DataSetRecord]) -> Finding:
 def local_noise(records: list[DataSetRecord]) -> Finding:
     """FET-LDP along the cap, and whether it is close enough to FET."""
     rows = []
-    for record in records:
-        for cap in LOCAL_CAPS:
-            method = local_name(cap)
-            if record.n_repetitions(method) < 2:
-                continue
-            loss = apart(record, method, "federated")
-            judged = NOTHING
-            if loss is not None and record.name in JUDGED_LOCALLY:
-                judged = verdict(reached=loss.low >= -MOST_LOST_LOCALLY)
-            rows.append(
-                [
-                    record.name,
-                    f"{cap:g}",
-                    digits(mean_of(record, method, "epsilon_query")),
-                    digits(mean_of(record, method, "epsilon_composed")),
-                    *_noisy_cells(record, method),
-                    judged,
-                ]
-            )
+    for record, cap in _measured(records, LOCAL):
+        method = LOCAL.method(cap)
+        loss = apart(record, method, "federated")
+        judged = NOTHING
+        if loss is not None and record.name in JUDGED_LOCALLY:
+            judged = verdict(reached=loss.low >= -MOST_LOST_LOCALLY)
+        spent = [digits(mean_of(record, method, f"epsilon_{kind}")) for kind in SUMS]
+        rows.append([record.name, f"{cap:g}", *spent, *_noisy_cells(record, LOCAL, cap), judged])
     return Finding(
         "FET-LDP: local differential privacy",
         [
-            *("data set", "cap of ε", "ε of a query", "ε composed", "FET-LDP", "less its forest"),
-            *("without noise", "less FET", "95% interval", "repetitions"),
+            "data set",
+            "cap of ε",
+            "ε of a query",
+            "ε composed",
+            *NOISY,
             f"within {MOST_LOST_LOCALLY}",
         ],
         rows,
-        "The cap is what the permanent responses can ever tell about a label; composed is the sum "
-        "over candidates, levels and trees; the guarantee is the smaller one. FET is the forest of "
-        "the first table, grown out; the forest without noise has the same limits as the noisy "
-        "one.",
+        "The cap is what the permanent responses can ever tell about a label, however often it is "
+        "asked about; composed is the sum over candidates, levels and trees; the guarantee is the "
+        "smaller one. FET is the forest of the first table.",
     )
 
 
-def global_noise(records: list[DataSetRecord]) -> Finding:
-    """FET-GDP along the epsilon of a query."""
+def global_noise(records: list[DataSetRecord], noise: Noise) -> Finding:
+    """FET-GDP along the epsilon of a query, or of the whole training."""
     rows = []
-    for record in records:
-        for epsilon in QUERY_EPSILONS:
-            method = global_name(epsilon)
-            if record.n_repetitions(method) < 2:
-                continue
-            rows.append(
-                [
-                    record.name,
-                    f"{epsilon:g}",
-                    digits(mean_of(record, method, "epsilon_composed")),
-                    *_noisy_cells(record, method),
-                ]
-            )
+    for record, epsilon in _measured(records, noise):
+        spent = [digits(mean_of(record, noise.method(epsilon), f"epsilon_{kind}")) for kind in SUMS]
+        rows.append([record.name, *spent, *_noisy_cells(record, noise, epsilon)])
+    chosen = "of a query" if noise is QUERY else "of a training"
     return Finding(
-        "FET-GDP: Laplace noise at each party",
-        [
-            *("data set", "ε of a query", "ε in all", "FET-GDP", "less its forest"),
-            *("without noise", "less FET", "95% interval", "repetitions"),
-        ],
+        f"FET-GDP: Laplace noise at each party, by the ε {chosen}",
+        ["data set", "ε of a query", "ε of a training", *NOISY],
         rows,
-        "In all: the sum over candidates, levels and trees, which the paper's own composition "
-        "leaves candidates out of. Forests as in the table above.",
+        "A training is the sum over candidates, levels and trees; the paper's composition leaves "
+        "the candidates out. The forest has other limits than FET: see below.",
     )
 
 
-def _noisy_cells(record: DataSetRecord, method: str) -> list[str]:
+def _measured(records: list[DataSetRecord], noise: Noise) -> Iterator[tuple[DataSetRecord, float]]:
+    """Data sets and epsilons with enough repetitions to tell a spread."""
+    for record in records:
+        for epsilon in noise.epsilons:
+            if record.n_repetitions(noise.method(epsilon), noise.reference) >= 2:
+                yield record, epsilon
+
+
+def _noisy_cells(record: DataSetRecord, noise: Noise, epsilon: float) -> list[str]:
+    method = noise.method(epsilon)
     return [
         tell_mean(record, method),
-        tell_interval(apart(record, method, UNPROTECTED))[0],
-        tell_mean(record, UNPROTECTED),
+        tell_mean(record, noise.reference),
+        tell_interval(apart(record, method, noise.reference))[0],
         *tell_interval(apart(record, method, "federated")),
         str(record.n_repetitions(method)),
     ]
@@ -188,8 +173,11 @@ def settings(result: dict[str, Any]) -> Finding:
     """The parameters of all forests, and how rows were dealt."""
     chosen = result["settings"]
     rows = [
-        ["beside pooled rows", _tell_forest(chosen["exact_forest"])],
-        ["with noise", _tell_forest(chosen["noisy_forest"])],
+        ["ET, FET", _tell_forest(chosen["exact_forest"])],
+        ["FET-LDP", _tell_forest(chosen["local_forest"])],
+        ["FET-GDP by the ε of a query", _tell_forest(chosen["query_forest"])],
+        ["FET-GDP by the ε of a training", _tell_forest(chosen["total_forest"])],
+        ["FET-LDP and the former on KDD Cup 99", _tell_forest(chosen["large_forest"])],
         ["a share of the parties", _tell_forest(chosen["participation_forest"])],
         ["rows", f"two parties: {_tell_dealing(chosen['two_parties'])}"],
         ["", f"participation: {_tell_dealing(chosen['ten_parties'])}"],
@@ -219,9 +207,9 @@ def _tell_dealing(dealing: dict[str, Any]) -> str:
 
 def write_page(result: dict[str, Any], page: Path) -> None:
     """The page, from the result alone; the figures are expected beside it."""
-    compared, noisy, partial = choose_records(result)
+    compared, partial = choose_records(result)
     figures = []
-    if compared or noisy:
+    if compared:
         figures.append(f"![Accuracy along epsilon]({EXPERIMENT}.png)")
     if partial:
         figures.append("![A share of the parties](horizontal_participation.png)")

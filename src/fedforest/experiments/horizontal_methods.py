@@ -18,11 +18,8 @@ from fedforest.experiments.horizontal_tasks import Deal
 
 # Method -> its name in the paper.
 METHODS = {"alone": "ET, one party", "pooled": "ET", "federated": "FET"}
-LOCAL_CAPS = (0.5, 1.0, 2.0, 4.0, 6.0, 8.0)
-QUERY_EPSILONS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 SHARES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 SCOPES = ("tree", "step")
-UNPROTECTED = "unprotected"
 FULL = "full"  # participation of all parties, whatever the scope
 
 Measured: TypeAlias = dict[str, float]
@@ -40,29 +37,48 @@ class ForestSize:
     criterion: str = "gini"
 
 
-# Unlimited trees answer most accurately where sums are exact.
-EXACT_FOREST = ForestSize(100)
-# Under noise a leaf needs rows enough to tell its class, and every level is a further query.
-NOISY_FOREST = ForestSize(50, max_depth=10, min_samples_leaf=5)
-# Section 4 of k-PPD-ERT: 25 trees, information gain.
-PARTICIPATION_FOREST = ForestSize(25, criterion="entropy")
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """A way to protect labels by noise, along an epsilon of its own kind."""
 
+    name: str
+    epsilons: tuple[float, ...]
+    protect: Callable[[float], Any]
 
-def local_name(cap: float) -> str:
-    return f"local {cap:g}"
+    def method(self, epsilon: float) -> str:
+        return f"{self.name} {epsilon:g}"
 
-
-def global_name(epsilon: float) -> str:
-    return f"global {epsilon:g}"
-
-
-def share_name(scope: str, share: float) -> str:
-    return FULL if share == 1.0 else f"{scope} {share:g}"
+    @property
+    def reference(self) -> str:
+        """The same forest without noise."""
+        return f"{self.name} none"
 
 
 def keep_for(cap: float, distance: int = 2) -> float:
     """How much a permanent response keeps where d ln((1 + keep) / (1 - keep)) is the cap."""
     return math.tanh(cap / (2 * distance))
+
+
+# By the cap of the permanent response, the epsilon of a query, and that of the whole training.
+LOCAL = Noise(
+    "local",
+    (0.5, 1.0, 2.0, 4.0, 6.0, 8.0),
+    lambda cap: fedforest.LocalDP(keep=keep_for(cap)),
+)
+QUERY = Noise(
+    "query",
+    (0.03, 0.1, 0.3, 1.0, 3.0, 10.0),
+    lambda epsilon: fedforest.GlobalDP(epsilon_query=epsilon),
+)
+TOTAL = Noise(
+    "total",
+    (1.0, 3.0, 10.0, 30.0, 100.0, 300.0),
+    lambda epsilon: fedforest.GlobalDP(epsilon_total=epsilon),
+)
+
+
+def share_name(scope: str, share: float) -> str:
+    return FULL if share == 1.0 else f"{scope} {share:g}"
 
 
 def compared_methods(size: ForestSize, n_jobs: int) -> dict[str, Method]:
@@ -77,15 +93,12 @@ def compared_methods(size: ForestSize, n_jobs: int) -> dict[str, Method]:
     return {"alone": alone, "pooled": pooled, "federated": federated(size, n_jobs=n_jobs)}
 
 
-def noisy_methods(size: ForestSize, n_jobs: int) -> dict[str, Method]:
-    """The same forest without noise, then with local and with global differential privacy."""
-    methods = {UNPROTECTED: federated(size, n_jobs=n_jobs)}
-    for cap in LOCAL_CAPS:
-        privacy: Any = fedforest.LocalDP(keep=keep_for(cap))
-        methods[local_name(cap)] = federated(size, n_jobs=n_jobs, privacy=privacy)
-    for epsilon in QUERY_EPSILONS:
-        privacy = fedforest.GlobalDP(epsilon_query=epsilon)
-        methods[global_name(epsilon)] = federated(size, n_jobs=n_jobs, privacy=privacy)
+def noisy_methods(noise: Noise, size: ForestSize, n_jobs: int) -> dict[str, Method]:
+    """A forest without noise, and with it along epsilon."""
+    methods = {noise.reference: federated(size, n_jobs=n_jobs)}
+    for epsilon in noise.epsilons:
+        privacy = noise.protect(epsilon)
+        methods[noise.method(epsilon)] = federated(size, n_jobs=n_jobs, privacy=privacy)
     return methods
 
 
@@ -139,11 +152,10 @@ def _accuracy(deal: Deal, predicted: Any) -> float:
 
 def _describe_exchanges(forest: Any) -> Measured:
     """What training exchanged; `aggregated` counts (node, candidate) vectors, party by party."""
-    steps: list[Mapping[str, Any]] = forest.fit_log_
     return {
         "exchanges": forest.n_exchanges_,
-        "bytes": sum(step["bytes"] for step in steps),
-        "aggregated": sum(step["vectors"] * step["participants"] for step in steps),
+        "bytes": sum(step.n_bytes for step in forest.fit_log_),
+        "aggregated": sum(step.vectors * step.participants for step in forest.fit_log_),
     }
 
 

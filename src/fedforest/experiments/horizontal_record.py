@@ -16,13 +16,7 @@ from numpy.typing import NDArray
 
 from fedforest.errors import ConfigurationError, DataError
 from fedforest.experiments.environment import describe_environment
-from fedforest.experiments.horizontal_methods import (
-    EXACT_FOREST,
-    NOISY_FOREST,
-    PARTICIPATION_FOREST,
-    ForestSize,
-    Measured,
-)
+from fedforest.experiments.horizontal_methods import ForestSize, Measured
 from fedforest.experiments.horizontal_tasks import TEN_PARTIES, TWO_PARTIES, Dealing, RowData
 
 EXPERIMENT = "horizontal_accuracy"
@@ -30,16 +24,29 @@ FILE_NAME = f"{EXPERIMENT}.json"
 GROUPS = ("two_parties", "ten_parties")
 
 
+GROWN_OUT = ForestSize(100)
+# Section 4.3 of Federated Extra-Trees has 20 trees of depth 20; Laplace noise swallows tiny leaves.
+PAPERS_SIZE = ForestSize(20, max_depth=20, min_samples_leaf=5)
+# One budget for all queries: few of them.
+FEW_QUERIES = ForestSize(10, max_depth=5, min_samples_leaf=5)
+LIMITED = ForestSize(20, max_depth=10, min_samples_leaf=20)
+# Section 4 of k-PPD-ERT: 25 trees by information gain.
+INFORMATION_GAIN = ForestSize(25, criterion="entropy")
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What makes measurements comparable."""
+    """What makes measurements comparable; `large_forest` is grown under noise on large data."""
 
     seed: int = 0
     two_parties: Dealing = TWO_PARTIES
     ten_parties: Dealing = TEN_PARTIES
-    exact_forest: ForestSize = EXACT_FOREST
-    noisy_forest: ForestSize = NOISY_FOREST
-    participation_forest: ForestSize = PARTICIPATION_FOREST
+    exact_forest: ForestSize = GROWN_OUT
+    local_forest: ForestSize = GROWN_OUT
+    query_forest: ForestSize = PAPERS_SIZE
+    total_forest: ForestSize = FEW_QUERIES
+    large_forest: ForestSize = LIMITED
+    participation_forest: ForestSize = INFORMATION_GAIN
 
 
 @dataclass(slots=True)

@@ -17,13 +17,15 @@ from fedforest.experiments.data_sets import read_frame, text_columns
 class HorizontalTask:
     """A data set of the papers, and at most how often it is repeated.
 
-    `paper` holds the accuracies of ET, FET, FET-LDP and FET-GDP in Table 2 of Federated
-    Extra-Trees, whose rows and parameters are not known.
+    Under noise no node ever looks pure, so on a large data set trees need a limit. `paper` holds
+    the accuracies of ET, FET, FET-LDP and FET-GDP in Table 2 of Federated Extra-Trees, whose
+    parameters are not known.
     """
 
     name: str
     most_repetitions: int = 30
     most_noisy_repetitions: int = 10
+    is_large: bool = False
     paper: tuple[float, float, float, float] | None = None
 
 
@@ -31,10 +33,10 @@ TASKS = {
     task.name: task
     for task in (
         HorizontalTask("spambase", paper=(0.934, 0.932, 0.920, 0.919)),
-        HorizontalTask("credit_default", paper=(0.805, 0.814, 0.815, 0.811)),
         HorizontalTask("waveform", paper=(0.842, 0.886, 0.882, 0.876)),
-        HorizontalTask("letter", paper=(0.953, 0.971, 0.940, 0.972)),
-        HorizontalTask("kddcup99_10pct", 5, 2, paper=(0.994, 0.994, 0.993, 0.993)),
+        HorizontalTask("credit_default", 30, 5, paper=(0.805, 0.814, 0.815, 0.811)),
+        HorizontalTask("letter", 30, 5, paper=(0.953, 0.971, 0.940, 0.972)),
+        HorizontalTask("kddcup99_10pct", 5, 2, is_large=True, paper=(0.994, 0.994, 0.993, 0.993)),
     )
 }
 PARTICIPATION_TASKS = {
