@@ -8,11 +8,12 @@ could be computed back from its points.
 
 import numpy as np
 
-from fedforest.kernels.jit import inlined, kernel
+from fedforest.kernels.jit import borrowing, inlined, kernel
 
 ABSTAINS = np.float32(np.nan)
 _PLUS_ZERO = np.float32(0.0)
 _UP = np.int32(1)
+_BLOCK = 1024  # pairs whose ranges stay in the cache
 
 
 @inlined
@@ -35,19 +36,17 @@ def draw_inside(low, high, unit):
 
 
 @kernel
-def draw_points(low, high, units):
-    """One point per pair, NaN where its range is empty or a single value."""
-    points = np.empty(low.shape[0], np.float32)
-    for pair in range(low.shape[0]):
+def draw_points(low, high, units, points, first, last):
+    """Points of the pairs first..last, NaN where the range is empty or a single value."""
+    for pair in range(first, last):
         point = draw_inside(low[pair], high[pair], units[pair])
         points[pair] = point if low[pair] < high[pair] else ABSTAINS
-    return points
 
 
 @kernel
-def answer_categories(low, high, feature, is_categorical, points):
-    """Pairs of a categorical column: zero where two categories are seen, for nothing to tell."""
-    for pair in range(points.shape[0]):
+def answer_categories(low, high, feature, is_categorical, points, first, last):
+    """The same for categorical columns, others untouched: zero where two categories are seen."""
+    for pair in range(first, last):
         if is_categorical[feature[pair]]:
             points[pair] = _PLUS_ZERO if low[pair] < high[pair] else ABSTAINS
 
@@ -60,6 +59,15 @@ def draw_between(low, high, unit):
     return inside if low <= high else ABSTAINS
 
 
+@borrowing
+def widen_ranges(points, party, begin, count, low, high):
+    """Take one party's points into the ranges of a block of pairs; abstentions change nothing."""
+    for i in range(count):
+        point = points[party, begin + i]
+        low[i] = point if point < low[i] else low[i]
+        high[i] = point if point > high[i] else high[i]
+
+
 @kernel
 def merge_points(points, units):
     """One threshold per pair, uniform in [lowest, highest) of the parties' points.
@@ -68,14 +76,13 @@ def merge_points(points, units):
     itself; without one it is NaN, and the pair is not asked about.
     """
     n_parties, n_pairs = points.shape
-    low = np.full(n_pairs, np.inf, np.float32)
-    high = np.full(n_pairs, -np.inf, np.float32)
-    for party in range(n_parties):
-        for pair in range(n_pairs):
-            point = points[party, pair]
-            low[pair] = point if point < low[pair] else low[pair]
-            high[pair] = point if point > high[pair] else high[pair]
     threshold = np.empty(n_pairs, np.float32)
-    for pair in range(n_pairs):
-        threshold[pair] = draw_between(low[pair], high[pair], units[pair])
+    low, high = np.empty(_BLOCK, np.float32), np.empty(_BLOCK, np.float32)
+    for begin in range(0, n_pairs, _BLOCK):
+        count = min(_BLOCK, n_pairs - begin)
+        low[:], high[:] = np.inf, -np.inf
+        for party in range(n_parties):
+            widen_ranges(points, party, begin, count, low, high)
+        for i in range(count):
+            threshold[begin + i] = draw_between(low[i], high[i], units[begin + i])
     return threshold

@@ -20,7 +20,7 @@ from fedforest.kernels.cut_sums import (
     count_responses,
 )
 from fedforest.kernels.kept_values import Kept, find_gaps, gather_values, place_values
-from fedforest.kernels.pairs import Cuts, Pairs, list_pairs, place_asked
+from fedforest.kernels.pairs import Cuts, Pairs, count_pairs, place_asked, write_pairs
 from fedforest.kernels.points import answer_categories, draw_points
 from fedforest.kernels.random_split import Values
 from fedforest.tree.cut_choice import SideLayout
@@ -71,20 +71,23 @@ class PointSearch:
         `candidates` is a bitmap row per node, `units` one number in (0, 1) per pair. With fewer
         than `least_rows` rows that have a value, a single one could be told from the point.
         """
-        order, pairs = self.rows.order, list_pairs(candidates)
-        n_pairs = len(pairs.feature)
-        assert len(units) == n_pairs, "one uniform number per pair"
-        kept = self._make_room(place_values(order.start, order.stop, pairs.node_start))
-        low, high = np.empty(n_pairs, np.float32), np.empty(n_pairs, np.float32)
+        columns, order, node_start = self.columns, self.rows.order, count_pairs(candidates)
+        assert len(units) == node_start[-1], "one uniform number per pair"
+        pairs = Pairs(node_start, np.empty(len(units), np.int32))
+        kept = self._make_room(place_values(order.start, order.stop, node_start))
+        low, high, points = np.empty((3, len(units)), np.float32)
 
-        def gather(nodes: tuple[int, int]) -> None:
-            gather_values(self.columns, order, pairs, least_rows, kept, low, high, *nodes)
+        def propose(nodes: tuple[int, int]) -> None:
+            of_nodes = int(node_start[nodes[0]]), int(node_start[nodes[1]])
+            write_pairs(candidates, pairs, *nodes)
+            gather_values(columns, order, pairs, least_rows, kept, low, high, *nodes)
+            draw_points(low, high, units, points, *of_nodes)
+            if columns.is_categorical.any():
+                is_categorical = columns.is_categorical
+                answer_categories(low, high, pairs.feature, is_categorical, points, *of_nodes)
 
-        self.workers.run(gather, self.rows.ranges(self.workers))
+        self.workers.run(propose, self.rows.ranges(self.workers))
         self.pairs, self._kept, self._kept_of = pairs, kept, order.start
-        points: NDArray[np.float32] = draw_points(low, high, units)
-        if self.columns.is_categorical.any():
-            answer_categories(low, high, pairs.feature, self.columns.is_categorical, points)
         return points
 
     def _make_room(self, first: NDArray[np.uint64]) -> Kept:
