@@ -71,15 +71,6 @@ def test_a_threshold_lies_between_the_points_of_those_that_answered(
         assert np.array_equal(thresholds[pair], expected, equal_nan=True)
 
 
-def test_many_points_are_merged_block_by_block() -> None:
-    rng = np.random.default_rng(0)
-    points = rng.normal(size=(3, 2500)).astype(np.float32)
-    points[rng.random(points.shape) < 0.4] = np.nan
-    units = rng.random(2500)
-    expected = [reference.merge_points(points[:, i].tolist(), units[i]) for i in range(2500)]
-    assert np.array_equal(merge_points(points, units), expected, equal_nan=True)
-
-
 @pytest.mark.parametrize("high", [1.0, np.nextafter(np.float32(0), np.float32(1)), LARGEST])
 def test_a_threshold_never_reaches_the_highest_point(high: float) -> None:
     points = np.array([[0.0], [high], [np.nan]], np.float32)

@@ -8,12 +8,11 @@ could be computed back from its points.
 
 import numpy as np
 
-from fedforest.kernels.jit import borrowing, inlined, kernel
+from fedforest.kernels.jit import inlined, kernel
 
 ABSTAINS = np.float32(np.nan)
 _PLUS_ZERO = np.float32(0.0)
 _UP = np.int32(1)
-_BLOCK = 1024  # pairs whose ranges stay in the cache
 
 
 @inlined
@@ -59,15 +58,6 @@ def draw_between(low, high, unit):
     return inside if low <= high else ABSTAINS
 
 
-@borrowing
-def widen_ranges(points, party, begin, count, low, high):
-    """Take one party's points into the ranges of a block of pairs; abstentions change nothing."""
-    for i in range(count):
-        point = points[party, begin + i]
-        low[i] = point if point < low[i] else low[i]
-        high[i] = point if point > high[i] else high[i]
-
-
 @kernel
 def merge_points(points, units):
     """One threshold per pair, uniform in [lowest, highest) of the parties' points.
@@ -77,12 +67,11 @@ def merge_points(points, units):
     """
     n_parties, n_pairs = points.shape
     threshold = np.empty(n_pairs, np.float32)
-    low, high = np.empty(_BLOCK, np.float32), np.empty(_BLOCK, np.float32)
-    for begin in range(0, n_pairs, _BLOCK):
-        count = min(_BLOCK, n_pairs - begin)
-        low[:], high[:] = np.inf, -np.inf
+    for pair in range(n_pairs):
+        low, high = np.float32(np.inf), np.float32(-np.inf)
         for party in range(n_parties):
-            widen_ranges(points, party, begin, count, low, high)
-        for i in range(count):
-            threshold[begin + i] = draw_between(low[i], high[i], units[begin + i])
+            point = points[party, pair]
+            low = point if point < low else low
+            high = point if point > high else high
+        threshold[pair] = draw_between(low, high, units[pair])
     return threshold
