@@ -47,8 +47,11 @@ def test_points_are_those_of_the_reference_however_the_nodes_are_divided(
     for part in ((middle, len(level.nodes)), (0, middle)):
         gather_values(level.columns(), order, pairs, least_rows, kept, low, high, *part)
     units = np.random.default_rng(seed).random(len(pairs.feature))
-    points = draw_points(low, high, units)
-    answer_categories(low, high, pairs.feature, level.is_categorical, points)
+    points = np.zeros(len(units), np.float32)
+    n_pairs = len(units)
+    for part in ((n_pairs // 3, n_pairs), (0, n_pairs // 3)):
+        draw_points(low, high, units, points, *part)
+        answer_categories(low, high, pairs.feature, level.is_categorical, points, *part)
     expected = [
         reference.draw_point(
             level.seen(node, column),

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from fedforest.kernels.pairs import list_pairs, place_asked
+from fedforest.kernels.pairs import find_pairs, list_pairs, place_asked
 from tests.reference.random_cuts import list_candidates
 
 BITMAPS = arrays(np.uint8, st.tuples(st.integers(0, 6), st.integers(0, 19)))
@@ -26,7 +26,7 @@ def test_pairs_follow_the_nodes_and_the_columns_of_a_node_ascend(bitmap: NDArray
 
 
 @given(BITMAPS, st.data())
-def test_a_pair_is_asked_about_if_it_has_a_threshold(
+def test_pairs_with_a_threshold_are_asked_about_and_found_again(
     bitmap: NDArray[np.uint8], data: st.DataObject
 ) -> None:
     node_start, feature = list_pairs(bitmap)
@@ -34,4 +34,15 @@ def test_a_pair_is_asked_about_if_it_has_a_threshold(
     threshold = data.draw(arrays(np.float32, len(feature), elements=any_threshold))
     is_asked = ~np.isnan(threshold)
     expected = [int(is_asked[:end].sum()) for end in node_start.tolist()]
-    assert place_asked(node_start, threshold).tolist() == expected
+    asked_start = place_asked(node_start, threshold)
+    assert asked_start.tolist() == expected
+    asked_pairs = np.flatnonzero(is_asked)
+    chosen = np.array(
+        [
+            data.draw(st.sampled_from([-1, *range(begin, end)]))
+            for begin, end in pairwise(asked_start.tolist())
+        ],
+        np.int64,
+    )
+    found = find_pairs(node_start, threshold, asked_start, chosen)
+    assert found.tolist() == [asked_pairs[row] if row >= 0 else -1 for row in chosen]

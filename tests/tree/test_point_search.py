@@ -158,7 +158,7 @@ class Training:
         candidates = growth.draw()
         pairs = list_pairs(candidates)
         for search in self.searches:
-            search.propose(candidates, np.full(len(pairs.feature), 0.5), 2)
+            search.propose(list_pairs(candidates), np.full(len(pairs.feature), 0.5), 2)
         cuts = draw_cuts(self.parties[0], growth.structure.open.tree, candidates)
         left = self._united([s.count(cuts, both_sides=False) for s in self.searches])
         both = self._united([s.count(cuts, both_sides=True) for s in self.searches])
@@ -239,7 +239,7 @@ def test_points_and_bit_sums_are_the_same_with_threads(two_workers: Workers) -> 
     outcomes = []
     for workers in (ALONE, two_workers):
         search = table.search(workers)
-        points = search.propose(candidates, units, 2)
+        points = search.propose(list_pairs(candidates), units, 2)
         cuts = draw_cuts(table, np.arange(N_TREES, dtype=np.int32), candidates)
         outcomes.append((points.tolist(), search.count_bits(cuts, responses, 14).tolist()))
     assert outcomes[0] == outcomes[1]
@@ -252,7 +252,7 @@ def test_a_party_that_sat_out_a_step_splits_its_rows_all_the_same() -> None:
     training, late = Training([table]), table.search()
     training.step()  # the late party saw no candidates and counted nothing
     candidates = np.full((N_TREES, 2), 255, np.uint8) & np.array([255, 3], np.uint8)
-    late.propose(candidates, np.full(10 * N_TREES, 0.5), 2)
+    late.propose(list_pairs(candidates), np.full(10 * N_TREES, 0.5), 2)
     order = late.rows.order
     late.rows.order = order._replace(start=order.start.copy())  # rows have moved since it proposed
     nodes = np.arange(N_TREES)

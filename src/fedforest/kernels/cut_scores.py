@@ -166,3 +166,24 @@ def choose_by_moments(sides, rules, choice, first, last):
                 best, best_row = score, row
         best_score[k], best_asked[k] = best, best_row
         gainless[k] = any_valid and best_row < 0
+
+
+@kernel
+def expand_sides(sums, n_classes, rows_apart):
+    """Sides as the integers that describe nodes: (class weights ..., rows), or moments.
+
+    Whether all targets of a node are equal is not known from its sums: no moments count as pure.
+    """
+    n_weights = n_classes if n_classes > 0 else 2
+    expanded = np.zeros((sums.shape[0], n_classes + 1 if n_classes > 0 else 4), np.int64)
+    for i in range(sums.shape[0]):
+        rows = 0
+        for c in range(n_weights):
+            expanded[i, c] = sums[i, c]
+            rows += sums[i, c]
+        if rows_apart:
+            rows = sums[i, n_weights]
+        elif n_classes == 0:
+            rows = sums[i, 0]
+        expanded[i, n_weights] = rows
+    return expanded

@@ -23,7 +23,7 @@ from fedforest.kernels.packed_moments import row_moments
 
 COUNT_BITS, RESPONSE_BITS, WHOLE_BITS = 16, 8, 64  # of a field
 COUNTS_PER_WORD, RESPONSES_PER_WORD = 64 // COUNT_BITS, 64 // RESPONSE_BITS
-RESPONSE_BLOCK = np.uint64(248)  # rows; more would overflow a field, as would 4 blocks of counts
+RESPONSE_BLOCK = np.uint64(248)  # rows; 8 more could overflow a field, those of counts never do
 PADDING = np.uint64(8)  # rows of a vector register; so far beyond the last one are values read
 
 _ZERO = np.uint64(0)

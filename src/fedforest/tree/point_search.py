@@ -36,8 +36,9 @@ NO_PAIRS = Pairs(np.zeros(1, np.int64), np.zeros(0, np.int32))
 class PointSearch:
     """Points, sums and bits of one party's rows in the open nodes.
 
-    `layout` says what describes a side, and must be the same at all parties. Rows are counted apart
-    from weights if asked to, and in any case where this party has sample weights.
+    `pairs` are those that points were last proposed for. `layout` says what describes a side, and
+    must be the same at all parties: rows are counted apart from weights if asked to, and in any
+    case where this party has sample weights.
     """
 
     def __init__(
@@ -59,13 +60,8 @@ class PointSearch:
         self._may_miss = find_gaps(columns.values, columns.n_rows, n_columns)
         self._buffer = np.empty(0, np.float32)
         self._kept = Kept(np.zeros(1, np.uint64), self._buffer, self._may_miss)
-        self._pairs = NO_PAIRS
+        self.pairs = NO_PAIRS
         self._kept_of: NDArray[np.int64] | None = None  # `start` of the nodes they belong to
-
-    @property
-    def pairs(self) -> Pairs:
-        """The pairs for which points were proposed last."""
-        return self._pairs
 
     def rows_of(self, node: int) -> NDArray[np.int64]:
         """The rows of an open node, each once."""
@@ -82,20 +78,21 @@ class PointSearch:
         `units` has one number in (0, 1) per pair. With fewer than `least_rows` rows that have a
         value, a single one could be told from the point.
         """
-        order = self.rows.order
-        self._pairs = pairs
-        self._kept = kept = self._make_room(place_values(order.start, order.stop, pairs.node_start))
-        self._kept_of = order.start
-        n_pairs = len(pairs.feature)
-        low, high = np.empty(n_pairs, np.float32), np.empty(n_pairs, np.float32)
+        columns, order, node_start = self.columns, self.rows.order, pairs.node_start
+        assert len(units) == node_start[-1], "one uniform number per pair"
+        kept = self._make_room(place_values(order.start, order.stop, node_start))
+        low, high, points = np.empty((3, len(units)), np.float32)
 
-        def gather(nodes: tuple[int, int]) -> None:
-            gather_values(self.columns, order, pairs, least_rows, kept, low, high, *nodes)
+        def propose(nodes: tuple[int, int]) -> None:
+            of_nodes = int(node_start[nodes[0]]), int(node_start[nodes[1]])
+            gather_values(columns, order, pairs, least_rows, kept, low, high, *nodes)
+            draw_points(low, high, units, points, *of_nodes)
+            if columns.is_categorical.any():
+                is_categorical = columns.is_categorical
+                answer_categories(low, high, pairs.feature, is_categorical, points, *of_nodes)
 
-        self.workers.run(gather, self.rows.ranges(self.workers))
-        points: NDArray[np.float32] = draw_points(low, high, units)
-        if self.columns.is_categorical.any():
-            answer_categories(low, high, pairs.feature, self.columns.is_categorical, points)
+        self.workers.run(propose, self.rows.ranges(self.workers))
+        self.pairs, self._kept, self._kept_of = pairs, kept, order.start
         return points
 
     def _make_room(self, first: NDArray[np.uint64]) -> Kept:
@@ -148,7 +145,8 @@ class PointSearch:
 
     def _ask(self, cuts: Cuts) -> Asked:
         assert self._kept_of is self.rows.order.start, "counting follows proposing"
-        node_start, feature = self._pairs
+        node_start, feature = self.pairs
+        assert len(cuts.threshold) == len(feature), "one cut per pair"
         return Asked(
             node_start,
             feature,
@@ -188,7 +186,7 @@ class PointSearch:
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """(bits, rows that go left per open node) of the chosen cuts, one per node of the list."""
         is_kept = self._kept_of is self.rows.order.start
-        return self._write_bits(self.rows, nodes, table, self._pairs if is_kept else NO_PAIRS)
+        return self._write_bits(self.rows, nodes, table, self.pairs if is_kept else NO_PAIRS)
 
     def route(
         self, rows: NodeRows, nodes: NDArray[np.int64], table: SplitTable
