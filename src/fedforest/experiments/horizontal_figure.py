@@ -72,7 +72,8 @@ def _draw_accuracy(records: list[DataSetRecord]) -> "Figure":
         panel.set_title(title, loc="left", fontweight="bold")
         panel.set_xlabel(f"{label}\n(dashed: FET without noise)")
     others[0].set_ylabel("accuracy (mean and 95% interval)")
-    others[0].legend(frameon=False, fontsize=8.5)
+    if others[0].get_legend_handles_labels()[0]:
+        others[0].legend(frameon=False, fontsize=8.5)
     return figure
 
 
