@@ -67,7 +67,7 @@ def test_the_refusal_does_not_repeat_what_was_sent() -> None:
         (messages.StartTrees, (b"", True, -1, 1, False)),
         (messages.StartTrees, (b"", True, 2**31, 1, False)),
         (messages.StartTrees, (b"", 1, 5, 1, False)),
-        (messages.KeepTrees, (2**31, False)),
+        (messages.WeighColumns, (b"", b"", 2**31, False)),
         (messages.ShareLabels, ((-1, 0), None)),
         (prediction_messages.RouteRows, (0, 1, 0, None)),
         (prediction_messages.RouteRows, (0, 1, 2**31, None)),

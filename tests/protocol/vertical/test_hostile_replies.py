@@ -36,7 +36,6 @@ from fedforest.protocol.vertical.messages import (
     SplitsApplied,
     SplitsFound,
     TreesFinished,
-    TreesKept,
     TreesStarted,
 )
 from fedforest.protocol.vertical.prediction import PredictionOrder, route, route_classically
@@ -444,9 +443,9 @@ def test_missing_or_left_over_scores_are_refused(scores: OutOfBagScores | None) 
 )
 def test_missing_or_impossible_votes_are_refused(votes: OutOfBagVotes | None) -> None:
     recording = training_recording("classes")
-    at, party, _ = recording.reply(TreesKept, 1)
+    at, party, honest = recording.reply(ColumnsWeighed, 1)
     with pytest.raises(RemoteProtocolError, match="out-of-bag vote") as caught:
-        recording.replace(at, party, encode(TreesKept(votes)))
+        recording.replace(at, party, encode(ColumnsWeighed(honest.importances, votes)))
     assert caught.value.party == "p1"
 
 

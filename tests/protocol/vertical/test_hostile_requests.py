@@ -18,7 +18,6 @@ from fedforest.protocol.vertical.messages import (
     ApplySplits,
     FindSplits,
     FinishTrees,
-    KeepTrees,
     LeafValues,
     Prepare,
     ShareLabels,
@@ -232,7 +231,7 @@ def test_a_request_that_comes_too_early_is_refused(request_too_early: Message) -
 def test_columns_of_a_forest_without_trees_weigh_nothing() -> None:
     party = make_parties(sample_case())["p0"]
     refuse(party, WeighColumns(memoryview(bytes(8)), memoryview(bytes(8))), "decreases")
-    refuse(party, KeepTrees(1), "dropped")
+    refuse(party, WeighColumns(memoryview(b""), memoryview(b""), 1), "dropped")
 
 
 def test_labels_are_given_out_once() -> None:
@@ -441,10 +440,10 @@ def test_trees_are_not_finished_while_nodes_are_open() -> None:
 
 
 def test_more_trees_than_the_last_batch_has_are_not_dropped() -> None:
-    party, _ = recorded(KeepTrees)
-    refuse(party, KeepTrees(2**31 - 1), "dropped")
-    refuse(party, KeepTrees(4), "dropped")
-    party.handle(KeepTrees(0, with_votes=True))
+    party, request = recorded(WeighColumns)
+    refuse(party, changed(request, n_dropped=2**31 - 1), "dropped")
+    refuse(party, changed(request, n_dropped=4), "dropped")
+    party.handle(request)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e308])
