@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, wait
 
 from fedforest.errors import ConfigurationError
-from fedforest.protocol.vertical.prediction import Network
+from fedforest.protocol.vertical.prediction_plan import Network
 
 Endpoint = Callable[[bytes], bytes]
 
