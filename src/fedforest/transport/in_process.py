@@ -8,7 +8,7 @@ from concurrent.futures import Executor, wait
 from functools import partial
 
 from fedforest.errors import ConfigurationError, PartyLost
-from fedforest.protocol.vertical.prediction import Network
+from fedforest.protocol.vertical.prediction_plan import Network
 
 Endpoint = Callable[[bytes], bytes]
 
