@@ -81,7 +81,7 @@ class FixedPoints(HorizontalParty):
             rng = np.random.default_rng(n_calls[0])
             return rng.normal(size=len(units)).astype(np.float32)
 
-        search.propose = propose_fixed  # type: ignore[method-assign,assignment]
+        search.propose = propose_fixed  # type: ignore[method-assign]
         return trees
 
 
