@@ -130,12 +130,8 @@ def draw_rows(
     workers: Workers,
     *,
     with_left_out: bool = False,
-    draws_by_tree: NDArray[np.int64] | None = None,
 ) -> tuple[NodeRows, NodeRows | None]:
-    """The row order at the roots of a batch of trees, and that of the rows left out.
-
-    Trees that draw fewer rows than the sampling says, and not all as many, have their own numbers.
-    """
+    """The row order at the roots of a batch of trees, and that of the rows left out."""
     classes, allowed = targets.classes, targets.allowed
     n_rows, n_trees = targets.n_rows, len(tree_seeds)
     row_bits = bits_for_rows(n_rows)
@@ -151,8 +147,7 @@ def draw_rows(
     def draw(trees: tuple[int, int]) -> None:
         multiplicity = np.empty(n_rows, np.uint8)
         for tree in range(*trees):
-            n_draws = sampling.n_draws if draws_by_tree is None else int(draws_by_tree[tree])
-            _draw_multiplicity(tree_seeds[tree], Sampling(sampling.bootstrap, n_draws), multiplicity)
+            _draw_multiplicity(tree_seeds[tree], sampling, multiplicity)
             if not all_allowed:
                 multiplicity[~allowed] = 0
                 if not multiplicity.any():  # only rows without weight were drawn: use all others

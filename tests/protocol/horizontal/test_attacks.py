@@ -2,11 +2,12 @@
 
 Where the parties of a sum change between two sums over the same rows, their difference is a single
 party's own. It succeeds against parties drawn at every step and against a naive retry. Against the
-defaults no two sums are over the same rows: within a tree the parties stay the same, and between
-trees every party leaves out a secret part of its rows. What remains is measured at the end.
+defaults it fails: within a tree the parties stay the same, between trees they change in blocks, and
+after a loss those that are left leave out a secret part of their rows from then on.
 """
 
-from functools import cache
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from tests.protocol.horizontal.federations import (
 )
 from tests.protocol.horizontal.naive_coordinator import train_naively
 from tests.protocol.horizontal.transcripts import (
-    Counts,
+    Node,
     Parties,
     SpiedParty,
     Transcript,
@@ -43,11 +44,6 @@ def make_shares(n_rows: int = 160, n_parties: int = 4, seed: int = 0) -> Shares:
     X = rng.normal(size=(n_rows, 4))
     y = (rng.random(n_rows) * (1.5 + owner)).astype(np.int64) % N_CLASSES
     return Shares(X, y, owner)
-
-
-def table_counts(shares: Shares) -> dict[str, Counts]:
-    """The secret: every party's class counts over its whole table."""
-    return {p: np.bincount(shares.y[shares.rows(p)], minlength=N_CLASSES) for p in shares.names}
 
 
 def assert_all_true(training: OpenTraining, transcript: Transcript, least: int) -> None:
@@ -84,20 +80,6 @@ def test_a_step_that_is_repeated_without_a_lost_party_exposes_it(k: int | None) 
     assert {exposed.party for exposed in transcript.expose()} == {"p2"}
 
 
-def lose_p2(at: int = 10) -> OpenTraining:
-    """One batch is finished, the second is begun anew without p2."""
-    shares = make_shares()
-    return train_openly(
-        shares,
-        Masked(),
-        wrap=lambda inner: Losing(inner, "p2", at),
-        n_estimators=12,
-        max_depth=2,
-        batch_bytes=3 * 40 * (16 + 4 * 2),
-        party_options=SPIED,
-    )
-
-
 @pytest.mark.parametrize("participation", [Participation(), PER_TREE, Participation(0.6, "run", 2)])
 def test_by_default_no_node_is_ever_counted_by_different_parties(
     participation: Participation,
@@ -111,143 +93,142 @@ def test_by_default_no_node_is_ever_counted_by_different_parties(
     assert transcript.expose() == []
 
 
+@dataclass(frozen=True, eq=False)
+class RootSums:
+    """Class counts over sets of parties, as a system of linear equations in the parties' own."""
+
+    names: tuple[str, ...]
+    takes_part: NDArray[np.float64]  # (sums, parties)
+    counts: NDArray[np.float64]  # (sums, classes)
+
+    @classmethod
+    def of(cls, shares: Shares, transcript: Transcript) -> "RootSums":
+        sums = [*transcript.roots().values(), *transcript.tables.items()]
+        takes_part = [[name in parties for name in shares.names] for parties, _ in sums]
+        counts = [counts for _, counts in sums]
+        return cls(shares.names, np.array(takes_part, float), np.array(counts, float))
+
+    def determines(self, weights: NDArray[np.float64]) -> bool:
+        """Whether some combination of the sums is this combination of the parties' counts."""
+        ranks = [np.linalg.matrix_rank(a) for a in (self.takes_part, [*self.takes_part, weights])]
+        return ranks[0] == ranks[1]
+
+    def solve(self) -> NDArray[np.float64]:
+        """(parties, classes): the shortest solution, and the only one where there is just one."""
+        return np.linalg.lstsq(self.takes_part, self.counts, rcond=None)[0]
+
+
+def root_sums(shares: Shares, participation: Participation, **settings: Any) -> RootSums:
+    """What the coordinator knows of all rows of sets of parties after a training of many trees."""
+    training = train_openly(
+        shares, Masked(), participation=participation, max_depth=1, n_estimators=40, **settings
+    )
+    return RootSums.of(shares, read_transcript(training))
+
+
+def table_counts(shares: Shares) -> NDArray[np.int64]:
+    """The secret, (parties, classes): everybody's class counts over its whole table."""
+    own = [shares.y[shares.rows(name)] for name in shares.names]
+    return np.array([np.bincount(labels, minlength=N_CLASSES) for labels in own])
+
+
+def test_single_parties_drawn_for_every_tree_would_be_exposed_by_their_roots() -> None:
+    """Every root holds all rows of its participants; here nobody is bound to take part together."""
+    shares = make_shares(n_parties=5)
+    sums = root_sums(shares, Participation(0.7, "tree", 1), seed=5)
+    assert all(sums.determines(party) for party in np.eye(5))
+    assert np.rint(sums.solve()).tolist() == table_counts(shares).tolist()
+
+
+@pytest.mark.parametrize("n_parties", [4, 5, 6])
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+def test_parties_drawn_in_blocks_are_not_exposed_by_any_combination_of_sums(
+    n_parties: int, class_weight: str | None
+) -> None:
+    """What remains are the counts of blocks of two parties or more, and these are exact."""
+    shares = make_shares(n_parties=n_parties)
+    sums = root_sums(shares, PER_TREE, class_weight=class_weight)
+    assert len(np.unique(sums.takes_part, axis=0)) > 1  # trees do differ in who takes part
+    assert not any(sums.determines(party) for party in np.eye(n_parties))
+    blocks = np.unique(sums.takes_part.T, axis=0, return_inverse=True)[1].reshape(-1)
+    secret = table_counts(shares)
+    for block in set(blocks.tolist()):
+        members = blocks == block
+        assert members.sum() >= 2
+        told = members @ sums.solve()
+        assert np.rint(told).tolist() == secret[members].sum(axis=0).tolist()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_class_weights_counted_over_all_tables_do_not_expose_who_sits_out_the_run(
+    seed: int,
+) -> None:
+    """All tables' class counts less the roots of the run's participants: nobody's own."""
+    shares = make_shares(n_parties=5)
+    sums = root_sums(shares, Participation(0.5, "run", 2), class_weight="balanced", seed=seed)
+    assert not any(sums.determines(party) for party in np.eye(5))
+
+
+def lose_p2() -> OpenTraining:
+    """Three trees are finished; three more, and all others, are begun anew without p2."""
+    return train_openly(
+        make_shares(),
+        Masked(),
+        wrap=lambda inner: Losing(inner, "p2", 11),
+        n_estimators=12,
+        max_depth=2,
+        batch_bytes=3 * 40 * (16 + 4 * 2),  # three trees of 40 rows and two candidate columns
+        party_options=SPIED,
+    )
+
+
 def test_after_a_loss_no_node_is_counted_again() -> None:
     training = lose_p2()
     assert training.trained.lost == ("p2",)
     transcript = read_transcript(training)
-    assert {parties for parties, _ in transcript.roots().values()} == {
-        frozenset({"p0", "p1", "p2", "p3"}),
-        frozenset({"p0", "p1", "p3"}),
-    }
     assert {len(facts) for facts in transcript.facts.values()} == {1}
     assert transcript.expose() == []
 
 
-def pair_differences(
-    roots: list[tuple[Parties, Counts]], secret: dict[str, Counts]
-) -> NDArray[np.int64]:
-    """Differences between roots whose sets differ in one party, less that party's own counts."""
-    return np.array(
-        [
-            more - fewer - secret[next(iter(larger - smaller))]
-            for larger, more in roots
-            for smaller, fewer in roots
-            if smaller < larger and len(larger - smaller) == 1
-        ]
-    )
+def test_after_a_loss_differences_are_off_by_a_part_that_the_others_leave_out_of_all_trees() -> None:
+    """All rows of all, less the roots of those that are left: 5% to 25% of their rows too much.
 
-
-@cache
-def roots_of_many_trees(n_rows: int, n_trees: int, **_: object) -> list[tuple[Parties, Counts]]:
-    """What the coordinator knows of the roots of trees with other parties each."""
-    training = train_openly(
-        make_shares(n_rows), Masked(), participation=PER_TREE, max_depth=1, n_estimators=n_trees
-    )
-    return list(read_transcript(training).roots().values())
-
-
-def test_roots_of_trees_with_other_parties_differ_by_what_everybody_left_out() -> None:
-    """100 rows at each of four parties: a difference is off by 8 rows in each class."""
-    shares = make_shares(400)
-    errors = pair_differences(roots_of_many_trees(400, 40), table_counts(shares))
-    assert len(errors) > 100
-    assert not (errors == 0).all(axis=1).any()  # no party's class counts are told
-    assert 5.0 < np.sqrt((errors**2).mean()) < 12.0
-
-
-def test_sizes_of_roots_do_not_tell_how_many_rows_a_party_leaves_out() -> None:
-    """One size per party would solve these equations exactly: there are ten times as many."""
-    roots = roots_of_many_trees(400, 40)
-    takes_part = np.array([[f"p{k}" in parties for k in range(4)] for parties, _ in roots])
-    sizes = np.array([counts.sum() for _, counts in roots], np.float64)
-    solved = np.linalg.lstsq(takes_part.astype(float), sizes, rcond=None)[0]
-    assert np.abs(takes_part @ solved - sizes).max() > 10.0
-
-
-def test_after_a_loss_differences_are_off_by_what_the_others_left_out() -> None:
-    """All rows of all, less the roots of those that are left: 5% to 25% of their rows too much."""
-    training, shares = lose_p2(), make_shares()
-    everybody, others = frozenset(shares.names), frozenset({"p0", "p1", "p3"})
-    roots = list(read_transcript(training).roots().values())
-    [all_rows] = {tuple(counts) for parties, counts in roots if parties == everybody}
-    assert sum(all_rows) == len(shares.y)  # finished trees had all rows of everybody
-    after = np.array([counts for parties, counts in roots if parties == others])
-    assert len(after) >= 9
-    n_others, secret = 120, table_counts(shares)["p2"]
-    excess = np.array(all_rows) - after - secret
-    assert (excess >= 0).all()
-    assert (0.05 * n_others - 3 <= excess.sum(axis=1)).all()  # each of three rounds to whole rows
-    assert (excess.sum(axis=1) <= 0.25 * n_others + 3).all()
-    assert len(set(excess.sum(axis=1).tolist())) > 3  # not the same in every tree
-
-
-@pytest.mark.parametrize("max_samples", [0.999, 0.9, None])
-def test_a_subsample_that_the_coordinator_knows_is_not_all_that_is_left_out(
-    max_samples: float | None,
-) -> None:
-    """`max_samples` tells how many rows a tree draws, so it is no secret; thinning comes on top."""
-    training = train_openly(
-        make_shares(400),
-        Masked(),
-        participation=PER_TREE,
-        max_depth=1,
-        n_estimators=12,
-        max_samples=max_samples,
-        bootstrap=max_samples is not None,
-    )
-    drawn = 100 * (max_samples or 1.0)
-    sizes = [
-        counts.sum() / (len(parties) * drawn)
-        for parties, counts in read_transcript(training).roots().values()
-    ]
-    assert 0.74 < min(sizes) < max(sizes) < 0.96
-    assert len(set(sizes)) > 8
-
-
-def test_class_weights_counted_over_all_tables_do_not_expose_who_sits_out_the_run() -> None:
-    """All tables' class counts less the roots of the run's participants, if these had all rows."""
+    It is the same part in every tree, so more trees tell no more.
+    """
     shares = make_shares()
+    everybody, others = frozenset(shares.names), frozenset(shares.names) - {"p2"}
+    by_parties: dict[Parties, set[tuple[int, ...]]] = {everybody: set(), others: set()}
+    for parties, counts in read_transcript(lose_p2()).roots().values():
+        by_parties[parties].add(tuple(counts.tolist()))
+    [before], [after] = by_parties[everybody], by_parties[others]
+    secret = table_counts(shares)
+    assert before == tuple(secret.sum(axis=0))
+    excess = np.array(before) - np.array(after) - secret[2]
+    n_others = 120
+    assert 0.05 * n_others - 3 <= excess.sum() <= 0.25 * n_others + 3  # each rounds to whole rows
+    assert (excess > 0).all()
+
+
+def test_after_another_loss_the_others_leave_out_another_part() -> None:
+    """Or the rows kept by those lost later would be told by the difference."""
+    shares = make_shares(n_parties=5)
     training = train_openly(
         shares,
         Masked(),
-        participation=Participation(0.8, "run", 3),
-        class_weight="balanced",
-        max_depth=1,
-        n_estimators=6,
-        seed=0,
+        wrap=lambda inner: Losing(Losing(inner, "p2", 8), "p4", 12),
+        n_estimators=3,
+        max_depth=2,
+        party_options=SPIED,
     )
-    transcript = read_transcript(training)
-    [(everybody, all_rows)] = transcript.tables.items()
-    roots = list(transcript.roots().values())
-    [participants] = {parties for parties, _ in roots}
-    [sat_out] = everybody - participants
-    secret = table_counts(shares)[sat_out]
-    assert all((all_rows - counts).sum() > secret.sum() + 5 for _, counts in roots)
-
-
-def estimate_counts(roots: list[tuple[Parties, Counts]], names: tuple[str, ...]) -> NDArray:
-    """Least squares over all trees: each party keeps 85% of its rows on average."""
-    takes_part = np.array([[name in parties for name in names] for parties, _ in roots])
-    counts = np.array([counts for _, counts in roots], np.float64)
-    return np.linalg.lstsq(0.85 * takes_part, counts, rcond=None)[0]
-
-
-@pytest.mark.parametrize(("n_trees", "low", "high"), [(40, 0.8, 3.0), (200, 0.3, 1.2)])
-def test_what_remains_is_an_estimate_that_many_trees_sharpen(
-    n_trees: int, low: float, high: float
-) -> None:
-    """What is left out differs from tree to tree, so it averages out, as 1 / sqrt(trees).
-
-    100 rows at each of four parties: class counts are told to within 2 rows by 40 trees and 1 by
-    200, and class shares to within 3%. A party of 20 rows would be exposed by 200 trees.
-    """
-    shares = make_shares(400)
-    secret = np.array(list(table_counts(shares).values()))
-    estimate = estimate_counts(roots_of_many_trees(400, n_trees), shares.names)
-    error = np.sqrt(((estimate - secret) ** 2).mean())
-    assert low < error < high
-    shares_of_classes = estimate / estimate.sum(axis=1, keepdims=True)
-    assert np.abs(shares_of_classes - secret / 100).max() < 0.03
+    assert training.trained.lost == ("p2", "p4")
+    roots = read_transcript(training).roots()
+    [(_, once), (_, twice)] = [
+        next(root for node, root in roots.items() if node.batch == batch) for batch in (2, 3)
+    ]
+    own = read_truth(training, "p4").roots()
+    [(_, kept)] = [root for node, root in own.items() if node.batch == 2 and node.tree == 0]
+    assert (once - twice).tolist() != kept.tolist()
+    assert np.abs(once - twice - kept).sum() > 3
 
 
 def test_what_remains_in_nodes_of_two_rows_is_whose_they_are() -> None:
@@ -258,16 +239,33 @@ def test_what_remains_in_nodes_of_two_rows_is_whose_they_are() -> None:
     training = train_openly(make_shares(), Masked(), party_options=SPIED, n_estimators=8)
     transcript = read_transcript(training)
     truth = {party: read_truth(training, party) for party in training.parties}
-    named: dict[object, set[str]] = {}
+    named: dict[Node, set[str]] = {}
     for (node, _), points in transcript.points.items():
         own = {party for party, point in points.items() if not np.isnan(point)}
         named[node] = named.get(node, set()) | own
     lonely = 0
     for node, parties in named.items():
-        [(everybody, counts)] = transcript.facts[node].items()  # type: ignore[index]
+        [(everybody, counts)] = transcript.facts[node].items()
         if counts.sum() == 2 and len(parties) == 1:
             [owner] = parties
-            own = truth[owner].facts[node][everybody]  # type: ignore[index]
+            own = truth[owner].facts[node][everybody]
             assert own.tolist() == counts.tolist()
             lonely += 1
     assert lonely > 10
+
+
+def test_what_remains_of_a_class_that_one_party_alone_declares_is_all_of_its_counts() -> None:
+    """A sum over one is that one's own, and declared classes tell who it is."""
+    shares = make_shares()
+    y = np.where((shares.y == 2) & (shares.owner != 1), 0, shares.y)
+    training = train_openly(
+        Shares(shares.X, y, shares.owner), Masked(), party_options=SPIED, max_depth=4
+    )
+    transcript, truth = read_transcript(training), read_truth(training, "p1")
+    told = [
+        counts[2] == truth.facts[node][parties][2]
+        for node, facts in transcript.facts.items()
+        for parties, counts in facts.items()
+    ]
+    assert len(told) > 20
+    assert all(told)

@@ -7,6 +7,7 @@ and label sums in the protection of the run.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -46,7 +47,7 @@ from fedforest.tree.workers import ALONE, Workers
 if TYPE_CHECKING:
     from fedforest.tree.targets import TrainingTargets
 
-THINNEST, THICKEST = 0.75, 0.95  # share of rows that a thinned tree keeps: drawn, and told nobody
+THINNEST, THICKEST = 0.75, 0.95  # share of rows that are kept after a loss: drawn, told nobody
 _QUESTION = msgspec.msgpack.Decoder(CutsQuestion)
 
 MakeAggregator = Callable[[Callable[[memoryview], NDArray[np.int64]]], Aggregator]
@@ -183,21 +184,35 @@ class HorizontalParty:
         """Rows of each tree, by this party's own randomness."""
         assert self._targets is not None
         context = (b"rows", self._n_batches.to_bytes(8, "little"))
-        words = expand(derive_key(self._row_secret, *context), 3 * n_trees).reshape(3, n_trees)
+        seeds = expand(derive_key(self._row_secret, *context), n_trees)
         n_rows = self._table.n_rows
         check(start.n_draws <= n_rows or start.bootstrap, "a tree is to draw more rows than exist")
-        is_private = bool(self._agreement().protection.kind)
         n_draws, bootstrap = min(start.n_draws, n_rows), start.bootstrap
-        if is_private or start.is_thinned:
-            bootstrap = False  # with noise, a row counts once: its label would need more noise
-        if start.bootstrap and is_private and n_draws == n_rows:
-            n_draws = max(min(1, n_rows), round(0.632 * n_rows))  # as many as a bootstrap sees
-        draws = _thin(n_draws, words[1:]) if start.is_thinned else None
-        sampling = Sampling(bootstrap, n_draws)
-        rows, _ = draw_rows(
-            words[0].copy(), self._targets, sampling, self._workers, draws_by_tree=draws
-        )
+        if bootstrap and self._agreement().protection.kind:
+            bootstrap = False  # a row counts once, or its label would need more noise
+            if n_draws == n_rows:
+                n_draws = max(min(1, n_rows), round(0.632 * n_rows))  # as many as a bootstrap sees
+        allowed = self._targets.allowed & self._keep_rows(start.left_out)
+        targets = replace(self._targets, allowed=allowed)
+        rows, _ = draw_rows(seeds, targets, Sampling(bootstrap, n_draws), self._workers)
         return rows
+
+    def _keep_rows(self, left_out: int) -> NDArray[np.bool_]:
+        """All rows but a part whose size nobody else knows.
+
+        It is the same part in all trees: parts of their own would average out over many trees. The
+        size is rounded by chance, or a party of two rows would leave out none; one row is kept.
+        """
+        n_rows = self._table.n_rows
+        if left_out == 0:
+            return np.ones(n_rows, np.bool_)
+        key = derive_key(self._row_secret, b"left out", left_out.to_bytes(8, "little"))
+        words = expand(key, n_rows + 2)
+        share, chance = (words[:2] >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        n_kept = int((THINNEST + (THICKEST - THINNEST) * share) * n_rows + chance)
+        kept = np.zeros(n_rows, np.bool_)
+        kept[np.argsort(words[2:])[: max(min(1, n_rows), n_kept)]] = True
+        return kept
 
     def _answer_question(self, encoded: memoryview) -> NDArray[np.int64]:
         """The integers that one question asks for."""
@@ -234,14 +249,3 @@ class HorizontalParty:
         check(classes == agreed.classes, "the model has other classes")
         self.model = model
         return Accepted()
-
-
-def _thin(n_rows: int, words: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """How many of so many rows each tree keeps: other shares in every tree.
-
-    Were a share the same in several trees, differences between the sizes of their roots would tell
-    it. Numbers are rounded by chance, or a party with two rows would leave out none; one is kept.
-    """
-    shares, chances = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    kept = (THINNEST + (THICKEST - THINNEST) * shares) * n_rows
-    return np.maximum(np.floor(kept + chances), min(1, n_rows)).astype(np.int64)
