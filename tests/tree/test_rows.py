@@ -121,15 +121,3 @@ def test_bits_of_a_node_start_at_a_byte() -> None:
     is_split = np.array([True, True, True, False, True])
     assert rows.sizes.tolist() == [8, 1, 0, 9, 2]
     assert rows.bit_offsets(is_split).tolist() == [0, 1, 2, 2, 2, 3]
-
-
-def test_thinned_trees_keep_about_their_share_of_rows_and_no_others() -> None:
-    targets = regression_targets(np.arange(4000.0))
-    seeds = derive_seeds(3, "rows", 0, 3)
-    sampling = Sampling(bootstrap=True, n_draws=4000)
-    shares = np.array([0.5, 0.9, 1.0])
-    whole, _ = draw_rows(seeds, targets, sampling, ALONE)
-    thinned, _ = draw_rows(seeds, targets, sampling, ALONE, kept_shares=shares)
-    for share, before, after in zip(shares, unpack(whole), unpack(thinned), strict=True):
-        assert set(after) <= set(before)
-        assert len(after) == pytest.approx(share * len(before), rel=0.06)

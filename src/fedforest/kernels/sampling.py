@@ -65,15 +65,6 @@ def choose_rows(key, n_draws, multiplicity):
 
 
 @kernel
-def thin_rows(key, share, multiplicity):
-    """Leave every drawn row out with probability 1 - share."""
-    key = mix(key + _GOLDEN)  # apart from the draws of rows under the same key
-    for row in range(multiplicity.shape[0]):
-        if draw_unit(key, np.uint64(row)) >= share:
-            multiplicity[row] = np.uint8(0)
-
-
-@kernel
 def write_entries(multiplicity, classes, row_bits, entries, at):
     """Write the entries of all drawn rows from position `at` on; return the end position.
 

@@ -19,13 +19,7 @@ from fedforest.kernels.partition import (
     place_split_bits,
     plan_move,
 )
-from fedforest.kernels.sampling import (
-    choose_rows,
-    count_draws,
-    thin_rows,
-    write_entries,
-    write_left_out,
-)
+from fedforest.kernels.sampling import choose_rows, count_draws, write_entries, write_left_out
 from fedforest.tree.structure import Step
 from fedforest.tree.targets import TrainingTargets
 from fedforest.tree.workers import Workers
@@ -129,19 +123,15 @@ def entry_type(n_rows: int, n_classes: int) -> type[np.unsignedinteger]:
     return np.uint32 if needed <= 32 else np.uint64
 
 
-def draw_rows(  # noqa: PLR0913 - the sixth thins what the others draw
+def draw_rows(
     tree_seeds: NDArray[np.uint64],
     targets: TrainingTargets,
     sampling: Sampling,
     workers: Workers,
     *,
     with_left_out: bool = False,
-    kept_shares: NDArray[np.float64] | None = None,
 ) -> tuple[NodeRows, NodeRows | None]:
-    """The row order at the roots of a batch of trees, and that of the rows left out.
-
-    With `kept_shares`, tree t keeps each of its rows with probability kept_shares[t].
-    """
+    """The row order at the roots of a batch of trees, and that of the rows left out."""
     classes, allowed = targets.classes, targets.allowed
     n_rows, n_trees = targets.n_rows, len(tree_seeds)
     row_bits = bits_for_rows(n_rows)
@@ -158,8 +148,6 @@ def draw_rows(  # noqa: PLR0913 - the sixth thins what the others draw
         multiplicity = np.empty(n_rows, np.uint8)
         for tree in range(*trees):
             _draw_multiplicity(tree_seeds[tree], sampling, multiplicity)
-            if kept_shares is not None:
-                thin_rows(tree_seeds[tree], kept_shares[tree], multiplicity)
             if not all_allowed:
                 multiplicity[~allowed] = 0
                 if not multiplicity.any():  # only rows without weight were drawn: use all others

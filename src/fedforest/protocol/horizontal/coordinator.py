@@ -338,13 +338,6 @@ def _start(
     """How each party draws the rows of its trees."""
     order = session.order
     groups = list(dict.fromkeys(by_tree))
-    participation = order.participation
-    # sets that differ from tree to tree, from before a loss, or from those whose classes were
-    # counted must not see the same rows
-    is_one_set = participation.is_full or (
-        participation.scope == "run" and order.class_weight != "balanced"
-    )
-    is_thinned = session.n_losses > 0 or not is_one_set
     total = sum(session.rows.values())
     started = {}
     for party in drawn.parties:
@@ -352,8 +345,9 @@ def _start(
         n_rows = session.rows[party]
         sampling = order.parameters.sampling(total)
         n_draws = max(1, round(sampling.n_draws * n_rows / total)) if n_rows else 0
+        # sums before and after a loss must not be over the same rows: see docs/decisions/0007
         started[party] = StartTrees(
-            to_bytes(np.array(segments), "<u2"), sampling.bootstrap, n_draws, is_thinned
+            to_bytes(np.array(segments), "<u2"), sampling.bootstrap, n_draws, session.n_losses
         )
     return started
 

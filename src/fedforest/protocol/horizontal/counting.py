@@ -195,5 +195,6 @@ def _lies_between(values: NDArray[np.int64], low: int, high: int) -> bool:
 def _check_targets(wire: NDArray[np.int64]) -> None:
     weights, totals = wire[:, 0], wire[:, 1]
     check(_lies_between(weights, 0, WEIGHT_SUM_LIMIT), "a side has less than no weight")
-    check(_lies_between(wire[:, -1 if wire.shape[1] > 2 else 0], 0, WEIGHT_SUM_LIMIT), "no rows")
+    rows = wire[:, -1 if wire.shape[1] > 2 else 0]
+    check(_lies_between(rows, 0, WEIGHT_SUM_LIMIT), "a side has fewer than no rows")
     check(_lies_between(totals, -SUM_LIMIT, SUM_LIMIT), "targets add up to more than they can")

@@ -70,7 +70,7 @@ class StartTrees(Payload, frozen=True):
     segments: memoryview  # per tree (u2): trees with the same participants are counted together
     bootstrap: bool
     n_draws: Count
-    is_thinned: bool  # leave out a part of the rows whose size nobody else knows
+    left_out: Count  # which secret part of the rows no tree sees; 0: none
 
 
 class Moves(Payload, frozen=True):

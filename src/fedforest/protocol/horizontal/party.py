@@ -7,6 +7,7 @@ and label sums in the protection of the run.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -47,7 +48,7 @@ from fedforest.tree.workers import ALONE, Workers
 if TYPE_CHECKING:
     from fedforest.tree.targets import TrainingTargets
 
-THINNEST, THICKEST = 0.75, 0.95  # share of rows that a thinned tree keeps
+THINNEST, THICKEST = 0.75, 0.95  # share of rows that are kept after a loss: drawn, told nobody
 _QUESTION = msgspec.msgpack.Decoder(CutsQuestion)
 
 MakeAggregator = Callable[[Callable[[memoryview], NDArray[np.int64]]], Aggregator]
@@ -185,20 +186,35 @@ class HorizontalParty:
         """Rows of each tree, by this party's own randomness."""
         assert self._targets is not None
         context = (b"rows", self._n_batches.to_bytes(8, "little"))
-        seeds = expand(derive_key(self._row_secret, *context), 2 * n_trees)
+        seeds = expand(derive_key(self._row_secret, *context), n_trees)
         n_rows = self._table.n_rows
         check(start.n_draws <= n_rows or start.bootstrap, "a tree is to draw more rows than exist")
-        # with noise a row counts once at most: if it counted twice, it would need twice the noise
-        bootstrap = start.bootstrap and not self._agreement().protection.kind
-        sampling = Sampling(bootstrap, min(start.n_draws, n_rows))
-        shares = None
-        if start.is_thinned:  # drawn for every tree anew, and told nobody
-            units = (seeds[n_trees:] >> np.uint64(11)).astype(np.float64) * 2.0**-53
-            shares = THINNEST + (THICKEST - THINNEST) * units
-        rows, _ = draw_rows(
-            seeds[:n_trees], self._targets, sampling, self._workers, kept_shares=shares
-        )
+        n_draws, bootstrap = min(start.n_draws, n_rows), start.bootstrap
+        if bootstrap and self._agreement().protection.kind:
+            bootstrap = False  # a row counts once, or its label would need more noise
+            if n_draws == n_rows:
+                n_draws = max(min(1, n_rows), round(0.632 * n_rows))  # as many as a bootstrap sees
+        allowed = self._targets.allowed & self._keep_rows(start.left_out)
+        targets = replace(self._targets, allowed=allowed)
+        rows, _ = draw_rows(seeds, targets, Sampling(bootstrap, n_draws), self._workers)
         return rows
+
+    def _keep_rows(self, left_out: int) -> NDArray[np.bool_]:
+        """All rows but a part whose size nobody else knows.
+
+        It is the same part in all trees: parts of their own would average out over many trees. The
+        size is rounded by chance, or a party of two rows would leave out none; one row is kept.
+        """
+        n_rows = self._table.n_rows
+        if left_out == 0:
+            return np.ones(n_rows, np.bool_)
+        key = derive_key(self._row_secret, b"left out", left_out.to_bytes(8, "little"))
+        words = expand(key, n_rows + 2)
+        share, chance = (words[:2] >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        n_kept = int((THINNEST + (THICKEST - THINNEST) * share) * n_rows + chance)
+        kept = np.zeros(n_rows, np.bool_)
+        kept[np.argsort(words[2:])[: max(min(1, n_rows), n_kept)]] = True
+        return kept
 
     def _answer_question(self, encoded: memoryview) -> NDArray[np.int64]:
         """The integers that one question asks for."""
