@@ -1,6 +1,7 @@
 """The part of rows that a party leaves out after a loss: how large, how random, how telling.
 
-Entropy is seeded. With other seeds right code would fail one of these tests about once in 10^5 runs.
+Entropy is seeded. With other seeds right code would fail one of these tests about once in 10^5
+runs.
 """
 
 import numpy as np
@@ -55,14 +56,19 @@ def test_the_size_is_uniform_between_5_and_25_percent_and_classes_are_left_out_a
     # given its size, a class's part is hypergeometric: K/2 expected, K (N - K) / (4 (N - 1)) spread
     excess = counts[:, 0] - n_kept / 2
     spread = np.sqrt(n_kept * (N_ROWS - n_kept) / (4 * (N_ROWS - 1)))
-    assert kstest(excess / spread + np.random.default_rng(1).uniform(-0.5, 0.5) / spread, "norm").pvalue > 1e-6
+    assert (
+        kstest(
+            excess / spread + np.random.default_rng(1).uniform(-0.5, 0.5) / spread, "norm"
+        ).pvalue
+        > 1e-6
+    )
 
 
 def test_what_differences_tell_about_a_lost_party_is_off_by_five_rows_and_stays_so() -> None:
     """Three parties of 200 rows are left: all that the coordinator knows is what they keep.
 
-    It knows how many rows they leave out together, because sizes of tables are declared, and guesses
-    that these are of the classes as the rows that are kept. The error is that of the guess:
+    It knows how many rows they leave out together, because sizes of tables are declared, and
+    guesses that these are of the classes as the rows that are kept. The error is that of the guess:
     sqrt(L f (1 - f) N / K) rows for L of N rows, 5.1 here.
     """
     counts = np.array([kept_counts(seed) for seed in range(N_PARTIES)])

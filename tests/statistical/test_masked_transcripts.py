@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from fedforest.estimators.horizontal_training import REQUESTS
 from numpy.typing import NDArray
 
+from fedforest.estimators.horizontal_training import REQUESTS
 from fedforest.masking.masks import MaskUse, unmask_sum
 from fedforest.masking.peers import choose_peers
 from fedforest.protocol.aggregation.masked import MaskedAggregator
@@ -100,7 +100,7 @@ def test_every_vector_of_a_masked_training_is_uniform(k: int | None) -> None:
 
 
 def test_plain_trainings_of_the_same_rows_fail_the_same_measurement() -> None:
-    vectors = defaultdict(list)
+    vectors: dict[str, list[NDArray[np.uint8]]] = defaultdict(list)
     for _, replies in exchanges(train_masked("plain"), Counted):
         for party, reply in replies.items():
             vectors[party] += [np.frombuffer(sums.data, np.uint8) for sums in reply.sums]

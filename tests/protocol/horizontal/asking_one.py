@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from fedforest.estimators.horizontal_training import REQUESTS
 from numpy.typing import NDArray
 
+from fedforest.estimators.horizontal_training import REQUESTS
 from fedforest.protocol.aggregation.messages import Count, Counted, NoisilyCounted, Part
 from fedforest.protocol.aggregation.plugs import make_aggregator
 from fedforest.protocol.asking import Message
@@ -133,9 +133,7 @@ def pack_candidates(candidates: Sequence[Sequence[int]], n_columns: int) -> memo
     return np.packbits(flags, axis=1, bitorder="little").reshape(-1).data
 
 
-def ask_cuts(
-    thresholds: Sequence[float], wholes: Sequence[bool], segment: int = 0
-) -> memoryview:
+def ask_cuts(thresholds: Sequence[float], wholes: Sequence[bool], segment: int = 0) -> memoryview:
     """A question about cuts of numeric columns, none of them missing."""
     question = CutsQuestion(
         segment,

@@ -111,11 +111,12 @@ class RootSums:
     def determines(self, weights: NDArray[np.float64]) -> bool:
         """Whether some combination of the sums is this combination of the parties' counts."""
         ranks = [np.linalg.matrix_rank(a) for a in (self.takes_part, [*self.takes_part, weights])]
-        return ranks[0] == ranks[1]
+        return bool(ranks[0] == ranks[1])
 
     def solve(self) -> NDArray[np.float64]:
         """(parties, classes): the shortest solution, and the only one where there is just one."""
-        return np.linalg.lstsq(self.takes_part, self.counts, rcond=None)[0]
+        solution: NDArray[np.float64] = np.linalg.lstsq(self.takes_part, self.counts)[0]  # type: ignore[assignment] # of float64
+        return solution
 
 
 def root_sums(shares: Shares, participation: Participation, **settings: Any) -> RootSums:
@@ -250,8 +251,8 @@ def test_what_remains_in_nodes_of_two_rows_is_whose_they_are() -> None:
         [(everybody, counts)] = transcript.facts[node].items()
         if counts.sum() == 2 and len(parties) == 1:
             [owner] = parties
-            own = truth[owner].facts[node][everybody]
-            assert own.tolist() == counts.tolist()
+            alone = truth[owner].facts[node][everybody]
+            assert alone.tolist() == counts.tolist()
             lonely += 1
     assert lonely > 10
 

@@ -1,7 +1,7 @@
 """What no transcript of a horizontal training shows: values, targets, weights, and secrets.
 
-Names of columns, categories and classes are declared, so everybody may know them. Thresholds travel,
-but they are random points between values.
+Names of columns, categories and classes are declared, so everybody may know them. Thresholds
+travel, but they are random points between values.
 """
 
 import struct
@@ -32,9 +32,9 @@ MODES: dict[str, tuple[str, Plug, dict[str, Any]]] = {
     "plain": ("classes", "plain", {}),
     "bootstrap": ("classes", "plain", {"bootstrap": True}),
     "weights": ("weights", "plain", {}),
-    "targets": ("targets", "plain", {}),
+    "targets": ("targets", "plain", {"min_samples_leaf": 2}),  # a leaf of one row tells its target
     "masked": ("classes", Masked(), {}),
-    "masked targets": ("targets", Masked(k=1), {}),
+    "masked targets": ("targets", Masked(k=1), {"min_samples_leaf": 2}),
     "ring": ("weights", Ring(), {}),
     "shamir": ("classes", Shamir(threshold=3), {}),
     "some parties": ("classes", Masked(), {"participation": Participation(0.5, "tree", 2)}),
@@ -61,8 +61,8 @@ def planted_shares(kind: str) -> Shares:
     }
     y: Any = (numbers[0] + numbers[2] > 2 * numbers.mean()).astype(np.int64)
     if kind == "targets":
-        y = rng.permutation(N_ROWS) * np.e + 4321.25
-    weights = 1.0 + rng.permutation(N_ROWS) * 0.0123457 if kind == "weights" else None
+        y = (1 + rng.permutation(N_ROWS)) * np.e + 4321.25
+    weights: Any = 1.0 + rng.permutation(N_ROWS) * 0.0123457 if kind == "weights" else None
     return Shares(X, y, np.arange(N_ROWS) % 4, weights)
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from numpy.typing import NDArray
 
+from fedforest.kernels.pairs import Pairs
 from fedforest.protocol.aggregation.options import Masked
 from fedforest.protocol.horizontal.party import HorizontalParty
 from fedforest.protocol.horizontal.party_trees import PartyTrees
@@ -30,11 +31,11 @@ class PaperParty(HorizontalParty):
         propose = search.propose
 
         def propose_always(
-            bitmap: NDArray[np.uint8], units: NDArray[np.float64], least_rows: int
+            pairs: Pairs, units: NDArray[np.float64], least_rows: int
         ) -> NDArray[np.float32]:
-            propose(bitmap, units, least_rows)
+            propose(pairs, units, least_rows)
             points = np.full(len(units), np.nan, np.float32)
-            nodes = np.repeat(np.arange(len(bitmap)), np.diff(search.pairs.node_start))
+            nodes = np.repeat(np.arange(len(pairs.node_start) - 1), np.diff(pairs.node_start))
             columns = search.columns.values.reshape(len(search.columns.is_categorical), -1)
             for pair, node in enumerate(nodes.tolist()):
                 values = columns[search.pairs.feature[pair], search.rows_of(node)]

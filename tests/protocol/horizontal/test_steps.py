@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from fedforest.estimators.horizontal_training import REQUESTS
 
 from fedforest.errors import RemoteProtocolError
+from fedforest.estimators.horizontal_training import REQUESTS
 from fedforest.protocol.aggregation.messages import Count
 from fedforest.protocol.horizontal.messages import ProposeThresholds
 from fedforest.runtime.endpoint import make_endpoint
@@ -45,7 +45,9 @@ def test_the_same_request_gets_the_very_same_reply(kind: str, request_kind: str,
     endpoint, step = answered(recording, request_kind, nth)
     for _ in range(3):
         assert endpoint(recording.requests[step]) == recording.replies[step]
-    for later, reply in zip(recording.requests[step + 1 :], recording.replies[step + 1 :], strict=True):
+    for later, reply in zip(
+        recording.requests[step + 1 :], recording.replies[step + 1 :], strict=True
+    ):
         assert endpoint(later) == reply
 
 

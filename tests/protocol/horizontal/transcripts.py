@@ -234,7 +234,7 @@ class _View:
     def _nodes(self) -> list[Node]:
         opened = self._structure.open
         return [
-            Node(*self._trees[tree], node)
+            Node(*self._trees[tree], node)  # type: ignore[call-arg] # three and one are four
             for tree, node in zip(opened.tree.tolist(), opened.node.tolist(), strict=True)
         ]
 
