@@ -25,7 +25,7 @@ from fedforest.experiments.findings import (
     verdict,
 )
 
-MOST_APART = 0.01  # accuracy of two parties and of scikit-learn
+MOST_BELOW = 0.01  # in accuracy, two parties may be below scikit-learn
 LEAST_OVER_XGBOOST = 10.0
 MOST_OVER_PLAIN = {ROWS_MASKED: 1.3, ROWS_LOCAL: 5.0}
 SAME_FOREST = (ROWS_MASKED, ROWS_RING, ROWS_SHAMIR)  # they give exactly the plain sums
@@ -62,7 +62,7 @@ def beside_sklearn(result: dict[str, Any]) -> Finding:
         ours, theirs = (task["fits"][name] for name in (ROWS_PLAIN, SKLEARN_EXTRA))
         timed = task["timed_repeats"]
         ratio = best(theirs, "wall", timed) / best(ours, "wall", timed)
-        apart = abs(mean(ours["score"]) - mean(theirs["score"]))
+        below = mean(theirs["score"]) - mean(ours["score"])
         rows.append(
             [
                 task["title"],
@@ -74,18 +74,25 @@ def beside_sklearn(result: dict[str, Any]) -> Finding:
                 *(seconds(best(fits, "cpu", timed)) for fits in (ours, theirs)),
                 f"{mean(ours['score']):.4f}",
                 difference(ours["score"], theirs["score"]),
-                verdict(reached=apart <= MOST_APART),
+                verdict(reached=below <= MOST_BELOW),
             ]
         )
     header = [
         *("task", "faster", "target", "verdict", "less processor time", ROWS_PLAIN, SKLEARN_EXTRA),
-        *("processor time", "theirs", "accuracy", "less scikit-learn's", f"within {MOST_APART}"),
+        *(
+            "processor time",
+            "theirs",
+            "accuracy",
+            "less scikit-learn's",
+            f"at most {MOST_BELOW} below",
+        ),
     ]
     first = result["speed"][0]
     note = (
         f"scikit-learn's trees have all rows. Seconds: best of {first['timed_repeats']} repeats in "
         f"turns. Accuracy: mean over {_n_repeats(first)} repeats, each with its own seed, and the "
-        "standard error of the difference."
+        "standard error of the difference. Thresholds between the points of two parties lie more "
+        "often in the middle of a range than scikit-learn's, which suits shallow trees."
     )
     return Finding("Two parties beside scikit-learn", header, rows, note)
 
