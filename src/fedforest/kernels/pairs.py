@@ -87,3 +87,21 @@ def find_pairs(node_start, threshold, asked_start, asked):
             pair += 1
         pairs[k] = pair
     return pairs
+
+
+@kernel
+def find_unsound_cut(feature, cuts, is_categorical):
+    """The first pair whose cut is none of its column, -1 if all are sound.
+
+    Asked categorical columns need one of the sets, numeric ones none; missing values have a side.
+    Kernels that count rely on it: they look categories up in the set without asking again.
+    """
+    threshold, missing_left, set_index, left_set = cuts
+    for pair in range(feature.shape[0]):
+        index = set_index[pair]
+        is_asked = threshold[pair] == threshold[pair]
+        if is_asked and (index >= 0) != is_categorical[feature[pair]]:
+            return pair
+        if index >= left_set.shape[0] or index < -1 or missing_left[pair] > 1:
+            return pair
+    return -1
