@@ -67,6 +67,7 @@ class BatchPlan:
     feature_seeds: NDArray[np.uint64]
     threshold_seeds: NDArray[np.uint64]
     both_sides: bool
+    least_rows: int  # of a party in a node: with fewer it names no point
     largest_sum: int  # that a count over all parties can be
     asks_once: bool  # a node whose cuts were counted tries no further columns
 
@@ -279,8 +280,10 @@ class CoordinatorTrees:
             is_leaf = self._growth.know_totals(totals)
             scores[is_leaf] = -np.inf
             resigned = is_leaf | is_gainless
+        n_asked = np.diff(asked_start)
+        resigned = resigned | self._cannot_answer(groups, n_asked, totals)
         if self._plan.asks_once:
-            resigned |= np.diff(asked_start) > 0
+            resigned |= n_asked > 0
         is_split = self._growth.choose(scores)
         nodes = np.flatnonzero(is_split)
         asked = np.flatnonzero(~np.isnan(self._threshold))
@@ -315,6 +318,23 @@ class CoordinatorTrees:
         if self._plan.kind.is_regression:
             right = right[:, [0, -1 if right.shape[1] > 2 else 0]]  # sums of targets may be any
         check(int(right.min(initial=0)) >= 0, "parties count more rows on a side than in its node")
+
+    def _cannot_answer(
+        self, groups: Sequence[Group], n_asked: NDArray[np.int64], totals: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """Nodes with so few rows that most likely each participant has too few to name a point.
+
+        They are a third of all nodes of grown-out trees, and would try one column after the other
+        in vain. Where nobody names a point although one party has all the rows, they are equal in
+        the columns tried so far: then, too, the node is closed.
+        """
+        most = np.zeros(len(self._plan.feature_seeds), np.int64)
+        for group in groups:
+            most[group.trees] = len(group.participants) * (self._plan.least_rows - 1)
+        rows = rows_of(totals, self._plan.kind)
+        is_hopeless: NDArray[np.bool_] = rows <= most[self._growth.structure.open.tree]
+        is_hopeless &= n_asked == 0
+        return is_hopeless
 
     def _collect(
         self,
