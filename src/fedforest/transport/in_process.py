@@ -31,9 +31,14 @@ class InProcess:
             raise ConfigurationError(f"there is no party {unknown[0]!r} in this federation")
         if self._executor is None or len(requests) == 1:
             return {party: self._endpoints[party](data) for party, data in requests.items()}
+        *others, last = requests
         futures = {
-            party: self._executor.submit(self._endpoints[party], data)
-            for party, data in requests.items()
+            party: self._executor.submit(self._endpoints[party], requests[party])
+            for party in others
         }
-        wait(futures.values())
-        return {party: future.result() for party, future in futures.items()}
+        try:
+            answer = self._endpoints[last](requests[last])  # the calling thread would only wait
+        finally:
+            wait(futures.values())
+            replies = {party: future.result() for party, future in futures.items()}
+        return {**replies, last: answer}
