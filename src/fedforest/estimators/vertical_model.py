@@ -147,8 +147,9 @@ def find_leaves(
 ) -> NDArray[np.int32]:
     """(trees, rows): the leaf each row reaches, found out over all parties."""
     n_rows = next(iter(tables.values())).n_rows
+    own_workers = workers.divided(len(tables))  # parties answer at the same time
     parties = {
-        party: PredictingParty(model.shares[party], table, workers, model.own_routes[party])
+        party: PredictingParty(model.shares[party], table, own_workers, model.own_routes[party])
         for party, table in tables.items()
     }
     transport = connect(parties, prediction_messages.REQUESTS, workers)

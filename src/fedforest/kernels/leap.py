@@ -10,8 +10,8 @@ An owner says one byte for a row that stands at a block: bit k is set where the 
 k by the owner's splits, the split there is the owner's, and the row goes left. The bytes of all
 owners together hold the row's way, three turns, which are its code (see `kernels/standing.py`).
 
-All slots are answered without asking which are needed: comparing seven bytes is cheaper than
-guessing one branch wrong.
+All slots are compared at once, without asking which are needed: that is cheaper than guessing one
+branch wrong.
 """
 
 from typing import NamedTuple
@@ -20,13 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.kernels.bitsets import in_set
-from fedforest.kernels.byte_lanes import WORD, test_word
+from fedforest.kernels.byte_lanes import SLOTS, WORD, compare_slots, test_word
 from fedforest.kernels.jit import inlined, kernel
 from fedforest.kernels.standing import NOWHERE
 
 LEAP = 3  # levels
-SLOTS = 7
-CODES = 8
+CODES = 8  # of three turns
 
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
@@ -199,10 +198,7 @@ def say_leap(slots, splits, root, lanes, first_row, standing, said, said_start, 
         for i in range(np.uint64(start[tree]), np.uint64(start[tree] + count[tree])):
             base = (np.uint64(rows[i]) - np.uint64(first_row)) * width
             at = np.uint64(place[i]) * _EIGHT
-            right = _ZERO
-            for k in range(SLOTS):
-                slot = at + np.uint64(SLOTS - 1 - k)
-                right += right + np.uint64(cut[slot] < flat[base + np.uint64(lane[slot])])
+            right = compare_slots(flat, base, lane, cut, at)
             if has_sets and lane[at + _SEVEN]:
                 by_set = np.uint64(lane[at + _SEVEN])
                 left = ask_sets(splits, root[place[i]], by_set, flat, base)

@@ -65,14 +65,17 @@ def plan_lookahead(lookahead: int, depth: int) -> Plan:
 def plan_for(network: Network, routes: OwnerRoutes, n_rows: int) -> Plan:
     """The plan for so many rows with the least estimated time."""
     estimate, depth = _Estimate(routes, n_rows, network), routes.depth
-    cost, best = np.zeros(depth + LEAP), [Stage(Manner.LEAP, LEAP)] * depth  # from a level on
+    leap, by_lookahead = estimate.leaps(), estimate.routes()
+    n_choices = by_lookahead.shape[1]
+    cost = np.full(depth + max(LEAP, n_choices), np.inf)  # from a level on
+    cost[depth:] = 0.0
+    best = [Stage(Manner.LEAP, LEAP)] * depth
     for level in range(depth - 1, -1, -1):
-        by_lookahead = estimate.route(level)
-        by_lookahead += cost[level + 1 : level + 1 + len(by_lookahead)]
-        lookahead = int(np.argmin(by_lookahead))
-        cost[level] = estimate.leap(level) + cost[level + LEAP]
-        if by_lookahead[lookahead] < cost[level]:
-            cost[level] = by_lookahead[lookahead]
+        routed = by_lookahead[level] + cost[level + 1 : level + 1 + n_choices]
+        lookahead = int(routed.argmin())
+        cost[level] = leap[level] + cost[level + LEAP]
+        if routed[lookahead] < cost[level]:
+            cost[level] = routed[lookahead]
             best[level] = Stage(Manner.ROUTE, 1 + lookahead)
     swept = [cost[n] + estimate.sweep(n) for n in range(min(depth, MAX_SWEPT_LEVELS) + 1)]
     return tuple(_follow(int(np.argmin(swept)), best))
@@ -108,20 +111,25 @@ class _Estimate:
         work = n_words * SECONDS_PER_WORD + landing * SECONDS_PER_LANDING
         return self._exchange(n_bits, work)
 
-    def leap(self, level: int) -> float:
-        """Rows leap from a level."""
-        n_active = float(self._active[level])
-        n_bits = self._n_parties * n_active * (8 + LEAP)
-        return self._exchange(n_bits, n_active * SECONDS_PER_LEAP)
+    def leaps(self) -> NDArray[np.float64]:
+        """Rows leap from each level."""
+        active = self._active[:-1]
+        n_bits = self._n_parties * active * (8 + LEAP)
+        return self._exchange(n_bits, active * SECONDS_PER_LEAP)
 
-    def route(self, level: int) -> NDArray[np.float64]:
-        """Rows are routed from a level, with every lookahead from one on."""
-        n_choices = min(len(self._active) - 1 - level, MAX_CHOSEN_LOOKAHEAD)
-        ahead = np.arange(n_choices)
+    def routes(self) -> NDArray[np.float64]:
+        """(levels, lookaheads from one on): rows are routed from a level.
+
+        A lookahead beyond the deepest leaf costs no more than one to it.
+        """
+        depth = len(self._active) - 1
+        ahead = np.arange(min(depth, MAX_CHOSEN_LOOKAHEAD))
+        level = np.minimum(np.arange(depth)[:, None] + ahead, depth)
         # a row can reach both children of the nodes that others split
         growth = 2.0 - 1.0 / self._n_parties
-        visits = np.cumsum(self._active[level : level + n_choices] * growth**ahead)
-        n_bits = visits + self._n_parties * self._active[level] * (1 + ahead)
+        visits = np.cumsum(self._active[level] * growth**ahead, axis=1)
+        n_turns = np.minimum(1 + ahead, depth - np.arange(depth)[:, None])
+        n_bits = visits + self._n_parties * self._active[:-1, None] * n_turns
         work = visits * np.where(ahead == 0, SECONDS_PER_STEP, SECONDS_PER_VISIT)
         return self._exchange(n_bits, work)
 
