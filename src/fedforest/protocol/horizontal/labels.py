@@ -30,7 +30,7 @@ from fedforest.tree.targets import (
     encode_values,
 )
 
-NO_WEIGHT = -1100  # the exponent of a party whose rows all weigh nothing
+NO_WEIGHT = -1074  # the exponent of a party whose rows all weigh nothing
 LARGEST_EXPONENT = 900  # of targets: squares of sums have room in a float64 then
 SUM_LIMIT = 2**59  # of targets: a prime field of 2^61 - 1 holds such sums with their sign
 
