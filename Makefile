@@ -2,8 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Extra options of both test runs, e.g. PYTEST_FLAGS="-n 2" or PYTEST_FLAGS="-m 'not slow'".
-PYTEST_FLAGS ?=
+# Options of both test runs: two at a time, as there are kernels to compile. E.g. "-m 'not slow'".
+PYTEST_FLAGS ?= -n 2
 
 CODE := src tests $(wildcard benchmarks examples)
 PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt

@@ -38,10 +38,27 @@ def add_common_options(parser: argparse.ArgumentParser, names: Sequence[str]) ->
 
 def choose_output(chosen: argparse.Namespace, names: Sequence[str]) -> argparse.Namespace:
     """Only a whole run replaces the published results."""
-    is_whole = set(chosen.tasks) == set(names) and not (chosen.quick or chosen.repeats)
-    if chosen.output is None and is_whole:
+    is_full = not (chosen.quick or chosen.repeats)
+    is_whole = set(chosen.tasks) == set(names) and is_full
+    if chosen.output is None and (is_whole or (getattr(chosen, "update", False) and is_full)):
         chosen.output = RESULTS
     return chosen
+
+
+def update_published(result: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The published result with these tasks measured again; it names them, and when that was."""
+    published: dict[str, Any] = json.loads((folder / f"{result['run']}.json").read_text())
+    tasks: list[str] = []
+    for key, value in result.items():
+        if not isinstance(value, list) or not value:
+            continue
+        again = {task["name"]: task for task in value}
+        published[key] = [again.get(task["name"], task) for task in published[key]]
+        tasks += again
+    facts = result["environment"]
+    told = {"tasks": tasks, "commit": facts["commit"], "date": facts["date"]}
+    published.setdefault("updates", []).append(told)
+    return published
 
 
 def open_console() -> Console:

@@ -55,6 +55,9 @@ def _provenance(result: dict[str, Any]) -> str:
         f"{result['minutes']} minutes in all. "
         f"{versions}.",
     ]
+    for update in result.get("updates", ()):
+        tasks = ", ".join(update["tasks"])
+        lines.append(f"Measured again at commit `{update['commit']}`, {update['date']}: {tasks}.")
     if result["settings"]["quick"]:
         lines.append("**A quick run on shrunken tasks: it shows that the benchmark works.**")
     return "\n".join(lines)

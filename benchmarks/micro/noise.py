@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # run as a script
 
@@ -28,7 +29,7 @@ N_TRIES = 7
 
 
 @kernel
-def toss_all(stream, n, p, n_draws):
+def toss_all(stream: Any, n: int, p: float, n_draws: int) -> int:
     """Many draws coin by coin."""
     total = 0
     for _ in range(n_draws):
@@ -37,7 +38,7 @@ def toss_all(stream, n, p, n_draws):
 
 
 @kernel
-def invert_all(stream, n, p, n_draws):
+def invert_all(stream: Any, n: int, p: float, n_draws: int) -> int:
     """The same draws by inversion or rejection."""
     total = 0
     for _ in range(n_draws):
@@ -51,8 +52,8 @@ def binomials(n: int, p: float) -> Callable[[], object]:
     return lambda: answer_at_random(ones, ones[:, 0], (p, 0.1), open_stream(KEY), noisy)
 
 
-def decoding(n_classes: int, **settings: int) -> Callable[[], object]:
-    code = LocalDP(**settings).resolve(n_classes)  # type: ignore[arg-type]
+def decoding(n_classes: int, hashes: int = 1) -> Callable[[], object]:
+    code = LocalDP(hashes=hashes).resolve(n_classes)
     rng = np.random.default_rng(0)
     sizes = rng.integers(1, 500, N_DRAWS // 10)
     sums = rng.binomial(sizes[:, None], 0.3, (len(sizes), code.bits))
@@ -80,14 +81,14 @@ def works() -> list[tuple[str, int, Callable[[], object]]]:
         for name, method in (("coins", toss_all), ("inversion", invert_all)):
             label = f"binomial by {name}, {n} × 0.1"
             lines.append((label, N_DRAWS, _bound(method, n)))
-    lines.extend(
+    lines += [
         (f"binomial, {n:,} × 0.9", N_DRAWS, binomials(n, 0.9))
         for n in (5, 64, 99, 200, 10_000, 10**6)
-    )
-    lines.extend(
+    ]
+    lines += [
         (f"decoding {n_classes} classes", N_DRAWS // 10, decoding(n_classes))
         for n_classes in (2, 10, 26)
-    )
+    ]
     lines.append(("decoding 10 classes, 3 hashes", N_DRAWS // 10, decoding(10, hashes=3)))
     return lines
 

@@ -33,6 +33,7 @@ from benchmarks.publishing import (
     choose_output,
     open_console,
     publish,
+    update_published,
 )
 from benchmarks.runs.pooled_figure import draw
 from benchmarks.tasks import (
@@ -201,6 +202,11 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         "about half an hour on two idle cores; on a busy machine the numbers mean little.",
     )
     add_common_options(parser, names)
+    parser.add_argument(
+        "--update",
+        action="store_true",
+        help="put these tasks' results in place of the published ones, which say so",
+    )
     return choose_output(parser.parse_args(arguments), names)
 
 
@@ -232,7 +238,10 @@ def main(arguments: Sequence[str]) -> None:
     benchmark = PooledBenchmark(console, quick=chosen.quick, most_repeats=chosen.repeats)
     carry_out(measure_all(benchmark, chosen.tasks), benchmark.result, console, chosen.output)
     if chosen.output:
-        publish(benchmark.result, chosen.output, draw_speed)
+        result = benchmark.result
+        if chosen.update:
+            result = update_published(result, chosen.output)
+        publish(result, chosen.output, draw_speed)
         console.print("Results written.")
 
 

@@ -94,8 +94,11 @@ def test_the_module_fails_as_a_process_without_a_traceback() -> None:
 
 
 def test_ctrl_c_during_training_exits_with_130_and_no_traceback() -> None:
+    # a shell starts background jobs deaf to Ctrl-C, and their children inherit that
+    listen = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    start = f"{listen}; import runpy; runpy.run_module('fedforest', run_name='__main__')"
     with subprocess.Popen(
-        [sys.executable, "-m", "fedforest", "demo", "--rows", "20000", "--trees", "3000"],
+        [sys.executable, "-c", start, "demo", "--rows", "20000", "--trees", "3000"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

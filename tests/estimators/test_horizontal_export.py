@@ -30,14 +30,17 @@ def numbers(*, with_gaps: bool = False) -> NDArray[np.float64]:
     return X
 
 
-def labels(X: NDArray[Any], n_classes: int = 3) -> NDArray[np.str_]:
-    score = np.nan_to_num(X[:, 0]) + np.random.default_rng(1).normal(0, 0.5, len(X))
+def labels(X: NDArray[np.floating], n_classes: int = 3) -> NDArray[np.str_]:
+    score = np.nan_to_num(X[:, 0].astype(np.float64)) + np.random.default_rng(1).normal(
+        0, 0.5, len(X)
+    )
     places = np.searchsorted(np.quantile(score, np.linspace(0, 1, n_classes + 1)[1:-1]), score)
     return np.array(["blue", "green", "red", "violet"])[places]
 
 
-def amounts(X: NDArray[Any]) -> NDArray[np.float64]:
-    return 100.0 + 3.0 * np.nan_to_num(X[:, 0]) - np.nan_to_num(X[:, 1]) ** 2
+def amounts(X: NDArray[np.floating]) -> NDArray[np.float64]:
+    columns = np.nan_to_num(X.astype(np.float64))
+    return 100.0 + 3.0 * columns[:, 0] - columns[:, 1] ** 2
 
 
 def classifier(X: Any, y: Any, **parameters: Any) -> PooledExtraTrees:

@@ -18,7 +18,7 @@ from fedforest.kernels.binomial import answer_at_random, count_ones, log_ratio
 from fedforest.kernels.chacha import open_stream
 from tests.strategies import IS_PLAIN_PYTHON
 
-N_DRAWS = 1000 if IS_PLAIN_PYTHON else 300_000
+N_DRAWS = 200 if IS_PLAIN_PYTHON else 300_000
 FALSE_ALARM = 1e-6
 LAWS = [
     *[(n, p) for n in (1, 2, 7, 63, 64) for p in (0.1, 0.5, 0.9, 1 / 3)],  # coin by coin
@@ -36,8 +36,8 @@ def draw(n: int, p: float, key: bytes, n_draws: int = N_DRAWS) -> NDArray[np.int
 
 
 def chi_square(draws: NDArray[np.int64], law: Any) -> float:
-    """How likely such draws are, or worse, under a law; in cells of at least twenty."""
-    least = 20 / len(draws)
+    """How likely such draws are, or worse, under a law; outer cells expect at least ten."""
+    least = 10 / len(draws)
     edges = [int(law.ppf(share)) for share in np.linspace(least, 1 - least, 60)]
     edges = sorted({edge for edge in edges if law.cdf(edge) >= least and law.sf(edge) >= least})
     probabilities = np.diff([0.0, *law.cdf(edges), 1.0])
@@ -81,7 +81,8 @@ def test_a_noisy_sum_adds_answers_of_rows_with_and_without_the_bit() -> None:
         assert error < 5
         assert noisy[:, bit].var() == pytest.approx(variance, rel=8 / np.sqrt(n_queries))
     # bits are answered independently
-    assert abs(np.corrcoef(noisy.T)[0, 1]) < 5 / np.sqrt(n_queries)
+    correlation = stats.pearsonr(noisy[:, 0], noisy[:, 1]).statistic
+    assert abs(correlation) < 5 / np.sqrt(n_queries)
 
 
 @given(st.integers(0, 2**64 - 1))

@@ -17,7 +17,7 @@ from fedforest.kernels.discrete_laplace import (
 )
 from tests.strategies import IS_PLAIN_PYTHON
 
-N_DRAWS = 2000 if IS_PLAIN_PYTHON else 400_000
+N_DRAWS = 300 if IS_PLAIN_PYTHON else 400_000
 FALSE_ALARM = 1e-6
 
 
@@ -69,7 +69,7 @@ def test_survival_has_the_probability_of_an_exponential(
     part: int, numerator: int, low_bits: int
 ) -> None:
     stream = open_stream(bytes([numerator]) * 32)
-    n_draws = 2000 if IS_PLAIN_PYTHON else 100_000
+    n_draws = 500 if IS_PLAIN_PYTHON else 100_000
     numbers = np.array([part, numerator, low_bits], np.uint64)
     survivors = sum(survives_fraction(stream, *numbers) for _ in range(n_draws))
     probability = np.exp(-part / (numerator << low_bits))
@@ -78,7 +78,7 @@ def test_survival_has_the_probability_of_an_exponential(
 
 def test_surviving_a_whole_unit_has_probability_one_over_e() -> None:
     stream = open_stream(b"e" * 32)
-    n_draws = 2000 if IS_PLAIN_PYTHON else 100_000
+    n_draws = 500 if IS_PLAIN_PYTHON else 100_000
     survivors = sum(survives_unit(stream) for _ in range(n_draws))
     assert stats.binomtest(survivors, n_draws, np.exp(-1)).pvalue > FALSE_ALARM
 

@@ -52,7 +52,7 @@ def test_one_bit_per_class_is_solved_by_taking_the_penalty_off() -> None:
 def projected(values: list[float], total: float) -> NDArray[np.float64]:
     rows = np.array([values])
     project_onto_totals(rows, np.array([total]))
-    return rows[0]
+    return rows.reshape(-1)
 
 
 def shift_by_bisection(values: list[float], total: float) -> NDArray[np.float64]:

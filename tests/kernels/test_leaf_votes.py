@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fedforest.kernels.leaf_votes import sum_leaf_votes
+from fedforest.kernels.leaf_votes import spread_votes, sum_leaf_votes, sum_spread_votes
 from fedforest.kernels.walk import Leaves
 
 # two trees of three and one nodes: an inner root with two leaves, and a single leaf
@@ -34,3 +34,23 @@ def test_means_of_regression_leaves_are_added() -> None:
     votes = np.zeros((3, 1))
     sum_leaf_votes(leaves, TREE_START, LEAF_OF, votes, False, 0, 3)  # noqa: FBT003
     assert votes[:, 0].tolist() == [11.5, 8.0, 11.5]
+
+
+@pytest.mark.parametrize("hard", [False, True])
+@pytest.mark.parametrize("rows", [(0, 1300), (5, 700), (0, 0)])
+def test_spread_votes_add_up_to_the_same_bits(hard: bool, rows: tuple[int, int]) -> None:
+    rng = np.random.default_rng(3)
+    n_trees, n_nodes, n_classes = 7, 40, 3
+    counts = rng.integers(0, n_classes + 1, n_trees * n_nodes)
+    start = np.concatenate([[0], np.cumsum(counts)])
+    label = np.concatenate([rng.permutation(n_classes)[:count] for count in counts])
+    leaves = Leaves(start, label.astype(np.uint16), rng.random(len(label)))
+    tree_start = n_nodes * np.arange(n_trees + 1)
+    speaking = counts.reshape(n_trees, n_nodes) > 0
+    leaf_of = np.array([rng.choice(np.flatnonzero(tree), 1300) for tree in speaking], np.int32)
+    spread = np.full((n_trees * n_nodes, n_classes), np.nan)
+    spread_votes(leaves, hard, spread)
+    quick, plain = np.zeros((1300, n_classes)), np.zeros((1300, n_classes))
+    sum_spread_votes(spread, tree_start, leaf_of, quick, *rows)
+    sum_leaf_votes(leaves, tree_start, leaf_of, plain, hard, *rows)
+    assert quick.tobytes() == plain.tobytes()

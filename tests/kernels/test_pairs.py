@@ -3,12 +3,19 @@
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from fedforest.kernels.pairs import list_pairs, place_asked
+from fedforest.kernels.pairs import (
+    Cuts,
+    find_pairs,
+    find_unsound_cut,
+    list_pairs,
+    place_asked,
+)
 from tests.reference.random_cuts import list_candidates
 
 BITMAPS = arrays(np.uint8, st.tuples(st.integers(0, 6), st.integers(0, 19)))
@@ -26,12 +33,49 @@ def test_pairs_follow_the_nodes_and_the_columns_of_a_node_ascend(bitmap: NDArray
 
 
 @given(BITMAPS, st.data())
-def test_a_pair_is_asked_about_if_it_has_a_threshold(
+def test_pairs_with_a_threshold_are_asked_about_and_found_again(
     bitmap: NDArray[np.uint8], data: st.DataObject
 ) -> None:
     node_start, feature = list_pairs(bitmap)
-    any_threshold = st.floats(width=32)
+    any_threshold = st.sampled_from([np.nan, 0.0, np.inf])
     threshold = data.draw(arrays(np.float32, len(feature), elements=any_threshold))
     is_asked = ~np.isnan(threshold)
     expected = [int(is_asked[:end].sum()) for end in node_start.tolist()]
-    assert place_asked(node_start, threshold).tolist() == expected
+    asked_start = place_asked(node_start, threshold)
+    assert asked_start.tolist() == expected
+    asked_pairs = np.flatnonzero(is_asked)
+    chosen = np.array(
+        [
+            data.draw(st.sampled_from([-1, *range(begin, end)]))
+            for begin, end in pairwise(asked_start.tolist())
+        ],
+        np.int64,
+    )
+    found = find_pairs(node_start, threshold, asked_start, chosen)
+    assert found.tolist() == [asked_pairs[row] if row >= 0 else -1 for row in chosen]
+
+
+SOUND = Cuts(
+    np.array([0.5, 0.0, np.nan, 0.0], np.float32),
+    np.array([1, 0, 0, 1], np.uint8),
+    np.array([-1, 1, -1, 0], np.int32),
+    np.zeros((2, 4), np.uint64),
+)
+
+
+@pytest.mark.parametrize(
+    ("field", "pair", "value"),
+    [
+        ("set_index", 0, 0),  # a numeric column with a set
+        ("set_index", 1, -1),  # a categorical one without
+        ("set_index", 3, 2),  # a set that is not there
+        ("set_index", 2, -2),
+        ("missing_left", 1, 2),
+    ],
+)
+def test_a_cut_that_does_not_suit_its_column_is_found(field: str, pair: int, value: int) -> None:
+    feature, is_categorical = np.array([0, 1, 1, 1], np.int32), np.array([False, True])
+    assert find_unsound_cut(feature, SOUND, is_categorical) == -1
+    changed = getattr(SOUND, field).copy()
+    changed[pair] = value
+    assert find_unsound_cut(feature, SOUND._replace(**{field: changed}), is_categorical) == pair

@@ -50,7 +50,7 @@ def hockey_sticks(steps: int, epsilons: NDArray[np.float64]) -> NDArray[np.float
 
 def test_counting_a_moved_sum_in_fewer_steps_can_only_look_worse() -> None:
     epsilons = np.linspace(-1.0, 1.0, 41)
-    for coarse, fine in [(1, 2), (2, 64), (64, 128), (64, 640)]:
+    for coarse, fine in [(1, 2), (2, 16), (16, 32), (16, 640)]:
         assert (hockey_sticks(coarse, epsilons) >= hockey_sticks(fine, epsilons) - 1e-12).all()
 
 
@@ -67,6 +67,17 @@ def test_sums_of_targets_cost_less_than_coins_of_the_same_epsilon() -> None:
 
 def test_no_queries_cost_nothing() -> None:
     assert compose_laplace(1.0, 0).epsilon == 0.0
+
+
+@pytest.mark.parametrize("epsilon_query", [51.0, 1e4])
+def test_queries_that_tell_all_cost_their_sum(epsilon_query: float) -> None:
+    assert compose_laplace(epsilon_query, 3).epsilon == 3 * epsilon_query
+
+
+def test_too_many_queries_have_a_reason_instead_of_a_number() -> None:
+    excessive = compose_laplace(1e-6, 10**9)
+    assert excessive.epsilon is None
+    assert "more than 500,000 queries" in excessive.note
 
 
 def test_without_the_optional_package_there_is_a_reason_instead_of_a_number(

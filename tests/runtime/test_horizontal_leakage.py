@@ -2,12 +2,18 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fedforest import GlobalDP, LocalDP, Masked, Ring, Shamir
 from fedforest.privacy.composition import spend_global, spend_local, spend_nothing_private
 from fedforest.privacy.queries import Queries
-from fedforest.runtime.horizontal_leakage import HorizontalRun, report_horizontal_forest
+from fedforest.protocol.horizontal.party import THICKEST, THINNEST
+from fedforest.runtime.horizontal_leakage import (
+    HorizontalRun,
+    estimate_error,
+    report_horizontal_forest,
+)
 from fedforest.runtime.leakage import CAVEATS, COORDINATOR, EVERY_PARTY, EVERY_PREDICTION, NOBODY
 from tests.estimators.horizontal_samples import classifier, owners, regressor
 from tests.estimators.vertical_samples import amounts, frame_labels, labels, mixed_frame, numbers
@@ -31,7 +37,7 @@ def facts(**changes: Any) -> HorizontalRun:
         "is_weighted": False,
         "is_balanced": False,
         "has_categories": False,
-        "subsamples": False,
+        "draws_part": False,
         "min_rows_leaf": 1,
         "is_seeded": False,
     }
@@ -107,30 +113,59 @@ def test_only_the_party_is_trusted_with_laplace_and_nobody_with_local_noise() ->
 
 
 @pytest.mark.parametrize(
-    ("scope", "subsamples", "expected", "unexpected"),
+    ("scope", "expected", "unexpected"),
     [
-        ("step", False, "is the sum of one party alone", "at roots"),
-        ("step", True, "is the sum of one party alone", "at roots"),
-        ("tree", False, "differences of the sums at roots", "one party alone"),
-        ("tree", True, "the step was repeated without it", "differences of"),
-        ("run", False, "the step was repeated without it", "differences of"),
+        ("step", "is the sum of one party alone", "at roots tell"),
+        ("tree", "differences of the sums at roots tell each party's class counts", "one party al"),
+        ("run", "begun anew without it", "at roots tell"),
     ],
 )
 def test_what_changing_participants_tell_is_said(
-    scope: str, subsamples: bool, expected: str, unexpected: str
+    scope: str, expected: str, unexpected: str
 ) -> None:
     changes = {"aggregation": Masked(), "participation": 0.5, "scope": scope}
-    text = said(CAVEATS, subsamples=subsamples, **changes)
+    text = said(CAVEATS, **changes)
     assert expected in text
     assert unexpected not in text
-    assert "differences of" not in said(CAVEATS, **{**changes, "participation": 1.0})
-    assert "differences of" not in said(CAVEATS, **{**changes, "aggregation": None})
+    everybody = said(CAVEATS, **{**changes, "participation": 1.0})
+    assert "at roots tell" not in everybody
+    assert "one party alone" not in everybody
+    assert "at roots" not in said(CAVEATS, **{**changes, "aggregation": None})
+
+
+def test_how_closely_roots_tell_a_partys_counts_is_said() -> None:
+    changes = {"aggregation": Masked(), "participation": 0.4, "n_parties": 10}
+    text = said(CAVEATS, **changes)
+    assert "to about 3% or better" in text
+    assert "5% to 25%" in text
+    assert "to about 1% or better" in said(CAVEATS, **{**changes, "n_trees": 1000})
+    assert "to about 100% or better" in said(CAVEATS, **{**changes, "participation": 0.9999})
+    assert "up to the chance" in said(CAVEATS, **changes, draws_part=True)
+    assert "noisy class counts over all its rows" in said(CAVEATS, **changes, spending=GLOBAL)
+
+
+@pytest.mark.parametrize(("n_parties", "share", "n_trees"), [(5, 0.5, 60), (10, 0.4, 400)])
+def test_the_estimate_is_that_of_a_coordinator_that_solves_for_each_party(
+    n_parties: int, share: float, n_trees: int
+) -> None:
+    rng = np.random.default_rng(0)
+    errors = []
+    for _ in range(200):
+        takes_part = rng.random((n_trees, n_parties)) < share
+        kept = rng.uniform(THINNEST, THICKEST, takes_part.shape)
+        sums = (takes_part * kept).sum(axis=1) * 1000.0
+        solved, *_ = np.linalg.lstsq(takes_part.astype(float), sums, rcond=None)
+        errors.append(solved / ((THINNEST + THICKEST) / 2) / 1000.0 - 1.0)
+    run = facts(n_parties=n_parties, participation=share, n_trees=n_trees)
+    assert np.sqrt(np.square(errors).mean()) == pytest.approx(estimate_error(run), rel=0.15)
 
 
 def test_participants_know_each_other_where_they_must() -> None:
-    assert "who takes part" in said(EVERY_PARTY, participation=0.5)
-    assert "who takes part" in said(EVERY_PARTY, aggregation=Masked())
-    assert "who takes part" not in said(EVERY_PARTY)
+    assert "who takes part in each sum" in said(EVERY_PARTY, aggregation=Masked())
+    text = said(EVERY_PARTY, participation=0.5)
+    assert "not who they are" in text
+    assert "who takes part" not in text
+    assert "participants" not in said(EVERY_PARTY)
 
 
 @pytest.mark.parametrize(("rows", "is_small"), [(1, True), (4, True), (5, False), (50, False)])

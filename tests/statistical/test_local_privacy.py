@@ -20,12 +20,12 @@ from fedforest.privacy.local_dp import (
     permanent_responses,
 )
 
-N_ROWS = 4_000_000  # of each class
 CHUNK = 1_000_000
 DEVIATIONS = 5.5
 TWO = LocalDP().resolve(2)
 THREE = LocalDP(keep=0.5, p=0.75, q=0.25).resolve(3)
 HASHED = LocalDP(bits=4, hashes=2).resolve(3)
+N_ROWS = {TWO.words: 4 * CHUNK, THREE.words: CHUNK, HASHED.words: CHUNK}  # of each class
 
 Rates = NDArray[np.float64]  # (class, answer): how often rows of the class answered like this
 
@@ -43,17 +43,17 @@ def measure(code: ResponseCode, n_queries: int) -> Rates:
     """Rates of the permanent response (no query), or of all answers to some queries together."""
     n_answers = 2 ** (code.bits * max(1, n_queries))
     rates = np.zeros((code.n_classes, n_answers))
-    for label, chunk in product(range(code.n_classes), range(N_ROWS // CHUNK)):
+    for label, chunk in product(range(code.n_classes), range(N_ROWS[code.words] // CHUNK)):
         bits = permanent_bits(code, label, chunk)
         ones = np.ones(CHUNK, np.int64)
         answers = [
             instant_responses(code, bits, ones, bytes([label, chunk, query]) + bytes(29))
             for query in range(n_queries)
         ]
-        said = np.hstack(answers) if answers else bits
-        numbers = said @ (1 << np.arange(said.shape[1]))
+        columns = [column for answer in answers or [bits] for column in answer.T]
+        numbers = sum(column << k for k, column in enumerate(columns))
         rates[label] += np.bincount(numbers, minlength=n_answers)
-    return rates / N_ROWS
+    return rates / N_ROWS[code.words]
 
 
 def promised(code: ResponseCode, n_queries: int) -> Rates:
@@ -77,28 +77,34 @@ class Findings(NamedTuple):
     error: float  # of the rate that is farthest from the promised one
 
 
-def examine(rates: Rates, expected: Rates, epsilon: float) -> Findings:
-    variance = (1.0 - rates) / (N_ROWS * np.maximum(rates, 1 / N_ROWS))  # of a rate's logarithm
-    logs = np.log(np.maximum(rates, 1 / N_ROWS))
+def examine(faulty: ResponseCode, code: ResponseCode, n_queries: int, epsilon: float) -> Findings:
+    """Measure the one code and compare it with what the other one promises."""
+    rates, expected, n_rows = (
+        measure(faulty, n_queries),
+        promised(code, n_queries),
+        N_ROWS[code.words],
+    )
+    rates_seen = np.maximum(rates, 1 / n_rows)
+    logs, variance = np.log(rates_seen), (1.0 - rates_seen) / (n_rows * rates_seen)
     excess = [
         ((logs[one] - logs[other] - epsilon) / np.sqrt(variance[one] + variance[other])).max()
-        for one, other in product(range(len(rates)), repeat=2)
+        for one, other in product(range(code.n_classes), repeat=2)
         if one != other
     ]
-    error = np.abs(rates - expected) / np.sqrt(expected * (1.0 - expected) / N_ROWS)
+    error = np.abs(rates - expected) / np.sqrt(expected * (1.0 - expected) / n_rows)
     return Findings(float(max(excess)), float(error.max()))
 
 
 @pytest.mark.parametrize("code", [TWO, THREE, HASHED])
 def test_permanent_responses_tell_no_more_than_the_cap(code: ResponseCode) -> None:
-    found = examine(measure(code, 0), promised(code, 0), permanent_cap(code))
+    found = examine(code, code, 0, permanent_cap(code))
     assert found.excess < DEVIATIONS
     assert found.error < DEVIATIONS
 
 
 @pytest.mark.parametrize("code", [TWO, THREE, HASHED])
 def test_one_query_tells_no_more_than_its_epsilon(code: ResponseCode) -> None:
-    found = examine(measure(code, 1), promised(code, 1), query_epsilon(code))
+    found = examine(code, code, 1, query_epsilon(code))
     assert found.excess < DEVIATIONS
     assert found.error < DEVIATIONS
 
@@ -106,7 +112,7 @@ def test_one_query_tells_no_more_than_its_epsilon(code: ResponseCode) -> None:
 @pytest.mark.parametrize("code", [TWO, THREE])
 def test_two_queries_tell_no_more_than_twice_that_nor_than_the_cap(code: ResponseCode) -> None:
     epsilon = min(2 * query_epsilon(code), permanent_cap(code))
-    found = examine(measure(code, 2), promised(code, 2), epsilon)
+    found = examine(code, code, 2, epsilon)
     assert found.excess < DEVIATIONS
     assert found.error < DEVIATIONS
 
@@ -116,8 +122,8 @@ def test_the_measurement_notices_a_keep_probability_that_is_off_by_five_percent(
     code: ResponseCode,
 ) -> None:
     for factor in (1.05, 0.95):
-        faulty = measure(replace(code, keep=factor * code.keep), 0)
-        found = examine(faulty, promised(code, 0), permanent_cap(code))
+        faulty = replace(code, keep=factor * code.keep)
+        found = examine(faulty, code, 0, permanent_cap(code))
         assert found.error > DEVIATIONS
         assert (found.excess > DEVIATIONS) == (factor > 1)  # less noise than claimed, or more
 
@@ -131,6 +137,6 @@ def test_the_measurement_notices_an_instant_probability_that_is_off_by_five_perc
     code: ResponseCode, name: str, factor: float, is_less_private: bool
 ) -> None:
     faulty = replace(code, p=factor * code.p) if name == "p" else replace(code, q=factor * code.q)
-    found = examine(measure(faulty, 1), promised(code, 1), query_epsilon(code))
+    found = examine(faulty, code, 1, query_epsilon(code))
     assert found.error > DEVIATIONS
     assert (found.excess > DEVIATIONS) == is_less_private

@@ -45,7 +45,7 @@ def plain(value: Any) -> Any:
 
 def test_a_message_of_an_unexpected_type_is_refused_and_the_expected_ones_are_named() -> None:
     data = encode(messages.Prepare(1, 255))
-    with pytest.raises(ProtocolError, match="RouteRows or StepRows or AskSplit"):
+    with pytest.raises(ProtocolError, match="SweepRows or LeapRows or RouteRows or AskSplit"):
         decode(data, prediction_messages.REQUESTS)
 
 
@@ -67,10 +67,12 @@ def test_the_refusal_does_not_repeat_what_was_sent() -> None:
         (messages.StartTrees, (b"", True, -1, 1, False)),
         (messages.StartTrees, (b"", True, 2**31, 1, False)),
         (messages.StartTrees, (b"", 1, 5, 1, False)),
-        (messages.KeepTrees, (2**31, False)),
+        (messages.WeighColumns, (b"", b"", 2**31, False)),
         (messages.ShareLabels, ((-1, 0), None)),
         (prediction_messages.RouteRows, (0, 1, 0, None)),
         (prediction_messages.RouteRows, (0, 1, 2**31, None)),
+        (prediction_messages.SweepRows, (0, 1, 0)),
+        (prediction_messages.SweepRows, (0, 1, 9)),
         (prediction_messages.AskSplit, (-1, 0)),
         (messages.FindSplits, (None, "text")),
         (messages.FindSplits, (None,)),

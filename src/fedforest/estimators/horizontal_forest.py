@@ -100,7 +100,7 @@ class HorizontalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ship
             is_weighted=_is_weighted(rows),
             is_balanced=isinstance(options.class_weight, str),
             has_categories=bool(model.bins.is_categorical.any()),
-            subsamples=bool(options.parameters.bootstrap),
+            draws_part=options.parameters.sampling(n_rows).n_draws < n_rows,
             min_rows_leaf=rules.min_rows_leaf,
             is_seeded=self.random_state is not None,
         )

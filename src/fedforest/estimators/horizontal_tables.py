@@ -5,6 +5,7 @@ across parties that a federation would not exchange: which classes there are is 
 """
 
 from collections.abc import Callable, Mapping
+from numbers import Integral
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -82,10 +83,19 @@ def _read_by_owner(given: TrainingInput, read_target: ReadTarget) -> dict[str, P
     weights = check_weights(given.sample_weight, table.n_rows)
     return {
         party: PartyRows(
-            table.take_rows(rows), labels[rows], None if weights is None else weights[rows]
+            _take_rows(given.X, table, rows),
+            labels[rows],
+            None if weights is None else weights[rows],
         )
         for party, rows in find_rows(given.party, table.n_rows).items()
     }
+
+
+def _take_rows(X: Any, table: Table, rows: Rows) -> Table:
+    """The rows of a table that was read from X."""
+    if isinstance(X, np.ndarray) and X.dtype.kind in "biuf":
+        return read_table(X[rows])  # whole rows of a matrix: twice as fast as column by column
+    return table.take_rows(rows)
 
 
 def _read_by_party(given: TrainingInput, read_target: ReadTarget) -> dict[str, PartyRows]:
@@ -154,17 +164,21 @@ def _check_owners(owners: NDArray[Any]) -> None:
     n_missing = count_missing(owners)
     if n_missing:
         raise DataError(f"party is missing in {n_missing} rows; every row has an owner")
-    values = owners.tolist()
-    if all(isinstance(owner, str) for owner in values):
-        if not all(values):
+    if _all_are(str, owners, "UT"):
+        if (owners == "").any():
             raise DataError("party is an empty text in some rows; every row has an owner")
-        return
-    if not all(isinstance(owner, int) and not isinstance(owner, bool) for owner in values):
+    elif not _all_are(Integral, owners, "iu"):
         raise DataError(
             "party must hold names, or whole numbers that stand for names, of one kind in all rows"
         )
-    if min(values) < 0:
+    elif owners.min() < 0:
         raise DataError("party is negative in some rows; number the owners from 0 on")
+
+
+def _all_are(kind: type, owners: NDArray[Any], dtype_kinds: str) -> bool:
+    if owners.dtype.kind != "O":
+        return owners.dtype.kind in dtype_kinds
+    return all(isinstance(owner, kind) and not isinstance(owner, bool) for owner in owners.tolist())
 
 
 def _name(owner: str | int) -> str:

@@ -286,7 +286,7 @@ class VerticalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships 
         tables = model.division.split(X)
         with start_workers(count_workers(self.n_jobs)) as workers:
             leaf_of = find_leaves(model, tables, options, workers)
-            return mean_votes(model.outline, leaf_of, workers, hard=options.hard_votes)
+            return mean_votes(model, leaf_of, workers, hard=options.hard_votes)
 
     def union(self, consent: Mapping[str, bool]) -> Forest:
         """The complete forest, which no role holds.

@@ -6,6 +6,7 @@ messages that a network would carry, except `unite`, which needs every party's c
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,15 +14,10 @@ from numpy.typing import NDArray
 from fedforest.errors import ConfigurationError, PrivacyError
 from fedforest.estimators.party_tables import Division
 from fedforest.estimators.vertical_options import VerticalOptions
-from fedforest.kernels.leaf_votes import sum_leaf_votes
+from fedforest.kernels.leaf_votes import spread_votes, sum_leaf_votes, sum_spread_votes
 from fedforest.protocol.vertical import prediction_messages
 from fedforest.protocol.vertical.party import PartyModel
-from fedforest.protocol.vertical.prediction import (
-    PredictionOrder,
-    choose_lookahead,
-    route,
-    route_classically,
-)
+from fedforest.protocol.vertical.prediction import PredictionOrder, route, route_classically
 from fedforest.protocol.vertical.prediction_party import PredictingParty
 from fedforest.runtime.driver import ExchangeLog, run
 from fedforest.runtime.federation import connect
@@ -34,11 +30,14 @@ from fedforest.tree.partial import (
     own_importances,
     union,
 )
+from fedforest.tree.routes import OwnerRoutes, OwnRoutes
 from fedforest.tree.table import Table, list_names
 from fedforest.tree.workers import Workers
 
+MOST_SPREAD_BYTES = 2**26
 
-@dataclass(frozen=True, slots=True, eq=False)
+
+@dataclass(frozen=True, eq=False)
 class VerticalModel:
     """The coordinator's outline, every party's share, and how later tables are divided."""
 
@@ -53,6 +52,30 @@ class VerticalModel:
     def n_trees(self) -> int:
         """Trees of the forest."""
         return self.outline.shape.n_trees
+
+    @cached_property
+    def owner_routes(self) -> OwnerRoutes:
+        """The trees as the coordinator of a prediction needs them."""
+        return OwnerRoutes.of(self.outline)
+
+    @cached_property
+    def own_routes(self) -> Mapping[str, OwnRoutes]:
+        """The trees as each party needs them."""
+        return {party: OwnRoutes.of(share.partial) for party, share in self.shares.items()}
+
+    @cached_property
+    def _spread(self) -> dict[bool, NDArray[np.float64]]:
+        return {}
+
+    def spread_votes(self, *, hard: bool) -> NDArray[np.float64] | None:
+        """(nodes, classes): what leaves say, for quick votes; None where that takes much memory."""
+        outline = self.outline
+        if 8 * outline.shape.n_nodes * outline.n_outputs > MOST_SPREAD_BYTES:
+            return None
+        if hard not in self._spread:
+            self._spread[hard] = np.empty((outline.shape.n_nodes, outline.n_outputs))
+            spread_votes(outline.leaves, hard, self._spread[hard])
+        return self._spread[hard]
 
     def importances(self) -> dict[str, NDArray[np.float64]]:
         """How much each party's columns helped, in its order; all together sum to one."""
@@ -124,30 +147,32 @@ def find_leaves(
 ) -> NDArray[np.int32]:
     """(trees, rows): the leaf each row reaches, found out over all parties."""
     n_rows = next(iter(tables.values())).n_rows
+    own_workers = workers.divided(len(tables))  # parties answer at the same time
     parties = {
-        party: PredictingParty(model.shares[party], table, workers)
+        party: PredictingParty(model.shares[party], table, own_workers, model.own_routes[party])
         for party, table in tables.items()
     }
     transport = connect(parties, prediction_messages.REQUESTS, workers)
-    lookahead = options.lookahead
-    if lookahead is None:
-        network = transport.network
-        lookahead = choose_lookahead(model.outline, n_rows, len(parties), network)
-    order = PredictionOrder(model.outline, model.division.parties, n_rows, lookahead)
+    pace = transport.network if options.lookahead is None else options.lookahead
+    order = PredictionOrder(model.outline, model.division.parties, n_rows, pace, model.owner_routes)
     routing = route_classically(order) if options.classical else route(order, workers)
     return run(routing, transport, log)
 
 
 def mean_votes(
-    outline: ForestOutline, leaf_of: NDArray[np.int32], workers: Workers, *, hard: bool
+    model: VerticalModel, leaf_of: NDArray[np.int32], workers: Workers, *, hard: bool
 ) -> NDArray[np.float64]:
     """(rows, classes): what the trees say on average; (rows, 1) for regression."""
+    outline = model.outline
     n_trees, n_rows = leaf_of.shape
-    votes = np.zeros((n_rows, max(1, outline.n_classes)))
-    starts = outline.shape.tree_start
+    votes = np.zeros((n_rows, outline.n_outputs))
+    starts, spread = outline.shape.tree_start, model.spread_votes(hard=hard)
 
     def add(rows: tuple[int, int]) -> None:
-        sum_leaf_votes(outline.leaves, starts, leaf_of, votes, hard, *rows)
+        if spread is None:
+            sum_leaf_votes(outline.leaves, starts, leaf_of, votes, hard, *rows)
+        else:
+            sum_spread_votes(spread, starts, leaf_of, votes, *rows)
 
     workers.run(add, workers.ranges(np.full(n_rows, n_trees)))
     votes /= n_trees

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fedforest.kernels.class_scores import EXACT_WEIGHT, make_entropy_table, part
 from fedforest.kernels.entropy import ENTROPY_UNIT, x_log2_x
-from fedforest.kernels.jit import borrowing, kernel
+from fedforest.kernels.jit import borrowing, embedded, kernel
 from fedforest.kernels.layout import ENTROPY, GINI, NO_SPLIT
 
 _ZERO = np.uint64(0)
@@ -44,43 +44,37 @@ class Choice(NamedTuple):
     gainless: NDArray[np.bool_]  # no cut gains anything, though some were valid
 
 
-@borrowing
-def read_sides(sums, row, totals, node, here, there):
-    """Sums of both sides of a cut; negative ones, which only noise makes, count as nothing."""
-    width = here.shape[0]
-    both_known = sums.shape[1] > width
-    for c in range(width):
-        left = sums[row, c]
-        right = sums[row, width + c] if both_known else totals[node, c] - left
-        here[c], there[c] = max(left, 0), max(right, 0)
+@embedded
+def read_sides(sums, row, totals, node, width, c):
+    """One integer of both sides of a cut."""
+    left = sums[row, c]
+    right = sums[row, width + c] if sums.shape[1] > width else totals[node, c] - left
+    return left, right
 
 
-@borrowing
-def count_rows(side, n_classes):
-    """Rows of a side: its last sum, or without sample weights all of them together."""
-    if side.shape[0] > n_classes:
-        return side[n_classes]
-    rows = 0
-    for c in range(n_classes):
-        rows += side[c]
-    return rows
+@embedded
+def score_classes(sums, row, totals, node, width, n_classes, rules, entropy):
+    """Score of a cut by class weights, NO_SPLIT if it is not valid.
 
-
-@borrowing
-def score_classes(here, there, n_classes, criterion, entropy):
-    """Score of a cut from the class weights of its sides; NO_SPLIT if one of them is empty."""
+    A negative weight, which only noise makes, counts as nothing; a side without weight is none.
+    """
+    criterion, leaf = rules
     weight, rest = 0, 0
     for c in range(n_classes):
-        weight += here[c]
-        rest += there[c]
-    if weight <= 0 or rest <= 0:
+        left, right = read_sides(sums, row, totals, node, width, c)
+        weight, rest = weight + max(left, 0), rest + max(right, 0)
+    rows, other_rows = weight, rest
+    if width > n_classes:
+        rows, other_rows = read_sides(sums, row, totals, node, width, n_classes)
+    if min(rows, other_rows) < leaf or weight <= 0 or rest <= 0:
         return NO_SPLIT
     if weight + rest >= EXACT_WEIGHT:
-        return score_heavy(here, there, n_classes, criterion)
+        return score_heavy(sums, row, totals, node, width, n_classes, criterion)
     sum_here, sum_there = 0, 0
     for c in range(n_classes):
-        sum_here += part(here[c], criterion, entropy)
-        sum_there += part(there[c], criterion, entropy)
+        left, right = read_sides(sums, row, totals, node, width, c)
+        sum_here += part(max(left, 0), criterion, entropy)
+        sum_there += part(max(right, 0), criterion, entropy)
     if criterion == GINI:
         return np.float64(sum_here) / np.float64(weight) + np.float64(sum_there) / np.float64(rest)
     both = part(weight, ENTROPY, entropy) + part(rest, ENTROPY, entropy)
@@ -88,18 +82,18 @@ def score_classes(here, there, n_classes, criterion, entropy):
 
 
 @borrowing
-def score_heavy(here, there, n_classes, criterion):
+def score_heavy(sums, row, totals, node, width, n_classes, criterion):
     """The same in float64, for nodes too heavy for exact squares."""
-    left, right, weight, rest = 0.0, 0.0, 0, 0
+    sum_here, sum_there, weight, rest = 0.0, 0.0, 0, 0
     for c in range(n_classes):
-        a, b = np.float64(here[c]), np.float64(there[c])
-        left += a * a if criterion == GINI else x_log2_x(a)
-        right += b * b if criterion == GINI else x_log2_x(b)
-        weight += here[c]
-        rest += there[c]
+        left, right = read_sides(sums, row, totals, node, width, c)
+        a, b = np.float64(max(left, 0)), np.float64(max(right, 0))
+        sum_here += a * a if criterion == GINI else x_log2_x(a)
+        sum_there += b * b if criterion == GINI else x_log2_x(b)
+        weight, rest = weight + max(left, 0), rest + max(right, 0)
     if criterion == GINI:
-        return left / np.float64(weight) + right / np.float64(rest)
-    return left - x_log2_x(np.float64(weight)) + (right - x_log2_x(np.float64(rest)))
+        return sum_here / np.float64(weight) + sum_there / np.float64(rest)
+    return sum_here - x_log2_x(np.float64(weight)) + (sum_there - x_log2_x(np.float64(rest)))
 
 
 @kernel
@@ -107,16 +101,11 @@ def choose_by_classes(sides, n_classes, rules, choice, first, last):
     """The best cut of the nodes first..last; the first of equals, so the lowest column."""
     asked_start, sums, totals, width = sides
     best_score, best_asked, gainless = choice
-    criterion, leaf = rules
-    here, there = np.zeros(width, np.int64), np.zeros(width, np.int64)
     entropy = make_entropy_table()
     for k in range(first, last):
         best, best_row = NO_SPLIT, -1
         for row in range(asked_start[k], asked_start[k + 1]):
-            read_sides(sums, row, totals, k, here, there)
-            if min(count_rows(here, n_classes), count_rows(there, n_classes)) < leaf:
-                continue
-            score = score_classes(here, there, n_classes, criterion, entropy)
+            score = score_classes(sums, row, totals, k, width, n_classes, rules, entropy)
             if score > best:
                 best, best_row = score, row
         best_score[k], best_asked[k], gainless[k] = best, best_row, False
@@ -160,25 +149,41 @@ def choose_by_moments(sides, rules, choice, first, last):
     asked_start, sums, totals, width = sides
     best_score, best_asked, gainless = choice
     leaf = rules.min_rows_leaf
-    both_known = sums.shape[1] > width
     rows_at = 2 if width > 2 else 0
     for k in range(first, last):
         best, best_row, any_valid = NO_SPLIT, -1, False
         for row in range(asked_start[k], asked_start[k + 1]):
-            weight, total, rows = sums[row, 0], sums[row, 1], sums[row, rows_at]
-            if both_known:
-                whole, whole_total = weight + sums[row, width], total + sums[row, width + 1]
-                other_rows = sums[row, width + rows_at]
-            else:
-                whole, whole_total = totals[k, 0], totals[k, 1]
-                other_rows = totals[k, rows_at] - rows
-            if min(rows, other_rows) < leaf or weight <= 0 or whole <= weight:
+            weight, rest = read_sides(sums, row, totals, k, width, 0)
+            total, rest_total = read_sides(sums, row, totals, k, width, 1)
+            rows, other_rows = read_sides(sums, row, totals, k, width, rows_at)
+            if min(rows, other_rows) < leaf or weight <= 0 or rest <= 0:
                 continue
             any_valid = True
-            if same_product(total, whole, whole_total, weight):
+            if same_product(total, rest, rest_total, weight):
                 continue
-            score = score_moments(weight, total, whole, whole_total)
+            score = score_moments(weight, total, weight + rest, total + rest_total)
             if score > best:
                 best, best_row = score, row
         best_score[k], best_asked[k] = best, best_row
         gainless[k] = any_valid and best_row < 0
+
+
+@kernel
+def expand_sides(sums, n_classes, rows_apart):
+    """Sides as the integers that describe nodes: (class weights ..., rows), or moments.
+
+    Whether all targets of a node are equal is not known from its sums: no moments count as pure.
+    """
+    n_weights = n_classes if n_classes > 0 else 2
+    expanded = np.zeros((sums.shape[0], n_classes + 1 if n_classes > 0 else 4), np.int64)
+    for i in range(sums.shape[0]):
+        rows = 0
+        for c in range(n_weights):
+            expanded[i, c] = sums[i, c]
+            rows += sums[i, c]
+        if rows_apart:
+            rows = sums[i, n_weights]
+        elif n_classes == 0:
+            rows = sums[i, 0]
+        expanded[i, n_weights] = rows
+    return expanded

@@ -1,210 +1,219 @@
-"""What falls on either side of each cut, from the values that nodes keep.
+"""What falls on either side of each cut, from the values a level has kept.
 
-The rows of a node are turned into *words* once for all its cuts, a block of rows at a time; what
-lies left of a cut is the sum of the words of the rows marked left. A word holds small integers:
+The rows of a node are first turned into *words*, once for all its cuts; left of a cut lies the sum
+of the words of the rows whose value is not above it. A word is several small integers side by side
 
-    counts    | rows of class 2w + 1 | of class 2w |        16 bits each, uint32
-    bits      | bits 4w + 3 ... 4w of a response |          8 bits each, uint32
+    counts    | 16 bits each: how often rows of a class were drawn |     four classes to a word
+    bits      | 8 bits each: one bit of a response |                     eight bits to a word
+    moments   | 64 bits |                                                weight, weighted target
 
-Moments, sample weights and many classes are added row by row.
+and only as many rows are added at a time as such a field can hold. Sample weights and many classes
+do without words: `class_sums`.
 """
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
-from fedforest.kernels.class_split import row_weight
-from fedforest.kernels.jit import borrowing, kernel
-from fedforest.kernels.kept_values import mark_left
+from fedforest.kernels.cut_sides import BLOCK, read_pair
+from fedforest.kernels.jit import borrowing, embedded, kernel
 from fedforest.kernels.layout import MAX_MULTIPLICITY, MULTIPLICITY_BITS
-from fedforest.kernels.moment_split import row_moments
+from fedforest.kernels.packed_moments import row_moments
 
-COUNT_BLOCK = 2048  # rows whose words stay in cache; 2048 x 15 draws fit 16 bits
-BIT_BLOCK = 255  # rows whose bits fit 8 bits
-MOST_PACKED_CLASSES = 16  # beyond, adding row by row is faster
-assert COUNT_BLOCK * MAX_MULTIPLICITY < 2**16
+COUNT_BITS, RESPONSE_BITS, WHOLE_BITS = 16, 8, 64  # of a field
+COUNTS_PER_WORD, RESPONSES_PER_WORD = 64 // COUNT_BITS, 64 // RESPONSE_BITS
+RESPONSE_BLOCK = np.uint64(248)  # rows; 8 more could overflow a field, those of counts never do
+PADDING = np.uint64(8)  # rows of a vector register; so far beyond the last one are values read
 
+_ZERO = np.uint64(0)
 _ONE = np.uint64(1)
-_CLASS_SHIFT = np.uint64(MULTIPLICITY_BITS)
-_MULTIPLICITY = np.uint64(MAX_MULTIPLICITY)
+_EIGHT = np.uint64(8)
+_LOW_SEVEN = np.uint64(0x7F)
+_EIGHTH = np.uint64(0x80)
+_SPREAD = np.uint64(0x0002040810204081)  # seven copies, each seven places further: bit i of copy i
+_LOWEST = np.uint64(0x0101010101010101)  # is the lowest of byte i
+_TO_TOP_BYTE = np.uint64(49)
+
+
+class Scratch(NamedTuple):
+    """Work space of one kernel call."""
+
+    words: NDArray[np.uint64]  # (words, rows) of a block
+    totals: NDArray[np.uint64]  # sum of each word over the block
+    turned: NDArray[np.float32]  # values that stand in for those of a column
+
+
+@kernel
+def make_scratch(n_words):
+    """Work space for rows of so many words."""
+    return Scratch(
+        np.empty((n_words, BLOCK), np.uint64),
+        np.empty(n_words, np.uint64),
+        np.empty(BLOCK, np.float32),
+    )
 
 
 @borrowing
-def pack_counts(entries, start, n, row_bits, words):
-    """words[w, i]: how often row i was drawn, in the field of its class."""
-    for w in range(words.shape[0]):
-        for i in range(n):
-            words[w, i] = np.uint32(0)
+def add_below(values, at, n, threshold, words, w):
+    """The sum of the w-th words of the rows whose value is not above the threshold."""
+    total = _ZERO
     for i in range(n):
-        code = np.uint64(entries[start + i]) >> row_bits
-        label = code >> _CLASS_SHIFT
-        times = np.uint32(code & _MULTIPLICITY)
-        words[label >> _ONE, i] = times << np.uint32((label & _ONE) << np.uint64(4))
-
-
-@borrowing
-def pack_bits(entries, start, n, row_bits, responses, words):
-    """words[w, i]: the bits 4w ... 4w + 3 of the row's response, one to a byte."""
-    row_mask = (_ONE << row_bits) - _ONE
-    for i in range(n):
-        response = responses[np.uint64(entries[start + i]) & row_mask]
-        for w in range(words.shape[0]):
-            four = np.uint32((response >> np.uint64(4 * w)) & np.uint64(15))
-            words[w, i] = (
-                (four & np.uint32(1))
-                | ((four & np.uint32(2)) << np.uint32(7))
-                | ((four & np.uint32(4)) << np.uint32(14))
-                | ((four & np.uint32(8)) << np.uint32(21))
-            )
-
-
-@borrowing
-def add_words(words, w, left, n):
-    """The sum of the w-th words of the rows that are marked."""
-    total = np.uint32(0)
-    for i in range(n):
-        total += words[w, i] & left[i]
+        total += words[w, i] & (_ZERO - np.uint64(values[at + i] <= threshold))
     return total
 
 
 @borrowing
-def add_fields(total, n_fields, width, sums, row, at):
-    """Add the fields of a word to consecutive integers."""
-    mask = np.uint32((1 << width) - 1)
-    for j in range(n_fields):
-        sums[row, at + j] += np.int64((total >> np.uint32(j * width)) & mask)
-
-
-@borrowing
-def count_marked(left, n):
-    """How many rows are marked."""
-    rows = np.uint32(0)
+def add_all(words, w, n):
+    """The sum of the w-th words of all rows."""
+    total = _ZERO
     for i in range(n):
-        rows += left[i] & np.uint32(1)
-    return np.int64(rows)
+        total += words[w, i]
+    return total
 
 
-@borrowing
-def add_block(words, left, n, n_columns, width, sums, row, at):
-    """Add what the marked rows of a block hold: `n_columns` fields of `width` bits."""
-    per_word = 32 // width
+@embedded
+def add_fields(word, size, n_fields, sums, row, first):
+    """Add the fields of a word to `n_fields` columns of `sums`, from `first` on."""
+    mask = ~_ZERO >> np.uint64(64 - size)
+    for field in range(n_fields):
+        sums[row, first + field] += np.int64(word & mask)
+        word >>= np.uint64(size & 63)
+
+
+@embedded
+def add_block(size, n, kept, asked, node, at, stride, width, scratch, sums):
+    """Add n rows of a node, as words, to the sums of its asked pairs.
+
+    The values of the node's first pair begin at `at`, those of each further one `stride` later.
+    Words of zero fill the last vector register: what is left over from whole registers takes a
+    branch per row, which is as often wrong as right.
+    """
+    words, totals, turned = scratch
+    both_sides = sums.shape[1] > width
+    per_word = 64 // size
+    padded = (n + PADDING - _ONE) & ~(PADDING - _ONE)
     for w in range(words.shape[0]):
-        total = add_words(words, w, left, n)
-        first = w * per_word
-        add_fields(total, min(per_word, n_columns - first), width, sums, row, at + first)
+        for i in range(n, padded):
+            words[w, i] = _ZERO
+        totals[w] = add_all(words, w, padded) if both_sides else _ZERO
+    row = np.uint64(asked.asked_start[node])
+    for pair in range(np.uint64(asked.node_start[node]), np.uint64(asked.node_start[node + 1])):
+        if asked.threshold[pair] == asked.threshold[pair]:
+            values, place, threshold = read_pair(kept, at, n, asked, pair, turned)
+            for w in range(words.shape[0]):
+                first = w * per_word
+                n_fields = min(per_word, width - first)
+                left = add_below(values, place, padded, threshold, words, w)
+                add_fields(left, size, n_fields, sums, row, first)
+                if both_sides:
+                    add_fields(totals[w] - left, size, n_fields, sums, row, width + first)
+            row += _ONE
+        at += stride
 
 
 @kernel
-def sum_packed(order, pairs, kept, cuts, responses, shape, asked_start, sums, first, last):
-    """Sums of both sides of every cut asked of the nodes first..last, words at a time.
+def pack_counts(n_classes, width):
+    """(words, codes): what a row with a code, its class and multiplicity, adds.
 
-    `shape` is (fields, rows counted apart, both sides); fields are classes, or with `responses`
-    bits. `sums` has zeros.
+    Rows are the last field, if there is one more than classes.
     """
+    n_words = (width + COUNTS_PER_WORD - 1) // COUNTS_PER_WORD
+    table = np.zeros((n_words, n_classes << MULTIPLICITY_BITS), np.uint64)
+    for code in range(table.shape[1]):
+        label, multiplicity = code >> MULTIPLICITY_BITS, code & MAX_MULTIPLICITY
+        shift = np.uint64(label % COUNTS_PER_WORD * COUNT_BITS)
+        table[label // COUNTS_PER_WORD, code] = np.uint64(multiplicity) << shift
+        if width > n_classes:
+            shift = np.uint64(n_classes % COUNTS_PER_WORD * COUNT_BITS)
+            table[n_classes // COUNTS_PER_WORD, code] |= _ONE << shift
+    return table
+
+
+@borrowing
+def read_counts(entries, start, n, row_bits, table, words):
+    """Turn n entries into packed counts."""
+    for w in range(table.shape[0]):
+        for i in range(n):
+            words[w, i] = table[w, np.uint64(entries[start + i]) >> row_bits]
+
+
+@kernel
+def count_classes(order, n_classes, kept, asked, width, sums, first, last):
+    """Add up, for the nodes first..last, how often rows of each class were drawn."""
     entries, row_bits, starts, stops = order
-    node_start, feature = pairs
-    first_kept, memory, may_miss = kept
-    threshold, missing_left, set_index, left_set = cuts
-    n_fields, rows_apart, both_sides = shape
-    by_bits = responses.shape[0] > 0
-    field = 8 if by_bits else 16
-    block = BIT_BLOCK if by_bits else COUNT_BLOCK
-    words = np.zeros(((n_fields * field + 31) // 32, block), np.uint32)
-    left, all_rows = np.empty(block, np.uint32), np.full(block, 0xFFFFFFFF, np.uint32)
-    side = n_fields + rows_apart
-    whole = np.zeros((1, n_fields), np.int64)
+    place = kept.first
+    table = pack_counts(n_classes, width)
+    scratch = make_scratch(table.shape[0])
+    words = scratch.words
     for k in range(first, last):
-        asked, n = asked_start[k + 1] - asked_start[k], stops[k] - starts[k]
-        if asked == 0:
-            continue
-        whole[:] = 0
-        for begin in range(0, n, block):
-            m = min(block, n - begin)
-            if by_bits:
-                pack_bits(entries, starts[k] + begin, m, row_bits, responses, words)
-            else:
-                pack_counts(entries, starts[k] + begin, m, row_bits, words)
-            if both_sides:
-                add_block(words, all_rows, m, n_fields, field, whole, 0, 0)
-            row, at = asked_start[k], first_kept[k] + begin
-            for pair in range(node_start[k], node_start[k + 1]):
-                cut = threshold[pair]
-                if cut == cut:
-                    may = may_miss[feature[pair]]
-                    side_of_missing = missing_left[pair]
-                    mark_left(
-                        memory, at, m, cut, left_set, set_index[pair], side_of_missing, may, left
-                    )
-                    add_block(words, left, m, n_fields, field, sums, row, 0)
-                    if rows_apart:
-                        sums[row, n_fields] += count_marked(left, m)
-                    row += 1
-                at += n
-        if both_sides:
-            complete_sides(sums, asked_start[k], asked_start[k + 1], whole, n, n_fields, side)
+        n, at = np.uint64(stops[k] - starts[k]), place[k]
+        for begin in range(_ZERO, n, BLOCK):
+            count = min(BLOCK, n - begin)
+            read_counts(entries, np.uint64(starts[k]) + begin, count, row_bits, table, words)
+            add_block(COUNT_BITS, count, kept, asked, k, at + begin, n, width, scratch, sums)
 
 
 @borrowing
-def complete_sides(sums, first, last, whole, n, n_fields, side):
-    """Write the right sides of one node's cuts: what is not on the left."""
-    for row in range(first, last):
-        for c in range(n_fields):
-            sums[row, side + c] = whole[0, c] - sums[row, c]
-        if side > n_fields:
-            sums[row, 2 * side - 1] = n - sums[row, side - 1]
-
-
-@borrowing
-def add_rows(entries, start, n, row_bits, targets, left, sums, row, at, rows_apart):
-    """Add the marked rows one by one: class weights, or weight and sum of targets; then rows."""
-    n_classes, row_weights, row_values, _ = targets
+def read_moments(entries, start, n, row_bits, weights, values, words):
+    """Turn n entries into weight, weighted target and, if there is a third word, one row."""
     row_mask = (_ONE << row_bits) - _ONE
-    weight_at, sum_at, rows = 0, 0, 0
     for i in range(n):
         entry = np.uint64(entries[start + i])
-        code = entry >> row_bits
-        chosen = np.int64(left[i] & np.uint32(1))
-        rows += chosen
-        if n_classes > 0:
-            label = np.int64(code >> _CLASS_SHIFT)
-            sums[row, at + label] += chosen * row_weight(code, entry & row_mask, row_weights)
-        else:
-            weight, total = row_moments(code, entry & row_mask, row_weights, row_values)
-            weight_at += chosen * weight
-            sum_at += chosen * total
-    n_fields = n_classes
-    if n_classes == 0:
-        n_fields = 2
-        sums[row, at] += weight_at
-        sums[row, at + 1] += sum_at
-    if rows_apart:
-        sums[row, at + n_fields] += rows
+        weight, total = row_moments(entry >> row_bits, entry & row_mask, weights, values)
+        words[0, i] = np.uint64(weight)
+        words[1, i] = np.uint64(total)
+        if words.shape[0] > 2:
+            words[2, i] = _ONE
 
 
 @kernel
-def sum_by_rows(order, pairs, kept, cuts, targets, shape, asked_start, sums, first, last):
-    """The same, adding row by row: for moments, sample weights and many classes."""
+def add_moments(order, targets, kept, asked, width, sums, first, last):
+    """Add up, for the nodes first..last, weights, weighted targets and, if wanted, rows."""
     entries, row_bits, starts, stops = order
-    node_start, feature = pairs
-    first_kept, memory, may_miss = kept
-    threshold, missing_left, set_index, left_set = cuts
-    n_fields, rows_apart, both_sides = shape
-    side = n_fields + rows_apart
-    largest = 0
+    place, weights, targets_values = kept.first, targets.weights, targets.values
+    scratch = make_scratch(width)
+    words = scratch.words
     for k in range(first, last):
-        largest = max(largest, stops[k] - starts[k])
-    left = np.empty(largest, np.uint32)
+        n, at = np.uint64(stops[k] - starts[k]), place[k]
+        for begin in range(_ZERO, n, BLOCK):
+            start, count = np.uint64(starts[k]) + begin, min(BLOCK, n - begin)
+            read_moments(entries, start, count, row_bits, weights, targets_values, words)
+            add_block(WHOLE_BITS, count, kept, asked, k, at + begin, n, width, scratch, sums)
+
+
+@embedded
+def spread_byte(byte):
+    """Eight bits, each at the bottom of a byte of its own."""
+    spread = ((byte & _LOW_SEVEN) * _SPREAD) & _LOWEST
+    return spread | ((byte & _EIGHTH) << _TO_TOP_BYTE)
+
+
+@borrowing
+def read_responses(entries, start, n, row_bits, responses, n_bits, words):
+    """Turn n entries into the bits of their rows' responses and, behind these, one row."""
+    row_mask = (_ONE << row_bits) - _ONE
+    one_row = _ONE << np.uint64(n_bits % RESPONSES_PER_WORD * RESPONSE_BITS)
+    last = words.shape[0] - 1
+    for i in range(n):
+        response = responses[np.uint64(entries[start + i]) & row_mask]
+        for w in range(words.shape[0]):
+            words[w, i] = spread_byte(response & np.uint64(0xFF))
+            response >>= _EIGHT
+        words[last, i] |= one_row
+
+
+@kernel
+def count_responses(order, responses, n_bits, kept, asked, sums, first, last):
+    """Add up, for the nodes first..last, the bits of rows' responses, and rows."""
+    entries, row_bits, starts, stops = order
+    place = kept.first
+    width = n_bits + 1
+    scratch = make_scratch((width + RESPONSES_PER_WORD - 1) // RESPONSES_PER_WORD)
+    words = scratch.words
     for k in range(first, last):
-        row, n, at = asked_start[k], stops[k] - starts[k], first_kept[k]
-        for pair in range(node_start[k], node_start[k + 1]):
-            cut = threshold[pair]
-            if cut == cut:
-                may, side_of_missing = may_miss[feature[pair]], missing_left[pair]
-                mark_left(memory, at, n, cut, left_set, set_index[pair], side_of_missing, may, left)
-                add_rows(entries, starts[k], n, row_bits, targets, left, sums, row, 0, rows_apart)
-                if both_sides:
-                    for i in range(n):
-                        left[i] = ~left[i]
-                    add_rows(
-                        entries, starts[k], n, row_bits, targets, left, sums, row, side, rows_apart
-                    )
-                row += 1
-            at += n
+        n, at = np.uint64(stops[k] - starts[k]), place[k]
+        for begin in range(_ZERO, n, RESPONSE_BLOCK):
+            start, count = np.uint64(starts[k]) + begin, min(RESPONSE_BLOCK, n - begin)
+            read_responses(entries, start, count, row_bits, responses, n_bits, words)
+            add_block(RESPONSE_BITS, count, kept, asked, k, at + begin, n, width, scratch, sums)

@@ -1,10 +1,11 @@
-"""The candidate values of open nodes, gathered once per level and used three times.
+"""The values of all pairs of a level, gathered once; what counts and moves rows reads them again.
 
-A node's rows are scattered over its columns. They are read once, when the party names its points,
-and kept side by side: counting and moving then walk forward through memory.
+Reading a column at a node's scattered rows is the dearest step of a level. Kept side by side
 
-    node k, with n rows and the pairs a, b, c:   | a: n values | b: n values | c: n values |
-                                                  ^ first[k]
+    node 0: | pair 0: one value per row | pair 1 | ... |   node 1: | pair 0 | ...
+
+the values are compared with thresholds at the speed of memory. Indices are unsigned throughout: for
+signed ones numba asks at each access whether they count from the end.
 """
 
 from typing import NamedTuple
@@ -12,199 +13,136 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.bitsets import in_set
-from fedforest.kernels.jit import borrowing, kernel
-from fedforest.kernels.points import ABSTAINS, draw_inside
+from fedforest.kernels.jit import embedded, kernel
 
 _ONE = np.uint64(1)
+_TWO = np.uint64(2)
+_THREE = np.uint64(3)
+_NOTHING_LOWER = np.float32(np.inf)
+_NOTHING_HIGHER = np.float32(-np.inf)
 
 
 class Kept(NamedTuple):
-    """Values of all pairs of the open nodes."""
+    """Node k's values from first[k] on, pair after pair, rows in the order of the node."""
 
-    first: NDArray[np.int64]  # per node
+    first: NDArray[np.uint64]
     values: NDArray[np.float32]
-    may_miss: NDArray[np.bool_]  # per column: whether any of its values is missing
+    may_miss: NDArray[np.bool_]  # per column: whether a value is missing anywhere
 
 
 @kernel
-def place_kept(starts, stops, node_start):
-    """Where the values of each node go; the last element is how many there are."""
-    n_nodes = starts.shape[0]
-    first = np.empty(n_nodes + 1, np.int64)
-    at = 0
-    for k in range(n_nodes):
-        first[k] = at
-        at += (stops[k] - starts[k]) * (node_start[k + 1] - node_start[k])
-    first[n_nodes] = at
-    return first
-
-
-@kernel
-def find_missing(values, n_rows, n_columns):
-    """Per column whether any of its values is missing."""
+def find_gaps(values, n_rows, n_columns):
+    """Per column whether a value is missing."""
     may_miss = np.zeros(n_columns, np.bool_)
     for f in range(n_columns):
-        missing = 0
-        for i in range(f * n_rows, (f + 1) * n_rows):
-            missing += values[i] != values[i]
-        may_miss[f] = missing > 0
+        missing = False
+        for i in range(np.uint64(f) * n_rows, np.uint64(f + 1) * n_rows):
+            missing |= values[i] != values[i]
+        may_miss[f] = missing
     return may_miss
 
 
-@borrowing
-def keep_one(values, base, entries, start, n, row_mask, kept, at, extremes, pair):
-    """Copy a node's values of one column, and note the lowest and highest that are there."""
-    low, high = np.float32(np.inf), np.float32(-np.inf)
+@kernel
+def place_values(starts, stops, node_start):
+    """Where the values of each node start; the last element is the number of values."""
+    first = np.empty(node_start.shape[0], np.uint64)
+    at = 0
+    for k in range(starts.shape[0]):
+        first[k] = at
+        at += (stops[k] - starts[k]) * (node_start[k + 1] - node_start[k])
+    first[starts.shape[0]] = at
+    return first
+
+
+@embedded
+def gather_one(values, base, entries, start, n, row_mask, kept, at):
+    """Copy a node's values of one column; (lowest, highest)."""
+    low, high = _NOTHING_LOWER, _NOTHING_HIGHER
     for i in range(n):
         value = values[base + (np.uint64(entries[start + i]) & row_mask)]
         kept[at + i] = value
         low = value if value < low else low
         high = value if value > high else high
-    extremes[pair, 0], extremes[pair, 1] = low, high
+    return low, high
 
 
-@borrowing
-def keep_three(values, bases, entries, start, n, row_mask, kept, at, extremes, pair):
-    """The same for three columns in one pass over the rows: waiting for one hides the others."""
-    a, b, c = bases
-    low_a, high_a = np.float32(np.inf), np.float32(-np.inf)
-    low_b, high_b, low_c, high_c = low_a, high_a, low_a, high_a
-    at_b, at_c = at + n, at + 2 * n
+@embedded
+def gather_three(values, bases, entries, start, n, row_mask, kept, at):
+    """The same for three columns, whose loads overlap; with more, registers run out."""
+    first, second, third = bases
+    second_at, third_at = at + n, at + n + n
+    low_a, low_b, low_c = _NOTHING_LOWER, _NOTHING_LOWER, _NOTHING_LOWER
+    high_a, high_b, high_c = _NOTHING_HIGHER, _NOTHING_HIGHER, _NOTHING_HIGHER
     for i in range(n):
         row = np.uint64(entries[start + i]) & row_mask
-        x, y, z = values[a + row], values[b + row], values[c + row]
-        kept[at + i], kept[at_b + i], kept[at_c + i] = x, y, z
-        low_a = x if x < low_a else low_a
-        high_a = x if x > high_a else high_a
-        low_b = y if y < low_b else low_b
-        high_b = y if y > high_b else high_b
-        low_c = z if z < low_c else low_c
-        high_c = z if z > high_c else high_c
-    extremes[pair, 0], extremes[pair, 1] = low_a, high_a
-    extremes[pair + 1, 0], extremes[pair + 1, 1] = low_b, high_b
-    extremes[pair + 2, 0], extremes[pair + 2, 1] = low_c, high_c
+        a, b, c = values[first + row], values[second + row], values[third + row]
+        kept[at + i], kept[second_at + i], kept[third_at + i] = a, b, c
+        low_a, high_a = a if a < low_a else low_a, a if a > high_a else high_a
+        low_b, high_b = b if b < low_b else low_b, b if b > high_b else high_b
+        low_c, high_c = c if c < low_c else low_c, c if c > high_c else high_c
+    return low_a, high_a, low_b, high_b, low_c, high_c
 
 
-@borrowing
-def count_seen(kept, at, n):
-    """How many values are there."""
-    seen = 0
-    for i in range(at, at + n):
-        seen += kept[i] == kept[i]
-    return seen
+@embedded
+def count_present(kept, at, n):
+    """How many of n kept values are not missing."""
+    present = np.uint64(0)
+    for i in range(n):
+        present += np.uint64(kept[at + i] == kept[at + i])
+    return present
 
 
-@borrowing
-def keep_node(
-    values, n_rows, entries, start, n, row_mask, feature, first, last, kept, at, extremes
+@embedded
+def gather_node(
+    values, n_rows, entries, start, n, row_mask, feature, pair, end, kept, at, low, high
 ):
-    """Keep the values of a node's pairs first..last, one column after the other from `at` on."""
-    pair = first
-    while pair + 2 < last:
-        a = np.uint64(feature[pair]) * n_rows
-        b, c = np.uint64(feature[pair + 1]) * n_rows, np.uint64(feature[pair + 2]) * n_rows
-        keep_three(values, (a, b, c), entries, start, n, row_mask, kept, at, extremes, pair - first)
-        at += 3 * n
-        pair += 3
-    while pair < last:
+    """Copy a node's values of the pairs pair..end and note their ranges."""
+    while pair + _TWO < end:
+        bases = (
+            np.uint64(feature[pair]) * n_rows,
+            np.uint64(feature[pair + _ONE]) * n_rows,
+            np.uint64(feature[pair + _TWO]) * n_rows,
+        )
+        ranges = gather_three(values, bases, entries, start, n, row_mask, kept, at)
+        low[pair], high[pair] = ranges[0], ranges[1]
+        low[pair + _ONE], high[pair + _ONE] = ranges[2], ranges[3]
+        low[pair + _TWO], high[pair + _TWO] = ranges[4], ranges[5]
+        pair += _THREE
+        at += n + n + n
+    while pair < end:
         base = np.uint64(feature[pair]) * n_rows
-        keep_one(values, base, entries, start, n, row_mask, kept, at, extremes, pair - first)
+        low[pair], high[pair] = gather_one(values, base, entries, start, n, row_mask, kept, at)
+        pair += _ONE
         at += n
-        pair += 1
+
+
+@embedded
+def empty_small_ranges(kept, at, n, may_miss, feature, pair, end, least, low, high):
+    """Pairs of which fewer than `least` rows have a value get no range."""
+    while pair < end:
+        seen = count_present(kept, at, n) if may_miss[feature[pair]] else n
+        if seen < least:
+            low[pair], high[pair] = _NOTHING_LOWER, _NOTHING_HIGHER
+        pair += _ONE
+        at += n
 
 
 @kernel
-def name_points(columns, order, pairs, kept, units, least_rows, points, first, last):
-    """Keep the values of the nodes first..last, and name a point for each of their pairs.
+def gather_values(columns, order, pairs, least_rows, kept, low, high, first, last):
+    """Keep the values of the nodes first..last; low[p] and high[p] are the range of pair p.
 
-    A categorical column has no points: 0 says that two categories or more are there.
+    It is empty (low > high) where fewer than `least_rows` rows have a value.
     """
-    values, n_rows, is_categorical = columns
+    values, n_rows, _ = columns
     entries, row_bits, starts, stops = order
     node_start, feature = pairs
-    first_kept, memory, may_miss = kept
+    place, copies, may_miss = kept
     row_mask = (_ONE << row_bits) - _ONE
-    extremes = np.empty((is_categorical.shape[0], 2), np.float32)  # of a node's pairs
+    least = np.uint64(least_rows)
     for k in range(first, last):
-        n = stops[k] - starts[k]
-        at, begin, end = first_kept[k], node_start[k], node_start[k + 1]
-        keep_node(
-            values,
-            n_rows,
-            entries,
-            starts[k],
-            n,
-            row_mask,
-            feature,
-            begin,
-            end,
-            memory,
-            at,
-            extremes,
+        start, n, at = np.uint64(starts[k]), np.uint64(stops[k] - starts[k]), place[k]
+        pair, end = np.uint64(node_start[k]), np.uint64(node_start[k + 1])
+        gather_node(
+            values, n_rows, entries, start, n, row_mask, feature, pair, end, copies, at, low, high
         )
-        for pair in range(begin, end):
-            f = feature[pair]
-            low, high = extremes[pair - begin, 0], extremes[pair - begin, 1]
-            seen = count_seen(memory, at, n) if may_miss[f] else n
-            at += n
-            if seen < least_rows or not low < high:
-                points[pair] = ABSTAINS
-            elif is_categorical[f]:
-                points[pair] = np.float32(0)
-            else:
-                points[pair] = draw_inside(low, high, units[pair])
-
-
-@borrowing
-def mark_left(memory, at, n, threshold, left_set, set_at, missing_left, may_miss, left):
-    """left[i] = all ones where the i-th value goes left, else zero; set_at < 0: by threshold."""
-    if set_at < 0:
-        for i in range(n):
-            left[i] = np.uint32(0) - np.uint32(memory[at + i] <= threshold)
-        if may_miss and missing_left:
-            for i in range(n):
-                value = memory[at + i]
-                left[i] |= np.uint32(0) - np.uint32(value != value)
-        return
-    for i in range(n):
-        value = memory[at + i]
-        is_there = value == value
-        code = np.uint64(value) if is_there else np.uint64(0)
-        is_member = in_set(left_set, set_at, code) == _ONE
-        goes_left = is_member if is_there else missing_left == 1
-        left[i] = np.uint32(0) - np.uint32(goes_left)
-
-
-@kernel
-def write_kept_bits(order, pairs, kept, table, nodes, offsets, bits, left_rows, first, last):
-    """Bits of the rows of the split nodes first..last (layout as in `partition`), and how many.
-
-    A node's split must be on one of its pairs' columns; the place of a set is that of its node.
-    """
-    _, _, starts, stops = order
-    node_start, feature = pairs
-    first_kept, memory, may_miss = kept
-    split_feature, threshold, missing_left, left_set, by_set = table
-    left = np.empty(8, np.uint32)
-    for i in range(first, last):
-        k = nodes[i]
-        n = stops[k] - starts[k]
-        pair = node_start[k]
-        while feature[pair] != split_feature[i]:
-            pair += 1
-        at = first_kept[k] + (pair - node_start[k]) * n
-        set_at = i if by_set[i] else -1
-        may = may_miss[feature[pair]]
-        rows = 0
-        for begin in range(0, n, 8):
-            m = min(8, n - begin)
-            mark_left(
-                memory, at + begin, m, threshold[i], left_set, set_at, missing_left[i], may, left
-            )
-            byte = np.uint32(0)
-            for j in range(m):
-                byte |= (left[j] & np.uint32(1)) << np.uint32(j)
-                rows += np.int64(left[j] & np.uint32(1))
-            bits[offsets[i] + (begin >> 3)] = np.uint8(byte)
-        left_rows[i] = rows
+        empty_small_ranges(copies, at, n, may_miss, feature, pair, end, least, low, high)

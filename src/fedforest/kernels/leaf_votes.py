@@ -1,4 +1,7 @@
-"""What leaves say about rows whose leaves are known."""
+"""What leaves say about rows whose leaves are known.
+
+Votes are added tree after tree, as `kernels/walk.py` adds them, so that sums are the same bits.
+"""
 
 import numpy as np
 
@@ -19,3 +22,29 @@ def sum_leaf_votes(leaves, tree_start, leaf_of, votes, hard, first, last):
             for i in range(n):
                 place[i] = tree_start[tree] + leaf_of[tree, begin + i]
             add_leaves(leaves, place[:n], rows, votes, hard)
+
+
+@kernel
+def spread_votes(leaves, hard, votes):
+    """votes[node, class] = what a leaf says of each class; inner nodes say nothing."""
+    place, row = np.empty(1, np.uint32), np.zeros(1, np.int64)
+    for node in range(votes.shape[0]):
+        votes[node] = 0.0
+        if leaves.start[node] < leaves.start[node + 1]:
+            place[0] = node
+            add_leaves(leaves, place, row, votes[node : node + 1], hard)
+
+
+@kernel
+def sum_spread_votes(spread, tree_start, leaf_of, votes, first, last):
+    """As `sum_leaf_votes`, from what `spread_votes` wrote: one load finds all a leaf says."""
+    n_classes = np.uint64(votes.shape[1])
+    said, summed = spread.reshape(-1), votes.reshape(-1)
+    for begin in range(first, last, BLOCK_ROWS):
+        end = min(last, begin + BLOCK_ROWS)
+        for tree in range(leaf_of.shape[0]):
+            base, leaves = np.uint64(tree_start[tree]), leaf_of[tree]
+            for row in range(np.uint64(begin), np.uint64(end)):
+                leaf = (base + np.uint64(leaves[row])) * n_classes
+                for label in range(n_classes):
+                    summed[row * n_classes + label] += said[leaf + label]

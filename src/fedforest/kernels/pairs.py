@@ -43,15 +43,22 @@ def count_pairs(bitmap):
 
 
 @kernel
+def write_pairs(bitmap, pairs, first, last):
+    """List the columns of the nodes first..last."""
+    node_start, feature = pairs
+    candidates = np.empty(bitmap.shape[1] * 8, np.uint64)
+    for k in range(first, last):
+        for j in range(list_candidates(bitmap, k, candidates)):
+            feature[node_start[k] + j] = np.int32(candidates[j])
+
+
+@kernel
 def list_pairs(bitmap):
     """The pairs of a candidate bitmap: one row of bytes per node, see `bitsets`."""
     node_start = count_pairs(bitmap)
-    feature = np.empty(node_start[-1], np.int32)
-    candidates = np.empty(bitmap.shape[1] * 8, np.uint64)
-    for k in range(bitmap.shape[0]):
-        for j in range(list_candidates(bitmap, k, candidates)):
-            feature[node_start[k] + j] = np.int32(candidates[j])
-    return Pairs(node_start, feature)
+    pairs = Pairs(node_start, np.empty(node_start[-1], np.int32))
+    write_pairs(bitmap, pairs, 0, bitmap.shape[0])
+    return pairs
 
 
 @kernel
@@ -65,3 +72,36 @@ def place_asked(node_start, threshold):
             at += np.int64(threshold[pair] == threshold[pair])
     asked_start[node_start.shape[0] - 1] = at
     return asked_start
+
+
+@kernel
+def find_pairs(node_start, threshold, asked_start, asked):
+    """The pair of each node that is the asked[k]-th of all asked ones; -1 where asked[k] is -1."""
+    pairs = np.full(asked.shape[0], -1, np.int64)
+    for k in range(asked.shape[0]):
+        if asked[k] < 0:
+            continue
+        pair, before = node_start[k], asked[k] - asked_start[k]
+        while before > 0 or threshold[pair] != threshold[pair]:
+            before -= np.int64(threshold[pair] == threshold[pair])
+            pair += 1
+        pairs[k] = pair
+    return pairs
+
+
+@kernel
+def find_unsound_cut(feature, cuts, is_categorical):
+    """The first pair whose cut is none of its column, -1 if all are sound.
+
+    Asked categorical columns need one of the sets, numeric ones none; missing values have a side.
+    Kernels that count rely on it: they look categories up in the set without asking again.
+    """
+    threshold, missing_left, set_index, left_set = cuts
+    for pair in range(feature.shape[0]):
+        index = set_index[pair]
+        is_asked = threshold[pair] == threshold[pair]
+        if is_asked and (index >= 0) != is_categorical[feature[pair]]:
+            return pair
+        if index >= left_set.shape[0] or index < -1 or missing_left[pair] > 1:
+            return pair
+    return -1

@@ -24,14 +24,30 @@ def next_above(value):
 
 @inlined
 def draw_inside(low, high, unit):
-    """The unit's float32 strictly between low < high, where an infinite end may be any far number.
+    """The unit's float32 strictly between low < high, NaN if there is none.
 
-    Abstains where there is none. Both ends of the open range are themselves float32, so rounding a
-    number between them does not leave it.
+    Both ends of what lies between are themselves float32, so rounding does not leave it; beyond the
+    largest finite number nothing lies between.
     """
     lowest, highest = next_above(low), -next_above(-high)
     width = np.float64(highest) - np.float64(lowest)
     return np.float32(np.float64(lowest) + width * unit) if width >= 0.0 else ABSTAINS
+
+
+@kernel
+def draw_points(low, high, units, points, first, last):
+    """Points of the pairs first..last, NaN where the range is empty or a single value."""
+    for pair in range(first, last):
+        point = draw_inside(low[pair], high[pair], units[pair])
+        points[pair] = point if low[pair] < high[pair] else ABSTAINS
+
+
+@kernel
+def answer_categories(low, high, feature, is_categorical, points, first, last):
+    """The same for categorical columns, others untouched: zero where two categories are seen."""
+    for pair in range(first, last):
+        if is_categorical[feature[pair]]:
+            points[pair] = _PLUS_ZERO if low[pair] < high[pair] else ABSTAINS
 
 
 @inlined
@@ -50,14 +66,12 @@ def merge_points(points, units):
     itself; without one it is NaN, and the pair is not asked about.
     """
     n_parties, n_pairs = points.shape
-    low = np.full(n_pairs, np.inf, np.float32)
-    high = np.full(n_pairs, -np.inf, np.float32)
-    for party in range(n_parties):
-        for pair in range(n_pairs):
-            point = points[party, pair]
-            low[pair] = point if point < low[pair] else low[pair]
-            high[pair] = point if point > high[pair] else high[pair]
     threshold = np.empty(n_pairs, np.float32)
     for pair in range(n_pairs):
-        threshold[pair] = draw_between(low[pair], high[pair], units[pair])
+        low, high = np.float32(np.inf), np.float32(-np.inf)
+        for party in range(n_parties):
+            point = points[party, pair]
+            low = point if point < low else low
+            high = point if point > high else high
+        threshold[pair] = draw_between(low, high, units[pair])
     return threshold

@@ -54,18 +54,28 @@ class Leaves(NamedTuple):
 
 @kernel
 def measure_depths(tree_start, left_child, depth):
-    """Depth of every tree. False where a child does not lie behind its parent inside its tree."""
-    level = np.zeros(left_child.shape[0], np.int32)
+    """Depth of every tree. False where these are no trees.
+
+    A child lies behind its parent inside its tree, and every node but the root is the child of
+    exactly one other.
+    """
+    unborn = np.int32(-1)
+    level = np.full(left_child.shape[0], unborn, np.int32)
     for tree in range(tree_start.shape[0] - 1):
         start = tree_start[tree]
         size = tree_start[tree + 1] - start
         deepest = 0
+        level[start] = 0
         for node in range(size):
             child = left_child[start + node]
+            if level[start + node] == unborn:
+                return False
             if child == -1:
                 deepest = max(deepest, level[start + node])
                 continue
             if child <= node or child + 1 >= size:
+                return False
+            if level[start + child] != unborn or level[start + child + 1] != unborn:
                 return False
             level[start + child] = level[start + node] + 1
             level[start + child + 1] = level[start + node] + 1

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 DELTA = 1e-6
 # A sum of targets moves by up to 2^30 units; counted in this many steps it can only look worse.
-_REGRESSION_STEPS = 64
+_REGRESSION_STEPS = 16
+_MAX_QUERIES = 500_000  # some seconds; the sum of so many says enough
+_NO_GAIN = 50.0  # a query of such an epsilon tells nearly all: nothing is below the sum
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +37,20 @@ def compose_laplace(
     """
     if n_queries is None:
         return ApproximateEpsilon(None, note="the number of queries is not limited")
-    if n_queries == 0:
-        return ApproximateEpsilon(0.0)
+    pure = epsilon_query * n_queries
+    if n_queries == 0 or epsilon_query > _NO_GAIN:
+        return ApproximateEpsilon(pure)
+    if n_queries > _MAX_QUERIES:
+        return ApproximateEpsilon(None, note=f"there are more than {_MAX_QUERIES:,} queries")
     try:
         # optional, and slow to import
         from dp_accounting.pld import privacy_loss_distribution  # noqa: PLC0415
     except ImportError:
         return ApproximateEpsilon(None, note="dp-accounting is not installed (extra 'privacy')")
-    steps = _REGRESSION_STEPS if is_regression else 1
-    n_draws = n_queries if is_regression else 2 * n_queries
-    step = epsilon_query / (steps if is_regression else 2)
+    draws_per_query, steps = (1, _REGRESSION_STEPS) if is_regression else (2, 1)
+    step = epsilon_query / (draws_per_query * steps)
     loss = privacy_loss_distribution.from_discrete_laplace_mechanism(
         step, sensitivity=steps, value_discretization_interval=step, use_connect_dots=True
     )
-    composed = float(loss.self_compose(n_draws).get_epsilon_for_delta(DELTA))
-    return ApproximateEpsilon(min(composed, epsilon_query * n_queries))
+    composed = float(loss.self_compose(draws_per_query * n_queries).get_epsilon_for_delta(DELTA))
+    return ApproximateEpsilon(min(composed, pure))

@@ -1,8 +1,9 @@
 """Bloom filter codes of classes: a few set bits each, found by hashing the number of the class.
 
 Counts of classes can be told from counts of bits only if the code words are linearly independent.
-Plain hashing would let classes collide, so of several hashed words a class takes the one that is
-farthest from what the classes before it span. Codes are public and the same everywhere.
+Plain hashing would let classes collide, so of several hashed words a class takes the one that has
+least in common with the classes before it and is independent of them. Codes are public; whole
+numbers decide, so they are the same on every machine.
 """
 
 from functools import lru_cache
@@ -14,9 +15,11 @@ from numpy.typing import NDArray
 from fedforest.errors import ConfigurationError
 
 MAX_BITS = 64
-_N_CANDIDATES = 64  # words hashed per class and round
-_MAX_ROUNDS = 100
-_INDEPENDENT = 1e-6  # squared distance from the span of other words
+_N_CANDIDATES = 16  # words hashed per class and round
+_MAX_ROUNDS = 400
+_MAX_SALTS = 8
+_MAX_VARIANCE = 100.0  # beyond, counts are ten times less certain than with a bit for every class
+_PRIME = 2**31 - 1  # words that are independent modulo a prime are independent
 
 
 def choose_code(n_classes: int, hashes: int, bits: int | None) -> tuple[int, tuple[int, ...]]:
@@ -68,42 +71,66 @@ def _smallest_size(n_classes: int, hashes: int, first: int) -> int:
 
 @lru_cache(maxsize=256)
 def find_words(n_classes: int, hashes: int, bits: int) -> tuple[int, ...] | None:
-    """Linearly independent words of `hashes` set bits each, or None where there are none."""
+    """Words of `hashes` set bits each from which counts can be told, or None where there are none.
+
+    Independent words may still be so close to dependence that noise drowns all counts; then the
+    classes are hashed anew, with salt.
+    """
     if n_classes > bits or (hashes == bits and n_classes > 1):
         return None  # more words than dimensions; or all bits set, a single word
+    for salt in range(_MAX_SALTS):
+        words = _find_independent(n_classes, hashes, bits, salt)
+        if words is not None and mean_variance(membership(words, bits)) <= _MAX_VARIANCE:
+            return words
+    return None
+
+
+def _find_independent(n_classes: int, hashes: int, bits: int, salt: int) -> tuple[int, ...] | None:
     words: list[int] = []
-    basis = np.zeros((0, bits))
+    basis = np.zeros((0, bits), np.int64)
     for number in range(n_classes):
-        found = _find_word(number, hashes, basis)
+        found = _find_word(f"{salt}/{number}", hashes, words, basis)
         if found is None:
             return None
-        word, residual = found
+        word, reduced = found
         words.append(word)
-        basis = np.vstack([basis, residual / np.linalg.norm(residual)])
+        basis = np.vstack([basis, reduced])
     return tuple(words)
 
 
 def _find_word(
-    number: int, hashes: int, basis: NDArray[np.float64]
-) -> tuple[int, NDArray[np.float64]] | None:
-    """A word of this class outside the span of the basis, and the part of it that is outside."""
-    bits = basis.shape[1]
+    name: str, hashes: int, others: list[int], basis: NDArray[np.int64]
+) -> tuple[int, NDArray[np.int64]] | None:
+    """A word of this class that is independent of the others, and what the basis leaves of it."""
     for attempt in range(_MAX_ROUNDS):
-        first = attempt * _N_CANDIDATES
-        words = [hash_word(number, k, hashes, bits) for k in range(first, first + _N_CANDIDATES)]
-        residuals = membership(words, bits).T
-        for _ in range(2):  # twice, so that rounding of the first time goes too
-            residuals = residuals - (residuals @ basis.T) @ basis
-        distances = (residuals**2).sum(axis=1)
-        farthest = int(np.argmax(np.round(distances, 9)))  # rounded: ties go to the first, always
-        if distances[farthest] > _INDEPENDENT:
-            return words[farthest], residuals[farthest]
+        first, bits = attempt * _N_CANDIDATES, basis.shape[1]
+        words = [
+            hash_word(f"{name}/{k}", hashes, bits) for k in range(first, first + _N_CANDIDATES)
+        ]
+        words.sort(key=lambda word: sum((word & other).bit_count() ** 2 for other in others))
+        for word in words:
+            reduced = _reduce(word, basis)
+            if reduced.any():
+                return word, reduced
     return None
 
 
-def hash_word(number: int, attempt: int, hashes: int, bits: int) -> int:
-    """A word of exactly `hashes` set bits for a class: distinct positions, as a hash says."""
-    message = f"bloom code/{number}/{attempt}/{hashes}/{bits}".encode()
+def _reduce(word: int, basis: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The word modulo the prime and the basis, scaled to begin with 1; zero if dependent.
+
+    Every basis row begins with a 1 where later rows have a 0.
+    """
+    vector = membership([word], basis.shape[1])[:, 0].astype(np.int64)
+    for row in basis:
+        vector = (vector - vector[np.argmax(row != 0)] * row) % _PRIME
+    if not vector.any():
+        return vector
+    return vector * pow(int(vector[np.argmax(vector != 0)]), -1, _PRIME) % _PRIME
+
+
+def hash_word(name: str, hashes: int, bits: int) -> int:
+    """A word of exactly `hashes` set bits: distinct positions, as a hash of the name says."""
+    message = f"bloom code/{name}/{hashes}/{bits}".encode()
     draws = np.frombuffer(shake_256(message).digest(4 * hashes), "<u4")
     positions = list(range(bits))
     word = 0

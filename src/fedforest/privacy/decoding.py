@@ -3,14 +3,18 @@
 Everything here works on what was already released, so it costs no privacy.
 """
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.kernels.lasso import project_onto_totals, solve_lasso
 from fedforest.privacy.local_dp import ResponseCode
 
-# The Lasso takes this many standard deviations of the noise off every class. Small on purpose: it
-# removes classes that are there by chance; what is left over goes when counts are made to add up.
+# The Lasso takes this many standard deviations of the noise off every class. Small on purpose: what
+# is there by chance goes when counts are made to add up, which finds its own penalty. In simulated
+# nodes (2 to 64 classes, 5 to 2000 rows) more of it was at times a little better and at times much
+# worse, and so was scaling in place of the nearest counts.
 PENALTY_DEVIATIONS = 0.1
 _TOLERANCE = 1e-10
 
@@ -38,8 +42,8 @@ def estimate_bits(
 def penalties(code: ResponseCode, sizes: NDArray[np.int64]) -> NDArray[np.float64]:
     """The Lasso's penalty of each query, as scikit-learn's `alpha`."""
     rate = code.rate_if_clear
-    deviation = np.sqrt(sizes * rate * (1.0 - rate)) / (code.keep * (code.p - code.q))
-    return PENALTY_DEVIATIONS * np.sqrt(code.hashes) * deviation / code.bits
+    deviations = np.sqrt(sizes * rate * (1.0 - rate)) / (code.keep * (code.p - code.q))
+    return np.asarray(PENALTY_DEVIATIONS * math.sqrt(code.hashes) / code.bits * deviations)
 
 
 def fit_counts(

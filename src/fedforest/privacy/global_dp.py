@@ -7,7 +7,7 @@ than the epsilon it is charged with, not even by the bits of its result.
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fedforest.errors import ConfigurationError, DataError, PrivacyError
 from fedforest.kernels.chacha import open_stream
 from fedforest.kernels.discrete_laplace import add_discrete_laplace
-from fedforest.privacy.local_dp import is_real
+from fedforest.privacy.number_checks import is_real
 from fedforest.privacy.queries import Queries
 
 CLASS_SENSITIVITY = 2  # a changed label takes one from one count and adds one to another
@@ -44,6 +44,13 @@ class GlobalDP:
     target_bounds : (float, float), optional
         Lowest and highest target, for regression. Targets outside are moved to the nearest bound.
         Declare what is known without looking at the data: the bounds are public.
+
+    Examples
+    --------
+    >>> from fedforest.privacy.global_dp import GlobalDP
+    >>> from fedforest.privacy.queries import Queries
+    >>> GlobalDP(epsilon_total=6.0).resolve(Queries(candidates=3, levels=4, trees=5))
+    0.1
     """
 
     epsilon_query: float | None = None
@@ -66,7 +73,7 @@ class GlobalDP:
                 "target can matter"
             )
 
-    def _check_bounds(self, bounds: object) -> None:
+    def _check_bounds(self, bounds: Any) -> None:
         is_pair = isinstance(bounds, (tuple, list)) and len(bounds) == 2
         if not (is_pair and all(is_real(bound) for bound in bounds) and bounds[0] < bounds[1]):
             raise self._error("target_bounds must be two finite numbers, the lower one first")

@@ -9,7 +9,6 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from numbers import Integral, Real
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +18,7 @@ from fedforest.kernels.binomial import answer_at_random
 from fedforest.kernels.chacha import KEY_BYTES, open_stream, read_key
 from fedforest.kernels.permanent_response import respond_permanently
 from fedforest.privacy.bloom_codes import MAX_BITS, choose_code, largest_distance, membership
+from fedforest.privacy.number_checks import is_real, is_whole
 
 LEAST_CONTRAST = 1e-4  # of P(1 | bit set) and P(1 | bit clear); below, answers are all noise
 
@@ -47,6 +47,7 @@ class LocalDP:
 
     Examples
     --------
+    >>> from fedforest.privacy.local_dp import LocalDP
     >>> LocalDP().resolve(n_classes=3).distance
     2
     """
@@ -109,16 +110,6 @@ class LocalDP:
         return ResponseCode(words, int(bits), int(self.hashes), *layers, meaning)
 
 
-def is_whole(value: object) -> bool:
-    """Whether it is a whole number, and no truth value."""
-    return isinstance(value, Integral) and not isinstance(value, bool)
-
-
-def is_real(value: object) -> bool:
-    """Whether it is a finite number, and no truth value."""
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
-
-
 @dataclass(frozen=True)
 class ResponseCode:
     """A `LocalDP` with the code words of the classes it is used for."""
@@ -164,6 +155,7 @@ class ResponseCode:
 
     def memory(self, key: bytes) -> str:
         """A public name for the responses drawn under a key: the same name, the same coins."""
+        read_key(key)  # refuses what is no key
         name = blake2b(self.parameter_set, digest_size=16, key=key, person=b"memory")
         return name.hexdigest()
 
@@ -185,14 +177,13 @@ def permanent_responses(
     ordered = np.sort(row_ids)
     if (ordered[1:] == ordered[:-1]).any():
         raise DataError("Two rows have the same id: they would share their noise. Number rows.")
-    read_key(key)
+    read_key(key)  # refuses what is no key
     secret = blake2b(code.parameter_set, digest_size=KEY_BYTES, key=key, person=b"permanent")
     turned = np.uint32(math.ceil(math.ldexp((1.0 - code.keep) / 2.0, 32)))  # up: never less noise
     words = np.array(code.words, np.uint64)
     responses = np.empty(len(labels), np.uint64)
-    respond_permanently(
-        words, code.bits, turned, read_key(secret.digest()), row_ids, labels, responses
-    )
+    rows = np.ascontiguousarray(row_ids, np.uint64), np.ascontiguousarray(labels, np.uint16)
+    respond_permanently(words, code.bits, turned, read_key(secret.digest()), *rows, responses)
     return responses
 
 
@@ -208,6 +199,8 @@ def instant_responses(
         raise PrivacyError(f"Expected {len(sizes)} × {code.bits} sums of bits for these queries.")
     if (bit_sums < 0).any() or (bit_sums > sizes[:, None]).any():
         raise PrivacyError("A sum of bits is not between zero and the number of rows.")
-    noisy_sums = np.empty_like(bit_sums)
-    answer_at_random(bit_sums, sizes, (code.p, code.q), open_stream(key), noisy_sums)
+    ones = np.ascontiguousarray(bit_sums, np.int64)
+    noisy_sums = np.empty_like(ones)
+    rows = np.ascontiguousarray(sizes, np.int64)
+    answer_at_random(ones, rows, (code.p, code.q), open_stream(key), noisy_sums)
     return noisy_sums

@@ -31,10 +31,15 @@ def unpack_fates(data: memoryview, n_nodes: int) -> tuple[NDArray[np.bool_], NDA
     return np.ascontiguousarray(is_split), fate.astype(np.uint8)
 
 
+def count_open_each(fate: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """How many nodes each node leaves open after a step: itself, or its children."""
+    first, second = (fate & (OPEN_LEFT | STAYS)) > 0, (fate & OPEN_RIGHT) > 0
+    return first.astype(np.int64) + second
+
+
 def count_open(fate: NDArray[np.uint8]) -> int:
     """How many nodes are open after a step."""
-    first, second = (fate & (OPEN_LEFT | STAYS)) > 0, (fate & OPEN_RIGHT) > 0
-    return int(np.count_nonzero(first)) + int(np.count_nonzero(second))
+    return int(count_open_each(fate).sum())
 
 
 def pack_flags(flags: NDArray[np.bool_]) -> memoryview:

@@ -261,9 +261,14 @@ def to_bytes(array: NDArray[Any], dtype: DTypeLike) -> memoryview:
 
 def from_bytes(data: memoryview, dtype: DTypeLike, length: int, what: str) -> NDArray[Any]:
     """The array again, a writable copy; refused unless it has this length."""
+    return view_bytes(data, dtype, length, what).copy()
+
+
+def view_bytes(data: memoryview, dtype: DTypeLike, length: int, what: str) -> NDArray[Any]:
+    """The array where it lies, to be read once; refused unless it has this length."""
     wanted = np.dtype(dtype)
     check(len(data) == length * wanted.itemsize, f"{what}: {len(data)} bytes for {length} entries")
-    return np.frombuffer(data, wanted).copy()
+    return np.frombuffer(data, wanted)
 
 
 def _finite(numbers: NDArray[np.float64], what: str) -> NDArray[np.float64]:

@@ -4,12 +4,14 @@ A sentence is here for everything in a message of the protocol and for what foll
 what a role could work out, not what it is expected to look at.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from fedforest.privacy.composition import PrivacySpending
 from fedforest.protocol.aggregation.options import Masked, Ring, Shamir
+from fedforest.protocol.horizontal.party import THICKEST, THINNEST
 from fedforest.runtime.leakage import (
     CAVEATS,
     COORDINATOR,
@@ -38,7 +40,7 @@ class HorizontalRun:
     is_weighted: bool
     is_balanced: bool  # class weights follow the numbers of rows
     has_categories: bool
-    subsamples: bool  # trees draw rows
+    draws_part: bool  # trees draw fewer rows than there are
     min_rows_leaf: int
     is_seeded: bool  # parties' entropy came from the random state
 
@@ -141,13 +143,13 @@ def _declared(run: HorizontalRun) -> Iterator[Learned]:
         bounds = (
             "the declared bounds of targets, and nothing of theirs beyond it"
             if run.noise == "global"
-            else "of every party by itself, the power of two next to its largest target"
+            else "of every party by itself, the power of two above its largest target"
         )
         yield Learned(COORDINATOR, bounds)
     else:
         yield Learned(COORDINATOR, "of every party by itself, which classes it has")
     if run.is_weighted:
-        yield Learned(COORDINATOR, "of every party, the power of two next to its largest weight")
+        yield Learned(COORDINATOR, "of every party, the power of two above its largest weight")
 
 
 def _at_parties(run: HorizontalRun) -> Iterator[Learned]:
@@ -158,8 +160,10 @@ def _at_parties(run: HorizontalRun) -> Iterator[Learned]:
     )
     if run.n_parties > 1:
         yield from _about_others(run)
-    if run.participation < 1.0 or run.aggregation is not None:
-        yield Learned(EVERY_PARTY, "who takes part in which tree or step")
+    if run.aggregation is not None:
+        yield Learned(EVERY_PARTY, "who takes part in each sum that it takes part in")
+    elif run.participation < 1.0:
+        yield Learned(EVERY_PARTY, "which trees have the same participants, not who they are")
 
 
 def _about_others(run: HorizontalRun) -> Iterator[Learned]:
@@ -262,25 +266,48 @@ def _differences(run: HorizontalRun) -> Iterator[Learned]:
     """What sums over changing sets of parties tell by their differences."""
     if run.aggregation is None:
         return
+    noisy = "noisy " if run.noise != "none" else ""
     if run.participation < 1.0 and run.scope == "step":
         yield Learned(
             CAVEATS,
             "parties were drawn anew at every step (participation_scope='step'): the difference of "
             "two sums over the same rows, such as a node's before and after it is split, is the "
-            "sum of one party alone. 'tree' is safer, 'run' safest",
+            f"{noisy}sum of one party alone. 'tree' is safer, 'run' safest",
         )
-    elif run.participation < 1.0 and run.scope == "tree" and not run.subsamples:
+    elif run.participation < 1.0 and run.scope == "tree":
         yield Learned(
             CAVEATS,
-            "trees with different parties begin with all of their rows, so differences of the sums "
-            f"at roots tell each party's {run.statistic} over all its rows, though nothing of its "
-            "nodes. participation_scope='run', or a subsample of rows per tree, prevents it",
+            "trees have different parties: over many of them, differences of the sums at roots "
+            f"tell each party's {noisy}{run.statistic} over all its rows, though nothing of its "
+            f"nodes, {_blur(run)}. participation_scope='run' prevents it",
         )
     yield Learned(
         CAVEATS,
-        "if a party was lost, the step was repeated without it; a coordinator that breaks the "
-        "rules and uses the lost party's late answer learns its sums of that step",
+        "if a party is lost, the trees that were growing are begun anew without it: sums at roots "
+        f"before and after differ by about its own {noisy}{run.statistic}",
     )
+
+
+def _blur(run: HorizontalRun) -> str:
+    """How well differences between roots hide a party behind the rows that others leave out."""
+    if run.draws_part:
+        return "up to the chance with which its rows were drawn"
+    return (
+        f"to about {min(1.0, estimate_error(run)):.0%} or better: in every tree each party leaves "
+        f"out a secret part of its rows, {1 - THICKEST:.0%} to {1 - THINNEST:.0%}"
+    )
+
+
+def estimate_error(run: HorizontalRun) -> float:
+    """How far off an estimate of a party's counts by least squares is, relative to them.
+
+    The sum at the root of a tree is that of its participants' counts, each times the share of rows
+    it keeps. A regression on who took part has, for parties of equal size, this standard error:
+    one share's deviation times the root of all parties' over the trees' number of non-participants.
+    """
+    deviation = (THICKEST - THINNEST) / math.sqrt(12.0)  # of a uniform share
+    relative = deviation / ((THICKEST + THINNEST) / 2.0)
+    return relative * math.sqrt(run.n_parties / (run.n_trees * (1.0 - run.participation)))
 
 
 def _noise_limits(run: HorizontalRun) -> Iterator[Learned]:

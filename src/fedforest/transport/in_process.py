@@ -4,11 +4,11 @@ Simulation is a transport, not a mode: requests and replies are the same bytes a
 """
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor, wait
+from concurrent.futures import Executor, Future, wait
 from functools import partial
 
-from fedforest.errors import ConfigurationError, PartyLost
-from fedforest.protocol.vertical.prediction import Network
+from fedforest.errors import ConfigurationError, FederationError, PartyLost
+from fedforest.protocol.vertical.prediction_plan import Network
 
 Endpoint = Callable[[bytes], bytes]
 
@@ -38,11 +38,18 @@ class InProcess:
         """For each party what waits for its answer."""
         if self._executor is None or len(requests) == 1:
             return {p: partial(self._endpoints[p], data) for p, data in requests.items()}
+        *others, last = requests
         futures = {
-            party: self._executor.submit(self._endpoints[party], data)
-            for party, data in requests.items()
+            party: self._executor.submit(self._endpoints[party], requests[party])
+            for party in others
         }
-        wait(futures.values())
+        futures[last] = Future()
+        try:  # the calling thread would only wait, so it answers for the last party
+            futures[last].set_result(self._endpoints[last](requests[last]))
+        except FederationError as error:
+            futures[last].set_exception(error)
+        finally:
+            wait([futures[party] for party in others])
         return {party: future.result for party, future in futures.items()}
 
 

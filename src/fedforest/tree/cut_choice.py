@@ -5,8 +5,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.cut_scores import Choice, Sides, choose_by_classes, choose_by_moments
-from fedforest.kernels.layout import Rules
+from fedforest.kernels.cut_scores import (
+    Choice,
+    Sides,
+    choose_by_classes,
+    choose_by_moments,
+    expand_sides,
+)
+from fedforest.kernels.layout import SET_WORDS, Rules
+from fedforest.kernels.pairs import Cuts, Pairs
+from fedforest.tree.search import SplitTable
 from fedforest.tree.workers import ALONE, Workers
 
 
@@ -31,13 +39,8 @@ class SideLayout:
 
         Whether all targets of a node are equal is not known from its sums: no side counts as pure.
         """
-        weights = sums[:, : self.n_classes or 2]
-        if self.rows_apart:
-            rows = sums[:, -1]
-        else:
-            rows = weights.sum(axis=1) if self.n_classes else sums[:, 0]
-        nobody_pure = [] if self.n_classes else [np.zeros(len(sums), np.int64)]
-        return np.column_stack([weights, rows, *nobody_pure])
+        expanded: NDArray[np.int64] = expand_sides(sums, self.n_classes, self.rows_apart)
+        return expanded
 
 
 def choose_cuts(layout: SideLayout, sides: Sides, rules: Rules, workers: Workers = ALONE) -> Choice:
@@ -54,3 +57,13 @@ def choose_cuts(layout: SideLayout, sides: Sides, rules: Rules, workers: Workers
 
     workers.run(choose, workers.ranges(n_asked + 1))
     return choice
+
+
+def tabulate_cuts(pairs: Pairs, cuts: Cuts, chosen: NDArray[np.int64]) -> SplitTable:
+    """The cuts of the chosen pairs as splits."""
+    left_set = np.zeros((len(chosen) if len(cuts.left_set) else 0, SET_WORDS), np.uint64)
+    by_set = np.flatnonzero(cuts.set_index[chosen] >= 0)
+    left_set[by_set] = cuts.left_set[cuts.set_index[chosen[by_set]]]
+    return SplitTable(
+        pairs.feature[chosen], cuts.threshold[chosen], cuts.missing_left[chosen], left_set
+    )

@@ -19,8 +19,8 @@ def spread_decreases(forest: Forest) -> Forest:
     inner = np.flatnonzero(forest.splits.feature >= 0)
     tree = forest.shape.tree_of_node()[inner]
     column_in_tree = tree * forest.n_features + forest.splits.feature[inner]
-    _, group, n_splits = np.unique(column_in_tree, return_inverse=True, return_counts=True)
-    total = np.bincount(group, forest.decrease[inner], len(n_splits))
+    n_splits = np.bincount(column_in_tree)
+    total = np.bincount(column_in_tree, forest.decrease[inner])
     decrease = np.zeros_like(forest.decrease)
-    decrease[inner] = (total / n_splits)[group]
+    decrease[inner] = (total / np.maximum(n_splits, 1))[column_in_tree]
     return replace(forest, decrease=decrease)

@@ -71,7 +71,10 @@ class Shape:
         )
         depth = np.zeros(max(self.n_trees, 0), np.int32)
         if not consistent or not measure_depths(starts, self.left_child, depth):
-            raise DamagedModelError("The model's trees are inconsistent: a child is out of place.")
+            raise DamagedModelError(
+                "The model's trees are inconsistent: a child is out of place, or a node is not the "
+                "child of exactly one other."
+            )
         return depth
 
 

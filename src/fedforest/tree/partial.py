@@ -64,6 +64,11 @@ class ForestOutline:
     decrease: NDArray[np.float64]
     n_classes: int  # 0 for regression
 
+    @property
+    def n_outputs(self) -> int:
+        """Numbers that say what a leaf predicts."""
+        return max(1, self.n_classes)
+
     def first_trees(self, n_trees: int) -> "ForestOutline":
         """The share of the first trees only."""
         shape, n = self.shape.first_trees(n_trees)

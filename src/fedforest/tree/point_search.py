@@ -1,37 +1,44 @@
 """The work per level of a party that holds rows of all columns, with cuts drawn between parties.
 
-It names a random point per candidate column, counts what falls on the sides of the cuts it is asked
-about, and sends its rows where the chosen cuts say. A node's candidate values are gathered once,
-when points are named, and kept until its rows have moved. Nothing here knows of messages.
+It proposes a random point per candidate column, counts what falls on the sides of the cuts it is
+asked about, and sends its rows where the chosen cuts say. A node's candidate values are gathered
+once, when points are proposed, and kept until its rows have moved. Nothing here knows of messages.
 """
+
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.cut_sums import MOST_PACKED_CLASSES, sum_by_rows, sum_packed
-from fedforest.kernels.kept_values import (
-    Kept,
-    find_missing,
-    name_points,
-    place_kept,
-    write_kept_bits,
+from fedforest.kernels.class_sums import add_weights
+from fedforest.kernels.cut_sides import Asked, Chosen, write_cut_bits
+from fedforest.kernels.cut_sums import (
+    COUNTS_PER_WORD,
+    PADDING,
+    add_moments,
+    count_classes,
+    count_responses,
 )
-from fedforest.kernels.layout import NO_SPLIT
-from fedforest.kernels.pairs import Cuts, Pairs, list_pairs, place_asked
-from fedforest.kernels.random_split import FoundThresholds, Values, write_threshold_bits
+from fedforest.kernels.kept_values import Kept, find_gaps, gather_values, place_values
+from fedforest.kernels.pairs import Cuts, Pairs, place_asked
+from fedforest.kernels.points import answer_categories, draw_points
+from fedforest.kernels.random_split import Values
 from fedforest.tree.cut_choice import SideLayout
 from fedforest.tree.rows import NodeRows
 from fedforest.tree.search import SplitTable
 from fedforest.tree.targets import TrainingTargets
 from fedforest.tree.workers import Workers
 
-_NO_RESPONSES = np.zeros(0, np.uint64)
+MOST_PACKED = 2 * COUNTS_PER_WORD  # integers of a side; adding more as words takes longer than rows
+NO_PAIRS = Pairs(np.zeros(1, np.int64), np.zeros(0, np.int32))
 
 
 class PointSearch:
-    """Points, counts and bits of one party's rows in the open nodes.
+    """Points, sums and bits of one party's rows in the open nodes.
 
-    Rows are counted apart from weights if asked to, or if there are sample weights.
+    `pairs` are those that points were last proposed for. `layout` says what describes a side, and
+    must be the same at all parties: rows are counted apart from weights if asked to, and in any
+    case where this party has sample weights.
     """
 
     def __init__(
@@ -47,164 +54,157 @@ class PointSearch:
         self.targets = targets
         self.rows = rows
         self.workers = workers
-        weighted = len(targets.kernel.weights) > 0
-        self.layout = SideLayout(targets.kind.n_classes, rows_apart or weighted)
+        is_weighted = len(targets.kernel.weights) > 0
+        self.layout = SideLayout(targets.kind.n_classes, rows_apart or is_weighted)
         n_columns = len(columns.is_categorical)
-        self._may_miss = find_missing(columns.values, int(columns.n_rows), n_columns)
-        self._is_packed = not weighted and 0 < targets.kind.n_classes <= MOST_PACKED_CLASSES
-        self._pairs: Pairs | None = None
-        self._kept = Kept(np.zeros(1, np.int64), np.zeros(0, np.float32), self._may_miss)
+        self._may_miss = find_gaps(columns.values, columns.n_rows, n_columns)
+        self._buffer = np.empty(0, np.float32)
+        self._kept = Kept(np.zeros(1, np.uint64), self._buffer, self._may_miss)
+        self.pairs = NO_PAIRS
+        self._kept_of: NDArray[np.int64] | None = None  # `start` of the nodes they belong to
 
-    @property
-    def pairs(self) -> Pairs:
-        """The pairs for which points were named last."""
-        assert self._pairs is not None, "points come first"
-        return self._pairs
+    def rows_of(self, node: int) -> NDArray[np.int64]:
+        """The rows of an open node, each once."""
+        entries, row_bits, start, stop = self.rows.order
+        own = entries[start[node] : stop[node]].astype(np.int64)
+        rows: NDArray[np.int64] = own & ((1 << int(row_bits)) - 1)
+        return rows
 
     def propose(
-        self, candidates: NDArray[np.uint8], units: NDArray[np.float64], least_rows: int
+        self, pairs: Pairs, units: NDArray[np.float64], least_rows: int
     ) -> NDArray[np.float32]:
-        """A point for each pair, by its uniform number between 0 and 1; NaN where it abstains."""
-        order = self.rows.order
-        self._pairs = pairs = list_pairs(candidates)
-        first = place_kept(order.start, order.stop, pairs.node_start)
-        memory = self._kept.values
-        if len(memory) < first[-1]:
-            memory = np.empty(int(first[-1]), np.float32)
-        self._kept = kept = Kept(first, memory, self._may_miss)
-        points = np.empty(len(pairs.feature), np.float32)
+        """A random point per pair of open node and candidate column, NaN where the party abstains.
 
-        def name(nodes: tuple[int, int]) -> None:
-            name_points(self.columns, order, pairs, kept, units, least_rows, points, *nodes)
+        `units` has one number in (0, 1) per pair. With fewer than `least_rows` rows that have a
+        value, a single one could be told from the point.
+        """
+        columns, order, node_start = self.columns, self.rows.order, pairs.node_start
+        assert len(units) == node_start[-1], "one uniform number per pair"
+        kept = self._make_room(place_values(order.start, order.stop, node_start))
+        low, high, points = np.empty((3, len(units)), np.float32)
 
-        self.workers.run(name, self.rows.ranges(self.workers))
+        def propose(nodes: tuple[int, int]) -> None:
+            of_nodes = int(node_start[nodes[0]]), int(node_start[nodes[1]])
+            gather_values(columns, order, pairs, least_rows, kept, low, high, *nodes)
+            draw_points(low, high, units, points, *of_nodes)
+            if columns.is_categorical.any():
+                is_categorical = columns.is_categorical
+                answer_categories(low, high, pairs.feature, is_categorical, points, *of_nodes)
+
+        self.workers.run(propose, self.rows.ranges(self.workers))
+        self.pairs, self._kept, self._kept_of = pairs, kept, order.start
         return points
 
+    def _make_room(self, first: NDArray[np.uint64]) -> Kept:
+        """Room for the values of a level; later levels have fewer rows and take the same memory."""
+        n_values = int(first[-1]) + int(PADDING)
+        if len(self._buffer) < n_values:
+            self._buffer = np.empty(n_values, np.float32)
+        return Kept(first, self._buffer, self._may_miss)
+
     def count(self, cuts: Cuts, *, both_sides: bool) -> NDArray[np.int64]:
-        """(asked pairs, sides * width): what labels on the left, or on both sides, add up to."""
-        layout = self.layout
-        shape = (layout.n_classes or 2, layout.rows_apart, both_sides)
-        if self._is_packed:
-            return self._sum_packed(cuts, _NO_RESPONSES, shape)
-        pairs, asked_start = self._asked(cuts)
-        sums = self._no_sums(asked_start, shape)
-        order, kept, kernel = self.rows.order, self._kept, self.targets.kernel
+        """(asked pairs, width) sums of the rows left of each cut, then those right of it if wanted.
 
-        def add(nodes: tuple[int, int]) -> None:
-            sum_by_rows(order, pairs, kept, cuts, kernel, shape, asked_start, sums, *nodes)
+        Asked are the pairs with a threshold.
+        """
+        return self._add_up(self._kept, self._ask(cuts), both_sides=both_sides)
 
-        self.workers.run(add, self.rows.ranges(self.workers))
-        return sums
+    def node_sums(self) -> NDArray[np.int64]:
+        """(nodes, width) sums of the open nodes themselves."""
+        n_nodes = len(self.rows.order.start)
+        largest = int(self.rows.sizes.max(initial=0))
+        every_node = np.arange(n_nodes + 1)
+        nothing = np.zeros(largest + int(PADDING), np.float32)  # left of any cut, in all nodes
+        kept = Kept(np.zeros(n_nodes + 1, np.uint64), nothing, self._may_miss)
+        asked = Asked(
+            every_node,
+            np.zeros(n_nodes, np.int32),
+            np.ones(n_nodes, np.float32),
+            np.zeros(n_nodes, np.uint8),
+            np.full(n_nodes, -1, np.int32),
+            np.zeros((0, 4), np.uint64),
+            every_node,
+        )
+        return self._add_up(kept, asked, both_sides=False)
 
     def count_bits(
         self, cuts: Cuts, responses: NDArray[np.uint64], n_bits: int
     ) -> NDArray[np.int64]:
-        """(asked pairs, 2 * (bits + 1)): set bits of responses and rows, left then right."""
-        return self._sum_packed(cuts, responses, (n_bits, True, True))
+        """(asked pairs, 2 * (n_bits + 1)): how many rows have each bit set, and rows; left, right.
 
-    def _sum_packed(
-        self, cuts: Cuts, responses: NDArray[np.uint64], shape: tuple[int, bool, bool]
-    ) -> NDArray[np.int64]:
-        pairs, asked_start = self._asked(cuts)
-        sums = self._no_sums(asked_start, shape)
-        order, kept = self.rows.order, self._kept
+        `responses` has the bits of every row of the table. How often a row was drawn plays no part.
+        """
+        order, kept, asked = self.rows.order, self._kept, self._ask(cuts)
+        sums = np.zeros((int(asked.asked_start[-1]), 2 * (n_bits + 1)), np.int64)
 
-        def add(nodes: tuple[int, int]) -> None:
-            sum_packed(order, pairs, kept, cuts, responses, shape, asked_start, sums, *nodes)
+        def count(nodes: tuple[int, int]) -> None:
+            count_responses(order, responses, n_bits, kept, asked, sums, *nodes)
 
+        self.workers.run(count, self.rows.ranges(self.workers))
+        return sums
+
+    def _ask(self, cuts: Cuts) -> Asked:
+        assert self._kept_of is self.rows.order.start, "counting follows proposing"
+        node_start, feature = self.pairs
+        assert len(cuts.threshold) == len(feature), "one cut per pair"
+        return Asked(
+            node_start,
+            feature,
+            cuts.threshold,
+            cuts.missing_left,
+            cuts.set_index,
+            cuts.left_set,
+            place_asked(node_start, cuts.threshold),
+        )
+
+    def _add_up(self, kept: Kept, asked: Asked, *, both_sides: bool) -> NDArray[np.int64]:
+        width = self.layout.width
+        sums = np.zeros((int(asked.asked_start[-1]), width * (2 if both_sides else 1)), np.int64)
+        add = self._adder(kept, asked, sums)
         self.workers.run(add, self.rows.ranges(self.workers))
         return sums
 
-    def _asked(self, cuts: Cuts) -> tuple[Pairs, NDArray[np.int64]]:
-        return self.pairs, place_asked(self.pairs.node_start, cuts.threshold)
+    def _adder(
+        self, kept: Kept, asked: Asked, sums: NDArray[np.int64]
+    ) -> Callable[[tuple[int, int]], None]:
+        """What adds up the rows of some nodes."""
+        order, targets = self.rows.order, self.targets.kernel
+        n_classes, width = targets.n_classes, self.layout.width
 
-    @staticmethod
-    def _no_sums(
-        asked_start: NDArray[np.int64], shape: tuple[int, bool, bool]
-    ) -> NDArray[np.int64]:
-        n_fields, rows_apart, both_sides = shape
-        return np.zeros(
-            (int(asked_start[-1]), (n_fields + rows_apart) * (1 + both_sides)), np.int64
-        )
-
-    def count_nodes(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """(nodes, width): what the labels of whole nodes add up to."""
-        sums = np.zeros((len(nodes), self.layout.width), np.int64)
-        targets, n_classes = self.targets, self.layout.n_classes
-        for number, node in enumerate(nodes.tolist()):
-            rows, times = self._draws_of(node)
-            weights = times * (targets.kernel.weights[rows] if len(targets.kernel.weights) else 1)
-            if n_classes:
-                np.add.at(sums[number], targets.classes[rows], weights)
+        def add(nodes: tuple[int, int]) -> None:
+            if n_classes == 0:
+                add_moments(order, targets, kept, asked, width, sums, *nodes)
+            elif len(targets.weights) or width > MOST_PACKED:
+                add_weights(order, targets.weights, n_classes, kept, asked, width, sums, *nodes)
             else:
-                values = times * targets.kernel.values[rows]
-                sums[number, :2] = weights.sum(), values.sum()
-            if self.layout.rows_apart:
-                sums[number, -1] = len(rows)
-        return sums
+                count_classes(order, n_classes, kept, asked, width, sums, *nodes)
 
-    def rows_of(self, node: int) -> NDArray[np.int64]:
-        """The rows of an open node."""
-        return self._draws_of(node)[0]
-
-    def _draws_of(self, node: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The rows of an open node, and how often each was drawn."""
-        entries, row_bits, start, stop = self.rows.order
-        own = entries[start[node] : stop[node]].astype(np.int64)
-        bits = int(row_bits)
-        return own & ((1 << bits) - 1), (own >> bits) & 15
+        return add
 
     def split(
         self, nodes: NDArray[np.int64], table: SplitTable
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """Bits of the rows of these nodes under their splits, and how many of each go left."""
-        offsets = self.rows.bit_offsets_of(nodes)
-        bits = np.zeros(int(offsets[-1]), np.uint8)
-        left_rows = np.zeros(len(nodes), np.int64)
-        if self._pairs is None:
-            self._write_raw_bits(nodes, table, offsets, bits)
-            lengths = np.diff(offsets)
-            ones = np.bitwise_count(bits).astype(np.int64)
-            np.add.at(left_rows, np.repeat(np.arange(len(nodes)), lengths), ones)
-            return bits, left_rows
-        by_set = self.columns.is_categorical[table.feature]
-        splits = (table.feature, table.cut, table.missing_left, table.left_set, by_set)
-        order, pairs, kept = self.rows.order, self._pairs, self._kept
+        """(bits, rows that go left per open node) of the chosen cuts, one per node of the list."""
+        is_kept = self._kept_of is self.rows.order.start
+        return self._write_bits(self.rows, nodes, table, self.pairs if is_kept else NO_PAIRS)
+
+    def route(
+        self, rows: NodeRows, nodes: NDArray[np.int64], table: SplitTable
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """The same for other rows in the same nodes, such as those a tree left out."""
+        return self._write_bits(rows, nodes, table, NO_PAIRS)
+
+    def _write_bits(
+        self, rows: NodeRows, nodes: NDArray[np.int64], table: SplitTable, pairs: Pairs
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        offsets = rows.bit_offsets_of(nodes)
+        bits = np.empty(int(offsets[-1]), np.uint8)
+        left_rows = np.zeros(len(rows.order.start), np.int64)
+        chosen = Chosen(nodes, table.feature, table.cut, table.missing_left, table.left_set)
+        columns, order, kept = self.columns, rows.order, self._kept
 
         def write(part: tuple[int, int]) -> None:
-            write_kept_bits(order, pairs, kept, splits, nodes, offsets, bits, left_rows, *part)
+            write_cut_bits(columns, order, pairs, kept, chosen, offsets, bits, left_rows, *part)
 
-        self.workers.run(write, self.rows.ranges_of(nodes, self.workers))
+        self.workers.run(write, rows.ranges_of(nodes, self.workers))
         return bits, left_rows
-
-    def _write_raw_bits(
-        self,
-        nodes: NDArray[np.int64],
-        table: SplitTable,
-        offsets: NDArray[np.int64],
-        bits: NDArray[np.uint8],
-    ) -> None:
-        """The same from the columns themselves: for a step in which this party named no points."""
-        n_open = len(self.rows.order.start)
-        found = FoundThresholds(
-            np.full(n_open, NO_SPLIT),
-            np.zeros(n_open, np.int32),
-            np.zeros(n_open, np.float32),
-            np.zeros(n_open, np.uint8),
-            np.zeros((n_open, 4), np.uint64),
-        )
-        found.feature[nodes] = table.feature
-        found.threshold[nodes] = table.cut
-        found.missing_left[nodes] = table.missing_left
-        if len(table.left_set):
-            found.left_set[nodes] = table.left_set
-        order, columns = self.rows.order, self.columns
-
-        def write(part: tuple[int, int]) -> None:
-            write_threshold_bits(columns, order, found, nodes, offsets, bits, *part)
-
-        self.workers.run(write, self.rows.ranges_of(nodes, self.workers))
-
-    def forget(self) -> None:
-        """Rows have moved: what was kept of the nodes before is of no use."""
-        self._pairs = None

@@ -44,6 +44,10 @@ class Workers:
         for other in begun:
             other.result()
 
+    def divided(self, n_parts: int) -> "Workers":
+        """What each of several that work at the same time may use."""
+        return Workers(self.executor, max(1, self.count // max(1, n_parts)))
+
     def ranges(self, costs: NDArray[np.int64]) -> list[tuple[int, int]]:
         """Consecutive ranges of about equal cost; one range where threads would not pay."""
         total = int(costs.sum())

@@ -65,7 +65,12 @@ class Replay:
     bad: bytes
     n_asked: int = 0
 
-    def exchange(self, requests: Mapping[str, bytes]) -> dict[str, bytes]:
+    def exchange(
+        self,
+        requests: Mapping[str, bytes],
+        *,
+        may_lose: bool = False,  # noqa: ARG002 - nobody is lost here
+    ) -> dict[str, bytes]:
         now, self.n_asked = self.n_asked, self.n_asked + 1
         if now > self.at:
             raise Replaced

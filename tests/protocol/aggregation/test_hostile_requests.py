@@ -16,7 +16,6 @@ from fedforest.protocol.aggregation.messages import (
     Delivery,
     Part,
     PassOn,
-    ShareOut,
 )
 from fedforest.protocol.aggregation.options import Masked, Ring, Shamir
 from fedforest.protocol.aggregation.payloads import SealedShares
@@ -202,7 +201,8 @@ def test_shares_are_not_added_up_before_they_were_given_out() -> None:
 
 def test_shares_of_a_step_are_not_added_up_in_another_run() -> None:
     together = make_federation(Shamir(3)).introduce()
-    together.parties["p1"].handle(ShareOut(1, (Part(GROUPS[0], memoryview(b"q0")),)))
+    recorded = recording(Shamir(3))
+    together.parties["p1"].handle(recorded.request(recorded.steps_of("ShareOut")[0]))
     together.aggregation = make_other_run(together)
     together.introduce()
     with pytest.raises(RemoteProtocolError, match="not given out"):

@@ -234,6 +234,15 @@ def test_a_run_id_that_is_used_again_does_not_bring_back_masks() -> None:
     assert masked_vector(together, 1) in seen
 
 
+def test_masks_are_bound_to_the_run_even_if_nothing_else_differs() -> None:
+    """Entropy that repeats itself is a disaster, but not across runs with ids of their own."""
+    runs = [
+        federation(Masked(), some_vectors(3), run=run).introduce() for run in (RUN, b"run two.")
+    ]
+    first, second = (masked_vector(together, 1) for together in runs)
+    assert first != second
+
+
 def test_restarted_parties_have_new_masks_for_the_same_run_and_step() -> None:
     """The same keys and the same run id: only the nonces, drawn anew, are different."""
     vectors = []

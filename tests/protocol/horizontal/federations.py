@@ -10,11 +10,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from fedforest.estimators.horizontal_training import REQUESTS, make_members
 from numpy.typing import NDArray
 
 from fedforest.errors import PartyLost
+from fedforest.estimators.horizontal_training import REQUESTS, make_members
+from fedforest.protocol.aggregation.base import Aggregation
 from fedforest.protocol.aggregation.plugs import Plug, make_aggregation, make_aggregator
+from fedforest.protocol.asking import Conversation
 from fedforest.protocol.horizontal.coordinator import train
 from fedforest.protocol.horizontal.labels import PartyLabels
 from fedforest.protocol.horizontal.order import Participation, Trained, TrainingOrder
@@ -29,6 +31,7 @@ from fedforest.tree.table import read_table
 from fedforest.tree.workers import ALONE, Workers
 
 PartyClass = Callable[..., HorizontalParty]
+Coordinate = Callable[[TrainingOrder, Aggregation], Conversation[Trained]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +102,7 @@ def make_order(shares: Shares, **settings: Any) -> TrainingOrder:
     """The order of a small forest; order's own fields by name, the rest is the forest's."""
     own = {"privacy", "participation", "class_weight", "least_rows", "batch_bytes", "seed"}
     order = {name: value for name, value in settings.items() if name in own}
-    parameters = {"n_estimators": 4, "bootstrap": False}
+    parameters: dict[str, Any] = {"n_estimators": 4, "bootstrap": False}
     parameters |= {name: value for name, value in settings.items() if name not in own}
     if shares.y.dtype.kind == "f":
         parameters |= {"task": "regression", "criterion": "squared_error"}
@@ -140,6 +143,7 @@ def train_openly(
     *,
     wrap: Callable[[Transport], Transport] = lambda transport: transport,
     party_options: Mapping[str, Any] | None = None,
+    coordinate: Coordinate = train,
     **settings: Any,
 ) -> OpenTraining:
     """Train over a recording transport."""
@@ -150,7 +154,7 @@ def train_openly(
     coordinator = Entropies(8).of("coordinator")
     is_noisy = order.privacy is not None
     aggregation = make_aggregation(plug, coordinator(16), coordinator, is_noisy=is_noisy)
-    trained = run(train(order, aggregation), recorder, log)
+    trained = run(coordinate(order, aggregation), recorder, log)
     return OpenTraining(order, trained, parties, recorder, log)
 
 

@@ -1,13 +1,15 @@
 """Who takes part in which tree or step."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fedforest.errors import TooFewParties
-from fedforest.protocol.horizontal.order import Participation
+from fedforest.protocol.horizontal.order import Participation, Scope
 from fedforest.protocol.horizontal.participants import Participants
 
+SCOPES: tuple[Scope, ...] = ("tree", "run")
 TEN = tuple(f"party {number}" for number in range(10))
 
 
@@ -62,6 +64,36 @@ def test_each_party_is_drawn_about_as_often_as_asked_for() -> None:
     for party in TEN:
         share = sum(party in participants for participants in by_tree) / 2000
         assert 0.35 < share < 0.45  # more than four standard deviations either way
+
+
+@given(st.integers(2, 9), st.integers(2, 4), st.floats(0.05, 0.95), st.integers(0, 2**32))
+def test_no_sums_over_trees_tell_two_parties_of_a_block_apart(
+    n_parties: int, least: int, share: float, seed: int
+) -> None:
+    parties = TEN[: max(n_parties, least)]
+    for scope in SCOPES:
+        drawn = Participants(parties, Participation(share, scope, least), seed)
+        sets = drawn.of_trees(range(12))
+        takes_part = np.array([[party in members for members in sets] for party in parties])
+        alike = (takes_part[:, None] == takes_part[None]).all(axis=2)
+        assert (alike.sum(axis=1) >= least).all()
+
+
+@given(st.sets(st.integers(0, 9), max_size=8), st.integers(0, 2**32))
+def test_parties_without_rows_hide_nobody(empty: set[int], seed: int) -> None:
+    without_rows = frozenset(TEN[number] for number in empty)
+    for scope in SCOPES:
+        drawn = Participants(TEN, Participation(0.3, scope, 2), seed, without_rows)
+        for members in drawn.of_trees(range(6)):
+            assert len(set(members) - without_rows) >= 2
+    drawn = Participants(TEN, Participation(0.3, "step", 2), seed, without_rows)
+    [group] = drawn.of_step(3, [TEN])
+    assert len(set(group.participants) - without_rows) >= 2
+
+
+def test_too_few_parties_with_rows_are_named() -> None:
+    with pytest.raises(TooFewParties, match="1 of the parties that are left have rows"):
+        Participants(TEN[:3], Participation(1.0, "tree", 2), 0, frozenset(TEN[1:3]))
 
 
 def test_too_few_parties_are_named_before_anything_is_drawn() -> None:

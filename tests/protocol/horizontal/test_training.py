@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fedforest.errors import BudgetExhausted, DataError, TooFewParties
+from fedforest.kernels.pairs import Pairs
 from fedforest.privacy.budget import BudgetLedger
 from fedforest.privacy.global_dp import GlobalDP
 from fedforest.privacy.local_dp import LocalDP
@@ -73,9 +74,9 @@ class FixedPoints(HorizontalParty):
         propose, n_calls = search.propose, [0]
 
         def propose_fixed(
-            bitmap: NDArray[np.uint8], units: NDArray[np.float64], least_rows: int
+            pairs: Pairs, units: NDArray[np.float64], least_rows: int
         ) -> NDArray[np.float32]:
-            propose(bitmap, units, least_rows)
+            propose(pairs, units, least_rows)
             n_calls[0] += 1
             rng = np.random.default_rng(n_calls[0])
             return rng.normal(size=len(units)).astype(np.float32)

@@ -220,8 +220,8 @@ def spoil(model: Federation, kind: type[Message], reply: Message, party: str) ->
     """Let a party answer something else where it should send a reply of this kind."""
     exchange = model.transport.inner.exchange
 
-    def spoiled(requests: Mapping[str, bytes]) -> dict[str, bytes]:
-        replies = exchange(requests)
+    def spoiled(requests: Mapping[str, bytes], *, may_lose: bool = False) -> dict[str, bytes]:
+        replies = exchange(requests, may_lose=may_lose)
         if party in replies and is_kind(replies[party], kind):
             replies[party] = encode(reply)
         return replies

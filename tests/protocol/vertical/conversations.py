@@ -11,13 +11,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedforest.kernels.leap import LEAP
 from fedforest.protocol.vertical import messages, prediction_messages
 from fedforest.protocol.vertical.coordinator import train
 from fedforest.protocol.vertical.labels import ClassLabels, LabelSource, TargetValues
 from fedforest.protocol.vertical.order import Trained, TrainingOrder
 from fedforest.protocol.vertical.party import PartyModel, VerticalParty
-from fedforest.protocol.vertical.prediction import PredictionOrder, route, route_classically
+from fedforest.protocol.vertical.prediction import (
+    Pace,
+    PredictionOrder,
+    route,
+    route_classically,
+)
 from fedforest.protocol.vertical.prediction_party import PredictingParty
+from fedforest.protocol.vertical.prediction_plan import Manner, Plan, Stage
 from fedforest.runtime.driver import ExchangeLog, run
 from fedforest.runtime.endpoint import make_endpoint
 from fedforest.transport.base import Transport
@@ -27,6 +34,19 @@ from fedforest.tree.table import Table, read_table
 from tests.protocol.vertical.cases import VerticalCase
 
 ONE_ROUND = 2**31 - 1
+CLASSICAL = 0  # as a lookahead
+
+
+def sweep_then(n_swept: int, lookahead: int) -> Plan:
+    """Sweep some levels, then route rows with one lookahead, as often as may be needed."""
+    return (Stage(Manner.SWEEP, n_swept),) + (Stage(Manner.ROUTE, lookahead),) * 40
+
+
+def leap_after(*n_levels: int) -> Plan:
+    """Sweep so many levels, route rows over so many, then leap as often as may be needed."""
+    manners = (Manner.SWEEP, Manner.ROUTE)
+    before = (Stage(manner, n) for manner, n in zip(manners, n_levels, strict=False) if n)
+    return (*before, *(Stage(Manner.LEAP, LEAP),) * 40)
 
 
 @dataclass
@@ -133,7 +153,7 @@ def predicting_parties(
 
 
 def predict_openly(
-    training: OpenTraining, lookahead: int, columns: Mapping[str, Any] | None = None
+    training: OpenTraining, pace: Pace, columns: Mapping[str, Any] | None = None
 ) -> OpenPrediction:
     """Predict over a recording transport; a lookahead of 0 is the classical walk."""
     parties = predicting_parties(training, columns)
@@ -141,8 +161,8 @@ def predict_openly(
     endpoints = {party: make_endpoint(handler, accepted) for party, handler in parties.items()}
     recorder, log = Recorder(InProcess(endpoints)), ExchangeLog()
     outline, n_rows = training.trained.outline, len(training.case.y)
-    order = PredictionOrder(outline, training.order.parties, n_rows, max(1, lookahead))
-    conversation = route(order) if lookahead else route_classically(order)
+    order = PredictionOrder(outline, training.order.parties, n_rows, pace)
+    conversation = route_classically(order) if pace == CLASSICAL else route(order)
     return OpenPrediction(run(conversation, recorder, log), recorder, log)
 
 

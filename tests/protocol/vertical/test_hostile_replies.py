@@ -36,11 +36,20 @@ from fedforest.protocol.vertical.messages import (
     SplitsApplied,
     SplitsFound,
     TreesFinished,
-    TreesKept,
     TreesStarted,
 )
-from fedforest.protocol.vertical.prediction import PredictionOrder, route, route_classically
-from fedforest.protocol.vertical.prediction_messages import RowsRouted, SplitAsked
+from fedforest.protocol.vertical.prediction import (
+    Pace,
+    PredictionOrder,
+    route,
+    route_classically,
+)
+from fedforest.protocol.vertical.prediction_messages import (
+    RowsLeapt,
+    RowsRouted,
+    RowsSwept,
+    SplitAsked,
+)
 from fedforest.runtime.driver import run
 from fedforest.runtime.endpoint import make_endpoint
 from fedforest.transport.base import Transport
@@ -48,16 +57,30 @@ from fedforest.transport.codec import decode, encode
 from fedforest.transport.in_process import InProcess
 from tests.protocol.vertical.cases import VerticalCase, sample_case
 from tests.protocol.vertical.conversations import (
+    CLASSICAL,
     ONE_ROUND,
     Recorder,
+    leap_after,
     make_order,
     make_parties,
     predict_openly,
+    sweep_then,
     train_openly,
 )
 from tests.protocol.vertical.mutations import little_memory, mutate
 
 FEW, MANY, LIVE = 1000, 20_000, 60
+
+SWEPT, LEAPT = sweep_then(3, 2), leap_after(2)
+PREDICTION_REPLIES = [
+    ("RowsSwept", SWEPT),
+    ("RowsRouted", SWEPT),
+    ("RowsLeapt", LEAPT),
+    ("RowsRouted", 1),
+    ("RowsRouted", 3),
+    ("RowsRouted", ONE_ROUND),
+    ("SplitAsked", CLASSICAL),
+]
 
 
 class Replaced(Exception):  # noqa: N818 - what happened, not what went wrong
@@ -134,15 +157,13 @@ def training_case(task: str) -> VerticalCase:
 
 
 @cache
-def prediction_recording(lookahead: int) -> Recording:
+def prediction_recording(pace: Pace) -> Recording:
     training = train_openly(sample_case(parameters={"n_estimators": 3, "max_depth": 6}))
-    predicted = predict_openly(training, lookahead)
+    predicted = predict_openly(training, pace)
     n_rows = len(training.case.y)
-    order = PredictionOrder(
-        training.trained.outline, training.order.parties, n_rows, max(1, lookahead)
-    )
-    begin = (lambda: route(order)) if lookahead else (lambda: route_classically(order))
-    return Recording(begin, predicted.recorder)
+    order = PredictionOrder(training.trained.outline, training.order.parties, n_rows, pace)
+    begin = route_classically if pace == CLASSICAL else route
+    return Recording(lambda: begin(order), predicted.recorder)
 
 
 def assert_survives_mutants(recording: Recording, kind: str, n_mutants: int) -> None:
@@ -190,24 +211,17 @@ def test_many_mutated_training_replies_are_blamed_on_their_sender(kind: str, tas
         assert_survives_mutants(training_recording(task), kind, MANY // 8)
 
 
-@pytest.mark.parametrize(
-    ("kind", "lookahead"),
-    [("RowsStepped", 1), ("RowsRouted", 3), ("RowsRouted", ONE_ROUND), ("SplitAsked", 0)],
-)
-def test_a_mutated_prediction_reply_is_blamed_on_its_sender(kind: str, lookahead: int) -> None:
+@pytest.mark.parametrize(("kind", "pace"), PREDICTION_REPLIES)
+def test_a_mutated_prediction_reply_is_blamed_on_its_sender(kind: str, pace: Pace) -> None:
     with little_memory():
-        assert_survives_mutants(prediction_recording(lookahead), kind, FEW // 4)
+        assert_survives_mutants(prediction_recording(pace), kind, FEW // 4)
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize(
-    ("kind", "lookahead"), [("RowsRouted", 3), ("RowsRouted", ONE_ROUND), ("SplitAsked", 0)]
-)
-def test_many_mutated_prediction_replies_are_blamed_on_their_sender(
-    kind: str, lookahead: int
-) -> None:
+@pytest.mark.parametrize(("kind", "pace"), PREDICTION_REPLIES)
+def test_many_mutated_prediction_replies_are_blamed_on_their_sender(kind: str, pace: Pace) -> None:
     with little_memory():
-        assert_survives_mutants(prediction_recording(lookahead), kind, MANY // 4)
+        assert_survives_mutants(prediction_recording(pace), kind, MANY // 4)
 
 
 @dataclass
@@ -450,9 +464,9 @@ def test_missing_or_left_over_scores_are_refused(scores: OutOfBagScores | None) 
 )
 def test_missing_or_impossible_votes_are_refused(votes: OutOfBagVotes | None) -> None:
     recording = training_recording("classes")
-    at, party, _ = recording.reply(TreesKept, 1)
+    at, party, honest = recording.reply(ColumnsWeighed, 1)
     with pytest.raises(RemoteProtocolError, match="out-of-bag vote") as caught:
-        recording.replace(at, party, encode(TreesKept(votes)))
+        recording.replace(at, party, encode(ColumnsWeighed(honest.importances, votes)))
     assert caught.value.party == "p1"
 
 
@@ -478,12 +492,25 @@ def routed(outcomes: bytes, *n_bits: int) -> bytes:
         routed(b"", 0, 0),
     ],
 )
-@pytest.mark.parametrize("lookahead", [2, 3, ONE_ROUND])
-def test_outcomes_of_other_rows_are_refused(bad: bytes, lookahead: int) -> None:
-    recording = prediction_recording(lookahead)
+@pytest.mark.parametrize("pace", [1, 2, 3, ONE_ROUND, SWEPT])
+def test_outcomes_of_other_rows_are_refused(bad: bytes, pace: Pace) -> None:
+    recording = prediction_recording(pace)
     at, party, _ = recording.reply(RowsRouted, 1)
     with pytest.raises(RemoteProtocolError, match=r"outcomes|node sums") as caught:
         recording.replace(at, party, bad)
+    assert caught.value.party == party
+
+
+@pytest.mark.parametrize("change", [lambda words: words[:-1], lambda words: words + bytes(8)])
+@pytest.mark.parametrize(("kind", "pace"), [(RowsSwept, SWEPT), (RowsLeapt, LEAPT)])
+def test_outcomes_of_more_or_fewer_splits_or_rows_are_refused(
+    kind: Any, pace: Pace, change: Callable[[bytes], bytes]
+) -> None:
+    recording = prediction_recording(pace)
+    at, party, honest = recording.reply(kind, 1)
+    bad = kind(Outcomes(memoryview(change(bytes(honest.outcomes.data)))))
+    with pytest.raises(RemoteProtocolError, match="outcomes") as caught:
+        recording.replace(at, party, encode(bad))
     assert caught.value.party == party
 
 
@@ -502,7 +529,7 @@ def test_bit_counts_whose_sum_wraps_around_are_refused() -> None:
 
 @pytest.mark.parametrize("outcome", [b"", b"\2", b"\xff", b"\0\0"])
 def test_an_answer_to_a_single_split_is_one_bit(outcome: bytes) -> None:
-    recording = prediction_recording(0)
+    recording = prediction_recording(CLASSICAL)
     at, party, _ = recording.reply(SplitAsked)
     with pytest.raises(RemoteProtocolError, match="outcome") as caught:
         recording.replace(at, party, encode(SplitAsked(Outcomes(memoryview(outcome)))))

@@ -18,7 +18,6 @@ from fedforest.protocol.vertical.messages import (
     ApplySplits,
     FindSplits,
     FinishTrees,
-    KeepTrees,
     LeafValues,
     Prepare,
     ShareLabels,
@@ -26,20 +25,36 @@ from fedforest.protocol.vertical.messages import (
     TakeLabels,
     WeighColumns,
 )
-from fedforest.protocol.vertical.prediction_messages import AskSplit, RouteRows, StepRows
+from fedforest.protocol.vertical.prediction import Pace
+from fedforest.protocol.vertical.prediction_messages import AskSplit, LeapRows, RouteRows, SweepRows
 from fedforest.runtime.endpoint import make_endpoint
 from fedforest.transport.codec import decode
 from tests.protocol.vertical.cases import VerticalCase, sample_case
 from tests.protocol.vertical.conversations import (
+    CLASSICAL,
     ONE_ROUND,
+    leap_after,
     make_parties,
     predict_openly,
     predicting_parties,
+    sweep_then,
     train_openly,
 )
 from tests.protocol.vertical.mutations import little_memory, mutate
 
 FEW, MANY = 1000, 20_000
+
+STUMPS = {"n_estimators": 2, "max_depth": 1}
+SWEPT, LEAPT = sweep_then(3, 2), leap_after(2)
+PREDICTION_REQUESTS = [
+    ("SweepRows", SWEPT),
+    ("RouteRows", SWEPT),
+    ("LeapRows", LEAPT),
+    ("RouteRows", 1),
+    ("RouteRows", 2),
+    ("RouteRows", ONE_ROUND),
+    ("AskSplit", CLASSICAL),
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,10 +105,10 @@ def training_case(task: str) -> VerticalCase:
 
 
 @cache
-def prediction_recording(lookahead: int) -> Recording:
+def prediction_recording(pace: Pace) -> Recording:
     """A party of an honest prediction."""
     training = train_openly(sample_case(shares=(1, 4, 1)))
-    predicted = predict_openly(training, lookahead)
+    predicted = predict_openly(training, pace)
     sent = zip(predicted.recorder.requests, predicted.recorder.replies, strict=True)
     heard = [(requests["p1"], replies["p1"]) for requests, replies in sent if "p1" in requests]
     return Recording(
@@ -167,22 +182,17 @@ def test_a_training_party_survives_many_mutated_requests(kind: str, task: str) -
         assert_refuses_mutants(training_recording(task), kind, MANY // 2)
 
 
-@pytest.mark.parametrize(
-    ("kind", "lookahead"),
-    [("StepRows", 1), ("RouteRows", 2), ("RouteRows", ONE_ROUND), ("AskSplit", 0)],
-)
-def test_a_predicting_party_survives_mutated_requests(kind: str, lookahead: int) -> None:
+@pytest.mark.parametrize(("kind", "pace"), PREDICTION_REQUESTS)
+def test_a_predicting_party_survives_mutated_requests(kind: str, pace: Pace) -> None:
     with little_memory():
-        assert_refuses_mutants(prediction_recording(lookahead), kind, FEW)
+        assert_refuses_mutants(prediction_recording(pace), kind, FEW)
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize(
-    ("kind", "lookahead"), [("RouteRows", 2), ("RouteRows", ONE_ROUND), ("AskSplit", 0)]
-)
-def test_a_predicting_party_survives_many_mutated_requests(kind: str, lookahead: int) -> None:
+@pytest.mark.parametrize(("kind", "pace"), PREDICTION_REQUESTS)
+def test_a_predicting_party_survives_many_mutated_requests(kind: str, pace: Pace) -> None:
     with little_memory():
-        assert_refuses_mutants(prediction_recording(lookahead), kind, MANY)
+        assert_refuses_mutants(prediction_recording(pace), kind, MANY)
 
 
 def refuse(party: Handler, request: Message, reason: str) -> None:
@@ -232,7 +242,7 @@ def test_a_request_that_comes_too_early_is_refused(request_too_early: Message) -
 def test_columns_of_a_forest_without_trees_weigh_nothing() -> None:
     party = make_parties(sample_case())["p0"]
     refuse(party, WeighColumns(memoryview(bytes(8)), memoryview(bytes(8))), "decreases")
-    refuse(party, KeepTrees(1), "dropped")
+    refuse(party, WeighColumns(memoryview(b""), memoryview(b""), 1), "dropped")
 
 
 def test_labels_are_given_out_once() -> None:
@@ -441,10 +451,10 @@ def test_trees_are_not_finished_while_nodes_are_open() -> None:
 
 
 def test_more_trees_than_the_last_batch_has_are_not_dropped() -> None:
-    party, _ = recorded(KeepTrees)
-    refuse(party, KeepTrees(2**31 - 1), "dropped")
-    refuse(party, KeepTrees(4), "dropped")
-    party.handle(KeepTrees(0, with_votes=True))
+    party, request = recorded(WeighColumns)
+    refuse(party, changed(request, n_dropped=2**31 - 1), "dropped")
+    refuse(party, changed(request, n_dropped=4), "dropped")
+    party.handle(request)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e308])
@@ -461,21 +471,8 @@ def test_decreases_that_give_no_importance_are_refused(value: float) -> None:
 def test_rows_that_are_not_in_the_table_are_refused(first: int, last: int) -> None:
     party = prediction_recording(1).make_party()
     refuse(party, RouteRows(first, last, 1), "not in the table")
-
-
-def test_rows_do_not_step_on_before_they_set_out_or_by_other_rows_bits() -> None:
-    recording = prediction_recording(1)
-    first, second = (decode(data, recording.accepted) for data in recording.requests[:2])
-    assert isinstance(second, StepRows)
-    assert second.bits is not None
-    refuse(recording.make_party(), second, "set out")
-    party = recording.make_party()
-    party.handle(first)
-    refuse(party, changed(second, last_row=149), "set out")
-    bits = bytes(second.bits.data)
-    refuse(party, changed(second, bits=RowBits(memoryview(bits[:-1]))), "not as many")
-    refuse(party, changed(second, bits=RowBits(memoryview(bits + b"\0"))), "not as many")
-    party.handle(second)
+    refuse(party, SweepRows(first, last, 1), "not in the table")
+    refuse(party, LeapRows(first, last), "not in the table")
 
 
 def test_the_largest_lookahead_sets_no_memory_aside() -> None:
@@ -484,18 +481,35 @@ def test_the_largest_lookahead_sets_no_memory_aside() -> None:
         party.handle(RouteRows(0, 150, 2**31 - 1))
 
 
-def test_rows_do_not_move_on_before_they_set_out_or_by_other_rows_paths() -> None:
-    recording = prediction_recording(2)
+@pytest.mark.parametrize("pace", [1, 2, SWEPT, LEAPT, leap_after()])
+def test_rows_do_not_move_on_before_they_set_out_or_by_other_rows_turns(pace: Pace) -> None:
+    recording = prediction_recording(pace)
     first, second = (decode(data, recording.accepted) for data in recording.requests[:2])
-    assert isinstance(second, RouteRows)
+    assert isinstance(second, RouteRows | LeapRows)
     refuse(recording.make_party(), second, "set out")
     party = recording.make_party()
     party.handle(first)
     refuse(party, changed(second, last_row=149), "set out")
-    paths = bytes(second.paths or b"")
-    refuse(party, changed(second, paths=memoryview(paths[:-1])), "too short|padded")
-    refuse(party, changed(second, paths=memoryview(paths + b"\0")), "too long")
+    turns = bytes(second.turns or b"")
+    refuse(party, changed(second, turns=memoryview(turns[:-1])), "too short")
+    refuse(party, changed(second, turns=memoryview(turns + b"\0")), "too long")
+    refuse(party, changed(second, turns=memoryview(turns[:-1] + b"\x80")), "padded")
     party.handle(second)
+
+
+@pytest.mark.parametrize(("first", "n_levels"), [(SweepRows(0, 150, 2), 2), (LeapRows(0, 150), 3)])
+def test_turns_that_lead_nowhere_are_refused(first: Message, n_levels: int) -> None:
+    """A row that is at a leaf after its first turn cannot turn again."""
+    rows = {"c0": np.arange(150.0), "c1": np.zeros(150)}
+    case = VerticalCase(rows, (np.arange(150) > 70).astype(np.int64), None, STUMPS, (1, 1))
+    party = predicting_parties(train_openly(case))["p0"]
+    party.handle(first)
+    turns = np.zeros((2, n_levels, 3), np.uint64)  # trees, levels, words
+    turns[:, 1, 0] = 1
+    refuse(party, LeapRows(0, 150, memoryview(turns.tobytes())), "nowhere")
+    refuse(party, RouteRows(0, 150, 1, memoryview(turns.tobytes())), "nowhere")
+    turns[:, 1, 0], turns[:, 0, 0] = 0, 1
+    party.handle(RouteRows(0, 150, 1, memoryview(turns.tobytes())))
 
 
 @pytest.mark.parametrize(

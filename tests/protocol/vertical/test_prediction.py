@@ -3,22 +3,32 @@
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from fedforest.errors import FederationError
+from fedforest.kernels.leap import LEAP
+from fedforest.kernels.sweep import MAX_SWEPT_LEVELS
 from fedforest.protocol.vertical import prediction
-from fedforest.protocol.vertical.prediction import Network, choose_lookahead
-from fedforest.protocol.vertical.prediction_messages import RowsRouted, RowsStepped
+from fedforest.protocol.vertical.prediction import Pace
+from fedforest.protocol.vertical.prediction_messages import RowsLeapt, RowsRouted, RowsSwept
+from fedforest.protocol.vertical.prediction_plan import Manner, Network, Plan, plan_for
 from fedforest.transport.codec import decode
+from fedforest.tree.partial import PartialForest
+from fedforest.tree.routes import OwnerRoutes
 from tests.protocol.vertical.cases import VerticalCase, sample_case, vertical_cases
 from tests.protocol.vertical.conversations import (
+    CLASSICAL,
     ONE_ROUND,
     OpenTraining,
     depths_of_leaves,
+    leap_after,
     party_tables,
     predict_openly,
+    sweep_then,
     train_openly,
 )
-from tests.reference.leaf_sets import intersect, own_questions
+from tests.reference.leaf_sets import goes_left, intersect, own_questions
 
 PREDICTION = settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
 
@@ -48,8 +58,16 @@ def test_every_row_reaches_the_one_leaf_that_all_parties_leave_possible(
     training = train_openly(case)
     expected = leaves_by_intersection(training)
     depth = int(training.trained.outline.shape.depths().max())
-    for lookahead in (0, *range(1, depth + 2), ONE_ROUND):
+    for lookahead in (CLASSICAL, *range(1, depth + 2), ONE_ROUND):
         assert predict_openly(training, lookahead).leaf_of.tolist() == expected, lookahead
+    for n_swept in range(1, min(depth + 1, MAX_SWEPT_LEVELS) + 1):
+        for lookahead in (1, 2):
+            predicted = predict_openly(training, sweep_then(n_swept, lookahead))
+            assert predicted.leaf_of.tolist() == expected, (n_swept, lookahead)
+    for before in ((), (1,), (3,), (0, 1), (0, 2), (2, 2)):
+        assert predict_openly(training, leap_after(*before)).leaf_of.tolist() == expected, before
+    back_to_nodes = (*leap_after(1)[:2], *sweep_then(1, 2)[1:])
+    assert predict_openly(training, back_to_nodes).leaf_of.tolist() == expected
 
 
 @PREDICTION
@@ -76,6 +94,52 @@ def test_one_round_outcomes_are_those_of_the_own_splits_a_row_can_reach_and_no_m
 
 
 @PREDICTION
+@given(vertical_cases(max_rows=40), st.integers(1, MAX_SWEPT_LEVELS))
+def test_a_sweep_tells_of_each_own_split_which_rows_can_reach_it_and_go_left(
+    case: VerticalCase, n_levels: int
+) -> None:
+    training = train_openly(case)
+    predicted = predict_openly(training, sweep_then(n_levels, ONE_ROUND))
+    models, tables = training.models(), party_tables(case)
+    for party, data in (predicted.recorder.replies or [{}])[0].items():
+        reply = decode(data, (RowsSwept,))
+        assert isinstance(reply, RowsSwept)
+        words = np.frombuffer(reply.outcomes.data, np.uint8).reshape(1, -1, 8)  # under 64 rows
+        bits = np.unpackbits(words[0], axis=1, bitorder="little")[:, : len(case.y)]
+        bins = models[party].bins.transform(tables[party])
+        assert bits.tolist() == swept_outcomes(models[party].partial, bins, n_levels)
+
+
+def swept_outcomes(
+    partial: PartialForest, bins: NDArray[np.uint8], n_levels: int
+) -> list[list[int]]:
+    """[own split of the first levels][row]: can the row reach it, and goes it left there?"""
+    found = []
+    for tree in range(partial.shape.n_trees):
+        base = int(partial.shape.tree_start[tree])
+        asked = [own_questions(partial, tree, row, 0, n_levels) for row in bins.T]
+        for node in upper_nodes(partial, tree, n_levels):
+            feature = int(partial.splits.feature[base + node])
+            if feature >= 0:
+                found.append(
+                    [
+                        int(node in asked[row] and goes_left(partial, base + node, int(code)))
+                        for row, code in enumerate(bins[feature])
+                    ]
+                )
+    return found
+
+
+def upper_nodes(partial: PartialForest, tree: int, n_levels: int) -> list[int]:
+    """The nodes of the first levels, level by level."""
+    children, levels = partial.shape.children_of(tree), [[0]]
+    for _ in range(n_levels - 1):
+        inner = [int(children[node]) for node in levels[-1] if children[node] >= 0]
+        levels.append([child for left in inner for child in (left, left + 1)])
+    return [node for level in levels for node in level]
+
+
+@PREDICTION
 @given(vertical_cases(max_rows=40))
 def test_one_round_is_one_exchange_and_a_lookahead_takes_no_more_than_it_must(
     case: VerticalCase,
@@ -94,12 +158,12 @@ def test_with_lookahead_one_a_party_says_one_bit_for_each_row_at_an_own_split() 
     n_bytes = 0
     for replies in predicted.recorder.replies:
         for data in replies.values():
-            reply = decode(data, (RowsStepped,))
-            assert isinstance(reply, RowsStepped)
-            n_bytes += len(reply.bits.data)
+            reply = decode(data, (RowsRouted,))
+            assert isinstance(reply, RowsRouted)
+            n_bytes += len(reply.outcomes.data)
     needed = sum(depths_of_leaves(training, predicted.leaf_of))
     n_splits = int((training.trained.outline.owner >= 0).sum())
-    assert needed <= 8 * n_bytes < needed + 8 * n_splits  # every node starts a byte
+    assert needed <= 8 * n_bytes < needed + 8 * n_splits  # trees start a byte
 
 
 def test_rows_are_routed_block_by_block_where_all_at_once_would_need_too_much_memory(
@@ -126,19 +190,83 @@ def test_a_party_that_split_nothing_is_not_asked() -> None:
     assert not owners & {"p1", "p3"}
 
 
-def test_a_slow_network_makes_for_one_round_and_a_narrow_one_for_small_steps() -> None:
+def chosen_plan(n_rows: int, network: Network) -> Plan:
     outline = train_openly(sample_case()).trained.outline
-    depth = int(outline.shape.depths().max())
-    far = choose_lookahead(outline, 1000, 3, Network(10.0, 1e9))
-    narrow = choose_lookahead(outline, 100_000, 3, Network(1e-6, 1e4))
-    assert far == depth
-    assert narrow < depth
+    return plan_for(network, OwnerRoutes.of(outline), n_rows)
 
 
-@pytest.mark.parametrize("lookahead", [0, 1, 2, ONE_ROUND])
-def test_a_forest_of_single_leaves_needs_no_exchange(lookahead: int) -> None:
+def test_a_slow_network_makes_for_one_exchange_and_a_narrow_one_for_one_level_at_a_time() -> None:
+    depth = int(train_openly(sample_case()).trained.outline.shape.depths().max())
+    assert depth > 3
+    (far,) = chosen_plan(1000, Network(10.0, 1e9))
+    assert far.n_levels == depth
+    narrow = chosen_plan(100_000, Network(1e-6, 1e4))
+    assert [stage.n_levels for stage in narrow] == [1] * depth
+
+
+def test_with_cheap_bytes_the_first_levels_of_many_rows_are_swept_and_then_rows_leap() -> None:
+    first, second, *_ = chosen_plan(10**9, Network(1e-4, 1e10))
+    assert first.manner is Manner.SWEEP
+    assert first.n_levels > 1
+    assert second.manner is Manner.LEAP
+
+
+def test_a_plan_settles_every_level_once() -> None:
+    depth = int(train_openly(sample_case()).trained.outline.shape.depths().max())
+    for latency in (1e-6, 1e-4, 1e-2, 1.0):
+        for bytes_per_second in (1e4, 1e7, 1e10):
+            plan = chosen_plan(5000, Network(latency, bytes_per_second))
+            assert depth <= sum(stage.n_levels for stage in plan) < depth + LEAP
+
+
+@PREDICTION
+@given(vertical_cases(max_rows=40))
+def test_a_leap_tells_a_byte_for_each_row_of_the_own_splits_it_can_reach(
+    case: VerticalCase,
+) -> None:
+    training = train_openly(case)
+    predicted = predict_openly(training, leap_after())
+    models, tables = training.models(), party_tables(case)
+    for party, data in (predicted.recorder.replies or [{}])[0].items():
+        reply = decode(data, (RowsLeapt,))
+        assert isinstance(reply, RowsLeapt)
+        bins = models[party].bins.transform(tables[party])
+        assert list(reply.outcomes.data) == leapt_outcomes(models[party].partial, bins)
+
+
+def leapt_outcomes(partial: PartialForest, bins: NDArray[np.uint8]) -> list[int]:
+    """A byte for each row and tree that splits: bit k is the k-th node of three full levels."""
+    found = []
+    for tree in range(partial.shape.n_trees):
+        base, slots = int(partial.shape.tree_start[tree]), three_levels(partial, tree)
+        for row in bins.T if slots[0] is not None else ():
+            byte, asked = 0, own_questions(partial, tree, row, 0, LEAP)
+            for slot, node in enumerate(slots):
+                if node in asked:
+                    code = int(row[partial.splits.feature[base + node]])
+                    byte |= goes_left(partial, base + node, code) << slot
+            found.append(byte)
+    return found
+
+
+def three_levels(partial: PartialForest, tree: int) -> list[int | None]:
+    """The inner nodes of the first three levels in the places of a full tree, None without."""
+    children = partial.shape.children_of(tree)
+    slots: list[int | None] = [0 if children[0] >= 0 else None]
+    for slot in range(3):
+        node = slots[slot]
+        for side in range(2):
+            child = -1 if node is None else int(children[node]) + side
+            slots.append(child if child >= 0 and children[child] >= 0 else None)
+    return slots
+
+
+@pytest.mark.parametrize(
+    "pace", [CLASSICAL, 1, 2, ONE_ROUND, sweep_then(2, 1), leap_after(), Network(1, 1)]
+)
+def test_a_forest_of_single_leaves_needs_no_exchange(pace: Pace) -> None:
     training = train_openly(sample_case(y=np.zeros(150, np.int64)))
-    predicted = predict_openly(training, lookahead)
+    predicted = predict_openly(training, pace)
     assert not predicted.log.exchanges
     assert not predicted.leaf_of.any()
 

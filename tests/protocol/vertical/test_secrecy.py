@@ -10,13 +10,17 @@ import pytest
 
 from fedforest.protocol.vertical import messages
 from fedforest.protocol.vertical.messages import ApplySplits, FindSplits, Moves
+from fedforest.protocol.vertical.prediction import Pace
 from fedforest.transport.codec import decode, encode
 from tests.protocol.vertical.cases import VerticalCase, sample_case
 from tests.protocol.vertical.conversations import (
+    CLASSICAL,
     ONE_ROUND,
     OpenTraining,
     Recorder,
+    leap_after,
     predict_openly,
+    sweep_then,
     train_openly,
 )
 
@@ -87,11 +91,11 @@ def test_training_towards_numbers_sends_no_column_value_and_no_target_as_it_is()
     assert_nothing_planted(case, train_openly(case).recorder)
 
 
-@pytest.mark.parametrize("lookahead", [0, 1, 2, ONE_ROUND])
-def test_prediction_sends_no_value_name_or_identity(lookahead: int) -> None:
+@pytest.mark.parametrize("pace", [CLASSICAL, 1, 2, ONE_ROUND, sweep_then(3, 1), leap_after()])
+def test_prediction_sends_no_value_name_or_identity(pace: Pace) -> None:
     case = planted_case()
     training = train_openly(case)
-    assert_nothing_planted(case, predict_openly(training, lookahead).recorder)
+    assert_nothing_planted(case, predict_openly(training, pace).recorder)
 
 
 @pytest.mark.parametrize("column", ["salary_of_person", "postcode_of_person", "illness_of_person"])

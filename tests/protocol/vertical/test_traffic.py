@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from fedforest.estimators.fit_log import describe_steps
+from fedforest.protocol.vertical.order import EarlyStopping
 from tests.protocol.vertical.cases import VerticalCase, sample_case, vertical_cases
 from tests.protocol.vertical.conversations import (
     ONE_ROUND,
@@ -16,7 +17,7 @@ from tests.protocol.vertical.conversations import (
     train_openly,
 )
 
-AROUND_A_RUN = 5  # prepare, share labels, take labels; keep trees, weigh columns
+AROUND_A_RUN = 4  # prepare, share labels, take labels; weigh columns
 AROUND_A_BATCH = 2  # start and finish
 
 
@@ -30,6 +31,19 @@ def test_a_level_of_all_trees_costs_two_exchanges(case: VerticalCase) -> None:
     names = Counter(exchange.request for exchange in training.log.exchanges)
     assert names["FindSplits"] == sum(n_steps)
     assert names["ApplySplits"] <= sum(n_steps)
+
+
+def test_out_of_bag_votes_and_dropped_trees_cost_no_exchange_of_their_own() -> None:
+    plain, voting = train_openly(sample_case()), train_openly(sample_case(), out_of_bag=True)
+    assert len(plain.log.exchanges) == 2 * sum(plain.trained.n_steps) + 6
+    assert len(voting.log.exchanges) == 2 * sum(voting.trained.n_steps) + 6
+    stopping = EarlyStopping(patience=3, tolerance=1.0)
+    case = sample_case(parameters={"n_estimators": 30})
+    stopped = train_openly(case, out_of_bag=True, early_stopping=stopping)
+    n_batches = len(stopped.trained.n_steps)
+    assert stopped.trained.outline.shape.n_trees < 3 * n_batches  # some trees were dropped
+    n_around = AROUND_A_RUN + AROUND_A_BATCH * n_batches
+    assert len(stopped.log.exchanges) == 2 * sum(stopped.trained.n_steps) + n_around
 
 
 def test_steps_are_levels_and_those_that_only_try_further_columns() -> None:

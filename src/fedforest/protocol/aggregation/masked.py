@@ -3,9 +3,9 @@
 Who learns what. The coordinator sees vectors that are uniform modulo 2^64 and their exact sum over
 the participants. Together with any k - 1 of these it learns the sum over the others, nothing else.
 With all peers of a party, those it chose and those that chose it, k at least, it learns that
-party's vector: with two participants, the coordinator and either one know the other's. A party sees who
-takes part in a sum, never a vector of another party, masked or not, nor the sum. Peers are chosen
-anew at every step by seeds that the coordinator does not know.
+party's vector: with two participants, the coordinator and either one know the other's. A party sees
+who takes part in a sum, never a vector of another party, masked or not, nor the sum. Peers are
+chosen anew at every step by seeds that the coordinator does not know.
 
 A coordinator that calls a party lost, asks the others again without it and then uses the late reply
 learns its vector as the difference of two sums; ours discards late replies.

@@ -4,7 +4,6 @@ Answering twice would undo the protection: two noisy answers average out, two ma
 same masks differ by what they were to hide.
 """
 
-import hashlib
 from collections.abc import Callable
 from typing import TypeVar, cast
 
@@ -21,7 +20,7 @@ class StepMemory:
 
     def __init__(self) -> None:
         self._step = -1
-        self._answered: dict[int, tuple[bytes, Message]] = {}
+        self._answered: dict[int, tuple[Message, Message]] = {}  # request and reply
 
     def answer(self, step: int, hop: int, request: Message, compute: Callable[[], Reply]) -> Reply:
         """The stored reply to this very request, or else the computed one, which is then stored.
@@ -30,18 +29,13 @@ class StepMemory:
         `compute` raises, nothing is remembered.
         """
         check(step >= self._step, f"step {step} is over: step {self._step} was answered already")
-        digest = digest_message(request)
         if step == self._step and hop in self._answered:
             asked, stored = self._answered[hop]
-            check(asked == digest, f"another request under step {step}, which was answered already")
+            is_same = _ENCODER.encode(asked) == _ENCODER.encode(request)
+            check(is_same, f"another request under step {step}, which was answered already")
             return cast("Reply", stored)
         reply = compute()
         if step > self._step:
             self._step, self._answered = step, {}
-        self._answered[hop] = (digest, reply)
+        self._answered[hop] = (request, reply)  # kept whole: seldom compared, never hashed
         return reply
-
-
-def digest_message(message: Message) -> bytes:
-    """A fingerprint of a message's type and content."""
-    return hashlib.sha256(_ENCODER.encode(message)).digest()

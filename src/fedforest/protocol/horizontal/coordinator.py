@@ -13,11 +13,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.errors import DataError, TooFewParties
+from fedforest.errors import DataError, PartyLost, TooFewParties
+from fedforest.kernels.layout import MAX_MULTIPLICITY
 from fedforest.privacy.global_dp import GlobalDP
 from fedforest.privacy.local_dp import LocalDP
 from fedforest.privacy.queries import Queries
 from fedforest.protocol.aggregation.base import Aggregation, Segment
+from fedforest.protocol.aggregation.payloads import LARGEST_SUM
 from fedforest.protocol.asking import Accepted, Ask, Conversation, Message
 from fedforest.protocol.horizontal.coordinator_trees import (
     BatchPlan,
@@ -48,7 +50,7 @@ from fedforest.tree.forest import Forest, concatenate_forests
 from fedforest.tree.forest_file import encode_forest
 from fedforest.tree.growth import NO_DEPTH_LIMIT, GrowthRules
 from fedforest.tree.seeds import derive_seed, derive_seeds
-from fedforest.tree.targets import TargetKind
+from fedforest.tree.targets import WEIGHT_BITS, TargetKind
 from fedforest.tree.workers import ALONE, Workers
 
 BYTES_PER_ROW = 16  # of a tree at a party: row order and bits
@@ -252,6 +254,12 @@ def _go_on_without(session: _Session, lost: _Lost) -> None:
     """
     session.present = tuple(party for party in session.present if party not in lost.parties)
     session.n_losses += 1
+    if session.order.privacy is not None:
+        raise PartyLost(
+            "it went away while trees grew whose labels are counted with noise. Growing them anew "
+            "would spend more of everybody's privacy than was agreed on; start a new run",
+            min(lost.parties),
+        )
     if not session.present or not any(session.rows[party] for party in session.present):
         names = ", ".join(map(repr, sorted(lost.parties)))
         raise TooFewParties(f"party {names} went away, and nobody with rows is left; start again")
@@ -260,7 +268,12 @@ def _go_on_without(session: _Session, lost: _Lost) -> None:
 def _grow_batch(session: _Session, trees: range) -> Conversation[Forest | _Lost]:
     """Grow some trees together, level by level: two exchanges each."""
     seed = derive_seed(session.order.seed, "attempt", session.n_losses)
-    drawn = Participants(session.present, session.order.participation, seed)
+    drawn = Participants(
+        session.present,
+        session.order.participation,
+        seed,
+        frozenset(party for party in session.present if session.rows[party] == 0),
+    )
     by_tree = drawn.of_trees(trees)
     growing = CoordinatorTrees(
         _plan_batch(session, seed, trees), _holders(session.present, by_tree), session.workers
@@ -298,8 +311,18 @@ def _plan_batch(session: _Session, seed: int, trees: range) -> BatchPlan:
         derive_seeds(seed, "features", first, last),
         derive_seeds(seed, "thresholds", first, last),
         session.order.both_sides,
+        session.order.least_rows,
+        _largest_sum(session),
         session.order.privacy is not None,
     )
+
+
+def _largest_sum(session: _Session) -> int:
+    """What no count can pass; masks that did not cancel almost always do."""
+    if session.kind.is_regression or session.order.privacy is not None:
+        return LARGEST_SUM - 1
+    heaviest = MAX_MULTIPLICITY << (WEIGHT_BITS if session.labels.weight_unit > 0.0 else 0)
+    return min(LARGEST_SUM - 1, sum(session.rows.values()) * heaviest)
 
 
 def _holders(
@@ -316,11 +339,6 @@ def _start(
     """How each party draws the rows of its trees."""
     order = session.order
     groups = list(dict.fromkeys(by_tree))
-    participation = order.participation
-    # sets that differ from tree to tree, or from before a loss, must not see the same rows
-    is_thinned = session.n_losses > 0 or (
-        not participation.is_full and participation.scope != "run"
-    )
     total = sum(session.rows.values())
     started = {}
     for party in drawn.parties:
@@ -328,8 +346,9 @@ def _start(
         n_rows = session.rows[party]
         sampling = order.parameters.sampling(total)
         n_draws = max(1, round(sampling.n_draws * n_rows / total)) if n_rows else 0
+        # sums before and after a loss must not be over the same rows: see docs/decisions/0007
         started[party] = StartTrees(
-            to_bytes(np.array(segments), "<u2"), sampling.bootstrap, n_draws, is_thinned
+            to_bytes(np.array(segments), "<u2"), sampling.bootstrap, n_draws, session.n_losses
         )
     return started
 
@@ -340,15 +359,18 @@ def _propose_requests(
     groups: list[Group],
     started: Mapping[str, StartTrees] | None,
 ) -> dict[str, Message]:
-    return {
-        party: ProposeThresholds(
-            session.step,
-            started[party] if started else None,
-            growing.moves_for(party),
-            growing.candidates_for(party, takes_part=_takes_part(party, groups)),
-        )
-        for party in growing.parties
-    }
+    requests: dict[str, Message] = {}
+    same: dict[tuple[object, ...], Message] = {}  # parties with the same trees hear the same
+    for party in growing.parties:
+        takes_part = _takes_part(party, groups)
+        start = started[party] if started else None
+        key = (growing.trees_of(party), takes_part, start and id(start))
+        if key not in same:
+            moves = growing.moves_for(party)
+            candidates = growing.candidates_for(party, takes_part=takes_part)
+            same[key] = ProposeThresholds(session.step, start, moves, candidates)
+        requests[party] = same[key]
+    return requests
 
 
 def _takes_part(party: str, groups: list[Group]) -> bool:

@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from fedforest.errors import DataError
 from fedforest.kernels.cut_scores import Sides
 from fedforest.kernels.layout import Rules
 from fedforest.kernels.pair_draws import draw_category_sets, draw_for_pairs
@@ -19,7 +20,7 @@ from fedforest.kernels.pairs import Pairs, list_pairs, place_asked
 from fedforest.kernels.points import merge_points
 from fedforest.kernels.sampling import key_nodes
 from fedforest.protocol.aggregation.base import Segment
-from fedforest.protocol.asking import blame
+from fedforest.protocol.asking import blame, check
 from fedforest.protocol.fates import pack_fates, pack_flags
 from fedforest.protocol.horizontal.counting import Counting
 from fedforest.protocol.horizontal.messages import CutsQuestion, Moves
@@ -32,7 +33,7 @@ from fedforest.tree.grow import assemble
 from fedforest.tree.growth import ColumnBits, Growth, GrowthRules
 from fedforest.tree.search import SplitTable
 from fedforest.tree.split_record import SplitRecord
-from fedforest.tree.targets import TargetKind, rows_of
+from fedforest.tree.targets import TargetKind, rows_of, weight_of
 from fedforest.tree.workers import Workers
 
 if TYPE_CHECKING:
@@ -66,6 +67,8 @@ class BatchPlan:
     feature_seeds: NDArray[np.uint64]
     threshold_seeds: NDArray[np.uint64]
     both_sides: bool
+    least_rows: int  # of a party in a node: with fewer it names no point
+    largest_sum: int  # that a count over all parties can be
     asks_once: bool  # a node whose cuts were counted tries no further columns
 
 
@@ -105,6 +108,10 @@ class CoordinatorTrees:
         """Parties that hold rows of some tree."""
         return list(self._holders)
 
+    def trees_of(self, party: str) -> bytes:
+        """Which trees a party holds rows of, as something to compare."""
+        return self._holders[party].tobytes()
+
     @property
     def n_open(self) -> int:
         """Open nodes of all trees."""
@@ -133,7 +140,11 @@ class CoordinatorTrees:
         draw_for_pairs(
             node_keys, pairs.node_start, pairs.feature, self._keys, self._units, self._missing_left
         )
-        self._missing_left[~self._plan.columns.has_missing[pairs.feature]] = 0
+        has_missing = self._plan.columns.has_missing
+        if has_missing.any():
+            self._missing_left[~has_missing[pairs.feature]] = 0
+        else:
+            self._missing_left[:] = 0
 
     def candidates_for(self, party: str, *, takes_part: bool) -> memoryview:
         """The candidates at the nodes that a party holds rows of."""
@@ -177,8 +188,7 @@ class CoordinatorTrees:
                 else:
                     points[number, mine] = named.read(int(np.count_nonzero(mine)))
         self._threshold = merge_points(points, self._units)
-        by_set = self._plan.columns.is_categorical[pairs.feature] & ~np.isnan(self._threshold)
-        chosen = np.flatnonzero(by_set)
+        chosen = self._set_pairs()
         self._left_set = np.empty((len(chosen), SET_WORDS), np.uint64)
         n_categories = self._plan.columns.n_categories[pairs.feature[chosen]]
         draw_category_sets(self._keys[chosen], n_categories, self._left_set)
@@ -207,15 +217,19 @@ class CoordinatorTrees:
             nodes, pairs, sets = self._places_of(group)
             threshold, wholes = self._threshold[pairs], self._wholes[nodes]
             n_asked = int(np.count_nonzero(~np.isnan(threshold)))
+            sides_of_missing = memoryview(b"")
+            if self._plan.columns.has_missing.any():
+                sides_of_missing = pack_flags(self._missing_left[pairs] > 0)
             question = CutsQuestion(
                 group.number,
                 to_bytes(threshold, "<f4"),
-                pack_flags(self._missing_left[pairs] > 0),
+                sides_of_missing,
                 to_bytes(self._left_set[sets], "<u8"),
                 pack_flags(wholes),
             )
             length = (n_asked * sides + int(np.count_nonzero(wholes))) * width
-            segments.append(Segment(group.participants, msgspec.msgpack.encode(question), length))
+            encoded = msgspec.msgpack.encode(question)
+            segments.append(Segment(group.participants, encoded, length, self._plan.largest_sum))
         return segments
 
     def _places_of(self, group: Group) -> tuple[Places, Places, Places]:
@@ -228,8 +242,10 @@ class CoordinatorTrees:
 
     def _set_pairs(self) -> NDArray[np.int64]:
         """Pairs asked of categorical columns, in order: the owners of the sets."""
-        by_set = self._plan.columns.is_categorical[self._pairs.feature]
-        return np.flatnonzero(by_set & ~np.isnan(self._threshold))
+        is_categorical = self._plan.columns.is_categorical
+        if not is_categorical.any():
+            return np.zeros(0, np.int64)
+        return np.flatnonzero(is_categorical[self._pairs.feature] & ~np.isnan(self._threshold))
 
     def advance(
         self,
@@ -239,9 +255,13 @@ class CoordinatorTrees:
         """Score the cuts by the sums over participants, choose, and settle every node's fate."""
         left, right, wholes = self._collect(groups, sums)
         layout, both = self._plan.counting.layout, self._plan.both_sides
-        totals = self._growth.sums.copy()
-        totals[self._wholes] = layout.expand(wholes)
+        is_news = both or bool(self._wholes.any())  # else totals follow from the parents'
+        totals = self._growth.sums.copy() if is_news else self._growth.sums
+        if is_news:
+            totals[self._wholes] = layout.expand(wholes)
         asked_start = place_asked(self._pairs.node_start, self._threshold)
+        if not both:
+            self._check_within(left, totals, np.diff(asked_start))
         sides = Sides(
             asked_start,
             np.concatenate([left, right], axis=1) if both else left,
@@ -251,13 +271,19 @@ class CoordinatorTrees:
         rules = Rules(self._plan.kind.criterion, self._plan.rules.min_rows_leaf)
         scores, best, is_gainless = choose_cuts(layout, sides, rules, self._workers)
         if both:  # what a node adds up to is what its participants say now
-            chosen = np.flatnonzero(best >= 0)
-            totals[chosen] = layout.expand(left[best[chosen]] + right[best[chosen]])
-        is_leaf = self._growth.know_totals(totals)
-        scores[is_leaf] = -np.inf
-        resigned = is_leaf | is_gainless
+            known, shown = self._choose_shown(best, asked_start)
+            totals[known] = layout.expand(left[shown] + right[shown])
+        resigned = is_gainless
+        if is_news:
+            if not weight_of(totals, self._plan.kind).all():
+                raise DataError("no participant of a tree has a row; let more parties take part")
+            is_leaf = self._growth.know_totals(totals)
+            scores[is_leaf] = -np.inf
+            resigned = is_leaf | is_gainless
+        n_asked = np.diff(asked_start)
+        resigned = resigned | self._cannot_answer(groups, n_asked, totals)
         if self._plan.asks_once:
-            resigned |= np.diff(asked_start) > 0
+            resigned |= n_asked > 0
         is_split = self._growth.choose(scores)
         nodes = np.flatnonzero(is_split)
         asked = np.flatnonzero(~np.isnan(self._threshold))
@@ -269,6 +295,46 @@ class CoordinatorTrees:
         self._last = (step, table)
         self.n_steps += 1
         self.n_levels = max(self.n_levels, 1 + int(opened.depth.max(initial=0)))
+
+    def _choose_shown(
+        self, best: NDArray[np.int64], asked_start: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(nodes, cuts): where the two sides of a cut tell what a node adds up to.
+
+        Of roots nothing else does, so there any cut will do where none is valid.
+        """
+        is_root = self._growth.structure.open.node == 0
+        known = np.flatnonzero((best >= 0) | (is_root & (np.diff(asked_start) > 0)))
+        return known, np.where(best[known] >= 0, best[known], asked_start[known])
+
+    def _check_within(
+        self,
+        left: NDArray[np.int64],
+        totals: NDArray[np.int64],
+        n_asked: NDArray[np.int64],
+    ) -> None:
+        """No side is larger than its node; from a sum nobody can tell who sent too much."""
+        right = np.repeat(totals[:, : left.shape[1]], n_asked, axis=0) - left
+        if self._plan.kind.is_regression:
+            right = right[:, [0, -1 if right.shape[1] > 2 else 0]]  # sums of targets may be any
+        check(int(right.min(initial=0)) >= 0, "parties count more rows on a side than in its node")
+
+    def _cannot_answer(
+        self, groups: Sequence[Group], n_asked: NDArray[np.int64], totals: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """Nodes with so few rows that most likely each participant has too few to name a point.
+
+        They are a third of all nodes of grown-out trees, and would try one column after the other
+        in vain. Where nobody names a point although one party has all the rows, they are equal in
+        the columns tried so far: then, too, the node is closed.
+        """
+        most = np.zeros(len(self._plan.feature_seeds), np.int64)
+        for group in groups:
+            most[group.trees] = len(group.participants) * (self._plan.least_rows - 1)
+        rows = rows_of(totals, self._plan.kind)
+        is_hopeless: NDArray[np.bool_] = rows <= most[self._growth.structure.open.tree]
+        is_hopeless &= n_asked == 0
+        return is_hopeless
 
     def _collect(
         self,

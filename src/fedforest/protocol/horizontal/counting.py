@@ -20,6 +20,7 @@ from fedforest.tree.cut_choice import SideLayout
 from fedforest.tree.targets import CRITERION_CODES, WEIGHT_SUM_LIMIT, TargetKind, fix_weights
 
 ROW_UNITS = 2**10  # noisy counts of rows are kept in this fraction
+MOST_ROWS = 2**32  # of noisy counts: their fractions, times class weights, stay exact
 
 
 class Counting(Protocol):
@@ -50,6 +51,8 @@ class ExactSums:
     def read(self, wire: NDArray[np.int64]) -> NDArray[np.int64]:
         if self.layout.n_classes:
             check(_lies_between(wire, 0, WEIGHT_SUM_LIMIT), "a class has less than no weight")
+            weights = wire[:, : self.layout.n_classes].sum(axis=1)
+            check(_lies_between(weights, 0, WEIGHT_SUM_LIMIT), "classes weigh more than rows can")
         else:
             _check_targets(wire)
         return wire
@@ -65,7 +68,7 @@ class NoisyTargets:
 
     def read(self, wire: NDArray[np.int64]) -> NDArray[np.int64]:
         rows = wire[:, 0]
-        check(_lies_between(rows, 0, WEIGHT_SUM_LIMIT), "a side has fewer than no rows")
+        check(_lies_between(rows, 0, MOST_ROWS), "a side has fewer than no rows, or too many")
         bound = rows * self.largest_target
         return np.stack([rows, np.clip(wire[:, 1], -bound, bound)], axis=1)
 
@@ -86,7 +89,7 @@ class BitSums:
 
     def read(self, wire: NDArray[np.int64]) -> NDArray[np.int64]:
         rows = np.ascontiguousarray(wire[:, -1])
-        check(_lies_between(rows, 0, WEIGHT_SUM_LIMIT), "a side has fewer than no rows")
+        check(_lies_between(rows, 0, MOST_ROWS), "a side has fewer than no rows, or too many")
         counts = decode_counts(self.code, np.ascontiguousarray(wire[:, :-1]), rows)
         return _in_fractions(counts, rows)
 
@@ -107,7 +110,7 @@ class NoisyCounts:
 
     def read(self, wire: NDArray[np.int64]) -> NDArray[np.int64]:
         rows = wire[:, -1]
-        check(_lies_between(rows, 0, WEIGHT_SUM_LIMIT), "a side has fewer than no rows")
+        check(_lies_between(rows, 0, MOST_ROWS), "a side has fewer than no rows, or too many")
         counts = wire[:, :-1].astype(np.float64)
         project_onto_totals(counts, rows.astype(np.float64))
         return _in_fractions(counts, rows)
@@ -192,5 +195,6 @@ def _lies_between(values: NDArray[np.int64], low: int, high: int) -> bool:
 def _check_targets(wire: NDArray[np.int64]) -> None:
     weights, totals = wire[:, 0], wire[:, 1]
     check(_lies_between(weights, 0, WEIGHT_SUM_LIMIT), "a side has less than no weight")
-    check(_lies_between(wire[:, -1 if wire.shape[1] > 2 else 0], 0, WEIGHT_SUM_LIMIT), "no rows")
+    rows = wire[:, -1 if wire.shape[1] > 2 else 0]
+    check(_lies_between(rows, 0, WEIGHT_SUM_LIMIT), "a side has fewer than no rows")
     check(_lies_between(totals, -SUM_LIMIT, SUM_LIMIT), "targets add up to more than they can")

@@ -30,7 +30,8 @@ from fedforest.tree.targets import (
     encode_values,
 )
 
-NO_WEIGHT = -1100  # the exponent of a party whose rows all weigh nothing
+NO_WEIGHT = -1074  # the exponent of a party whose rows all weigh nothing
+LARGEST_EXPONENT = 900  # of targets: squares of sums have room in a float64 then
 SUM_LIMIT = 2**59  # of targets: a prime field of 2^61 - 1 holds such sums with their sign
 
 
@@ -146,6 +147,10 @@ def _target_scale(
         labels.target_exponent for labels in declared.values() if labels.target_exponent is not None
     ]
     exponent = max(known, default=0)
+    if exponent > LARGEST_EXPONENT:
+        raise DataError(
+            f"a party has targets beyond 2^{LARGEST_EXPONENT}; train on them in a larger unit"
+        )
     bits = min(TARGET_BITS, (SUM_LIMIT // max(1, largest_weight)).bit_length() - 1)
     return math.ldexp(1.0, max(exponent - bits, -1060)), 0.0
 

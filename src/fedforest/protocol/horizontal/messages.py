@@ -14,6 +14,7 @@ from fedforest.protocol.payloads import Count, TableSize
 from fedforest.tree.columns import Category
 
 Step = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+Limit = Annotated[int, msgspec.Meta(ge=1, lt=2**31)]  # a limit of nothing would promise too much
 
 
 class Prepare(Message, frozen=True):
@@ -55,9 +56,9 @@ class AgreeOnTable(Message, frozen=True):
     target_offset: float
     weight_unit: float  # fixed point of weights; 0 where all weigh one
     protection: Protection
-    n_trees: Count
-    max_depth: Count
-    candidates_per_node: Count
+    n_trees: Limit
+    max_depth: Limit
+    candidates_per_node: Limit
     least_rows: Annotated[int, msgspec.Meta(ge=2)]  # of a party in a node, or it abstains
     both_sides: bool
     rows_apart: bool  # rows are counted apart from their weight
@@ -69,7 +70,7 @@ class StartTrees(Payload, frozen=True):
     segments: memoryview  # per tree (u2): trees with the same participants are counted together
     bootstrap: bool
     n_draws: Count
-    is_thinned: bool  # leave out a part of the rows whose size nobody else knows
+    left_out: Count  # which secret part of the rows no tree sees; 0: none
 
 
 class Moves(Payload, frozen=True):
@@ -114,7 +115,7 @@ class CutsQuestion(msgspec.Struct, frozen=True, array_like=True):
 
     segment: Count
     threshold: memoryview  # <f4 per pair; NaN: not asked
-    missing_left: memoryview  # one bit per pair
+    missing_left: memoryview  # one bit per pair; nothing where no value is missing anywhere
     left_set: memoryview  # <u8, four words for each pair asked of a categorical column
     wholes: memoryview  # one bit per open node
     whole_table: bool = False  # instead of all this: what the labels of the table add up to

@@ -22,7 +22,7 @@ class Participation:
 
     share: float = 1.0
     scope: Scope = "tree"
-    least: int = 1  # participants; a draw of fewer is repeated
+    least: int = 1  # participants; so many are always drawn together
 
     @property
     def is_full(self) -> bool:

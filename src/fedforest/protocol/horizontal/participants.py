@@ -1,11 +1,12 @@
 """Who takes part in which tree, or step, of a training (k-PPD-ERT, section 3.2).
 
 Differences between sums over different parties expose the parties in which they differ. So the
-parties of a tree are the same from its root to its leaves unless the paper's way, a new draw for
-every step, is asked for by name.
+parties of a tree are the same from its root to its leaves, and between trees they change in blocks:
+whatever is computed from sums over blocks of parties is about blocks, never about one party. Only
+the paper's way, a new draw for every step, draws single parties, where it is asked for by name.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +17,7 @@ from fedforest.kernels.sampling import draw_unit
 from fedforest.protocol.horizontal.order import Participation
 from fedforest.tree.seeds import derive_seed
 
-MOST_DRAWS = 1000  # repeated when too few are drawn; after that the first so many take part
+MOST_DRAWS = 1000  # repeated when too few are drawn; after that everybody takes part
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,12 +36,14 @@ class Participants:
     parties: tuple[str, ...]
     participation: Participation
     seed: int
+    without_rows: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        if len(self.parties) < self.participation.least:
+        n_parties = self._count_with_rows(self.parties)
+        if n_parties < self.participation.least:
             raise TooFewParties(
-                f"{len(self.parties)} parties are left, but at least {self.participation.least} "
-                "must take part; wait for the others and train again"
+                f"{n_parties} of the parties that are left have rows, but at least "
+                f"{self.participation.least} must take part; wait for the others and train again"
             )
 
     def of_trees(self, trees: range) -> list[tuple[str, ...]]:
@@ -64,13 +67,30 @@ class Participants:
 
     def _draw(self, purpose: str, index: int) -> tuple[str, ...]:
         """Each party with the same probability, in the order of parties; never too few."""
+        blocks = [(party,) for party in self.parties] if purpose == "step" else self._blocks()
         for attempt in range(MOST_DRAWS):
             key = np.uint64(derive_seed(self.seed, f"participants/{purpose}/{attempt}", index))
-            drawn = tuple(
+            drawn = {
                 party
-                for number, party in enumerate(self.parties)
+                for number, block in enumerate(blocks)
                 if draw_unit(key, np.uint64(number)) < self.participation.share
-            )
-            if len(drawn) >= self.participation.least:
-                return drawn
-        return self.parties[: self.participation.least]
+                for party in block
+            }
+            if self._count_with_rows(drawn) >= self.participation.least:
+                return tuple(party for party in self.parties if party in drawn)
+        return self.parties
+
+    def _blocks(self) -> list[tuple[str, ...]]:
+        """Parties that are drawn together, by the seed: as many as must take part at least.
+
+        Those without rows hide nobody, so they do not count.
+        """
+        key = np.uint64(derive_seed(self.seed, "blocks", 0))
+        units = [draw_unit(key, np.uint64(number)) for number in range(len(self.parties))]
+        drawn = sorted(zip(units, self.parties, strict=True))
+        shuffled = sorted((party for _, party in drawn), key=self.without_rows.__contains__)
+        n_blocks = self._count_with_rows(self.parties) // max(1, self.participation.least)
+        return [tuple(shuffled[number::n_blocks]) for number in range(max(1, n_blocks))]
+
+    def _count_with_rows(self, parties: Collection[str]) -> int:
+        return sum(party not in self.without_rows for party in parties)

@@ -7,13 +7,14 @@ and label sums in the protection of the run.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.errors import ModelFileError, ProtocolError
+from fedforest.errors import FederationError, ModelFileError, ProtocolError
 from fedforest.kernels.random_split import Values
 from fedforest.masking.key_agreement import derive_key
 from fedforest.masking.keystream import expand, scramble
@@ -21,6 +22,7 @@ from fedforest.privacy.randomized_response import Entropy
 from fedforest.protocol.aggregation.base import Aggregator
 from fedforest.protocol.aggregation.steps import StepMemory
 from fedforest.protocol.asking import Accepted, Message, answer, check
+from fedforest.protocol.horizontal.agreement import check_agreement
 from fedforest.protocol.horizontal.labels import PartyLabels
 from fedforest.protocol.horizontal.messages import (
     AgreeOnTable,
@@ -37,7 +39,8 @@ from fedforest.protocol.horizontal.payloads import Points
 from fedforest.protocol.horizontal.statistics import Statistics, choose_statistics
 from fedforest.protocol.horizontal.tables import declare_columns, make_bins
 from fedforest.protocol.payloads import TableSize, from_bytes
-from fedforest.tree.forest_file import StoredForest, decode_forest
+from fedforest.tree.forest_file import FOREST, StoredForest, decode_forest
+from fedforest.tree.model_file import decode_model
 from fedforest.tree.rows import NodeRows, Sampling, draw_rows
 from fedforest.tree.table import Table
 from fedforest.tree.workers import ALONE, Workers
@@ -45,7 +48,7 @@ from fedforest.tree.workers import ALONE, Workers
 if TYPE_CHECKING:
     from fedforest.tree.targets import TrainingTargets
 
-THINNEST, THICKEST = 0.75, 0.95  # share of rows that a thinned tree keeps: drawn, and told nobody
+THINNEST, THICKEST = 0.75, 0.95  # share of rows that are kept after a loss: drawn, told nobody
 _QUESTION = msgspec.msgpack.Decoder(CutsQuestion)
 
 MakeAggregator = Callable[[Callable[[memoryview], NDArray[np.int64]]], Aggregator]
@@ -81,7 +84,7 @@ class HorizontalParty:
         self._n_batches = 0
         self._n_trees = 0
         self._n_questions = 0
-        self.model: StoredForest | None = None
+        self._model_file: memoryview | None = None
         self._handlers: dict[type[Message], Callable[[Any], Message]] = {
             Prepare: self._prepare,
             AgreeOnTable: self._agree,
@@ -92,7 +95,15 @@ class HorizontalParty:
 
     def handle(self, request: Message) -> Message:
         """Answer one request; a request out of place is refused and changes nothing."""
-        return answer(self._handlers, request)
+        n_questions, trees = self._n_questions, self._trees
+        n_asked = None if trees is None else trees.n_asked
+        try:
+            return answer(self._handlers, request)
+        except FederationError:  # one of several questions may have been answered, to nobody
+            self._n_questions = n_questions
+            if trees is not None and n_asked is not None:
+                trees.n_asked = n_asked
+            raise
 
     def _prepare(self, request: Prepare) -> Prepared:
         check(request.is_regression == self._labels.is_regression, "labels are of another task")
@@ -101,17 +112,17 @@ class HorizontalParty:
 
     def _agree(self, request: AgreeOnTable) -> Accepted:
         check(self._agreed is None, "what was agreed on cannot be changed")
-        check(request.names == self._table.names, "the columns are not those of this party")
-        if self._approve is not None:
-            self._approve(request)  # raises before anything that depends on a label is sent
+        check_agreement(request, self._table, self._labels)
         bins = make_bins(request.names, request.categories, has_names=self._table.has_names)
         values = bins.raw_values(self._table, self._workers)
+        targets = self._labels.encode(request)
+        statistics = choose_statistics(request, targets, self._response_key)
+        if self._approve is not None:
+            self._approve(request)  # last: a proposal that is refused anyway is not paid for
         self._values = Values(
             values.reshape(-1), np.uint64(self._table.n_rows), bins.is_categorical
         )
-        self._targets = self._labels.encode(request)
-        self._statistics = choose_statistics(request, self._targets, self._response_key)
-        self._agreed = request
+        self._targets, self._statistics, self._agreed = targets, statistics, request
         return Accepted()
 
     def _agreement(self) -> AgreeOnTable:
@@ -129,13 +140,13 @@ class HorizontalParty:
         if trees is None:
             raise ProtocolError("no trees were started")
         moved = trees.read_moves(request.moves)
-        bitmap = trees.read_candidates(request.candidates, moved)
+        pairs = trees.read_candidates(request.candidates, moved)
         if request.start is not None:
             self._n_batches += 1
             self._n_trees += trees.n_trees
             self._trees = trees
         trees.move(moved)
-        return ThresholdsProposed(Points.of(trees.propose(bitmap, self._draw_units)))
+        return ThresholdsProposed(Points.of(trees.propose(pairs, self._draw_units)))
 
     def _draw_units(self, places: NDArray[np.uint64]) -> NDArray[np.float64]:
         """Uniform numbers between 0 and 1, neither included, that only this party can know.
@@ -156,7 +167,8 @@ class HorizontalParty:
         assert self._values is not None
         segments = from_bytes(start.segments, "<u2", len(start.segments) // 2, "segments of trees")
         check(len(segments) > 0, "a batch has no trees")
-        check(len(segments) * self._table.n_rows <= MAX_ENTRIES, "a batch has too many trees")
+        n_entries = len(segments) * self._table.n_rows * (1 + agreed.candidates_per_node)
+        check(len(segments) == 1 or n_entries <= MAX_ENTRIES, "a batch has too many trees")
         limits = Limits(
             agreed.candidates_per_node,
             agreed.max_depth,
@@ -174,21 +186,35 @@ class HorizontalParty:
         """Rows of each tree, by this party's own randomness."""
         assert self._targets is not None
         context = (b"rows", self._n_batches.to_bytes(8, "little"))
-        seeds = expand(derive_key(self._row_secret, *context), n_trees + 1)
+        seeds = expand(derive_key(self._row_secret, *context), n_trees)
         n_rows = self._table.n_rows
         check(start.n_draws <= n_rows or start.bootstrap, "a tree is to draw more rows than exist")
-        is_private = bool(self._agreement().protection.kind)
         n_draws, bootstrap = min(start.n_draws, n_rows), start.bootstrap
-        if is_private or start.is_thinned:
-            bootstrap = False  # with noise, a row counts once: its label would need more noise
-        if start.is_thinned and n_draws == n_rows:
-            share = THINNEST + (THICKEST - THINNEST) * float(seeds[-1] >> np.uint64(11)) * 2.0**-53
-            n_draws = max(min(1, n_rows), round(share * n_rows))
-        if start.bootstrap and not bootstrap and n_draws == n_rows:
-            n_draws = max(min(1, n_rows), round(0.632 * n_rows))  # as many as a bootstrap sees
-        sampling = Sampling(bootstrap, n_draws)
-        rows, _ = draw_rows(seeds[:-1], self._targets, sampling, self._workers)
+        if bootstrap and self._agreement().protection.kind:
+            bootstrap = False  # a row counts once, or its label would need more noise
+            if n_draws == n_rows:
+                n_draws = max(min(1, n_rows), round(0.632 * n_rows))  # as many as a bootstrap sees
+        allowed = self._targets.allowed & self._keep_rows(start.left_out)
+        targets = replace(self._targets, allowed=allowed)
+        rows, _ = draw_rows(seeds, targets, Sampling(bootstrap, n_draws), self._workers)
         return rows
+
+    def _keep_rows(self, left_out: int) -> NDArray[np.bool_]:
+        """All rows but a part whose size nobody else knows.
+
+        It is the same part in all trees: parts of their own would average out over many trees. The
+        size is rounded by chance, or a party of two rows would leave out none; one row is kept.
+        """
+        n_rows = self._table.n_rows
+        if left_out == 0:
+            return np.ones(n_rows, np.bool_)
+        key = derive_key(self._row_secret, b"left out", left_out.to_bytes(8, "little"))
+        words = expand(key, n_rows + 2)
+        share, chance = (words[:2] >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        n_kept = int((THINNEST + (THICKEST - THINNEST) * share) * n_rows + chance)
+        kept = np.zeros(n_rows, np.bool_)
+        kept[np.argsort(words[2:])[: max(min(1, n_rows), n_kept)]] = True
+        return kept
 
     def _answer_question(self, encoded: memoryview) -> NDArray[np.int64]:
         """The integers that one question asks for."""
@@ -203,6 +229,8 @@ class HorizontalParty:
         key = derive_key(self._noise_secret, b"noise", self._n_questions.to_bytes(8, "little"))
         if question.whole_table:
             check(self._n_questions == 1, "the whole table is counted only once, at the start")
+            is_private = bool(self._agreement().protection.kind)
+            check(not is_private, "the whole table is counted where every question is paid for")
             return statistics.of_table(key)
         if self._trees is None:
             raise ProtocolError("no trees were started")
@@ -213,11 +241,24 @@ class HorizontalParty:
         return np.concatenate([counted.reshape(-1), whole.reshape(-1)])
 
     def _take_forest(self, request: TakeForest) -> Accepted:
-        agreed = self._agreement()
+        self._agreement()
         try:
-            model = decode_forest(request.model)
+            decode_model(request.model, expected_kind=FOREST)  # whole and undamaged
         except ModelFileError as error:
             raise ProtocolError(f"the model cannot be used: {error}") from None
-        check(model.bins.names == agreed.names, "the model is of another table")
-        self.model = model
+        self._model_file = request.model
         return Accepted()
+
+    @property
+    def model(self) -> StoredForest | None:
+        """The finished forest, once it is there.
+
+        Raises `ModelFileError` where it is none, or not one of this table.
+        """
+        if self._model_file is None:
+            return None
+        model, agreed = decode_forest(self._model_file), self._agreement()
+        classes = () if model.classes is None else tuple(model.classes.tolist())
+        if model.bins.names != agreed.names or classes != agreed.classes:
+            raise ModelFileError("the model is of another table or of other classes")
+        return model

@@ -5,15 +5,21 @@ It knows every split, as everybody will know the finished forest, and where its 
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.kernels.pair_draws import place_pairs
-from fedforest.kernels.pairs import Cuts, list_pairs
+from fedforest.kernels.pairs import Cuts, Pairs, list_pairs
 from fedforest.kernels.random_split import Values
 from fedforest.protocol.asking import check
-from fedforest.protocol.fates import count_open, unpack_fates, unpack_flags
+from fedforest.protocol.fates import (
+    count_open,
+    count_open_each,
+    unpack_fates,
+    unpack_flags,
+)
 from fedforest.protocol.horizontal.messages import CutsQuestion, Moves
 from fedforest.protocol.payloads import from_bytes
 from fedforest.tree.point_search import PointSearch
@@ -26,7 +32,7 @@ from fedforest.tree.workers import Workers
 DrawUnits = Callable[[NDArray[np.uint64]], NDArray[np.float64]]
 
 SET_WORDS = 4
-MAX_ENTRIES = 2**28  # rows of all trees of a batch: what a stranger may make a party hold
+MAX_ENTRIES = 2**28  # rows, and values of rows, of a batch: what a stranger may have a party hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +74,8 @@ class PartyTrees:
         self._workers = workers
         self._structure = Structure(len(segments))
         self._search = PointSearch(columns, targets, rows, workers, rows_apart=limits.rows_apart)
-        self._bitmap: NDArray[np.uint8] | None = None
-        self._n_asked = np.zeros(len(segments), np.int64)  # candidates counted, per open node
+        self._has_proposed = False
+        self.n_asked = np.zeros(len(segments), np.int64)  # candidates counted, per open node
 
     @property
     def n_trees(self) -> int:
@@ -96,6 +102,9 @@ class PartyTrees:
         missing_left = from_bytes(moves.missing_left, "u1", n_split, "sides of missing values")
         check(bool((missing_left <= 1).all()), "a side of missing values is none")
         sets = self._read_sets(moves.left_set, self._columns.is_categorical[feature])
+        has_children = (fate > 0) & is_split
+        depth = self._structure.open.depth[has_children].max(initial=-1) + 1
+        check(int(depth) < self._limits.max_depth, "a tree is deeper than the run agreed on")
         return Moved(is_split, fate, SplitTable(feature, threshold, missing_left, sets))
 
     @property
@@ -112,28 +121,27 @@ class PartyTrees:
         sets[by_set] = given
         return sets
 
-    def read_candidates(self, data: memoryview, moved: Moved | None) -> NDArray[np.uint8] | None:
-        """A bitmap of columns per node that is open after the moves; None where none is asked."""
+    def read_candidates(self, data: memoryview, moved: Moved | None) -> Pairs | None:
+        """The candidates of each node that is open after the moves; None where none is asked."""
         if len(data) == 0:
             return None
-        n_open = len(self._structure.open) if moved is None else self._count_open(moved)
+        n_open = len(self._structure.open) if moved is None else count_open(moved.fate)
         width = (self._n_columns + 7) >> 3
         bitmap = from_bytes(data, "u1", n_open * width, "candidates").reshape(n_open, width)
         spare = 8 * width - self._n_columns
         check(int(bitmap[:, -1].max(initial=0)) < 256 >> spare, "a candidate is no column")
-        counts = np.bitwise_count(bitmap).sum(axis=1)
-        check(
-            bool((counts <= self._limits.candidates_per_node).all()),
-            "a node has more candidate columns than the run agreed on",
-        )
-        return bitmap
+        pairs: Pairs = list_pairs(bitmap)
+        most = int(np.diff(pairs.node_start).max(initial=0))
+        is_agreed = most <= self._limits.candidates_per_node
+        check(is_agreed, "a node has more candidate columns than the run agreed on")
+        return pairs
 
-    def _count_open(self, moved: Moved) -> int:
-        """Nodes that are open after the moves."""
-        has_children = (moved.fate > 0) & moved.is_split
-        depth = self._structure.open.depth[has_children].max(initial=-1) + 1
-        check(int(depth) < self._limits.max_depth, "a tree is deeper than the run agreed on")
-        return count_open(moved.fate)
+    @staticmethod
+    def _follow(moved: Moved, per_node: NDArray[Any]) -> NDArray[Any]:
+        """What is known of open nodes, for those open after the moves; of children, nothing."""
+        known = per_node.copy()
+        known[moved.is_split] = 0
+        return np.repeat(known, count_open_each(moved.fate), axis=0)
 
     def move(self, moved: Moved | None) -> None:
         """Split nodes and move rows to the children that stay open."""
@@ -142,29 +150,23 @@ class PartyTrees:
         nodes = np.flatnonzero(moved.is_split)
         bits, left_rows = self._search.split(nodes, moved.table)
         step = self._structure.advance(moved.is_split, moved.fate)
-        per_node = np.zeros(len(moved.is_split), np.int64)
-        per_node[nodes] = left_rows
         if not step.nothing_left:
-            self._rows.move(step, bits, per_node, self._workers)
-        stays = ~moved.is_split[step.source]
-        self._n_asked = np.where(stays, self._n_asked[step.source], 0)
-        self._bitmap = None
-        self._search.forget()
+            self._rows.move(step, bits, left_rows, self._workers)
+        self.n_asked = self._follow(moved, self.n_asked)
+        self._has_proposed = False
 
-    def propose(
-        self, bitmap: NDArray[np.uint8] | None, draw_units: DrawUnits
-    ) -> NDArray[np.float32]:
+    def propose(self, pairs: Pairs | None, draw_units: DrawUnits) -> NDArray[np.float32]:
         """A random point for each candidate of each open node."""
-        if bitmap is None:
+        if pairs is None:
             return np.zeros(0, np.float32)
-        self._bitmap = bitmap
+        self._has_proposed = True
         opened = self._structure.open
-        places = place_pairs(list_pairs(bitmap), opened.tree, opened.node)
-        return self._search.propose(bitmap, draw_units(places), self._limits.least_rows)
+        places = place_pairs(pairs, opened.tree, opened.node)
+        return self._search.propose(pairs, draw_units(places), self._limits.least_rows)
 
     def read_question(self, question: CutsQuestion) -> tuple[Cuts, NDArray[np.int64]]:
         """(cuts over all pairs, whole nodes) that one segment is asked about."""
-        check(self._bitmap is not None, "cuts are asked for before points were named")
+        check(self._has_proposed, "cuts are asked for before points were named")
         pairs = self._search.pairs
         in_segment = self._segments[self._structure.open.tree] == question.segment
         nodes = np.flatnonzero(in_segment)
@@ -176,11 +178,15 @@ class PartyTrees:
         else:
             mine = np.repeat(in_segment, np.diff(pairs.node_start))
             n_mine = int(np.count_nonzero(mine))
-        threshold = np.full(len(pairs.feature), np.nan, np.float32)
-        threshold[mine] = from_bytes(question.threshold, "<f4", n_mine, "thresholds")
+        threshold = from_bytes(question.threshold, "<f4", n_mine, "thresholds")
+        if n_mine < len(pairs.feature):
+            asked = threshold
+            threshold = np.full(len(pairs.feature), np.nan, np.float32)
+            threshold[mine] = asked
         check(not np.isinf(threshold).any(), "a threshold is infinite")
         missing_left = np.zeros(len(pairs.feature), np.uint8)
-        missing_left[mine] = unpack_flags(question.missing_left, n_mine)
+        if len(question.missing_left):
+            missing_left[mine] = unpack_flags(question.missing_left, n_mine)
         set_index, sets = self._read_question_sets(question.left_set, threshold)
         self._count_along(pairs.node_start, threshold, wholes)
         return Cuts(threshold, missing_left, set_index, sets), wholes
@@ -209,10 +215,10 @@ class PartyTrees:
         if not self._limits.asks_once:
             return
         ends = np.concatenate([[0], np.cumsum(~np.isnan(threshold))])
-        asked = self._n_asked + np.diff(ends[node_start])
+        asked = self.n_asked + np.diff(ends[node_start])
         asked[wholes] += 1
         check(
             bool((asked <= self._limits.candidates_per_node).all()),
             "labels of a node are asked for more often than the run agreed on",
         )
-        self._n_asked = asked
+        self.n_asked = asked

@@ -13,7 +13,7 @@ from fedforest.protocol.asking import Payload, check
 from fedforest.protocol.payloads import from_bytes, to_bytes
 from fedforest.tree.columns import Category
 
-Exponent = Annotated[int, msgspec.Meta(ge=-1100, le=1100)]
+Exponent = Annotated[int, msgspec.Meta(ge=-1074, le=1024)]  # of a float64
 Label = bool | int | float | str
 
 NUMERIC, CATEGORICAL, EMPTY = 0, 1, 2  # kinds of columns

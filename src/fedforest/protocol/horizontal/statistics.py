@@ -58,7 +58,7 @@ class ExactStatistics:
         nodes: NDArray[np.int64],
         key: bytes,  # noqa: ARG002
     ) -> NDArray[np.int64]:
-        return search.count_nodes(nodes)
+        return _node_sums(search, nodes)
 
     def of_table(self, key: bytes) -> NDArray[np.int64]:  # noqa: ARG002
         return _count_classes(self.targets, rows_apart=self.rows_apart)
@@ -116,7 +116,7 @@ class GlobalStatistics:
     def of_nodes(
         self, search: PointSearch, nodes: NDArray[np.int64], key: bytes
     ) -> NDArray[np.int64]:
-        return self._answer(search.count_nodes(nodes), derive_key(key, b"whole nodes"))
+        return self._answer(_node_sums(search, nodes), derive_key(key, b"whole nodes"))
 
     def of_table(self, key: bytes) -> NDArray[np.int64]:
         exact = _count_classes(self.targets, rows_apart=True)
@@ -128,6 +128,13 @@ class GlobalStatistics:
         noisy = exact.copy()
         noisy[:, labels] = add_noise(exact[:, labels], self.epsilon, self.sensitivity, key)
         return noisy
+
+
+def _node_sums(search: PointSearch, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """What the labels of whole nodes add up to; seldom asked, but at the roots."""
+    if len(nodes) == 0:
+        return np.zeros((0, search.layout.width), np.int64)
+    return search.node_sums()[nodes]
 
 
 def _count_classes(targets: TrainingTargets, *, rows_apart: bool) -> NDArray[np.int64]:
@@ -148,11 +155,15 @@ def choose_statistics(
         rows = np.arange(targets.n_rows, dtype=np.uint64)
         return LocalStatistics(code, permanent_responses(code, targets.classes, rows, response_key))
     if protection.kind == "global":
-        sensitivity = LABEL_MOVES
-        if targets.kind.is_regression:
-            sensitivity = TargetGrid.of((protection.low, protection.high)).sensitivity
-        return GlobalStatistics(targets, protection.epsilon_query, sensitivity)
+        return GlobalStatistics(targets, protection.epsilon_query, find_sensitivity(agreed))
     return ExactStatistics(targets, agreed.rows_apart, agreed.both_sides)
+
+
+def find_sensitivity(agreed: AgreeOnTable) -> int:
+    """How much one row's label moves the sums of one query, in all."""
+    if agreed.classes:
+        return LABEL_MOVES
+    return TargetGrid.of((agreed.protection.low, agreed.protection.high)).sensitivity
 
 
 def resolve_code(agreed: AgreeOnTable) -> ResponseCode:

@@ -29,7 +29,7 @@ Categories = tuple[Category, ...] | None  # in code order; None for numbers
 
 def declare_columns(table: Table) -> DeclaredColumns:
     """What a party says about its columns."""
-    kinds = [_kind_of(column) for column in table.columns]
+    kinds = [kind_of(column) for column in table.columns]
     has_missing = [_has_missing(column) for column in table.columns]
     categories = tuple(
         tuple(sort_categories([c.values[code] for code in np.unique(c.codes[c.codes >= 0])]))
@@ -45,10 +45,13 @@ def declare_columns(table: Table) -> DeclaredColumns:
     )
 
 
-def _kind_of(column: Column) -> int:
+def kind_of(column: Column) -> int:
+    """What a party declares a column to be."""
     if isinstance(column, CategoryColumn):
         return CATEGORICAL if (column.codes >= 0).any() else EMPTY
-    return NUMERIC if len(column) and not np.isnan(column).all() else EMPTY
+    if len(column) and not np.isnan(column[0]):  # most often the first value tells
+        return NUMERIC
+    return EMPTY if np.isnan(column).all() else NUMERIC
 
 
 def _has_missing(column: Column) -> bool:

@@ -9,7 +9,6 @@ root seed and which columns were sampled.
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +25,6 @@ from fedforest.protocol.vertical.messages import (
     ColumnsWeighed,
     FindSplits,
     FinishTrees,
-    KeepTrees,
     LabelsShared,
     LeafValues,
     Prepare,
@@ -37,7 +35,6 @@ from fedforest.protocol.vertical.messages import (
     StartTrees,
     TakeLabels,
     TreesFinished,
-    TreesKept,
     TreesStarted,
     WeighColumns,
 )
@@ -95,10 +92,10 @@ def train(order: TrainingOrder, workers: Workers = ALONE) -> Conversation[Traine
         if stop is not None:
             n_trees = n_before + stop
             break
-    outline = concatenate_outlines(outlines)
-    votes = yield from _keep_trees(session, outline.shape.n_trees - n_trees)
-    outline = outline.first_trees(n_trees)
-    importances = yield from _weigh_columns(session, outline)
+    grown = concatenate_outlines(outlines)
+    outline = grown.first_trees(n_trees)
+    n_dropped = grown.shape.n_trees - n_trees
+    importances, votes = yield from _weigh_columns(session, outline, n_dropped)
     return Trained(
         outline,
         session.columns_per_party,
@@ -299,40 +296,36 @@ def _debias(outline: ForestOutline, response: RandomizedResponse) -> ForestOutli
     return ForestOutline(outline.shape, outline.owner, leaves, outline.decrease, n_classes)
 
 
-def _keep_trees(session: _Session, n_dropped: int) -> Conversation[NDArray[np.float64] | None]:
-    """Trees after the stop are dropped; without any, and without votes, nobody need be asked."""
-    order = session.order
-    with_votes = order.out_of_bag
-    if not (with_votes or order.early_stopping):
-        return None
+def _weigh_columns(
+    session: _Session, outline: ForestOutline, n_dropped: int
+) -> Conversation[tuple[dict[str, NDArray[np.float64]], NDArray[np.float64] | None]]:
+    """Each party hears what its own splits were worth and answers for its own columns.
+
+    The label party adds the out-of-bag votes where they are asked for.
+    """
+    order, totals = session.order, to_bytes(outline.tree_totals(), "<f8")
     requests: dict[str, Message] = {
-        party: KeepTrees(n_dropped, with_votes and party == order.label_party)
+        party: WeighColumns(
+            to_bytes(outline.decrease_of(order.parties.index(party)), "<f8"),
+            totals,
+            n_dropped,
+            order.out_of_bag and party == order.label_party,
+        )
         for party in session.followers
     }
-    kept: Mapping[str, Any] = yield Ask(requests, TreesKept)
-    if not with_votes:
-        return None
-    n_outputs = max(1, session.kind.n_classes)
-    with blame(order.label_party):
-        votes = kept[order.label_party].votes
-        check(votes is not None, "out-of-bag votes are missing")
-        return votes.read(session.n_rows, n_outputs)  # type: ignore[no-any-return] # replies are not typed
-
-
-def _weigh_columns(
-    session: _Session, outline: ForestOutline
-) -> Conversation[dict[str, NDArray[np.float64]]]:
-    """Each party hears what its own splits were worth and answers for its own columns."""
-    totals = to_bytes(outline.tree_totals(), "<f8")
-    sizes = dict(zip(session.order.parties, session.columns_per_party, strict=True))
-    requests: dict[str, Message] = {
-        party: WeighColumns(to_bytes(outline.decrease_of(number), "<f8"), totals)
-        for number, party in enumerate(session.order.parties)
-        if sizes[party]
-    }
     weighed = yield Ask(requests, ColumnsWeighed)
-    importances = {party: np.zeros(0) for party in session.order.parties}
+    importances = {party: np.zeros(0) for party in order.parties}
+    sizes = dict(zip(order.parties, session.columns_per_party, strict=True))
     for party, reply in weighed.items():
         with blame(party):
             importances[party] = reply.importances.read(sizes[party])
-    return importances
+    return importances, _read_votes(session, weighed) if order.out_of_bag else None
+
+
+def _read_votes(session: _Session, weighed: Mapping[str, ColumnsWeighed]) -> NDArray[np.float64]:
+    label_party = session.order.label_party
+    with blame(label_party):
+        votes = weighed[label_party].votes
+        check(votes is not None, "out-of-bag votes are missing")
+        assert votes is not None
+        return votes.read(session.n_rows, max(1, session.kind.n_classes))

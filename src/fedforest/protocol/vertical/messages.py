@@ -144,30 +144,27 @@ class TreesFinished(Message, frozen=True):
     scores: OutOfBagScores | None = None
 
 
-class KeepTrees(Message, frozen=True):
-    """Training is over: drop so many of the last batch's trees, from the end, and keep the rest."""
-
-    n_dropped: Count
-    with_votes: bool = False
-
-
-class TreesKept(Message, frozen=True):
-    """From the label party, if asked for: the votes of rows left out."""
-
-    votes: OutOfBagVotes | None = None
-
-
 class WeighColumns(Message, frozen=True):
-    """How much your splits decreased impurity, in node order, and each tree in all."""
+    """Training is over: keep your share, and weigh your columns by what your splits were worth.
+
+    Of the last batch so many trees are dropped, from the end. Of those that remain: how much own
+    splits decreased impurity, in node order, and each tree in all.
+    """
 
     own_decrease: memoryview
     tree_totals: memoryview
+    n_dropped: Count = 0
+    with_votes: bool = False
 
 
 class ColumnsWeighed(Message, frozen=True):
-    """Importances of the party's columns among all."""
+    """Importances of the party's columns among all.
+
+    From the label party, if asked for: the votes of rows left out.
+    """
 
     importances: Importances
+    votes: OutOfBagVotes | None = None
 
 
 REQUESTS = (
@@ -178,7 +175,6 @@ REQUESTS = (
     FindSplits,
     ApplySplits,
     FinishTrees,
-    KeepTrees,
     WeighColumns,
 )
 REPLIES = (
@@ -188,6 +184,5 @@ REPLIES = (
     SplitsFound,
     SplitsApplied,
     TreesFinished,
-    TreesKept,
     ColumnsWeighed,
 )

@@ -29,7 +29,6 @@ from fedforest.protocol.vertical.messages import (
     ColumnsWeighed,
     FindSplits,
     FinishTrees,
-    KeepTrees,
     LabelsShared,
     LeafValues,
     Prepare,
@@ -40,7 +39,6 @@ from fedforest.protocol.vertical.messages import (
     StartTrees,
     TakeLabels,
     TreesFinished,
-    TreesKept,
     TreesStarted,
     WeighColumns,
 )
@@ -105,7 +103,6 @@ class VerticalParty:
             FindSplits: self._find_splits,
             ApplySplits: self._apply_splits,
             FinishTrees: self._finish_trees,
-            KeepTrees: self._keep_trees,
             WeighColumns: self._weigh_columns,
         }
 
@@ -117,13 +114,11 @@ class VerticalParty:
         """The party's share of the forest."""
         if self._bins is None:
             raise ProtocolError("there is no model yet")
-        return PartyModel(self._bins, self._whole(), self._out_of_bag)
+        return PartyModel(self._bins, self._whole(self._finished), self._out_of_bag)
 
-    def _whole(self) -> PartialForest:
-        """The party's share of all finished trees."""
-        if not self._finished:
-            return no_trees(self._table.n_features)
-        return concatenate_partials(self._finished)
+    def _whole(self, finished: list[PartialForest]) -> PartialForest:
+        """The party's share of several batches of trees."""
+        return concatenate_partials(finished) if finished else no_trees(self._table.n_features)
 
     def _prepare(self, request: Prepare) -> Prepared:
         if self._bins is None:
@@ -199,27 +194,32 @@ class VerticalParty:
         assert self._out_of_bag is not None
         return read_leaves(values, shape, self._out_of_bag.key.n_classes)
 
-    def _keep_trees(self, request: KeepTrees) -> TreesKept:
-        check(self._trees is None, "trees are still growing")
-        n_dropped = request.n_dropped
-        last = self._finished[-1].shape.n_trees if self._finished else 0
-        check(n_dropped == 0 or n_dropped < last, "more trees are to be dropped than there are")
-        if n_dropped:
-            self._finished[-1] = self._finished[-1].first_trees(last - n_dropped)
-        if self._out_of_bag is None:
-            return TreesKept()
-        self._out_of_bag.close(n_dropped)
-        return TreesKept(Votes.of(self._out_of_bag.means()) if request.with_votes else None)
-
     def _weigh_columns(self, request: WeighColumns) -> ColumnsWeighed:
-        partial = self._whole()
+        check(self._trees is None, "trees are still growing")
+        kept = self._without_last(request.n_dropped)
+        partial = self._whole(kept)
         n_own, n_trees = len(partial.own_nodes()), partial.shape.n_trees
         decrease = from_bytes(request.own_decrease, "<f8", n_own, "decreases")
         totals = from_bytes(request.tree_totals, "<f8", n_trees, "tree totals")
         with np.errstate(all="ignore"):  # the coordinator's numbers may be any
             importances = own_importances(partial, decrease, totals)
         check(bool(np.isfinite(importances).all()), "decreases do not fit the trees' totals")
-        return ColumnsWeighed(Importances.of(importances))
+        self._finished = kept
+        return ColumnsWeighed(Importances.of(importances), self._close_votes(request))
+
+    def _without_last(self, n_dropped: int) -> list[PartialForest]:
+        """The finished trees without the last ones, all of the last batch."""
+        if not n_dropped:
+            return self._finished
+        last = self._finished[-1].shape.n_trees if self._finished else 0
+        check(n_dropped < last, "more trees are to be dropped than there are")
+        return [*self._finished[:-1], self._finished[-1].first_trees(last - n_dropped)]
+
+    def _close_votes(self, request: WeighColumns) -> Votes | None:
+        if self._out_of_bag is None:
+            return None
+        self._out_of_bag.close(request.n_dropped)
+        return Votes.of(self._out_of_bag.means()) if request.with_votes else None
 
 
 def read_leaves(values: LeafValues, shape: Shape, n_classes: int) -> Leaves:

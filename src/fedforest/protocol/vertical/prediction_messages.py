@@ -1,29 +1,71 @@
 """Messages of vertical prediction. A party learns which rows pass which nodes, up to the lookahead.
 
 Requests name rows by their place in the requester's table; no value and no identity travels.
+
+*Turns* say which way rows went at all levels that the last exchange settled: tree after tree and
+level after level, one bit for each row that the exchange was about, set where it went left, in
+64-bit words that begin anew for each level.
 """
 
 from typing import Annotated
 
 import msgspec
 
+from fedforest.kernels.sweep import MAX_SWEPT_LEVELS
 from fedforest.protocol.asking import Message
-from fedforest.protocol.payloads import Count, NodeSums, Outcomes, RowBits
+from fedforest.protocol.payloads import Count, NodeSums, Outcomes
 
 Lookahead = Annotated[int, msgspec.Meta(ge=1, lt=2**31)]
+SweptLevels = Annotated[int, msgspec.Meta(ge=1, le=MAX_SWEPT_LEVELS)]
+
+
+class SweepRows(Message, frozen=True):
+    """Say what your splits of the first levels do with rows first..last, split by split."""
+
+    first_row: Count
+    last_row: Count
+    n_levels: SweptLevels
+
+
+class RowsSwept(Message, frozen=True):
+    """For every 64 rows and every own split among them, tree by tree and level by level, a word.
+
+    A bit is set where the row goes left; it is zero where own splits keep the row away.
+    """
+
+    outcomes: Outcomes
+
+
+class LeapRows(Message, frozen=True):
+    """Say what your splits of the next three levels do with rows first..last.
+
+    They start at the roots, or, where `turns` are given, go on from where these lead.
+    """
+
+    first_row: Count
+    last_row: Count
+    turns: memoryview | None = None
+
+
+class RowsLeapt(Message, frozen=True):
+    """For every row on its way, tree by tree, a byte: a bit for each node of the three levels.
+
+    It is set where the node is an own split that own splits let the row reach, and it goes left.
+    """
+
+    outcomes: Outcomes
 
 
 class RouteRows(Message, frozen=True):
     """Say what your splits do with rows first..last at the nodes they can reach.
 
-    They start at the roots, or, where `paths` is given, go on from where these turns lead: per tree
-    one bit for each level settled, row after row, trees starting whole bytes.
+    They start at the roots, or, where `turns` are given, go on from where these lead.
     """
 
     first_row: Count
     last_row: Count
     lookahead: Lookahead
-    paths: memoryview | None = None
+    turns: memoryview | None = None
 
 
 class RowsRouted(Message, frozen=True):
@@ -31,24 +73,6 @@ class RowsRouted(Message, frozen=True):
 
     outcomes: Outcomes
     n_bits: NodeSums
-
-
-class StepRows(Message, frozen=True):
-    """The walk with a lookahead of one: say which of rows first..last at your nodes go left.
-
-    They stand at the roots, or, where `bits` is given, one level below: these are the bits of the
-    nodes that others split, as in training.
-    """
-
-    first_row: Count
-    last_row: Count
-    bits: RowBits | None = None
-
-
-class RowsStepped(Message, frozen=True):
-    """The bits of rows that stand at the party's own nodes."""
-
-    bits: RowBits
 
 
 class AskSplit(Message, frozen=True):
@@ -64,5 +88,5 @@ class SplitAsked(Message, frozen=True):
     outcome: Outcomes
 
 
-REQUESTS = (RouteRows, StepRows, AskSplit)
-REPLIES = (RowsRouted, RowsStepped, SplitAsked)
+REQUESTS = (SweepRows, LeapRows, RouteRows, AskSplit)
+REPLIES = (RowsSwept, RowsLeapt, RowsRouted, SplitAsked)

@@ -5,63 +5,79 @@ the lookahead. It learns where rows stand when the next levels begin, so with a 
 depth it learns their paths; it never learns what a leaf says.
 """
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import ProtocolError
-from fedforest.kernels.layout import Columns
-from fedforest.kernels.lookahead import OwnSplits, count_path_bits, follow_paths, write_outcomes
+from fedforest.kernels.bit_ranges import copy_ranges
+from fedforest.kernels.byte_lanes import lay_side_by_side
+from fedforest.kernels.leap import LEAP, say_leap
+from fedforest.kernels.lookahead import write_outcomes
+from fedforest.kernels.stepping import say_step
+from fedforest.kernels.sweep import list_upper_nodes, list_upper_splits, say_upper
 from fedforest.protocol.asking import Message, answer, check
-from fedforest.protocol.payloads import NodeSums, Outcomes, RowBits, from_bytes
-from fedforest.protocol.vertical.moves import bring_together
+from fedforest.protocol.payloads import NodeSums, Outcomes, to_bytes
 from fedforest.protocol.vertical.party import PartyModel
 from fedforest.protocol.vertical.prediction_messages import (
     AskSplit,
+    LeapRows,
     RouteRows,
+    RowsLeapt,
     RowsRouted,
-    RowsStepped,
+    RowsSwept,
     SplitAsked,
-    StepRows,
+    SweepRows,
 )
-from fedforest.tree.descent import Descent
+from fedforest.protocol.vertical.prediction_plan import Manner, Stage
+from fedforest.protocol.vertical.turns import read_turns
+from fedforest.tree.routes import OwnRoutes
 from fedforest.tree.table import Table
+from fedforest.tree.underway import WORD_ROWS, Underway
 from fedforest.tree.workers import ALONE, Workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from fedforest.kernels.leap import Blocks
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The last exchange: about which rows, what it settles, and at which level they stand then."""
+
+    rows: range
+    stage: Stage
+    level: int
+
 
 class PredictingParty:
-    """Answers the coordinator of a prediction with one table and its share of the forest."""
+    """Answers the coordinator of a prediction with one table and its share of the forest.
 
-    def __init__(self, model: PartyModel, table: Table, workers: Workers = ALONE) -> None:
-        self._shape = model.partial.shape
+    `routes`, if given, were prepared of the model's share before.
+    """
+
+    def __init__(
+        self,
+        model: PartyModel,
+        table: Table,
+        workers: Workers = ALONE,
+        routes: OwnRoutes | None = None,
+    ) -> None:
+        self._routes = routes or OwnRoutes.of(model.partial)
         self._bins = model.bins
         self._table = table
         self._workers = workers
         self._binned: NDArray[np.uint8] | None = None
-        splits = model.partial.splits
-        self._splits = OwnSplits(
-            self._shape.left_child,
-            splits.feature,
-            splits.cut,
-            splits.missing_left,
-            splits.set_index,
-            splits.left_set,
-        )
-        self._stored = splits
-        self._stepping = range(0)
-        self._descent = Descent(self._shape, self._stepping, workers)
-        self._own, self._own_bits = np.zeros(0, np.int64), np.zeros(0, np.uint8)
-        self._partial = model.partial
-        self._rows: list[NDArray[np.int32]] = []  # per tree: active rows, and where they stand
-        self._nodes: list[NDArray[np.int32]] = []
-        self._asked: RouteRows | None = None
+        self._lanes: tuple[range, NDArray[np.uint8]] | None = None  # of which rows
+        self._asked: _Asked | None = None
+        self._underway = Underway(0, range(0), workers)
         self._handlers: dict[type[Message], Callable[[Any], Message]] = {
+            SweepRows: self._sweep_rows,
+            LeapRows: self._leap_rows,
             RouteRows: self._route_rows,
-            StepRows: self._step_rows,
             AskSplit: self._ask_split,
         }
 
@@ -72,134 +88,154 @@ class PredictingParty:
     def _flat_bins(self) -> NDArray[np.uint8]:
         if self._binned is None:
             self._binned = self._bins.transform(self._table, self._workers)
-        return self._binned.reshape(-1)
+        # whoever has no column still reads the first one, and says nothing about it
+        return self._binned.reshape(-1) if len(self._binned) else np.zeros(self._n_rows, np.uint8)
+
+    @property
+    def _n_rows(self) -> int:
+        return self._table.n_rows
+
+    def _rows_of(self, request: SweepRows | LeapRows | RouteRows) -> range:
+        rows = range(request.first_row, request.last_row)
+        in_table = rows.start < rows.stop <= self._n_rows
+        check(in_table, "rows are asked for that are not in the table")
+        return rows
+
+    def _sweep_rows(self, request: SweepRows) -> RowsSwept:
+        rows, routes = self._rows_of(request), self._routes
+        upper = list_upper_nodes(routes.left_child, routes.tree_start, request.n_levels)
+        own, left_set = list_upper_splits(upper, routes.splits), routes.splits.left_set
+        n_words = -(-len(rows) // WORD_ROWS)
+        said = np.empty((n_words, len(own.cut)), np.uint64)
+        bins, span = self._flat_bins(), (rows.start, rows.stop)
+
+        def say(words: tuple[int, int]) -> None:
+            say_upper(own, left_set, bins, np.uint64(self._n_rows), span, said, *words)
+
+        self._workers.run(say, self._workers.ranges(np.full(n_words, len(own.cut))))
+        self._asked = _Asked(rows, Stage(Manner.SWEEP, request.n_levels), request.n_levels)
+        return RowsSwept(Outcomes(to_bytes(said, "<u8")))
+
+    def _leap_rows(self, request: LeapRows) -> RowsLeapt:
+        rows, routes = self._rows_of(request), self._routes
+        level = self._go_on(rows, request.turns, leaps=True)
+        blocks, slots = routes.leaps_from(level)
+        self._underway.stand_at(blocks)
+        starts, lanes = self._underway.starts(), self._lanes_of(rows)
+        standing, said = self._underway.standing, np.empty(int(starts[-1]), np.uint8)
+
+        def say(trees: tuple[int, int]) -> None:
+            root, first = blocks.root, rows.start
+            say_leap(slots, routes.splits, root, lanes, first, standing, said, starts, *trees)
+
+        self._workers.run(say, self._underway.ranges())
+        self._asked = _Asked(rows, Stage(Manner.LEAP, LEAP), level + LEAP)
+        return RowsLeapt(Outcomes(said.data))
+
+    def _lanes_of(self, rows: range) -> NDArray[np.uint8]:
+        """The bins of some rows, row by row."""
+        if self._lanes is None or self._lanes[0] != rows:
+            bins = self._flat_bins()
+            lanes = np.empty((len(rows), 2 * (len(bins) // self._n_rows)), np.uint8)
+            span, n_rows = (rows.start, rows.stop), self._n_rows
+            parts = self._workers.ranges(np.full(len(rows), lanes.shape[1]))
+            self._workers.run(
+                lambda part: lay_side_by_side(bins, n_rows, span, lanes, *part), parts
+            )
+            self._lanes = rows, lanes
+        return self._lanes[1]
 
     def _route_rows(self, request: RouteRows) -> RowsRouted:
-        check(
-            request.first_row < request.last_row <= self._table.n_rows,
-            "rows are asked for that are not in the table",
-        )
-        if request.paths is None:
-            self._enter(request)
-        else:
-            self._follow(request)
-        self._asked = RouteRows(request.first_row, request.last_row, request.lookahead)
-        return self._say_outcomes(request.lookahead)
+        rows = self._rows_of(request)
+        level = self._go_on(rows, request.turns, leaps=False)
+        self._underway.stand_at_nodes()
+        n_levels = min(request.lookahead, self._routes.depth)
+        self._asked = _Asked(rows, Stage(Manner.ROUTE, n_levels), level + n_levels)
+        return self._say_step() if n_levels == 1 else self._say_outcomes(n_levels)
 
-    def _enter(self, request: RouteRows) -> None:
-        """All rows stand at the roots; trees of a single leaf have nothing to ask."""
-        rows = np.arange(request.first_row, request.last_row, dtype=np.int32)
-        is_leaf = self._shape.left_child[self._shape.tree_start[:-1]] < 0
-        self._rows = [rows[:0] if leaf else rows.copy() for leaf in is_leaf]
-        self._nodes = [np.zeros(len(rows), np.int32) for rows in self._rows]
+    def _go_on(self, rows: range, turns: memoryview | None, *, leaps: bool) -> int:
+        """Follow the turns; returns the level at which rows stand then.
 
-    def _follow(self, request: RouteRows) -> None:
-        asked, paths = self._asked, request.paths
-        if asked is None or paths is None:
+        Nothing changes where the turns are refused.
+        """
+        routes, asked = self._routes, self._asked
+        if turns is None:
+            self._underway = Underway(routes.n_trees, rows, self._workers)
+            self._underway.set_out(routes.tree_start, routes.left_child)
+            return 0
+        if asked is None or asked.rows != rows:
             raise ProtocolError("rows are to move on that have not set out")
-        check(
-            (asked.first_row, asked.last_row) == (request.first_row, request.last_row),
-            "rows are to move on that have not set out",
-        )
-        start, turns = 0, from_bytes(paths, "u1", len(paths), "paths")
-        ends = []
-        for tree, base in enumerate(self._shape.tree_start[:-1]):
-            needed = count_path_bits(
-                self._splits.left_child, base, self._nodes[tree], turns[start:], asked.lookahead
-            )
-            check(int(needed) >= 0, "paths are too short")
-            start += (int(needed) + 7) >> 3
-            spare = -int(needed) & 7
-            check(not spare or turns[start - 1] < 256 >> spare, "paths are padded with ones")
-            ends.append(start)
-        check(start == len(turns), "paths are too long")
-        self._move(turns, [0, *ends], asked.lookahead)
+        if asked.stage.manner is Manner.SWEEP:
+            self._land(asked, turns, routes.leaps_from(asked.level)[0] if leaps else None)
+            return asked.level
+        n_levels = asked.stage.n_levels
+        words = read_turns(turns, self._underway.standing.counts, n_levels)
+        if asked.stage.manner is Manner.ROUTE:
+            self._underway.follow(routes, words, n_levels)
+        else:
+            check(self._underway.leap(words), "turns lead nowhere")
+        return asked.level
 
-    def _move(self, turns: NDArray[np.uint8], bounds: list[int], lookahead: int) -> None:
-        def move(trees: tuple[int, int]) -> None:
-            for tree in range(*trees):
-                rows, nodes = self._rows[tree], self._nodes[tree]
-                base, path = self._shape.tree_start[tree], turns[bounds[tree] : bounds[tree + 1]]
-                n_active = follow_paths(self._splits.left_child, base, rows, nodes, path, lookahead)
-                self._rows[tree], self._nodes[tree] = rows[:n_active], nodes[:n_active]
+    def _land(self, asked: _Asked, turns: memoryview, blocks: "Blocks | None") -> None:
+        """Rows stand where a sweep led them."""
+        routes, n_levels = self._routes, asked.stage.n_levels
+        words = read_turns(turns, np.full(routes.n_trees, len(asked.rows)), n_levels)
+        upper = list_upper_nodes(routes.left_child, routes.tree_start, n_levels)
+        underway = Underway(routes.n_trees, asked.rows, self._workers)
+        by_level = words.reshape(routes.n_trees, n_levels, -1)
+        check(underway.land(upper.landing, by_level, blocks), "turns lead nowhere")
+        self._underway = underway
 
-        self._workers.run(move, self._tree_ranges())
+    def _say_step(self) -> RowsRouted:
+        """One level: what own splits do with the rows that stand at them."""
+        standing, bins = self._underway.standing, self._flat_bins()
+        starts, n_bits = self._underway.turn_starts(1), np.zeros_like(standing.counts)
+        said = np.empty(int(starts[-1]), np.uint64)
 
-    def _tree_ranges(self) -> list[tuple[int, int]]:
-        return self._workers.ranges(np.array([len(rows) + 1 for rows in self._rows], np.int64))
+        def say(trees: tuple[int, int]) -> None:
+            n_rows = np.uint64(self._n_rows)
+            say_step(self._routes.steps, standing, bins, n_rows, said, starts, n_bits, *trees)
 
-    def _say_outcomes(self, lookahead: int) -> RowsRouted:
-        bins, n_rows = self._flat_bins(), np.uint64(self._table.n_rows)
-        n_trees = self._shape.n_trees
-        said: list[NDArray[np.uint8]] = [np.zeros(0, np.uint8)] * n_trees
-        n_bits = np.zeros((1, n_trees), np.int64)
-        depth = min(lookahead, int(self._shape.depths().max(initial=0)))
-        most_per_row = np.minimum(self._partial.own_per_tree(), 2 ** min(depth, 40))
+        self._workers.run(say, self._underway.ranges())
+        lengths = (n_bits + 7) >> 3
+        ends = np.cumsum(lengths)
+        packed = np.empty(int(lengths.sum()), np.uint8)
+        copy_ranges(said.view(np.uint8), 8 * starts, packed, ends - lengths, lengths)
+        return RowsRouted(Outcomes(packed.data), NodeSums.of(n_bits))
+
+    def _say_outcomes(self, n_levels: int) -> RowsRouted:
+        underway, routes = self._underway, self._routes
+        bins, n_rows = self._flat_bins(), np.uint64(self._n_rows)
+        said: list[NDArray[np.uint8]] = [np.zeros(0, np.uint8)] * (routes.n_trees + 1)
+        n_bits = np.zeros(routes.n_trees, np.int64)
+        most_per_row = np.minimum(routes.own_per_tree, 2 ** min(n_levels, 40))
 
         def say(trees: tuple[int, int]) -> None:
             for tree in range(*trees):
-                said[tree], n_bits[0, tree] = write_outcomes(
-                    self._splits,
-                    self._shape.tree_start[tree],
+                said[tree], n_bits[tree] = write_outcomes(
+                    routes.splits,
                     bins,
                     n_rows,
-                    self._rows[tree],
-                    self._nodes[tree],
-                    depth,
+                    underway.rows_of(tree),
+                    underway.places_of(tree),
+                    n_levels,
                     int(most_per_row[tree]),
                 )
 
-        self._workers.run(say, self._tree_ranges())
+        self._workers.run(say, underway.ranges())
         return RowsRouted(Outcomes(np.concatenate(said).data), NodeSums.of(n_bits))
 
-    def _step_rows(self, request: StepRows) -> RowsStepped:
-        rows = range(request.first_row, request.last_row)
-        if request.bits is None:
-            check(
-                rows.start < rows.stop <= self._table.n_rows,
-                "rows are asked for that are not in the table",
-            )
-            self._descent = Descent(self._shape, rows, self._workers)
-            self._stepping = rows
-        else:
-            check(self._stepping == rows, "rows are to move on that have not set out")
-            self._step_down(request.bits)
-        is_own = self._splits.feature[self._descent.flat_nodes] >= 0
-        self._own = np.flatnonzero(is_own)
-        self._own_bits = self._descent.write_bits(self._columns(), self._stored, self._own)
-        return RowsStepped(RowBits.of(self._own_bits))
-
-    def _step_down(self, theirs: RowBits) -> None:
-        """All rows go down one level, by own bits and those of others."""
-        sizes = self._descent.rows.sizes
-        everywhere = np.ones(len(sizes), np.bool_)
-        is_foreign = everywhere.copy()
-        is_foreign[self._own] = False
-        parts = [
-            ("coordinator", np.flatnonzero(is_foreign), theirs),
-            ("here", self._own, RowBits.of(self._own_bits)),
-        ]
-        store = bring_together(everywhere, sizes, parts)
-        self._descent.follow(store.bits, store.left_rows)
-
-    def _columns(self) -> Columns:
-        bins = self._flat_bins()
-        n_rows = np.uint64(self._table.n_rows)
-        return Columns(bins, n_rows, self._bins.n_bins, self._bins.is_categorical)
-
     def _ask_split(self, request: AskSplit) -> SplitAsked:
-        check(request.row < self._table.n_rows, "a row is asked for that is not in the table")
-        check(request.node < self._shape.n_nodes, "a node is asked for that is not in the forest")
-        check(int(self._splits.feature[request.node]) >= 0, "a split is asked of another's node")
-        tree = int(np.searchsorted(self._shape.tree_start, request.node, side="right")) - 1
-        base = self._shape.tree_start[tree]
+        check(request.row < self._n_rows, "a row is asked for that is not in the table")
+        feature = self._routes.splits.feature
+        check(request.node < len(feature), "a node is asked for that is not in the forest")
+        check(int(feature[request.node]) >= 0, "a split is asked of another's node")
         bits, _ = write_outcomes(
-            self._splits,
-            base,
+            self._routes.splits,
             self._flat_bins(),
-            np.uint64(self._table.n_rows),
-            np.array([request.row], np.int32),
-            np.array([request.node - base], np.int32),
+            np.uint64(self._n_rows),
+            np.array([request.row], np.uint32),
+            np.array([request.node], np.int32),
             1,
             1,
         )

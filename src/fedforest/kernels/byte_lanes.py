@@ -1,0 +1,169 @@
+"""Bits of 64 rows in a word, and how they come from bytes of rows and go back to them.
+
+A bitmap of rows is one 64-bit word per 64 rows, the first row in the lowest bit. Comparing 64 bytes
+at once is a few instructions on every processor with vectors, but no loop makes the compiler say
+so; hence three intrinsics, each beside the plain expression it stands for.
+"""
+
+import numpy as np
+from numba import config, types
+from numba.extending import intrinsic
+
+from fedforest.kernels.bitsets import in_set
+from fedforest.kernels.jit import inlined, kernel
+
+WORD = 64  # rows of a bitmap's word
+SLOTS = 7  # bytes that are compared together; with one to spare they fill a small vector
+
+_ZERO = np.uint64(0)
+_BYTE = np.uint64(255)
+# eight bits to eight bytes of one bit each
+_SPREAD = np.array(
+    [sum(((byte >> k) & 1) << (8 * k) for k in range(8)) for byte in range(256)], np.uint64
+)
+
+if config.DISABLE_JIT:  # type: ignore[attr-defined] # numba adds it at run time
+
+    def compare_word(data, at, shift, cut):
+        """Bit k: is data[at + k] + shift, in a byte, at most `cut`? For 64 bytes."""
+        shifted = data[int(at) : int(at) + WORD] + shift
+        return np.packbits(shifted <= cut, bitorder="little").view(np.uint64)[0]
+
+    def test_word(data, at, mask):
+        """Bit k: has data[at + k] a bit of the mask? For 64 bytes."""
+        masked = data[int(at) : int(at) + WORD] & mask
+        return np.packbits(masked != 0, bitorder="little").view(np.uint64)[0]
+
+    def compare_slots(data, base, lane, cut, at):
+        """Bit k < 7 is set where data[base + lane[at + k]] is above cut[at + k]."""
+        return np.uint64(
+            sum(int(data[base + lane[at + k]] > cut[at + k]) << k for k in range(SLOTS))
+        )
+
+else:
+    from llvmlite import ir
+
+    _LANES = ir.VectorType(ir.IntType(8), WORD)
+    _SLOT_LANES = ir.VectorType(ir.IntType(8), SLOTS + 1)
+
+    def _load(context, builder, array_type, array, at):
+        pointer = context.make_array(array_type)(context, builder, array).data
+        begin = builder.bitcast(builder.gep(pointer, [at]), _LANES.as_pointer())
+        lanes = builder.load(begin)
+        lanes.align = 1
+        return lanes
+
+    def _fill(builder, byte):
+        nothing, first = ir.Constant(_LANES, ir.Undefined), ir.Constant(ir.IntType(32), 0)
+        one = builder.insert_element(nothing, byte, first)
+        everywhere = ir.Constant(ir.VectorType(ir.IntType(32), WORD), None)
+        return builder.shuffle_vector(one, one, everywhere)
+
+    @intrinsic
+    def compare_word(_typing_context, data, _at, _shift, _cut):
+        """Bit k: is data[at + k] + shift, in a byte, at most `cut`? For 64 bytes."""
+
+        def generate(context, builder, signature, arguments):
+            array, at, shift, cut = arguments
+            lanes = _load(context, builder, signature.args[0], array, at)
+            shifted = builder.add(lanes, _fill(builder, shift))
+            at_most = builder.icmp_unsigned("<=", shifted, _fill(builder, cut))
+            return builder.bitcast(at_most, ir.IntType(WORD))
+
+        return types.uint64(data, types.uint64, types.uint8, types.uint8), generate
+
+    @intrinsic
+    def test_word(_typing_context, data, _at, _mask):  # noqa: PT019 - no fixture
+        """Bit k: has data[at + k] a bit of the mask? For 64 bytes."""
+
+        def generate(context, builder, signature, arguments):
+            array, at, mask = arguments
+            lanes = _load(context, builder, signature.args[0], array, at)
+            masked = builder.and_(lanes, _fill(builder, mask))
+            is_set = builder.icmp_unsigned("!=", masked, ir.Constant(_LANES, None))
+            return builder.bitcast(is_set, ir.IntType(WORD))
+
+        return types.uint64(data, types.uint64, types.uint8), generate
+
+    @intrinsic
+    def compare_slots(_typing_context, data, _base, lane, cut, _at):
+        """Bit k < 7 is set where data[base + lane[at + k]] is above cut[at + k].
+
+        `cut` must have an eighth byte to read.
+        """
+
+        def generate(context, builder, signature, arguments):
+            types_, (data_, base, lane_, cut_, at) = signature.args, arguments
+            begin = [
+                builder.gep(context.make_array(kind)(context, builder, array).data, [offset])
+                for kind, array, offset in (
+                    (types_[0], data_, base),
+                    (types_[2], lane_, at),
+                    (types_[3], cut_, at),
+                )
+            ]
+            codes = ir.Constant(_SLOT_LANES, None)
+            for k in range(SLOTS):
+                slot = ir.Constant(ir.IntType(64), k)
+                number = builder.zext(builder.load(builder.gep(begin[1], [slot])), ir.IntType(64))
+                code = builder.load(builder.gep(begin[0], [number]))
+                codes = builder.insert_element(codes, code, ir.Constant(ir.IntType(32), k))
+            cuts = builder.load(builder.bitcast(begin[2], _SLOT_LANES.as_pointer()))
+            cuts.align = 1
+            above = builder.icmp_unsigned(">", codes, cuts)  # the eighth is not: nothing is below 0
+            return builder.zext(builder.bitcast(above, ir.IntType(8)), ir.IntType(64))
+
+        return types.uint64(data, types.uint64, lane, cut, types.uint64), generate
+
+
+@kernel
+def compare_few(data, at, n, shift, cut):
+    """`compare_word` for fewer than 64 bytes; bits behind them are zero."""
+    word = _ZERO
+    for k in range(n):
+        shifted = np.uint8(data[at + np.uint64(k)] + shift)
+        word |= np.uint64(shifted <= cut) << np.uint64(k)
+    return word
+
+
+@inlined
+def compare_rows(data, at, n, shift, cut):
+    """`compare_word` for up to 64 bytes."""
+    return compare_word(data, at, shift, cut) if n == WORD else compare_few(data, at, n, shift, cut)
+
+
+@kernel
+def look_up_rows(bins, at, n, left_set, index):
+    """Bit k: is bins[at + k] in row `index` of the sets? For up to 64 bytes."""
+    word = _ZERO
+    for k in range(n):
+        code = np.uint64(bins[at + np.uint64(k)])
+        word |= in_set(left_set, index, code) << np.uint64(k)
+    return word
+
+
+@inlined
+def gather_codes(words, at, stride, n_words, shift):
+    """The bits of eight rows in several words, a byte for each row: bit k from the k-th word.
+
+    The words lie `stride` apart from `at` on; the rows are those from bit `shift` on. All uint64.
+    """
+    codes = _ZERO
+    for k in range(n_words):
+        byte = (words[at + k * stride] >> shift) & _BYTE
+        codes |= _SPREAD[byte] << k
+    return codes
+
+
+@kernel
+def lay_side_by_side(bins, n_rows, rows, lanes, first, last):
+    """Bins row by row: lanes[i] holds of row rows[0] + i each code and the code plus one.
+
+    The second form puts missing values, the highest code, below all others. For rows first..last.
+    """
+    for column in range(lanes.shape[1] // 2):
+        base = column * n_rows + rows[0]
+        for row in range(first, last):
+            code = bins[base + row]
+            lanes[row, 2 * column] = code
+            lanes[row, 2 * column + 1] = np.uint8(code + np.uint8(1))

@@ -1,0 +1,121 @@
+"""Rows on their way down trees: where they stand, and where their turns lead.
+
+Of every tree, `rows` and `place` hold, from start[tree] on, the count[tree] rows that have not
+reached a leaf, in the order of the table. A place is a node, flat over all trees, or a block of
+nodes (see `kernels/leap.py`). Where turns lead is looked up in a *landing* table: a place, ~leaf
+for a leaf, NOWHERE for turns that no row can take.
+
+Turns are told tree by tree and level by level, a bit for each row, set where it went left, in words
+of 64 rows; turns behind a leaf are zero. A row's turns over some levels are its *code*.
+
+Rows move from one pair of arrays to another: written back in place, every row would wait for the
+one before.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.kernels.byte_lanes import gather_codes
+from fedforest.kernels.jit import kernel
+
+NOWHERE = -(2**31)
+
+_ZERO = np.uint64(0)
+_SIX = np.uint64(6)
+_EIGHT = np.uint64(8)
+_BYTE = np.uint64(255)
+_LAST_BIT = np.uint64(63)
+
+
+class Standing(NamedTuple):
+    """Rows that have not reached a leaf, and where they stand."""
+
+    rows: NDArray[np.uint32]
+    place: NDArray[np.int32]
+    start: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+
+@kernel
+def is_padded_with_zeros(turns, count, n_levels):
+    """Whether the words of turns have no bit behind the last row of their tree."""
+    is_padded = True
+    at = 0
+    for tree in range(count.shape[0]):
+        n_words = (count[tree] + 63) >> 6
+        for _ in range(n_levels):
+            at += n_words
+            if count[tree] & 63:
+                is_padded &= turns[at - 1] >> np.uint64(count[tree] & 63) == _ZERO
+    return is_padded
+
+
+@kernel
+def land_from_roots(turns, landing, first_row, n_rows, target, first, last):
+    """Rows of trees first..last stand where their turns from the root lead, unless at leaves.
+
+    turns[tree, level, word]; landing[tree, code]. Returns whether all turns lead somewhere.
+    """
+    rows, place, start, count = target
+    n_levels, n_words = np.uint64(turns.shape[1]), np.uint64(turns.shape[2])
+    words, n = turns.reshape(-1), np.uint64(n_rows)
+    least = np.int32(0)
+    for tree in range(first, last):
+        at, places = np.uint64(tree) * n_levels * n_words, landing[tree]
+        kept = np.uint64(start[tree])
+        for begin in range(_ZERO, n, _EIGHT):
+            codes = gather_codes(words, at + (begin >> _SIX), n_words, n_levels, begin & _LAST_BIT)
+            for k in range(begin, min(begin + _EIGHT, n)):
+                reached = places[codes & _BYTE]
+                codes >>= _EIGHT
+                rows[kept] = np.uint64(first_row) + k
+                place[kept] = reached
+                least = min(least, reached)
+                kept += np.uint64(reached >= 0)
+        count[tree] = np.int64(kept) - start[tree]
+    return least > NOWHERE
+
+
+@kernel
+def note_landings(turns, landing, first_row, n_rows, tree_start, leaf_of, first, last):
+    """leaf_of[tree, row] = the leaf of rows that arrive at one; rows that go on get anything."""
+    n_levels, n_words = np.uint64(turns.shape[1]), np.uint64(turns.shape[2])
+    words, n = turns.reshape(-1), np.uint64(n_rows)
+    for tree in range(first, last):
+        at, leaves = np.uint64(tree) * n_levels * n_words, leaf_of[tree, first_row:]
+        numbers = ~landing[tree] - np.int32(tree_start[tree])
+        for begin in range(_ZERO, n, _EIGHT):
+            codes = gather_codes(words, at + (begin >> _SIX), n_words, n_levels, begin & _LAST_BIT)
+            for k in range(begin, min(begin + _EIGHT, n)):
+                leaves[k] = numbers[codes & _BYTE]
+                codes >>= _EIGHT
+
+
+@kernel
+def land_from_places(turns, turns_start, n_levels, landing, source, target, first, last):
+    """Rows of trees first..last go from their places to where their turns lead, unless to leaves.
+
+    Place p and a code lead to landing[p << n_levels | code]. Returns whether all lead somewhere.
+    """
+    from_rows, from_place, start, from_count = source
+    rows, place, _, count = target
+    levels = np.uint64(n_levels)
+    least = np.int32(0)
+    for tree in range(first, last):
+        at, begin = np.uint64(turns_start[tree]), np.uint64(start[tree])
+        n = np.uint64(from_count[tree])
+        n_words = (n + _LAST_BIT) >> _SIX
+        kept = begin
+        for eight in range(_ZERO, n, _EIGHT):
+            codes = gather_codes(turns, at + (eight >> _SIX), n_words, levels, eight & _LAST_BIT)
+            for k in range(begin + eight, begin + min(eight + _EIGHT, n)):
+                reached = landing[np.uint64(from_place[k]) << levels | (codes & _BYTE)]
+                codes >>= _EIGHT
+                rows[kept] = from_rows[k]
+                place[kept] = reached
+                least = min(least, reached)
+                kept += np.uint64(reached >= 0)
+        count[tree] = np.int64(kept - begin)
+    return least > NOWHERE

@@ -1,0 +1,104 @@
+"""What a party lets itself agree on: a proposal, checked before anything is computed by it.
+
+Scales, classes, noise and limits come from the coordinator. A wrong one could make sums overflow or
+leave labels with less noise than the run claims, so every party works out for itself what follows.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from fedforest.errors import ConfigurationError, DamagedModelError, ProtocolError
+from fedforest.kernels.layout import MAX_MULTIPLICITY
+from fedforest.privacy.global_dp import GlobalDP, choose_scale
+from fedforest.protocol.asking import check
+from fedforest.protocol.horizontal.labels import SUM_LIMIT, PartyLabels, read_classes
+from fedforest.protocol.horizontal.messages import AgreeOnTable
+from fedforest.protocol.horizontal.payloads import CATEGORICAL, EMPTY
+from fedforest.protocol.horizontal.statistics import find_sensitivity, resolve_code
+from fedforest.protocol.horizontal.tables import Categories, kind_of
+from fedforest.tree.columns import CategoryColumn, Column, is_canonical
+from fedforest.tree.table import Table
+from fedforest.tree.targets import MAX_CLASSES, WEIGHT_SUM_LIMIT
+
+
+def check_agreement(agreed: AgreeOnTable, table: Table, labels: PartyLabels) -> None:
+    """Refuse what does not fit this party's rows, or would not keep what it promises."""
+    check(agreed.names == table.names, "the columns are not those of this party")
+    check(len(agreed.categories) == len(agreed.names), "not one description for each column")
+    for column, categories in zip(table.columns, agreed.categories, strict=True):
+        _check_column(column, categories)
+    try:
+        _check_task(agreed, labels)
+        _check_noise(agreed, labels)
+    except (ConfigurationError, DamagedModelError) as error:
+        raise ProtocolError(f"what the run proposes cannot be used: {error}") from None
+    _check_scales(agreed, labels)
+
+
+def _check_column(column: Column, categories: Categories) -> None:
+    """Numbers stay numbers, and no category of this party is taken for a missing value."""
+    kind = kind_of(column)
+    if kind != EMPTY:
+        fits = (categories is not None) == (kind == CATEGORICAL)
+        check(fits, "a column of numbers has categories, or one of categories has none")
+    if categories is None:
+        return
+    check(len(set(categories)) == len(categories), "a category is repeated")
+    check(all(map(is_canonical, categories)), "a category is not in its one form")
+    if isinstance(column, CategoryColumn):
+        own = {column.values[code] for code in np.unique(column.codes[column.codes >= 0])}
+        check(own <= set(categories), "a category of this party is left out")
+
+
+def _check_task(agreed: AgreeOnTable, labels: PartyLabels) -> None:
+    check(bool(agreed.classes) != labels.is_regression, "labels are of another task")
+    check(len(agreed.classes) <= MAX_CLASSES, "there are too many classes")
+    if agreed.classes:
+        read_classes(agreed.class_dtype, agreed.classes)
+
+
+def _check_noise(agreed: AgreeOnTable, labels: PartyLabels) -> None:
+    """Noise covers rows that weigh one, and every sum of labels that leaves."""
+    protection = agreed.protection
+    check(protection.kind in ("", "local", "global"), "noise of an unknown kind is demanded")
+    if not protection.kind:
+        return
+    weighs_one = agreed.weight_unit == 0.0 and labels.weights is None
+    check(weighs_one, "noise covers rows of weight one, but rows are weighted")
+    check(agreed.rows_apart or labels.is_regression, "noise would leave out the last class")
+    if protection.kind == "local":
+        resolve_code(agreed)
+        return
+    bounds = (protection.low, protection.high) if labels.is_regression else None
+    privacy = GlobalDP(epsilon_query=protection.epsilon_query, target_bounds=bounds)
+    privacy.check(is_regression=labels.is_regression)
+    choose_scale(protection.epsilon_query, find_sensitivity(agreed))
+
+
+def _check_scales(agreed: AgreeOnTable, labels: PartyLabels) -> None:
+    """Sums over this party's rows stay as small as all sides expect."""
+    heaviest = float(MAX_MULTIPLICITY * len(labels.values))
+    if labels.weights is not None:
+        check(agreed.weight_unit > 0.0, "weights of this party are left out")
+    if agreed.weight_unit != 0.0:
+        check(_is_unit(agreed.weight_unit), "the unit of weights is none")
+        check(agreed.rows_apart, "rows of different weight are not counted")
+        weights = [1.0] if labels.weights is None else labels.weights
+        heaviest *= max(1.0, _largest(weights) / agreed.weight_unit)
+        check(heaviest <= WEIGHT_SUM_LIMIT, "the unit of weights is too small")
+    check(math.isfinite(agreed.target_offset), "the origin of targets is none")
+    check(_is_unit(agreed.target_unit), "the unit of targets is none")
+    if labels.is_regression and not agreed.protection.kind:
+        largest = max(1.0, _largest(labels.values) / agreed.target_unit)
+        check(heaviest * largest <= SUM_LIMIT, "the unit of targets is too small")
+
+
+def _is_unit(unit: float) -> bool:
+    return 0.0 < unit < math.inf
+
+
+def _largest(values: Sequence[float] | np.ndarray) -> float:
+    """The largest size; sums of nothing are small."""
+    return float(np.abs(np.asarray(values)).max(initial=0.0))

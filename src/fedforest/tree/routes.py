@@ -1,0 +1,135 @@
+"""Finished trees, prepared for rows that go down them over several owners of splits.
+
+`OwnRoutes` is what an owner of splits must know of the trees, `OwnerRoutes` what whoever leads the
+rows must know; both are prepared once for many predictions. Nodes are numbered flat over all trees.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.kernels.leap import (
+    CODES,
+    LEAP,
+    Blocks,
+    OwnSlots,
+    list_blocks,
+    list_own_slots,
+    list_owner_slots,
+)
+from fedforest.kernels.lookahead import OwnSplits
+from fedforest.kernels.stepping import (
+    OwnSteps,
+    count_inner_nodes,
+    write_own_steps,
+    write_owner_steps,
+)
+from fedforest.tree.forest import LEAF, Shape
+from fedforest.tree.partial import ForestOutline, PartialForest
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OwnRoutes:
+    """The trees as one owner of splits sees them."""
+
+    tree_start: NDArray[np.int64]
+    splits: OwnSplits
+    steps: OwnSteps
+    own_per_tree: NDArray[np.int64]
+    depth: int
+    _leaps: dict[int, tuple[Blocks, OwnSlots]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, partial: PartialForest) -> "OwnRoutes":
+        """Prepare an owner's share of a forest."""
+        shape, splits = partial.shape, partial.splits
+        depth = int(shape.depths().max(initial=0))
+        left_child = _number_flat(shape)
+        own = OwnSplits(
+            left_child,
+            splits.feature,
+            splits.cut,
+            splits.missing_left,
+            splits.set_index,
+            splits.left_set,
+        )
+        steps = write_own_steps(left_child, splits.feature, splits.cut, splits.missing_left)
+        return cls(
+            shape.tree_start,
+            own,
+            OwnSteps(steps, splits.set_index, splits.left_set),
+            partial.own_per_tree(),
+            depth,
+        )
+
+    @property
+    def left_child(self) -> NDArray[np.int32]:
+        """Flat, LEAF at leaves."""
+        return self.splits.left_child
+
+    @property
+    def n_trees(self) -> int:
+        """Trees."""
+        return len(self.tree_start) - 1
+
+    def leaps_from(self, level: int) -> tuple[Blocks, OwnSlots]:
+        """Blocks that begin at a level, and every third below; prepared when first asked for."""
+        if level % LEAP not in self._leaps:
+            blocks = list_blocks(self.left_child, level)
+            n_lanes = 2 * (1 + int(self.splits.feature.max(initial=0)))
+            lane = np.zeros(len(blocks.root) * CODES, np.uint16 if n_lanes < 2**16 else np.uint32)
+            self._leaps[level % LEAP] = blocks, list_own_slots(blocks, self.splits, lane)
+        return self._leaps[level % LEAP]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OwnerRoutes:
+    """The trees as whoever leads rows sees them: who split which node."""
+
+    tree_start: NDArray[np.int64]
+    left_child: NDArray[np.int32]
+    owner: NDArray[np.int32]  # per node: position in `owners`; -1 at leaves
+    owners: NDArray[np.int64]  # the numbers of owners that split anything
+    steps: NDArray[np.uint64]
+    depth: int
+    inner_per_level: NDArray[np.int64]  # of all trees
+    _leaps: dict[int, tuple[Blocks, NDArray[np.uint8]]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, outline: ForestOutline) -> "OwnerRoutes":
+        """Prepare the share of whoever leads rows."""
+        shape = outline.shape
+        depth = int(shape.depths().max(initial=0))
+        left_child = _number_flat(shape)
+        is_owner = np.bincount(outline.owner + 1, minlength=1)[1:] > 0
+        position = np.concatenate([[-1], np.cumsum(is_owner) - 1]).astype(np.int32)
+        owner = position[outline.owner + 1]
+        return cls(
+            shape.tree_start,
+            left_child,
+            owner,
+            np.flatnonzero(is_owner),
+            write_owner_steps(left_child, owner),
+            depth,
+            count_inner_nodes(left_child, depth),
+        )
+
+    @property
+    def n_trees(self) -> int:
+        """Trees."""
+        return len(self.tree_start) - 1
+
+    def leaps_from(self, level: int) -> tuple[Blocks, NDArray[np.uint8]]:
+        """Blocks that begin at a level, and every third below, with each owner's slots."""
+        if level % LEAP not in self._leaps:
+            blocks = list_blocks(self.left_child, level)
+            slots = list_owner_slots(self.left_child, self.owner, blocks, len(self.owners))
+            self._leaps[level % LEAP] = blocks, slots
+        return self._leaps[level % LEAP]
+
+
+def _number_flat(shape: Shape) -> NDArray[np.int32]:
+    """Left children numbered over all trees, LEAF at leaves."""
+    base = np.repeat(shape.tree_start[:-1], np.diff(shape.tree_start))
+    return np.where(shape.left_child == LEAF, LEAF, shape.left_child + base).astype(np.int32)

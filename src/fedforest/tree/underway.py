@@ -1,0 +1,142 @@
+"""Where a block of rows stands in every tree; whoever knows the turns of rows can follow them."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.kernels.leap import LEAP, Blocks
+from fedforest.kernels.lookahead import follow_turns
+from fedforest.kernels.standing import Standing, land_from_places, land_from_roots
+from fedforest.kernels.stepping import take_step
+from fedforest.tree.routes import OwnRoutes
+from fedforest.tree.workers import Workers
+
+WORD_ROWS = 64  # turns are told in words
+
+Trees = tuple[int, int]
+
+
+class Underway:
+    """The rows that have not reached a leaf, at nodes or, where `blocks` are given, at blocks."""
+
+    def __init__(self, n_trees: int, rows: range, workers: Workers) -> None:
+        size, start = n_trees * len(rows), len(rows) * np.arange(n_trees)
+        self._all_rows = rows
+        self._workers = workers
+        self.blocks: Blocks | None = None
+        self.standing, self._spare = (
+            Standing(np.empty(size, np.uint32), np.empty(size, np.int32), start, count)
+            for count in np.zeros((2, n_trees), np.int64)
+        )
+
+    @property
+    def n_active(self) -> int:
+        """Rows on their way, over all trees."""
+        return int(self.standing.counts.sum())
+
+    def set_out(self, tree_start: NDArray[np.int64], left_child: NDArray[np.int32]) -> None:
+        """All rows stand at the roots; trees of a single leaf have none on their way."""
+        rows, place, _, count = self.standing
+        roots, n_rows = tree_start[:-1], len(self._all_rows)
+        numbers = np.arange(self._all_rows.start, self._all_rows.stop, dtype=np.uint32)
+        rows[:] = np.tile(numbers, len(roots))
+        place[:] = np.repeat(roots, n_rows)
+        count[:] = np.where(left_child[roots] >= 0, n_rows, 0)
+        self.blocks = None
+
+    def rows_of(self, tree: int) -> NDArray[np.uint32]:
+        """The rows that are on their way in a tree."""
+        start, count = self.standing.start[tree], self.standing.counts[tree]
+        return self.standing.rows[start : start + count]
+
+    def places_of(self, tree: int) -> NDArray[np.int32]:
+        """Where they stand."""
+        start, count = self.standing.start[tree], self.standing.counts[tree]
+        return self.standing.place[start : start + count]
+
+    def ranges(self) -> list[Trees]:
+        """Consecutive trees of about equal work."""
+        return self._workers.ranges(self.standing.counts + 1)
+
+    def starts(self) -> NDArray[np.int64]:
+        """Where each tree starts if trees follow each other; the last element counts all rows."""
+        return np.concatenate([[0], np.cumsum(self.standing.counts)])
+
+    def turn_starts(self, n_levels: int) -> NDArray[np.int64]:
+        """Where the words of each tree's turns start; the last element is how many there are."""
+        words = n_levels * ((self.standing.counts + WORD_ROWS - 1) // WORD_ROWS)
+        return np.concatenate([[0], np.cumsum(words)])
+
+    def stand_at_nodes(self) -> None:
+        """Places become nodes."""
+        if self.blocks is not None:
+            for tree in range(len(self.standing.counts)):
+                places = self.places_of(tree)
+                places[:] = self.blocks.root[places]
+            self.blocks = None
+
+    def stand_at(self, blocks: Blocks) -> None:
+        """Places become blocks; all rows must stand where one of these begins."""
+        if self.blocks is not blocks:
+            self.stand_at_nodes()
+            for tree in range(len(self.standing.counts)):
+                places = self.places_of(tree)
+                places[:] = blocks.block_of[places]
+            self.blocks = blocks
+
+    def land(
+        self, landing: NDArray[np.int32], turns: NDArray[np.uint64], blocks: Blocks | None
+    ) -> bool:
+        """Go where turns (trees, levels, words) from the roots lead: to nodes, or to blocks.
+
+        False, and nobody moves, if they lead nowhere.
+        """
+        rows, places = self._all_rows, landing
+        if blocks is not None:
+            places = np.where(landing >= 0, blocks.block_of[np.maximum(landing, 0)], landing)
+
+        def land(target: Standing, trees: Trees) -> bool:
+            return bool(land_from_roots(turns, places, rows.start, len(rows), target, *trees))
+
+        everywhere = self._workers.ranges(np.full(len(landing), len(rows)))
+        has_landed = self.move(land, everywhere)
+        self.blocks = blocks if has_landed else self.blocks
+        return has_landed
+
+    def leap(self, turns: NDArray[np.uint64]) -> bool:
+        """Go from blocks to where three turns lead; False, and nobody moves, if nowhere."""
+        assert self.blocks is not None
+        landing, starts = self.blocks.landing, self.turn_starts(LEAP)
+
+        def land(target: Standing, trees: Trees) -> bool:
+            source = self.standing
+            return bool(land_from_places(turns, starts, LEAP, landing, source, target, *trees))
+
+        return self.move(land)
+
+    def follow(self, routes: OwnRoutes, turns: NDArray[np.uint64], n_levels: int) -> None:
+        """Go from nodes where so many turns lead."""
+        starts = self.turn_starts(n_levels)
+
+        def follow(target: Standing, trees: Trees) -> bool:
+            if n_levels == 1:
+                take_step(routes.steps.steps, turns, starts, self.standing, target, *trees)
+            else:
+                left_child = routes.left_child
+                follow_turns(left_child, turns, starts, n_levels, self.standing, target, *trees)
+            return True
+
+        self.move(follow)
+
+    def move(
+        self, go: Callable[[Standing, Trees], bool], ranges: list[Trees] | None = None
+    ) -> bool:
+        """Have rows written to where they go; they stay where they are if any part says False."""
+        succeeded = []
+        self._workers.run(
+            lambda trees: succeeded.append(go(self._spare, trees)), ranges or self.ranges()
+        )
+        if all(succeeded):
+            self.standing, self._spare = self._spare, self.standing
+        return all(succeeded)

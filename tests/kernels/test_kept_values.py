@@ -1,0 +1,89 @@
+"""Values gathered once: every pair's, in the order of its node, and their ranges."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedforest.kernels.kept_values import (
+    Kept,
+    find_gaps,
+    gather_values,
+    place_values,
+)
+from fedforest.kernels.pairs import list_pairs
+from fedforest.kernels.points import answer_categories, draw_points
+from tests.level_cases import RawLevel, raw_levels
+from tests.reference import random_cuts as reference
+from tests.strategies import IS_PLAIN_PYTHON, SEEDS, DrawnNodes
+
+N_EXAMPLES = 25 if IS_PLAIN_PYTHON else 120
+
+
+@given(raw_levels(), st.sampled_from([np.uint32, np.uint64]))
+@settings(max_examples=N_EXAMPLES)
+def test_the_values_of_a_pair_are_kept_in_the_order_of_its_rows(
+    level: RawLevel, dtype: type
+) -> None:
+    order = level.order(dtype=dtype)
+    _, kept = level.kept(order)
+    at = 0
+    for node, column in level.pairs:
+        expected = level.seen(node, column)
+        assert np.array_equal(kept.values[at : at + len(expected)], expected, equal_nan=True)
+        at += len(expected)
+    assert kept.first[-1] == at
+
+
+@given(raw_levels(), st.integers(1, 4), st.integers(0, 4), SEEDS)
+@settings(max_examples=N_EXAMPLES)
+def test_points_are_those_of_the_reference_however_the_nodes_are_divided(
+    level: RawLevel, least_rows: int, middle: int, seed: int
+) -> None:
+    order, pairs = level.order(), list_pairs(level.bitmap)
+    kept = level.kept(order)[1]
+    low, high = np.zeros((2, len(pairs.feature)), np.float32)
+    middle = min(middle, len(level.nodes))
+    for part in ((middle, len(level.nodes)), (0, middle)):
+        gather_values(level.columns(), order, pairs, least_rows, kept, low, high, *part)
+    units = np.random.default_rng(seed).random(len(pairs.feature))
+    points = np.zeros(len(units), np.float32)
+    n_pairs = len(units)
+    for part in ((n_pairs // 3, n_pairs), (0, n_pairs // 3)):
+        draw_points(low, high, units, points, *part)
+        answer_categories(low, high, pairs.feature, level.is_categorical, points, *part)
+    expected = [
+        reference.draw_point(
+            level.seen(node, column),
+            unit,
+            least_rows,
+            is_categorical=bool(level.is_categorical[column]),
+        )
+        for (node, column), unit in zip(level.pairs, units.tolist(), strict=True)
+    ]
+    assert np.array_equal(points, expected, equal_nan=True)
+
+
+@given(raw_levels())
+@settings(max_examples=N_EXAMPLES)
+def test_a_column_has_gaps_if_any_value_is_missing(level: RawLevel) -> None:
+    gaps = find_gaps(level.values.reshape(-1), np.uint64(level.n_rows), len(level.values))
+    assert gaps.tolist() == np.isnan(level.values).any(axis=1).tolist()
+
+
+@pytest.mark.parametrize("least_rows", [2, 3])
+def test_one_row_drawn_often_is_still_one_row(least_rows: int) -> None:
+    """Two rows with a value, of which one was drawn fifteen times, and one without."""
+    values = np.array([1.0, 2.0, np.nan], np.float32)
+    level = RawLevel(
+        values[None],
+        np.zeros(1, np.bool_),
+        DrawnNodes([np.arange(3)], [np.array([15, 1, 15])]),
+        np.ones((1, 1), np.uint8),
+    )
+    order, pairs = level.order(), list_pairs(level.bitmap)
+    first = place_values(order.start, order.stop, pairs.node_start)
+    kept = Kept(first, np.zeros(11, np.float32), np.ones(1, np.bool_))
+    low, high = np.zeros((2, 1), np.float32)
+    gather_values(level.columns(), order, pairs, least_rows, kept, low, high, 0, 1)
+    assert (low[0] < high[0]) == (least_rows <= 2)

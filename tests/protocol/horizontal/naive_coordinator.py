@@ -1,0 +1,68 @@
+"""A coordinator that does the obvious after a loss: it repeats the step without the lost party.
+
+The trees go on with the parties that are left. What their nodes add up to is asked anew, because
+what is known of them includes the lost party. Everything else is as the real coordinator does it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from fedforest.protocol.aggregation.base import Aggregation
+from fedforest.protocol.asking import Ask, Conversation
+from fedforest.protocol.horizontal import coordinator as real
+from fedforest.protocol.horizontal.coordinator_trees import CoordinatorTrees
+from fedforest.protocol.horizontal.messages import ThresholdsProposed
+from fedforest.protocol.horizontal.order import Trained, TrainingOrder
+from fedforest.protocol.horizontal.participants import Group, Participants
+from fedforest.tree.workers import ALONE
+
+
+class NaiveTrees(CoordinatorTrees):
+    """Trees whose nodes may have to be counted again."""
+
+    def ask_totals_again(self) -> None:
+        """What nodes add up to is no longer what the parties that are left have."""
+        self._wholes = np.ones(self.n_open, np.bool_)
+
+
+def train_naively(order: TrainingOrder, aggregation: Aggregation) -> Conversation[Trained]:
+    """One batch of trees; a loss is expected while labels are counted."""
+    session = yield from real._prepare(order, aggregation, ALONE)
+    trees = range(order.parameters.n_estimators)
+    drawn = Participants(session.present, order.participation, order.seed)
+    by_tree = drawn.of_trees(trees)
+    plan, holders = (
+        real._plan_batch(session, order.seed, trees),
+        real._holders(session.present, by_tree),
+    )
+    growing = NaiveTrees(plan, holders, ALONE)
+    start = real._start(session, drawn, by_tree)
+    while growing.n_open:
+        growing.draw()
+        step = session.next_step()
+        groups = _keep(growing.still_growing(drawn.of_step(step, by_tree)), session.present)
+        requests = real._propose_requests(session, growing, groups, start)
+        present = {party: requests[party] for party in session.present}
+        proposed = yield Ask(present, ThresholdsProposed)
+        growing.merge({party: proposed[party].points for party in proposed})
+        gathered = yield from aggregation.gather(session.next_step(), growing.questions(groups))
+        if gathered.lost:
+            session.present = tuple(p for p in session.present if p not in gathered.lost)
+            groups = _keep(groups, session.present)
+            growing.ask_totals_again()
+            gathered = yield from aggregation.gather(session.next_step(), growing.questions(groups))
+        growing.advance(groups, gathered.sums)
+        start = {}
+    forest, classes = growing.assemble(), session.labels.classes
+    lost = tuple(party for party in order.parties if party not in session.present)
+    return Trained(forest, session.bins, classes, b"", 0, (growing.n_steps,), (), lost, 0)
+
+
+def _keep(groups: Sequence[Group], present: Sequence[str]) -> list[Group]:
+    """The same groups of those that are left."""
+    return [
+        replace(group, participants=tuple(p for p in group.participants if p in present))
+        for group in groups
+    ]

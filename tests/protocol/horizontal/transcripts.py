@@ -1,0 +1,279 @@
+"""What a curious coordinator makes of a transcript: class counts of nodes over sets of parties.
+
+Everything is computed from the bytes that were exchanged. A *fact* is what the labels of a node add
+up to over one set of parties. Two facts about one node over sets that differ in one party give that
+party's own counts away: the differencing attack.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.estimators.horizontal_training import REQUESTS
+from fedforest.kernels.pairs import Pairs, list_pairs
+from fedforest.masking.masks import unmask_sum
+from fedforest.protocol.aggregation.messages import Count, MaskedCounted, Part
+from fedforest.protocol.fates import unpack_fates, unpack_flags
+from fedforest.protocol.horizontal.messages import (
+    AgreeOnTable,
+    CutsQuestion,
+    ProposeThresholds,
+    ThresholdsProposed,
+)
+from fedforest.protocol.horizontal.party import HorizontalParty
+from fedforest.transport.codec import decode
+from fedforest.tree.structure import Structure
+from tests.protocol.horizontal.federations import OpenTraining
+
+Counts = NDArray[np.int64]
+Parties = frozenset[str]
+Vectors = Mapping[str, NDArray[np.uint64]]
+ReadSum = Callable[[Part, Vectors], Counts | None]
+
+
+class Node(NamedTuple):
+    """A node as the coordinator knows it: trees are counted within batches and segments."""
+
+    batch: int
+    segment: int
+    tree: int
+    node: int
+
+
+class Cut(NamedTuple):
+    """What was counted for one (node, column): the right side only where it was asked for."""
+
+    parties: Parties
+    left: Counts
+    right: Counts | None
+
+
+class Exposed(NamedTuple):
+    """What the attack says: this party has these class counts in this node."""
+
+    node: Node
+    party: str
+    counts: Counts
+    by: Parties  # the larger of the two sets
+
+
+@dataclass
+class Transcript:
+    """All that follows from the bytes for the coordinator."""
+
+    facts: dict[Node, dict[Parties, Counts]] = field(default_factory=lambda: defaultdict(dict))
+    points: dict[tuple[Node, int], dict[str, float]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
+    tables: dict[Parties, Counts] = field(default_factory=dict)  # class counts of whole tables
+
+    def expose(self) -> list[Exposed]:
+        """The differencing attack on every node of which two facts are known."""
+        return [
+            Exposed(node, next(iter(larger - smaller)), counts[larger] - counts[smaller], larger)
+            for node, counts in self.facts.items()
+            for larger in counts
+            for smaller in counts
+            if smaller < larger and len(larger - smaller) == 1
+        ]
+
+    def roots(self) -> dict[Node, tuple[Parties, Counts]]:
+        """Each tree's participants and what its root adds up to."""
+        return {
+            node: next(iter(counts.items()))
+            for node, counts in self.facts.items()
+            if node.node == 0
+        }
+
+
+def add_up(part: Part, vectors: Vectors) -> Counts | None:
+    """What the coordinator can do with masked vectors: add them up once all are there."""
+    if not set(part.participants) <= vectors.keys():
+        return None
+    return unmask_sum([vectors[party] for party in part.participants])
+
+
+class SpiedParty(HorizontalParty):
+    """A party that keeps what it answered before it was masked: the truth that attacks look for."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        self.answers: dict[bytes, Counts] = {}
+        super().__init__(*arguments, **options)
+
+    def _answer_question(self, encoded: memoryview) -> Counts:
+        self.answers[bytes(encoded)] = super()._answer_question(encoded)
+        return self.answers[bytes(encoded)]
+
+
+def read_transcript(training: OpenTraining, read_sum: ReadSum = add_up) -> Transcript:
+    """Follow a masked training of classes from its first byte to its last."""
+    reader, recorder = _Reader(read_sum), training.recorder
+    for sent, heard in zip(recorder.requests, recorder.replies, strict=True):
+        reader.hear(sent, heard)
+    return reader.transcript
+
+
+def read_truth(training: OpenTraining, party: str) -> Transcript:
+    """The same of one party alone, which must have been a `SpiedParty`: what nobody should know."""
+    spied = training.parties[party]
+    assert isinstance(spied, SpiedParty)
+    answers = spied.answers
+
+    def read_own(part: Part, _: Vectors) -> Counts | None:
+        return answers.get(bytes(part.question)) if party in part.participants else None
+
+    return read_transcript(training, read_own)
+
+
+class _Reader:
+    """Follows all parties' trees at once."""
+
+    def __init__(self, read_sum: ReadSum) -> None:
+        self.transcript = Transcript()
+        self._read_sum = read_sum
+        self._n_columns, self._n_classes, self._width = 0, 0, 0
+        self._views: dict[str, _View] = {}
+        self._cuts: dict[tuple[Node, int], Cut] = {}
+        self._n_batches = 0
+
+    def hear(self, sent: Mapping[str, bytes], heard: Mapping[str, bytes]) -> None:
+        """One exchange."""
+        requests: dict[str, Any] = {party: decode(data, REQUESTS) for party, data in sent.items()}
+        first = next(iter(requests.values()))
+        if isinstance(first, AgreeOnTable):
+            self._n_columns, self._n_classes = len(first.names), len(first.classes)
+            self._width = self._n_classes + first.rows_apart
+        elif isinstance(first, ProposeThresholds):
+            self._n_batches += first.start is not None
+            for party, request in requests.items():
+                self._propose(party, request, heard.get(party))
+        elif isinstance(first, Count):
+            for part, vectors in _sort_by_part(requests, heard):
+                total = self._read_sum(part, vectors)
+                if total is not None:
+                    self._count(part, total)
+
+    def _propose(self, party: str, request: ProposeThresholds, reply: bytes | None) -> None:
+        if request.start is not None:
+            segments = np.frombuffer(request.start.segments, "<u2")
+            self._views[party] = _View(self._n_batches, segments)
+        view = self._views[party]
+        for node, column, left, right in view.move(request):
+            if (node, column) in self._cuts:
+                self._follow(node, self._cuts[node, column], left, right)
+        pairs = view.look(request, self._n_columns)
+        if reply is None:
+            return
+        proposed = decode(reply, (ThresholdsProposed,))
+        assert isinstance(proposed, ThresholdsProposed)
+        for pair, point in zip(pairs, proposed.points.read(len(pairs)).tolist(), strict=True):
+            self.transcript.points[pair][party] = point
+
+    def _follow(self, node: Node, cut: Cut, left: Node, right: Node) -> None:
+        """The sides of the chosen cut are what its children add up to."""
+        facts = self.transcript.facts
+        facts[left][cut.parties] = cut.left
+        if cut.right is not None:
+            facts[right][cut.parties] = cut.right
+        elif cut.parties in facts[node]:
+            facts[right][cut.parties] = facts[node][cut.parties] - cut.left
+
+    def _count(self, part: Part, total: Counts) -> None:
+        question = msgspec.msgpack.decode(part.question, type=CutsQuestion)
+        parties, facts = frozenset(part.participants), self.transcript.facts
+        if question.whole_table:
+            self.transcript.tables[parties] = total[: self._n_classes]
+            return
+        asked, wholes = self._views[part.participants[0]].read_question(question)
+        rows = total.reshape(-1, self._width)[:, : self._n_classes]
+        sides = (len(rows) - len(wholes)) // max(1, len(asked))
+        for node, counts in zip(wholes, rows[len(rows) - len(wholes) :], strict=True):
+            facts[node][parties] = counts
+        for place, (node, column) in enumerate(asked):
+            left = rows[sides * place]
+            right = rows[sides * place + 1] if sides == 2 else None
+            self._cuts[node, column] = Cut(parties, left, right)
+            if right is not None:
+                facts[node][parties] = left + right
+
+
+def _sort_by_part(
+    requests: Mapping[str, Count], heard: Mapping[str, bytes]
+) -> Iterator[tuple[Part, Vectors]]:
+    """Each part of a step, with the masked vectors that came back for it."""
+    parts: dict[bytes, Part] = {}
+    vectors: dict[bytes, dict[str, NDArray[np.uint64]]] = defaultdict(dict)
+    for party, request in requests.items():
+        reply = decode(heard[party], (MaskedCounted,)) if party in heard else None
+        for place, part in enumerate(request.parts):
+            key = bytes(part.question)
+            parts[key] = part
+            if isinstance(reply, MaskedCounted):
+                vectors[key][party] = np.frombuffer(reply.sums[place].data, "<u8")
+    for key, part in parts.items():
+        yield part, vectors[key]
+
+
+class _View:
+    """The trees of one party, followed through what it is told."""
+
+    def __init__(self, batch: int, segments: NDArray[np.uint16]) -> None:
+        self._structure = Structure(len(segments))
+        n_before: dict[int, int] = defaultdict(int)
+        self._trees = []
+        for segment in segments.tolist():
+            self._trees.append((batch, segment, n_before[segment]))
+            n_before[segment] += 1
+        self._pairs: Pairs | None = None
+
+    def _nodes(self) -> list[Node]:
+        opened = self._structure.open
+        return [
+            Node(*self._trees[tree], node)  # type: ignore[call-arg] # three and one are four
+            for tree, node in zip(opened.tree.tolist(), opened.node.tolist(), strict=True)
+        ]
+
+    def move(self, request: ProposeThresholds) -> Iterator[tuple[Node, int, Node, Node]]:
+        """(node, column, left child, right child) of what was split."""
+        if request.moves is None:
+            return
+        before = self._nodes()
+        is_split, fate = unpack_fates(request.moves.fates, len(before))
+        feature = np.frombuffer(request.moves.feature, "<i4").tolist()
+        step = self._structure.advance(is_split, fate)
+        self._pairs = None
+        for column, k in zip(feature, np.flatnonzero(is_split).tolist(), strict=True):
+            node, left = before[k], int(step.left_child[k])
+            yield node, column, node._replace(node=left), node._replace(node=left + 1)
+
+    def look(self, request: ProposeThresholds, n_columns: int) -> list[tuple[Node, int]]:
+        """The pairs that the party is asked about."""
+        if len(request.candidates) == 0:
+            return []
+        width = (n_columns + 7) >> 3
+        bitmap = np.frombuffer(request.candidates, np.uint8).reshape(-1, width).copy()
+        self._pairs = list_pairs(bitmap)
+        return self._name_pairs()
+
+    def _name_pairs(self) -> list[tuple[Node, int]]:
+        assert self._pairs is not None
+        nodes = self._nodes()
+        owner = np.repeat(np.arange(len(nodes)), np.diff(self._pairs.node_start)).tolist()
+        columns = self._pairs.feature.tolist()
+        return [(nodes[k], column) for k, column in zip(owner, columns, strict=True)]
+
+    def read_question(self, question: CutsQuestion) -> tuple[list[tuple[Node, int]], list[Node]]:
+        """(asked pairs, whole nodes) in the order in which they are counted."""
+        pairs = [pair for pair in self._name_pairs() if pair[0].segment == question.segment]
+        nodes = [node for node in self._nodes() if node.segment == question.segment]
+        is_asked = (~np.isnan(np.frombuffer(question.threshold, "<f4"))).tolist()
+        is_whole = unpack_flags(question.wholes, len(nodes)).tolist()
+        return (
+            [pair for pair, yes in zip(pairs, is_asked, strict=True) if yes],
+            [node for node, yes in zip(nodes, is_whole, strict=True) if yes],
+        )
