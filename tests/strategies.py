@@ -67,8 +67,8 @@ class BinnedTable:
         return len(self.bins[0])
 
     def columns(self) -> Columns:
-        flat = self.bins.reshape(-1)
-        return Columns(flat, np.uint64(self.n_rows), self.n_bins, self.is_categorical)
+        flat, by_row = self.bins.reshape(-1), self.bins.T.reshape(-1)
+        return Columns(flat, np.uint64(self.n_rows), self.n_bins, self.is_categorical, by_row)
 
     def rows(self) -> list[list[int]]:
         return self.bins.T.tolist()  # type: ignore[no-any-return]

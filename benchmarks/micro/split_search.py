@@ -17,7 +17,8 @@ from fedforest.kernels.bitsets import list_candidates
 from fedforest.kernels.jit import kernel
 from fedforest.kernels.layout import GINI, Columns, Found, RowOrder, Rules, Targets
 from fedforest.kernels.packed_moments import rows_shift
-from fedforest.kernels.ranking import ORDERED_NODE, SORTED_NODE
+from fedforest.kernels.ranking import SORTED_NODE
+from fedforest.kernels.sorted_columns import LARGEST_SORTED
 
 N_TABLE_ROWS, N_COLUMNS, N_CANDIDATES = 80_000, 40, 6
 NODE_SIZES = (2, 4, 6, 12, 24, 48, 96, 192, 384, 1_000, 10_000)
@@ -52,7 +53,7 @@ def search_classes(case, way):  # type: ignore[no-untyped-def]
 
 @kernel
 def search_moments(case, way):  # type: ignore[no-untyped-def]
-    """Search all nodes one way: 0 wide, 1 packed, 2 ordered or by subsets."""
+    """Search all nodes one way: 0 wide, 1 packed, 2 sorted."""
     columns, order, targets, candidates, rules, found = case
     scratch = moment_split.make_moment_scratch(candidates.shape[1] * 8)
     leaf = rules.min_rows_leaf
@@ -74,9 +75,11 @@ def search_moments(case, way):  # type: ignore[no-untyped-def]
 
 def make_columns(rng: np.random.Generator) -> Columns:
     """A table of evenly filled bins."""
-    bins = rng.integers(0, 255, N_TABLE_ROWS * N_COLUMNS).astype(np.uint8)
+    bins = rng.integers(0, 255, (N_COLUMNS, N_TABLE_ROWS)).astype(np.uint8)
     n_bins = np.full(N_COLUMNS, 255, np.int16)
-    return Columns(bins, np.uint64(N_TABLE_ROWS), n_bins, np.zeros(N_COLUMNS, np.bool_))
+    is_categorical = np.zeros(N_COLUMNS, np.bool_)
+    flat, by_row = bins.reshape(-1), bins.T.reshape(-1)
+    return Columns(flat, np.uint64(N_TABLE_ROWS), n_bins, is_categorical, by_row)
 
 
 def make_nodes(rng: np.random.Generator, size: int, n_classes: int) -> RowOrder:
@@ -115,7 +118,7 @@ def ways_to_search(n_classes: int, size: int, case: tuple[Any, ...]) -> dict[str
     module: Any = class_split if n_classes else moment_split
     one_way: Any = search_classes if n_classes else search_moments
     find = module.find_by_classes if n_classes else module.find_by_moments
-    largest_ordered = SORTED_NODE if n_classes else ORDERED_NODE
+    largest_ordered = SORTED_NODE if n_classes else LARGEST_SORTED
     n_nodes = len(case[1].start)
     times = {
         "wide": time_search(lambda: one_way(case, 0)),

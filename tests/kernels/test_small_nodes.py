@@ -3,6 +3,7 @@
 The sizes are those at which the searches by classes and by moments change their method.
 """
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from fedforest.kernels.class_scores import LIGHT_WEIGHT, ClassNode, best_gini
 from fedforest.kernels.class_split import ROWS_PER_CLASS
 from fedforest.kernels.few_rows import FEW_ROWS
+from fedforest.kernels.instructions import LANES
 from fedforest.kernels.jit import kernel
 from fedforest.kernels.layout import ENTROPY, GINI, MISSING_BIN, Targets
 from fedforest.kernels.ranking import (
@@ -28,6 +30,16 @@ from fedforest.kernels.ranking import (
     sort_keys,
     turn_missing,
 )
+from fedforest.kernels.sorted_columns import (
+    LARGEST_SORTED,
+    bin_in,
+    key_at,
+    merge_exchange,
+    position_in,
+    share_bin,
+    sort_rows,
+)
+from fedforest.kernels.sorted_columns import make_keys as make_sorted_keys
 from tests.kernels.test_split_search import (
     NOTHING,
     Case,
@@ -39,7 +51,14 @@ from tests.reference.splits import class_weights, moments
 from tests.strategies import IS_PLAIN_PYTHON, SEEDS, BinnedTable, DrawnNodes, class_codes
 
 N_EXAMPLES = 15 if IS_PLAIN_PYTHON else 50
-LIMITS = (FEW_ROWS, RANKED_NODE, ORDERED_NODE, 10 * ROWS_PER_CLASS, SORTED_NODE)
+LIMITS = (
+    FEW_ROWS,
+    LARGEST_SORTED,
+    RANKED_NODE,
+    ORDERED_NODE,
+    10 * ROWS_PER_CLASS,
+    SORTED_NODE,
+)
 SIZES = sorted({1, 2, 3, *(limit + near for limit in LIMITS for near in (-1, 0, 1))})
 
 
@@ -168,6 +187,49 @@ def test_rows_are_ordered_by_bin_then_position_and_missing_ones_can_be_turned_to
         assert n_missing == absent
         assert turned.tolist() == expected[n - absent :] + expected[: n - absent]
         assert not counts.any()
+
+
+@given(SEEDS, st.integers(0, 40))
+@settings(max_examples=N_EXAMPLES)
+def test_merge_exchange_sorts_any_number_of_things(seed: int, n: int) -> None:
+    things = np.random.default_rng(seed).integers(0, n + 1, n).tolist()
+    expected = sorted(things)
+    for i, j in merge_exchange(n):
+        assert i < j < n
+        things[i], things[j] = sorted((things[i], things[j]))
+    assert things == expected
+
+
+@kernel
+def sort_columns(by_row, columns, rows):  # type: ignore[no-untyped-def]
+    """(bin, position, next row is in the same bin) by rank and column."""
+    n, n_lanes, keys = len(rows), len(columns) - 1, make_sorted_keys()
+    sort_rows(by_row, columns, 1, len(columns), rows, n, keys)
+    found = np.zeros((n, n_lanes, 3), np.int64)
+    for rank in range(n):
+        for lane in range(n_lanes):
+            key, following = key_at(keys, rank, lane), key_at(keys, rank + 1, lane)
+            found[rank, lane, 0] = bin_in(key)
+            found[rank, lane, 1] = position_in(key)
+            found[rank, lane, 2] = share_bin(key, following)
+    return found
+
+
+@given(SEEDS, st.integers(1, LARGEST_SORTED), st.integers(1, LANES), st.sampled_from([1, 5, 256]))
+@settings(max_examples=2 * N_EXAMPLES)
+def test_rows_are_sorted_by_bin_then_position_in_all_columns_at_once(
+    seed: int, n: int, n_lanes: int, n_codes: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    table = (MISSING_BIN - rng.integers(0, n_codes, (200, 12))).astype(np.uint8)
+    columns = rng.permutation(12)[: n_lanes + 1].astype(np.uint64)
+    rows = rng.permutation(200)[:n]
+    found = sort_columns(table.reshape(-1), columns, 12 * rows.astype(np.uint64))
+    for lane, column in enumerate(columns[1:]):
+        expected = sorted((int(table[row, column]), i) for i, row in enumerate(rows))
+        assert [tuple(pair) for pair in found[:, lane, :2].tolist()] == expected
+        alike = [one[0] == other[0] for one, other in pairwise(expected)]
+        assert found[:-1, lane, 2].tolist() == alike
 
 
 @kernel

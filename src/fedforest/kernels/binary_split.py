@@ -237,7 +237,7 @@ def search_heavy(columns, order, features, n_features, total, leaf, scratch, fou
 @kernel
 def find_binary(columns, order, candidates, rules, found, first, last):
     """Best split of the nodes first..last among their candidate columns."""
-    bins, n_rows, n_bins, is_categorical = columns
+    bins, n_rows, n_bins, is_categorical, _ = columns
     entries, row_bits, starts, stops = order
     leaf = rules.min_rows_leaf
     features = np.zeros(candidates.shape[1] * 8, np.uint64)

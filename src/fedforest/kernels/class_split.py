@@ -150,7 +150,7 @@ def describe_node(tally, weight, n_rows, rules, entropy):
 @borrowing
 def offer_wide(columns, order, targets, feature, node, scratch, found, k, best):
     """Search one column by way of wide integers."""
-    bins, n_rows, _, is_categorical = columns
+    bins, n_rows, _, is_categorical, _ = columns
     span = (order.start[k], order.stop[k])
     cells = scratch.cells
     fill_cells(bins, feature * n_rows, order.entries, span, order.row_bits, targets.weights, cells)
@@ -182,7 +182,7 @@ def search_wide(columns, order, targets, n_features, node, scratch, found, k):
 @embedded
 def search_few(columns, order, targets, n_features, node, scratch, found, k):
     """Best split by gini of a node of at most four rows."""
-    bins, n_rows, _, is_categorical = columns
+    bins, n_rows, _, is_categorical, _ = columns
     rows, labels, weights = scratch.rows, scratch.labels, scratch.weights
     subsets, scores, orders = scratch.subsets, scratch.scores, scratch.orders
     repeat_first(rows, labels, weights, node.n_rows)
@@ -204,7 +204,7 @@ def search_few(columns, order, targets, n_features, node, scratch, found, k):
 @embedded
 def search_ordered(columns, order, targets, n_features, node, scratch, found, k):
     """Best split of a small node, whose rows are put in order."""
-    bins, n_rows, _, is_categorical = columns
+    bins, n_rows, _, is_categorical, _ = columns
     rows, labels, weights = scratch.rows, scratch.labels, scratch.weights
     keys, ordered, counts = scratch.keys, scratch.ordered, scratch.counts
     tally, entropy, sums, cuts = scratch.tally, scratch.entropy, scratch.sums, scratch.cuts
@@ -229,7 +229,7 @@ def search_ordered(columns, order, targets, n_features, node, scratch, found, k)
 @borrowing
 def search_packed(columns, order, targets, n_features, node, scratch, found, k):
     """Best split of a large node by gini: blocks of its rows are added to packed histograms."""
-    bins, n_rows, n_bins, is_categorical = columns
+    bins, n_rows, n_bins, is_categorical, _ = columns
     entries, row_bits, span = order.entries, order.row_bits, (order.start[k], order.stop[k])
     features, rows, places, added = scratch.features, scratch.rows, scratch.labels, scratch.added
     words, word_rows, sums = scratch.words, scratch.word_rows, scratch.sums

@@ -2,7 +2,8 @@
 
 A *bin* is one byte: value bins count from 0, `MISSING_BIN` is the last code. Bins are stored column
 by column in one flat array, so that the rows of a large node, visited in ascending order, walk
-forward through memory.
+forward through memory; and row by row, so that the few rows of a small node, which lie far apart,
+bring all their columns along.
 
 A *row entry* is one unsigned integer of the row order; it carries what a histogram needs:
 
@@ -43,6 +44,7 @@ class Columns(NamedTuple):
     n_rows: np.uint64
     n_bins: NDArray[np.int16]  # value bins per column
     is_categorical: NDArray[np.bool_]
+    by_row: NDArray[np.uint8]  # the same bins row by row; empty where splits are not searched
 
 
 class RowOrder(NamedTuple):

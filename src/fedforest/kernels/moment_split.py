@@ -4,9 +4,9 @@ A row is a weight and a sum (weight times target). With a and s on the left of a
 and sum m, the score (s n - m a)^2 / (a (n - a)) orders splits by the decrease of variance
 (score / n^2) and, for targets 0 and 1, of gini impurity (2 score / n^2).
 
-A node of few rows scores their subsets, a small one orders its rows by bin, others add them up per
-bin (`packed_moments`). Categorical columns, and large nodes with sample weights, take the road
-through wide integers (`moment_histogram`).
+A small node sorts its rows by bin (`moment_rows`), others add them up per bin (`packed_moments`).
+Categorical columns, and large nodes with sample weights, take the road through wide integers
+(`moment_histogram`).
 """
 
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fedforest.kernels.bitsets import list_candidates
 from fedforest.kernels.cuts import make_cuts
-from fedforest.kernels.few_rows import FEW_ROWS, N_SUBSETS, cut_few, order_subsets
+from fedforest.kernels.instructions import LANES, prefetch
 from fedforest.kernels.jit import borrowing, embedded, kernel
 from fedforest.kernels.keep import keep_numeric
 from fedforest.kernels.layout import N_CODES, NO_SPLIT
@@ -29,30 +29,20 @@ from fedforest.kernels.moment_histogram import (
     read_block,
     widen,
 )
+from fedforest.kernels.moment_rows import CutList, list_columns, make_cut_list, pick_listed
 from fedforest.kernels.packed_moments import (
     COLUMN_WORDS,
     PACKED_BLOCK,
     PACKED_COLUMNS,
     MomentNode,
     cut_histogram,
-    cut_ranked,
     fill_columns,
     fill_one,
     read_packed,
-    repeat_first,
     row_moments,
     rows_shift,
-    score_subsets,
 )
-from fedforest.kernels.ranking import (
-    ORDERED_NODE,
-    RANKED_NODE,
-    fetch_keys,
-    make_keys,
-    make_ordered,
-    rank_keys,
-    sort_keys,
-)
+from fedforest.kernels.sorted_columns import LARGEST_SORTED, make_keys, sort_rows
 
 __all__ = [
     "BIN_ROWS",
@@ -64,7 +54,9 @@ __all__ = [
     "row_moments",
 ]
 
+ROWS_AHEAD = 24  # far enough for rows to arrive in the cache before they are needed
 _ZERO = np.uint64(0)
+_ONE = np.uint64(1)
 
 
 class MomentScratch(NamedTuple):
@@ -73,17 +65,15 @@ class MomentScratch(NamedTuple):
     features: NDArray[np.uint64]  # candidates of a node
     rows: NDArray[np.uint64]  # a block of decoded rows
     moments: NDArray[np.int64]  # and what they are packed into
+    flat: NDArray[np.int64]  # the same memory as `moments`
     wide_moments: NDArray[np.int64]  # weight, sum, one row, padding
     histogram: NDArray[np.int64]  # packed columns; all zero between searches
     wide: NDArray[np.int64]  # (columns, four per bin); all zero between searches
     visit: NDArray[np.uint64]
     lefts: NDArray[np.int64]
     cuts: NDArray[np.float64]
-    keys: NDArray[np.int16]
-    ordered: NDArray[np.int32]
-    counts: NDArray[np.int32]  # rows per bin; zero between uses
-    scores: NDArray[np.float64]  # of the subsets of few rows
-    orders: NDArray[np.int64]
+    keys: NDArray[np.int16]  # of sorted rows
+    listed: CutList
 
 
 @kernel
@@ -91,10 +81,12 @@ def make_moment_scratch(n_features):
     """Zeroed work space."""
     wide_moments = np.zeros((PACKED_BLOCK, 4), np.int64)
     wide_moments[:, 2] = 1
+    moments = np.zeros((PACKED_BLOCK, 2), np.int64)
     return MomentScratch(
         np.zeros(n_features, np.uint64),
         np.zeros(PACKED_BLOCK, np.uint64),
-        np.zeros((PACKED_BLOCK, 2), np.int64),
+        moments,
+        moments.reshape(-1),
         wide_moments,
         np.zeros(PACKED_COLUMNS * COLUMN_WORDS, np.int64),
         np.zeros((PACKED_COLUMNS, N_CODES * 4), np.int64),
@@ -102,17 +94,14 @@ def make_moment_scratch(n_features):
         np.zeros(N_CODES, np.int64),
         make_cuts(),
         make_keys(),
-        make_ordered(),
-        np.zeros(N_CODES, np.int32),
-        np.zeros(N_SUBSETS),
-        np.zeros(N_SUBSETS, np.int64),
+        make_cut_list(),
     )
 
 
 @borrowing
 def search_wide(columns, order, targets, n_features, span, leaf, scratch, found, k):
     """Best split of a node too heavy for packed moments."""
-    bins, n_rows, _, _ = columns
+    bins, n_rows, _, _, _ = columns
     entries, row_bits, _, _ = order
     _, weights, values, _ = targets
     features, rows, moments = scratch.features, scratch.rows, scratch.wide_moments
@@ -149,9 +138,7 @@ def offer_category(columns, feature, at, node, shift, scratch, found, k, best):
 @borrowing
 def search_packed(columns, order, targets, n_features, span, leaf, shift, scratch, found, k):
     """Best split of a node of many rows: blocks of them are added to packed histograms."""
-    bins, n_rows, n_bins, is_categorical = columns
-    entries, row_bits, _, _ = order
-    _, weights, values, _ = targets
+    bins, n_rows, n_bins, is_categorical, _ = columns
     features, rows, moments, histogram = (
         scratch.features,
         scratch.rows,
@@ -164,7 +151,7 @@ def search_packed(columns, order, targets, n_features, span, leaf, shift, scratc
         packed, total = 0, 0
         for begin in range(span[0], span[1], PACKED_BLOCK):
             block = (begin, min(span[1], begin + PACKED_BLOCK))
-            added = read_packed(entries, block, row_bits, weights, values, shift, rows, moments)
+            added = read_packed(order, targets, block, shift, _ONE, rows, moments)
             packed += added[0]
             total += added[1]
             count = block[1] - block[0]
@@ -184,53 +171,59 @@ def search_packed(columns, order, targets, n_features, span, leaf, shift, scratc
 
 
 @embedded
+def fetch_ahead(columns, order, values, span):
+    """Have rows that follow soon in the row order brought into the cache."""
+    by_row, n_columns = columns.by_row, np.uint64(columns.n_bins.shape[0])
+    entries, row_bits = order.entries, order.row_bits
+    row_mask = (_ONE << row_bits) - _ONE
+    last = entries.shape[0] - 1
+    for i in range(span[0], span[1]):
+        row = np.uint64(entries[min(i + ROWS_AHEAD, last)]) & row_mask
+        prefetch(values, row)
+        prefetch(by_row, row * n_columns)
+        prefetch(by_row, row * n_columns + n_columns)
+
+
+@embedded
+def end_of_run(is_categorical, features, low, n_features):
+    """Where the run of numeric columns, at most eight, ends that begins at features[low]."""
+    high = low + 1
+    while high < min(low + LANES, n_features) and not is_categorical[features[high]]:
+        high += 1
+    return high
+
+
+@embedded
 def search_small(columns, order, targets, n_features, span, leaf, shift, scratch, found, k):
-    """Best split of a node of so few rows that they are ranked, or their subsets scored."""
-    bins, n_rows, _, is_categorical = columns
-    entries, row_bits, _, _ = order
-    _, weights, values, _ = targets
-    (
-        features,
-        rows,
-        moments,
-        _,
-        histogram,
-        _,
-        _,
-        lefts,
-        cuts,
-        keys,
-        ordered,
-        counts,
-        scores,
-        orders,
-    ) = scratch
+    """Best split of a node of so few rows that they are sorted."""
+    is_categorical, by_row = columns.is_categorical, columns.by_row
+    row_size = np.uint64(is_categorical.shape[0])
+    features, rows, moments, listed = (
+        scratch.features,
+        scratch.rows,
+        scratch.moments,
+        scratch.listed,
+    )
+    fetch_ahead(columns, order, targets.values, span)
+    packed, total = read_packed(order, targets, span, shift, row_size, rows, moments)
     n = span[1] - span[0]
-    packed, total = read_packed(entries, span, row_bits, weights, values, shift, rows, moments)
     node = MomentNode(packed & ((1 << shift) - 1), total, n, leaf)
-    if n <= FEW_ROWS:
-        repeat_first(rows, moments, n)
-        score_subsets(moments, node, shift, scores)
-        order_subsets(scores, orders)
     best = NO_SPLIT
-    for j in range(n_features):
-        f = features[j]
-        base = f * n_rows
+    low = 0
+    while low < n_features:
+        f = features[low]
         if is_categorical[f]:
-            fill_one(bins, base, rows, moments, n, histogram, _ZERO)
+            fill_one(by_row, f, rows, moments, n, scratch.histogram, _ZERO)
             best = offer_category(columns, f, _ZERO, node, shift, scratch, found, k, best)
+            low += 1
             continue
-        if n <= FEW_ROWS:
-            cut = cut_few(bins, base, rows, scores, orders)
-        else:
-            fetch_keys(bins, base, rows, n, keys)
-            if n <= RANKED_NODE:
-                rank_keys(keys, n, ordered)
-            else:
-                sort_keys(keys, n, counts, ordered)
-            cut = cut_ranked(ordered, moments, node, shift, lefts, cuts)
-        if cut[0] > best:
-            best = keep_numeric(found, k, f, cut)
+        high = end_of_run(is_categorical, features, low, n_features)
+        sort_rows(by_row, features, low, high, rows, n, scratch.keys)
+        count = list_columns(scratch.keys, high - low, scratch.flat, node, shift, listed)
+        score, lane, code, side = pick_listed(listed, count, node)
+        if score > best:
+            best = keep_numeric(found, k, features[low + lane], (score, code, side))
+        low = high
     return best
 
 
@@ -250,7 +243,7 @@ def find_by_moments(columns, order, targets, candidates, rules, found, first, la
         found_feature[k] = -1
         if shift == 0:
             best = search_wide(columns, order, targets, n_features, span, leaf, scratch, found, k)
-        elif n > ORDERED_NODE:
+        elif n > LARGEST_SORTED:
             best = search_packed(
                 columns, order, targets, n_features, span, leaf, shift, scratch, found, k
             )

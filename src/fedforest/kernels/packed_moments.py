@@ -12,10 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from fedforest.kernels.cuts import LEFT, SCORE, WEIGHT
-from fedforest.kernels.few_rows import FEW_ROWS, N_SUBSETS
 from fedforest.kernels.jit import borrowing, embedded, inlined
 from fedforest.kernels.layout import MISSING_BIN, MULTIPLICITY_BITS, N_CODES, NO_SPLIT, UNSEEN
-from fedforest.kernels.ranking import POSITION_BITS, POSITIONS, ends_missing, turn_missing
 
 COUNT_SHIFT, COUNT_LIMIT = 32, 1 << (32 - MULTIPLICITY_BITS - 1)
 WEIGHT_SHIFT, WEIGHT_LIMIT = 52, 1 << 11
@@ -58,8 +56,10 @@ def row_moments(code, row, weights, values):
 
 
 @embedded
-def read_packed(entries, span, row_bits, weights, values, shift, rows, moments):
-    """Decode the entries of a span into row indices and packed moments; returns their sums."""
+def read_packed(order, targets, span, shift, row_step, rows, moments):
+    """Decode the entries of a span into places of rows and packed moments; returns their sums."""
+    entries, row_bits, _, _ = order
+    _, weights, values, _ = targets
     row_mask = (_ONE << row_bits) - _ONE
     one_row = 1 << shift
     packed, total = 0, 0
@@ -67,21 +67,12 @@ def read_packed(entries, span, row_bits, weights, values, shift, rows, moments):
         entry = np.uint64(entries[span[0] + i])
         row = entry & row_mask
         weight, value = row_moments(entry >> row_bits, row, weights, values)
-        rows[i] = row
+        rows[i] = row * row_step
         moments[i, 0] = weight + one_row
         moments[i, 1] = value
         packed += weight + one_row
         total += value
     return packed, total
-
-
-@embedded
-def repeat_first(rows, moments, n):
-    """Make n rows four: further ones are the first, without weight."""
-    for i in range(n, FEW_ROWS):
-        rows[i] = rows[0]
-        moments[i, 0] = 0
-        moments[i, 1] = 0
 
 
 @borrowing
@@ -148,24 +139,6 @@ def sweep_packed(histogram, at, n_bins, first, shift, lefts, cuts):
 
 
 @embedded
-def sweep_ranked(ordered, n, moments, shift, lefts, cuts):
-    """What is left of the cut after the last row of each bin; returns how many bins there are."""
-    weight_mask = (1 << shift) - 1
-    packed, total = 0, 0
-    count = np.uint64(0)
-    for i in range(n):
-        key = np.int64(ordered[i])
-        position = np.uint64(key & POSITIONS)
-        packed += moments[position, 0]
-        total += moments[position, 1]
-        lefts[count] = packed
-        cuts[WEIGHT, count] = np.float64(packed & weight_mask)
-        cuts[LEFT, count] = np.float64(total)
-        count += np.uint64((np.int64(ordered[i + 1]) ^ key) >> POSITION_BITS != 0)
-    return np.int64(count)
-
-
-@embedded
 def best_packed(lefts, cuts, count, node, shift, always_left):
     """(score, position) of the best of `count` cuts, the first of equals.
 
@@ -207,44 +180,3 @@ def cut_histogram(histogram, at, n_bins, node, shift, lefts, cuts):
     if other > score:
         return other, there, 1
     return score, code, 0
-
-
-@embedded
-def cut_ranked(ordered, moments, node, shift, lefts, cuts):
-    """(score, bin, side of missing values) of the best cut between ordered rows.
-
-    Rows without a value come last, where no cut is valid behind them, and then first.
-    """
-    n = node.n_rows
-    score, code, side = NO_SPLIT, 0, UNSEEN
-    for turn in range(2):
-        if turn == 1:
-            if not ends_missing(ordered, n):
-                return score, code, UNSEEN
-            turn_missing(ordered, n)
-        count = sweep_ranked(ordered, n, moments, shift, lefts, cuts)
-        always_left = lefts[0] if turn == 1 else 0
-        other, where = best_packed(lefts, cuts, count, node, shift, always_left)
-        if other > score:
-            score, side = other, turn
-            code = ordered[(lefts[where] >> shift) - 1] >> POSITION_BITS
-    return score, code, side
-
-
-@embedded
-def score_subsets(moments, node, shift, scores):
-    """The score of every subset of four rows as a left side; see `few_rows`."""
-    weight, total = np.float64(node.weight), np.float64(node.total)
-    weight_mask = (1 << shift) - 1
-    least, most = node.min_rows_leaf, node.n_rows - node.min_rows_leaf
-    for subset in range(N_SUBSETS):
-        packed, left = 0, 0
-        for i in range(FEW_ROWS):
-            chosen = -((subset >> i) & 1)
-            packed += moments[i, 0] & chosen
-            left += moments[i, 1] & chosen
-        a = np.float64(packed & weight_mask)
-        numerator = np.float64(left) * weight - total * a
-        score = numerator * numerator / (a * (weight - a))
-        rows = packed >> shift
-        scores[subset] = score if (rows >= least) & (rows <= most) else NO_SPLIT

@@ -63,7 +63,7 @@ def write_category_bits(bins, base, entries, span, row_bits, left_set, node, bit
 @kernel
 def write_bits(columns, order, found, nodes, offsets, bits, first, last):
     """Bits of the rows of the split nodes first..last."""
-    bins, n_rows, _, is_categorical = columns
+    bins, n_rows, _, is_categorical, _ = columns
     entries, row_bits, starts, stops = order
     _, feature, best_bin, missing_left, left_set = found
     for i in range(first, last):

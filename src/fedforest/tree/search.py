@@ -43,7 +43,23 @@ def make_columns(
 ) -> Columns:
     """The kernel's view of (features, rows) bins."""
     flat = np.ascontiguousarray(bins).reshape(-1)
-    return Columns(flat, np.uint64(bins.shape[1]), n_bins, is_categorical)
+    nothing = np.zeros(0, np.uint8)
+    return Columns(flat, np.uint64(bins.shape[1]), n_bins, is_categorical, nothing)
+
+
+def keep_by_row(columns: Columns, targets: TrainingTargets, workers: Workers) -> Columns:
+    """The same columns, row by row as well where the search by moments reads them so."""
+    if targets.kind.search != "moments" or len(columns.by_row) == len(columns.bins):
+        return columns
+    bins = columns.bins.reshape(len(columns.n_bins), -1)
+    n_features, n_rows = bins.shape
+    by_row = np.empty((n_rows, n_features), np.uint8)
+
+    def turn(rows: tuple[int, int]) -> None:
+        by_row[slice(*rows)] = bins[:, slice(*rows)].T
+
+    workers.run(turn, workers.ranges(np.full(n_rows, n_features)))
+    return columns._replace(by_row=by_row.reshape(-1))
 
 
 class NodeSearch(ABC):
@@ -150,7 +166,7 @@ class ColumnSearch(NodeSearch):
         workers: Workers,
     ) -> None:
         super().__init__(targets, rows, workers)
-        self.columns = columns
+        self.columns = keep_by_row(columns, targets, workers)
         self.rules = Rules(targets.kind.criterion, min_rows_leaf)
         self.found = self._nothing_found(0)
 
