@@ -21,6 +21,7 @@ from fedforest.errors import (
     FederationError,
     ModelFileError,
 )
+from fedforest.estimators.tree_progress import TreeProgress
 from fedforest.estimators.validation import (
     check_labels,
     check_regression_target,
@@ -34,12 +35,13 @@ from fedforest.protocol.vertical.labels import draw_codes
 from fedforest.tree.bins import fit_bins, fit_categories
 from fedforest.tree.forest import Forest, ForestWalker, concatenate_forests
 from fedforest.tree.forest_file import StoredForest, decode_forest, encode_forest
-from fedforest.tree.grow import GrowthPlan, Progress, batches, grow_batch
+from fedforest.tree.grow import GrownBatch, GrowthPlan, Progress, batches
 from fedforest.tree.left_out import OutOfBagVotes
 from fedforest.tree.model_file import JsonValue
 from fedforest.tree.parameters import ForestParameters
-from fedforest.tree.search import make_columns
+from fedforest.tree.search import keep_by_row, make_columns
 from fedforest.tree.seeds import derive_seed
+from fedforest.tree.side_by_side import grow_side_by_side
 from fedforest.tree.table import Table, read_table
 from fedforest.tree.targets import (
     TrainingTargets,
@@ -52,7 +54,7 @@ from fedforest.tree.workers import Workers
 class PooledForest:
     """A random forest on one table, with scikit-learn's parameter names.
 
-    `progress` is called with a `Progress` at every level.
+    `progress` is called with a `Progress` at every level, by any thread, one at a time.
     """
 
     def __init__(
@@ -81,17 +83,20 @@ class PooledForest:
             raise DataError("The table has no rows; there is nothing to learn from.")
         targets = self._read_targets(y, check_weights(sample_weight, table.n_rows), table.n_rows)
         with self._workers() as workers:
-            columns = self._prepare(table, workers)
+            columns = self._prepare(table, targets, workers)
             self.forest_ = self._grow(columns, targets, workers)
         self._walker = ForestWalker(self.forest_)
         return self
 
-    def _prepare(self, table: Table, workers: Workers) -> Columns | Values:
+    def _prepare(
+        self, table: Table, targets: TrainingTargets, workers: Workers
+    ) -> Columns | Values:
         """Learn how columns are represented and represent the training table."""
         seed = derive_seed(self.random_state, "bins")
         self.bins_ = fit_bins(table, seed=seed, max_bins=self.parameters.max_bins, workers=workers)
         binned = self.bins_.transform(table, workers)
-        return make_columns(binned, self.bins_.n_bins, self.bins_.is_categorical)
+        columns = make_columns(binned, self.bins_.n_bins, self.bins_.is_categorical)
+        return keep_by_row(columns, targets, workers)
 
     def _represent(self, table: Table, workers: Workers) -> NDArray[Any]:
         """A table to predict, in the representation of training."""
@@ -115,26 +120,15 @@ class PooledForest:
         if self.batch_bytes is not None:
             plan = replace(plan, batch_bytes=self.batch_bytes)
         votes = OutOfBagVotes(targets.n_rows, targets.kind.n_classes)
+        progress = TreeProgress(total, self.progress)
         forests = []
         for trees in batches(plan, targets.n_rows, targets.kind.n_classes, 0, total):
-            report = self._reporter(trees.start, total)
-            batch = grow_batch(columns, targets, plan, trees, workers, report)
-            forests.append(batch.forest)
-            if batch.left_out_leaves is not None:
-                for tree in range(len(trees)):
-                    votes.add(batch.forest.shape, batch.forest.leaves, batch.left_out_leaves, tree)
+            for grown in grow_side_by_side(columns, targets, plan, trees, workers, progress.hear):
+                forests.append(grown.forest)
+                _let_left_out_vote(grown, votes)
         if self.oob_score:
             self.oob_decision_function_ = votes.means()
-        if self.progress:
-            self.progress(Progress(total, total, 0, 0))
         return concatenate_forests(forests)
-
-    def _reporter(self, done: int, total: int) -> Callable[[int, int], None]:
-        def report(level: int, open_nodes: int) -> None:
-            if self.progress:
-                self.progress(Progress(done, total, level, open_nodes))
-
-        return report
 
     def _read_targets(
         self, y: ArrayLike, weights: NDArray[np.float64] | None, n_rows: int
@@ -224,7 +218,9 @@ class PooledExtraTrees(PooledForest):
     def __init__(self, *, bootstrap: bool = False, **parameters: Any) -> None:
         super().__init__(bootstrap=bootstrap, **parameters)
 
-    def _prepare(self, table: Table, workers: Workers) -> Columns | Values:
+    def _prepare(
+        self, table: Table, _targets: TrainingTargets, workers: Workers
+    ) -> Columns | Values:
         self.bins_ = fit_categories(table)
         values = self.bins_.raw_values(table, workers)
         return Values(values.reshape(-1), np.uint64(table.n_rows), self.bins_.is_categorical)
@@ -245,6 +241,12 @@ class PooledExtraTrees(PooledForest):
         if targets.kind.is_regression:
             return targets
         return replace(targets, kind=replace(targets.kind, search="classes"))
+
+
+def _let_left_out_vote(grown: GrownBatch, votes: OutOfBagVotes) -> None:
+    if grown.left_out_leaves is not None:
+        for tree in range(len(grown.left_out_leaves)):
+            votes.add(grown.forest.shape, grown.forest.leaves, grown.left_out_leaves, tree)
 
 
 def _describe(parameters: ForestParameters) -> JsonValue:

@@ -34,7 +34,7 @@ class Progress(NamedTuple):
 
     trees_done: int
     trees_total: int
-    level: int
+    level: int  # the deepest of the trees under way
     open_nodes: int
 
 
