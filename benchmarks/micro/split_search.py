@@ -16,6 +16,7 @@ from fedforest.kernels import class_split, moment_split
 from fedforest.kernels.bitsets import list_candidates
 from fedforest.kernels.jit import kernel
 from fedforest.kernels.layout import GINI, Columns, Found, RowOrder, Rules, Targets
+from fedforest.kernels.moment_sides import make_sides
 from fedforest.kernels.packed_moments import rows_shift
 from fedforest.kernels.ranking import SORTED_NODE
 from fedforest.kernels.sorted_columns import LARGEST_SORTED
@@ -126,7 +127,9 @@ def ways_to_search(n_classes: int, size: int, case: tuple[Any, ...]) -> dict[str
     }
     if size <= largest_ordered:
         times["ordered"] = time_search(lambda: one_way(case, 2))
-    times["chosen"] = time_search(lambda: find(*case, 0, n_nodes))
+    # the search by moments notes the sides of small nodes as well
+    sides = () if n_classes else (make_sides(case[1].start, case[1].stop),)
+    times["chosen"] = time_search(lambda: find(*case, *sides, 0, n_nodes))
     return times
 
 
@@ -136,7 +139,8 @@ def main(n_classes: int) -> None:
     columns = make_columns(rng)
     values = rng.integers(-(2**39), 2**39, N_TABLE_ROWS)
     nothing = np.zeros(0, np.int64)
-    targets = Targets(n_classes, nothing, nothing if n_classes else values, nothing)
+    values = nothing if n_classes else values
+    targets = Targets(n_classes, nothing, values, values)
     print(f"{n_classes} classes" if n_classes else "regression")
     for size in NODE_SIZES:
         order = make_nodes(rng, size, n_classes)

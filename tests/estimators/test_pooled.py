@@ -150,11 +150,14 @@ def test_a_parameter_out_of_range_is_refused_by_name(parameters: dict[str, Any])
 
 
 @pytest.mark.parametrize("build", [classifier, regressor])
-def test_jobs_and_batches_do_not_change_the_forest(build: Any) -> None:
+@pytest.mark.parametrize(("n_jobs", "batch_bytes"), [(3, 1), (3, None), (2, None)])
+def test_jobs_and_batches_do_not_change_the_forest(
+    build: Any, n_jobs: int, batch_bytes: int | None
+) -> None:
     matrix = np.random.default_rng(1).standard_normal((2000, 5))
     y = labels(matrix)
     plain = build(oob_score=True).fit(matrix, y)
-    other = build(oob_score=True, n_jobs=3, batch_bytes=1).fit(matrix, y)
+    other = build(oob_score=True, n_jobs=n_jobs, batch_bytes=batch_bytes).fit(matrix, y)
     assert contents(plain) == contents(other)
     np.testing.assert_array_equal(plain.oob_decision_function_, other.oob_decision_function_)
 
@@ -181,6 +184,26 @@ def test_progress_ends_with_all_trees() -> None:
     assert [report.trees_done for report in heard] == sorted(r.trees_done for r in heard)
     assert heard[0] == Progress(0, 5, 0, 1)
     assert heard[-1] == Progress(5, 5, 0, 0)
+
+
+def test_progress_of_trees_side_by_side_never_goes_back() -> None:
+    heard: list[Progress] = []
+    matrix = numbers()
+    classifier(progress=heard.append, n_jobs=2).fit(matrix, labels(matrix))
+    order = [(report.trees_done, report.level) for report in heard]
+    assert order == sorted(order)
+    assert any(0 < done < 5 for done, _ in order)
+    assert heard[-1] == Progress(5, 5, 0, 0)
+
+
+def test_an_error_of_the_listener_ends_the_training() -> None:
+    def refuse(progress: Progress) -> None:
+        if progress.trees_done:
+            raise KeyError
+
+    matrix = numbers()
+    with pytest.raises(KeyError):
+        classifier(progress=refuse, n_jobs=2).fit(matrix, labels(matrix))
 
 
 def test_out_of_bag_votes_come_only_from_trees_that_left_the_row_out() -> None:

@@ -23,6 +23,7 @@ from fedforest.kernels.layout import (
     Rules,
     Targets,
 )
+from fedforest.kernels.moment_sides import make_sides
 from fedforest.kernels.moment_split import find_by_moments
 from tests.reference.splits import Row, Split, Statistic, best_split, class_weights, moments
 from tests.strategies import (
@@ -38,6 +39,7 @@ from tests.strategies import (
 
 N_EXAMPLES = 25 if IS_PLAIN_PYTHON else 60
 NOTHING = np.zeros(0, np.int64)
+NO_SIDES = make_sides(NOTHING, NOTHING)  # tested in test_moment_sides
 ENTRY_TYPES = st.sampled_from([np.uint32, np.uint64])
 
 
@@ -136,7 +138,8 @@ def search_moments(case: Case, order: RowOrder, targets: Targets) -> list[Split 
     found = case.nothing_found()
     rules = Rules(VARIANCE, case.min_rows_leaf)
     n_nodes, bitmap = len(case.nodes), case.bitmap()
-    find_by_moments(case.table.columns(), order, targets, bitmap, rules, found, 0, n_nodes)
+    columns = case.table.columns()
+    find_by_moments(columns, order, targets, bitmap, rules, found, NO_SIDES, 0, n_nodes)
     return read_found(found, case.table)
 
 
@@ -247,10 +250,11 @@ def test_only_the_nodes_of_the_range_are_searched(data: st.DataObject, case: Cas
     middle = data.draw(st.integers(0, len(case.nodes)))
     whole, parts = case.nothing_found(), case.nothing_found()
     find_binary(columns, order, bitmap, rules, whole, 0, len(case.nodes))
-    find_by_moments(columns, order, targets, bitmap, rules, parts, middle, len(case.nodes))
+    n_nodes = len(case.nodes)
+    find_by_moments(columns, order, targets, bitmap, rules, parts, NO_SIDES, middle, n_nodes)
     assert (parts.score[:middle] == 77.0).all()
     assert (parts.feature[:middle] == 77).all()
-    find_by_moments(columns, order, targets, bitmap, rules, parts, 0, middle)
+    find_by_moments(columns, order, targets, bitmap, rules, parts, NO_SIDES, 0, middle)
     assert read_found(whole, case.table) == read_found(parts, case.table)
 
 

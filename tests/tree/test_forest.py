@@ -134,6 +134,25 @@ def test_a_shape_that_is_no_forest_is_refused(tree_start: list[int], left_child:
         ForestWalker(replace(stump(), shape=shape))
 
 
+def test_a_forest_is_made_ready_the_same_by_any_number_of_workers(three_workers: Workers) -> None:
+    forest = grown(3000, range(7))
+    assert len(forest.shape.ranges(three_workers)) > 1
+    alone, shared = forest.paths(), forest.paths(three_workers)
+    for one, other in zip(alone, shared, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("tree", [0, 3, 6])
+def test_a_damaged_tree_is_found_by_whichever_worker_gets_it(
+    tree: int, three_workers: Workers
+) -> None:
+    shape = grown(3000, range(7)).shape
+    children = shape.left_child.copy()
+    children[shape.tree_start[tree]] = 0
+    with pytest.raises(DamagedModelError, match="out of place"):
+        Shape(shape.tree_start, children).depths(three_workers)
+
+
 def test_a_forest_of_too_many_columns_is_refused() -> None:
     with pytest.raises(DamagedModelError, match="columns"):
         ForestWalker(replace(stump(), n_features=MAX_WALK_COLUMNS + 1))

@@ -85,7 +85,7 @@ class PooledForest:
         with self._workers() as workers:
             columns = self._prepare(table, targets, workers)
             self.forest_ = self._grow(columns, targets, workers)
-        self._walker = ForestWalker(self.forest_)
+            self._walker = ForestWalker(self.forest_, workers)
         return self
 
     def _prepare(

@@ -5,7 +5,8 @@ and sum m, the score (s n - m a)^2 / (a (n - a)) orders splits by the decrease o
 (score / n^2) and, for targets 0 and 1, of gini impurity (2 score / n^2).
 
 A small node sorts its rows by bin (`moment_rows`), others add them up per bin (`packed_moments`).
-Categorical columns, and large nodes with sample weights, take the road through wide integers
+What the best split does to a small node's rows is noted at once (`moment_sides`). Categorical
+columns, and large nodes with sample weights, take the road through wide integers
 (`moment_histogram`).
 """
 
@@ -30,6 +31,7 @@ from fedforest.kernels.moment_histogram import (
     widen,
 )
 from fedforest.kernels.moment_rows import CutList, list_columns, make_cut_list, pick_listed
+from fedforest.kernels.moment_sides import note_sides
 from fedforest.kernels.packed_moments import (
     COLUMN_WORDS,
     PACKED_BLOCK,
@@ -228,10 +230,11 @@ def search_small(columns, order, targets, n_features, span, leaf, shift, scratch
 
 
 @kernel
-def find_by_moments(columns, order, targets, candidates, rules, found, first, last):
-    """Best split of the nodes first..last among their candidate columns."""
+def find_by_moments(columns, order, targets, candidates, rules, found, sides, first, last):
+    """Best split of the nodes first..last among their candidate columns, and the sides of some."""
     _, _, starts, stops = order
     weights, leaf = targets.weights, rules.min_rows_leaf
+    notes = sides.start.shape[0] > 0
     found_score, found_feature = found.score, found.feature
     scratch = make_moment_scratch(candidates.shape[1] * 8)
     features = scratch.features
@@ -251,4 +254,6 @@ def find_by_moments(columns, order, targets, candidates, rules, found, first, la
             best = search_small(
                 columns, order, targets, n_features, span, leaf, shift, scratch, found, k
             )
+            if notes and best > NO_SPLIT:
+                note_sides(columns, order, targets.levels, scratch, shift, found, sides, k)
         found_score[k] = best

@@ -11,7 +11,7 @@ import numpy as np
 
 from fedforest.kernels.bitsets import in_set
 from fedforest.kernels.class_split import row_weight
-from fedforest.kernels.jit import inlined, kernel
+from fedforest.kernels.jit import borrowing, inlined, kernel
 from fedforest.kernels.layout import MULTIPLICITY_BITS
 
 _ONE = np.uint64(1)
@@ -118,7 +118,7 @@ def sum_left_classes(order, targets, nodes, offsets, bits, left, first, last):
         left[i, rows_at] = rows
 
 
-@kernel
+@borrowing
 def find_pure_sides(entries, span, row_mask, levels, bits, offset):
     """Which children have only equal targets; stops at the first row that settles the last side."""
     pure_left, pure_right = True, True

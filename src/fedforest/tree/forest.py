@@ -23,7 +23,7 @@ from fedforest.kernels.walk import (
     sum_votes,
     write_steps,
 )
-from fedforest.tree.workers import Workers
+from fedforest.tree.workers import ALONE, Workers
 
 LEAF = -1  # as left child or feature
 MIN_WALK_ROWS = 1024  # fewer rows are not worth a range of their own
@@ -54,12 +54,16 @@ class Shape:
         """The left children of one tree's nodes."""
         return self.left_child[self.tree_start[tree] : self.tree_start[tree + 1]]
 
+    def ranges(self, workers: Workers) -> list[tuple[int, int]]:
+        """Consecutive trees of about as many nodes."""
+        return workers.ranges(np.diff(self.tree_start))
+
     def first_trees(self, n_trees: int) -> tuple["Shape", int]:
         """The first trees only, and how many nodes they have."""
         n_nodes = int(self.tree_start[n_trees])
         return Shape(self.tree_start[: n_trees + 1], self.left_child[:n_nodes]), n_nodes
 
-    def depths(self) -> NDArray[np.int32]:
+    def depths(self, workers: Workers = ALONE) -> NDArray[np.int32]:
         """Depth of each tree; raises `DamagedModelError` where this is not a forest."""
         starts = self.tree_start
         consistent = (
@@ -70,7 +74,17 @@ class Shape:
             and bool((starts[:-1] < starts[1:]).all())  # a difference could overflow
         )
         depth = np.zeros(max(self.n_trees, 0), np.int32)
-        if not consistent or not measure_depths(starts, self.left_child, depth):
+        are_trees: list[bool] = []
+
+        def measure(trees: tuple[int, int]) -> None:
+            first, last = trees
+            own = starts[first : last + 1]
+            children = self.left_child[own[0] : own[-1]]
+            are_trees.append(measure_depths(own - own[0], children, depth[first:last]))
+
+        if consistent:
+            workers.run(measure, self.ranges(workers))
+        if not consistent or not all(are_trees):
             raise DamagedModelError(
                 "The model's trees are inconsistent: a child is out of place, or a node is not the "
                 "child of exactly one other."
@@ -112,24 +126,28 @@ class Forest:
     n_classes: int  # 0 for regression
     n_features: int
 
-    def paths(self) -> Paths:
+    def paths(self, workers: Workers = ALONE) -> Paths:
         """The forest ready to be walked."""
         shape, splits = self.shape, self.splits
-        depth = shape.depths()
+        depth = shape.depths(workers)
         if self.n_features > MAX_WALK_COLUMNS:
             raise DamagedModelError(f"The model claims {self.n_features} columns.")
         is_raw = splits.cut.dtype == np.float32
         bins = np.zeros(shape.n_nodes, np.uint8) if is_raw else splits.cut
         steps = np.empty(shape.n_nodes, np.uint64)
-        write_steps(
-            shape.tree_start,
-            shape.left_child,
-            splits.feature,
-            bins,
-            splits.missing_left,
-            splits.set_index,
-            steps,
-        )
+
+        def write(trees: tuple[int, int]) -> None:
+            write_steps(
+                shape.tree_start[trees[0] : trees[1] + 1],
+                shape.left_child,
+                splits.feature,
+                bins,
+                splits.missing_left,
+                splits.set_index,
+                steps,
+            )
+
+        workers.run(write, shape.ranges(workers))
         threshold = np.zeros(0, np.float32)
         if is_raw:
             threshold = np.where(shape.left_child == LEAF, np.float32(np.inf), splits.cut)
@@ -180,9 +198,9 @@ class ForestWalker:
     Tables are (columns, rows): uint8 bins, or float32 values for thresholds on raw values.
     """
 
-    def __init__(self, forest: Forest) -> None:
+    def __init__(self, forest: Forest, workers: Workers = ALONE) -> None:
         self.forest = forest
-        self._paths = forest.paths()
+        self._paths = forest.paths(workers)
 
     def votes(
         self, table: NDArray[Any], workers: Workers, *, hard: bool = False
@@ -253,11 +271,13 @@ def concatenate_shapes(shapes: Sequence[Shape]) -> Shape:
 
 def concatenate_splits(parts: Sequence[Splits]) -> Splits:
     """The splits of several batches of trees, in order; their sets are numbered on."""
-    first_set = np.cumsum([0, *(len(part.left_set) for part in parts)])
-    set_index = [
-        np.where(part.set_index >= 0, part.set_index + np.int32(first), np.int32(-1))
-        for part, first in zip(parts, first_set[:-1], strict=True)
-    ]
+    set_index, first = [], 0
+    for part in parts:
+        numbers = part.set_index
+        set_index.append(
+            np.where(numbers >= 0, numbers + np.int32(first), -1) if first else numbers
+        )
+        first += len(part.left_set)
     return Splits(
         np.concatenate([part.feature for part in parts]),
         np.concatenate([part.cut for part in parts]),
@@ -278,5 +298,10 @@ def concatenate_leaves(parts: Sequence[Leaves]) -> Leaves:
 
 def _join_starts(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     """Where things start, counted on from one part to the next."""
-    sizes = np.concatenate([np.diff(starts) for starts in parts])
-    return np.concatenate([[0], np.cumsum(sizes)])
+    joined = np.zeros(1 + sum(len(starts) - 1 for starts in parts), np.int64)
+    at = 0
+    for starts in parts:
+        following = joined[at + 1 : at + len(starts)]
+        np.add(starts[1:], joined[at] - starts[0], out=following)
+        at += len(following)
+    return joined

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fedforest.kernels.binary_split import find_binary
 from fedforest.kernels.class_split import find_by_classes
 from fedforest.kernels.layout import NO_SPLIT, Columns, Found, RowOrder, Rules
+from fedforest.kernels.moment_sides import make_sides, take_known
 from fedforest.kernels.moment_split import find_by_moments
 from fedforest.kernels.partition import (
     choose_missing_side,
@@ -100,12 +101,23 @@ class NodeSearch(ABC):
         rows_at = self._rows_at
 
         def split(part: tuple[int, int]) -> None:
-            self._write_bits(rows.order, nodes, offsets, bits, part)
-            self._sum_left(nodes, offsets, bits, left, part)
+            self._divide(nodes, offsets, bits, left, part)
             choose_missing_side(missing_left, rows.order, nodes, left, rows_at, *part)
 
         self.workers.run(split, rows.ranges_of(nodes, self.workers))
         return bits, left
+
+    def _divide(
+        self,
+        nodes: NDArray[np.int64],
+        offsets: NDArray[np.int64],
+        bits: NDArray[np.uint8],
+        left: NDArray[np.int64],
+        part: tuple[int, int],
+    ) -> None:
+        """Write bits and sums of the left children of nodes[part]."""
+        self._write_bits(self.rows.order, nodes, offsets, bits, part)
+        self._sum_left(nodes, offsets, bits, left, part)
 
     def left_rows(self, nodes: NDArray[np.int64], left: NDArray[np.int64]) -> NDArray[np.int64]:
         """Rows that go left per open node, from the sums of the nodes that were split."""
@@ -169,6 +181,8 @@ class ColumnSearch(NodeSearch):
         self.columns = keep_by_row(columns, targets, workers)
         self.rules = Rules(targets.kind.criterion, min_rows_leaf)
         self.found = self._nothing_found(0)
+        nobody = np.zeros(0, np.int64)
+        self._sides = self._no_sides = make_sides(nobody, nobody)
 
     def _nothing_found(self, n_nodes: int) -> Found:
         n_sets = n_nodes if self.columns.is_categorical.any() else 0
@@ -186,18 +200,40 @@ class ColumnSearch(NodeSearch):
         """Best score of every open node; which node it is does not matter here."""
         self.found = found = self._nothing_found(len(candidates))
         order, kernel = self.rows.order, self.targets.kernel
+        notes_sides = self.targets.kind.sums == "moments"
+        sides = make_sides(order.start, order.stop) if notes_sides else self._no_sides
+        self._sides = sides
 
         def search(nodes: tuple[int, int]) -> None:
             if self.targets.kind.search == "binary":
                 find_binary(self.columns, order, candidates, self.rules, found, *nodes)
             elif self.targets.kind.search == "moments":
-                find_by_moments(self.columns, order, kernel, candidates, self.rules, found, *nodes)
+                find_by_moments(
+                    self.columns, order, kernel, candidates, self.rules, found, sides, *nodes
+                )
             else:
                 find_by_classes(self.columns, order, kernel, candidates, self.rules, found, *nodes)
 
         if len(self.columns.n_bins):
             self.workers.run(search, self.rows.ranges(self.workers))
         return found.score
+
+    def _divide(
+        self,
+        nodes: NDArray[np.int64],
+        offsets: NDArray[np.int64],
+        bits: NDArray[np.uint8],
+        left: NDArray[np.int64],
+        part: tuple[int, int],
+    ) -> None:
+        if not len(self._sides.start):
+            super()._divide(nodes, offsets, bits, left, part)
+            return
+        others = take_known(self._sides, nodes, offsets, bits, left, *part)
+        if len(others):
+            sums = np.zeros((len(others), left.shape[1]), np.int64)
+            super()._divide(nodes[others], offsets[others], bits, sums, (0, len(others)))
+            left[others] = sums
 
     def _write_bits(
         self,
