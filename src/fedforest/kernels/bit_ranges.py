@@ -41,12 +41,12 @@ def count_bits(bits, start, sizes, counts):
 
 
 @kernel
-def locate_bits(bits, at, is_chosen, sizes, offsets, left_rows):
+def locate_bits(bits, at, is_chosen, sizes, least, offsets, left_rows):
     """Find and count the bits of the chosen nodes, which lie one after the other from `at` on.
 
     offsets[node] becomes the byte at which a node's bits start, left_rows[node] how many are set.
-    Returns the byte behind the last, -1 where `bits` is too short, and -2 where a node's last byte
-    is not padded with zeros.
+    Returns the byte behind the last, -1 where `bits` is too short, -2 where a node's last byte is
+    not padded with zeros, and -3 where a child has fewer than `least` rows.
     """
     for node in range(is_chosen.shape[0]):
         if not is_chosen[node]:
@@ -60,6 +60,8 @@ def locate_bits(bits, at, is_chosen, sizes, offsets, left_rows):
             total += np.int64(count_ones(bits[k]))
         if n & 7 and bits[end - 1] >> np.uint8(n & 7):
             return -2
+        if total < least or n - total < least:
+            return -3
         offsets[node], left_rows[node] = at, total
         at = end
     return at

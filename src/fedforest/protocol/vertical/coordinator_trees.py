@@ -26,6 +26,8 @@ from fedforest.tree.structure import Step
 from fedforest.tree.targets import TargetKind, rows_of
 from fedforest.tree.workers import ALONE, Workers
 
+_NO_BITS = np.zeros(0, np.uint8)
+
 
 class CoordinatorTrees:
     """Decides about a batch of trees step by step."""
@@ -50,9 +52,9 @@ class CoordinatorTrees:
             check(started.root_sizes is not None, "the sizes of trees are missing")
             assert started.root_sums is not None
             assert started.root_sizes is not None
-            sizes, self._left_out_sizes = started.root_sizes.read(2, n_trees)
+            sizes, left_out = started.root_sizes.read(2, n_trees)
             check(bool((sizes > 0).all()), "a tree has no rows")
-            check(bool((self._left_out_sizes >= 0).all()), "a tree left out fewer than no rows")
+            check(bool((left_out >= 0).all()), "a tree left out fewer than no rows")
             root_sums = unpack_sums(started.root_sums, sizes, kind)
         self._growth = Growth(
             plan.rules, kind, self._column_bits, feature_seeds, root_sums, workers
@@ -64,7 +66,8 @@ class CoordinatorTrees:
         self._won: dict[str, NDArray[np.bool_]] = {}
         self.n_steps = 0
         self.n_levels = 0
-        self._remember(self._growth.root_step, NodeBits(sizes), NodeBits(self._left_out_sizes))
+        self._left_out_sizes = left_out if plan.with_left_out else None
+        self._remember(self._growth.root_step, NodeBits(sizes), NodeBits(left_out))
 
     @property
     def n_open(self) -> int:
@@ -107,7 +110,7 @@ class CoordinatorTrees:
     def advance(self, applied: Mapping[str, SplitsApplied]) -> None:
         """Bring the winners' bits together and settle what becomes of every node."""
         growth, is_split = self._growth, self._is_split
-        bits, left_out_bits = self._read_bits(applied)
+        bits, left_out_bits = self._read_bits(applied), self._read_left_out(applied)
         left_sums = LeftSums(self._kind, is_split, growth.sums)
         for party, is_won in self._won.items():
             with blame(party):
@@ -118,36 +121,35 @@ class CoordinatorTrees:
         self._owners.append((*growth.structure.last_split(), self._owner[is_split]))
         self._remember(step, bits, left_out_bits)
 
-    def _read_bits(self, applied: Mapping[str, SplitsApplied]) -> tuple[NodeBits, NodeBits]:
-        """Where the rows of split nodes go: those that trees train on, those they left out."""
-        is_last, sizes = self.is_last_level, self._sizes
-        won = self._won.items()
-        parts = [(party, is_won, applied[party].bits) for party, is_won in won]
-        bits = NodeBits(np.zeros_like(sizes) if is_last else sizes, parts)
-        if not is_last:
-            for party, is_won in won:
-                with blame(party):
-                    self._check_children(is_won, bits.left_rows, sizes)
-        routed = [(party, is_won, applied[party].left_out_bits) for party, is_won in won]
-        return bits, NodeBits(self._left_out_sizes, routed)
+    def _read_bits(self, applied: Mapping[str, SplitsApplied]) -> NodeBits:
+        """Where the rows of split nodes go."""
+        sizes, least = self._sizes, self._plan.rules.min_rows_leaf
+        if self.is_last_level:  # bits were not asked for
+            sizes, least = np.zeros_like(sizes), 0
+        parts = [(party, is_won, applied[party].bits) for party, is_won in self._won.items()]
+        return NodeBits(sizes, parts, least)
+
+    def _read_left_out(self, applied: Mapping[str, SplitsApplied]) -> NodeBits | None:
+        """Where those go that trees left out, if that was asked for."""
+        parts = [(party, won, applied[party].left_out_bits) for party, won in self._won.items()]
+        if self._left_out_sizes is not None:
+            return NodeBits(self._left_out_sizes, parts)
+        for party, _, packed in parts:
+            with blame(party):
+                check(not packed.data, "row bits came of rows that nobody asked for")
+        return None
 
     @property
     def _sizes(self) -> NDArray[np.int64]:
         """Rows of the open nodes."""
         return np.ascontiguousarray(rows_of(self._growth.sums, self._kind))
 
-    def _check_children(
-        self, is_won: NDArray[np.bool_], left_rows: NDArray[np.int64], sizes: NDArray[np.int64]
-    ) -> None:
-        """Both children of a split have the rows that the run's rules demand."""
-        too_small = np.minimum(left_rows, sizes - left_rows) < self._plan.rules.min_rows_leaf
-        check(not (is_won & too_small).any(), "a child has fewer rows than min_samples_leaf allows")
-
-    def _remember(self, step: Step, bits: NodeBits, left_out_bits: NodeBits) -> None:
+    def _remember(self, step: Step, bits: NodeBits, left_out_bits: NodeBits | None) -> None:
         self._step, self._bits, self._left_out_bits = step, bits, left_out_bits
         self._fates = pack_fates(step.is_split, step.fate)
-        left_rows = left_out_bits.left_rows
-        self._left_out_sizes = follow_sizes(self._left_out_sizes, left_rows, step)
+        if self._left_out_sizes is not None and left_out_bits is not None:
+            left_rows = left_out_bits.left_rows
+            self._left_out_sizes = follow_sizes(self._left_out_sizes, left_rows, step)
 
     def moves_for(self, party: str) -> Moves | None:
         """What the last step did: fates, and the bits of nodes that others split."""
@@ -157,7 +159,7 @@ class CoordinatorTrees:
         is_foreign = is_split & ~self._won[party] if party in self._won else is_split
         # rows of nodes whose children are both closed go nowhere
         bits = self._bits.take(is_foreign & (fate > 0))
-        left_out = self._left_out_bits.take(is_foreign)
+        left_out = self._left_out_bits.take(is_foreign) if self._left_out_bits else _NO_BITS
         return Moves(self._fates, RowBits.of(bits), RowBits.of(left_out))
 
     def assemble(self) -> ForestOutline:

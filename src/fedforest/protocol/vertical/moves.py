@@ -22,9 +22,13 @@ class NodeBits:
         self,
         sizes: NDArray[np.int64],
         parts: Sequence[tuple[str, NDArray[np.bool_], RowBits]] = (),
+        least_rows: int = 0,
     ) -> None:
-        """`parts`: for each owner which nodes it split and their bits, in node order."""
-        self._sizes = sizes
+        """`parts`: for each owner which nodes it split and their bits, in node order.
+
+        A child with fewer than `least_rows` is its owner's fault.
+        """
+        self._sizes, self._least_rows = sizes, least_rows
         self.offsets = np.zeros(len(sizes), np.int64)
         self.left_rows = np.zeros(len(sizes), np.int64)
         self.bits = np.zeros(sum(len(packed.data) for _, _, packed in parts), np.uint8)
@@ -36,11 +40,11 @@ class NodeBits:
                 self._locate(is_own, begin, end)
 
     def _locate(self, is_own: NDArray[np.bool_], begin: int, end: int) -> None:
-        found = locate_bits(
-            self.bits[:end], begin, is_own, self._sizes, self.offsets, self.left_rows
-        )
-        check(int(found) != -2, "row bits are padded with ones")
-        check(int(found) == end, "row bits are not as many as the nodes have rows")
+        bits, sizes, least = self.bits[:end], self._sizes, self._least_rows
+        found = int(locate_bits(bits, begin, is_own, sizes, least, self.offsets, self.left_rows))
+        check(found != -2, "row bits are padded with ones")
+        check(found != -3, "a child has fewer rows than min_samples_leaf allows")
+        check(found == end, "row bits are not as many as the nodes have rows")
 
     def take(self, is_chosen: NDArray[np.bool_]) -> NDArray[np.uint8]:
         """The bits of some split nodes, one node after the other."""

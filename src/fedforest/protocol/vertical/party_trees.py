@@ -139,12 +139,11 @@ class PartyTrees:
         is_own[self._own_nodes] = True
         is_foreign = is_split & ~is_own
         # rows of nodes whose children are both closed go nowhere
-        moves_on = is_split & (fate > 0)
-        parts = [("coordinator", is_foreign & moves_on, moves.bits)]
+        parts = [("coordinator", is_foreign & (fate > 0), moves.bits)]
         if fate.any():
             parts.append(("here", is_own, RowBits.of(self._own_bits)))
-        bits = NodeBits(self._rows.sizes, parts)
-        self._check_children(moves_on, bits.left_rows)
+        # no party lets its rows be told apart in smaller groups than the run's rules allow
+        bits = NodeBits(self._rows.sizes, parts, self._min_rows_leaf)
         return Moved(is_split, fate, bits, self._read_routed(moves, is_own, is_foreign))
 
     def _read_routed(
@@ -156,12 +155,6 @@ class PartyTrees:
         theirs = ("coordinator", is_foreign, moves.left_out_bits)
         ours = ("here", is_own, RowBits.of(self._own_routed))
         return NodeBits(self._routing.rows.sizes, [theirs, ours])
-
-    def _check_children(self, is_split: NDArray[np.bool_], left_rows: NDArray[np.int64]) -> None:
-        """No party lets its rows be told apart in smaller groups than the run's rules allow."""
-        smaller = np.minimum(left_rows, self._rows.sizes - left_rows)
-        too_small = is_split & (smaller < self._min_rows_leaf)
-        check(not too_small.any(), "a child has fewer rows than min_samples_leaf allows")
 
     def move(self, moved: Moved | None) -> None:
         """Move rows to the children that stay open."""
