@@ -177,14 +177,16 @@ class VerticalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships 
         before: VerticalModel | None,
         log: ExchangeLog,
     ) -> tuple[Trained, dict[str, PartyModel]]:
+        n_searching = sum(table.n_features > 0 for table in data.tables.values())
         with start_workers(count_workers(self.n_jobs)) as workers:
+            own = workers.divided(n_searching)  # they work at the same time
             parties = {
                 party: VerticalParty(
                     table,
                     secrets.token_bytes,
                     labels=data.labels if party == order.label_party else None,
                     model=before.shares[party] if before else None,
-                    workers=workers,
+                    workers=own,
                 )
                 for party, table in data.tables.items()
             }

@@ -41,37 +41,43 @@ def count_bits(bits, start, sizes, counts):
 
 
 @kernel
-def place_bits_of_nodes(source, nodes, sizes, start, target, left_rows):
-    """Copy the bits of nodes, given one after the other, to where each starts; count them.
+def locate_bits(bits, at, is_chosen, sizes, least, offsets, left_rows):
+    """Find and count the bits of the chosen nodes, which lie one after the other from `at` on.
 
-    Returns the number of bytes read, -1 where `source` is too short, and -2 where a node's last
-    byte is not padded with zeros.
+    offsets[node] becomes the byte at which a node's bits start, left_rows[node] how many are set.
+    Returns the byte behind the last, -1 where `bits` is too short, -2 where a node's last byte is
+    not padded with zeros, and -3 where a child has fewer than `least` rows.
     """
-    at = 0
-    for i in range(nodes.shape[0]):
-        node = nodes[i]
-        n, to = sizes[node], start[node]
-        n_bytes = (n + 7) >> 3
-        if at + n_bytes > source.shape[0]:
+    for node in range(is_chosen.shape[0]):
+        if not is_chosen[node]:
+            continue
+        n = sizes[node]
+        end = at + ((n + 7) >> 3)
+        if end > bits.shape[0]:
             return -1
         total = np.int64(0)
-        for k in range(n_bytes):
-            byte = source[at + k]
-            target[to + k] = byte
-            total += np.int64(count_ones(byte))
-        if n & 7 and source[at + n_bytes - 1] >> np.uint8(n & 7):
+        for k in range(at, end):
+            total += np.int64(count_ones(bits[k]))
+        if n & 7 and bits[end - 1] >> np.uint8(n & 7):
             return -2
-        left_rows[node] = total
-        at += n_bytes
+        if total < least or n - total < least:
+            return -3
+        offsets[node], left_rows[node] = at, total
+        at = end
     return at
 
 
 @kernel
-def take_bits_of_nodes(source, nodes, start, lengths, target):
-    """Copy the bits of nodes, one after the other, from where each starts."""
+def take_bits(bits, is_chosen, sizes, offsets):
+    """A copy of the bits of the chosen nodes, one after the other."""
+    n_bytes = 0
+    for node in range(is_chosen.shape[0]):
+        n_bytes += ((sizes[node] + 7) >> 3) * is_chosen[node]
+    taken = np.empty(n_bytes, np.uint8)
     at = 0
-    for i in range(nodes.shape[0]):
-        a = start[nodes[i]]
-        for k in range(lengths[nodes[i]]):
-            target[at + k] = source[a + k]
-        at += lengths[nodes[i]]
+    for node in range(is_chosen.shape[0]):
+        if is_chosen[node]:
+            for k in range(offsets[node], offsets[node] + ((sizes[node] + 7) >> 3)):
+                taken[at] = bits[k]
+                at += 1
+    return taken

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from fedforest.kernels.bit_ranges import count_bits
+from fedforest.kernels.gains import are_gains
 from fedforest.kernels.varints import MAX_VARINT_BYTES, read_varints, write_varints
 from fedforest.protocol.asking import Payload, check
 
@@ -38,8 +39,8 @@ class Gains(Payload, frozen=True):
 
     def read(self, n_nodes: int) -> NDArray[np.float64]:
         scores = from_bytes(self.data, "<f8", n_nodes, "gains")
-        is_plausible = (np.abs(scores) < LARGEST_GAIN) | (scores == -np.inf)  # NaN is neither
-        check(bool(is_plausible.all()), "a gain is not a number, or none that a split can have")
+        is_plausible = bool(are_gains(scores, LARGEST_GAIN))
+        check(is_plausible, "a gain is not a number, or none that a split can have")
         return scores
 
 

@@ -16,7 +16,8 @@ def start_workers(n_jobs: int) -> Iterator[Workers]:
     if n_jobs == 1:
         yield ALONE
         return
-    with ThreadPoolExecutor(n_jobs, thread_name_prefix="fedforest") as executor:
+    # the calling thread works too
+    with ThreadPoolExecutor(n_jobs - 1, thread_name_prefix="fedforest") as executor:
         yield Workers(executor, n_jobs)
 
 

@@ -19,10 +19,15 @@ class LeftOutRows:
         self.leaf_of = np.full((n_trees, n_rows), -1, np.int32)
         self._workers = workers
 
-    def move(self, step: Step, bits: NDArray[np.uint8]) -> None:
-        """Follow one step, given one bit for every left-out row of the nodes it split."""
+    def move(
+        self, step: Step, bits: NDArray[np.uint8], offsets: NDArray[np.int64] | None = None
+    ) -> None:
+        """Follow one step, given one bit for every left-out row of the nodes it split.
+
+        Those of open node k start at byte offsets[k]; without offsets they lie in node order.
+        """
         order, workers = self.rows.order, self._workers
-        offsets = self.rows.bit_offsets(step.is_split)
+        offsets = self.rows.bit_offsets(step.is_split) if offsets is None else offsets
         nodes = (step.before.tree, step.before.node)
 
         def settle(part: tuple[int, int]) -> None:
@@ -31,8 +36,8 @@ class LeftOutRows:
             )
 
         workers.run(settle, self.rows.ranges(workers))
-        left_rows = self.rows.count_left(step.is_split, bits, workers)
-        self.rows.move(step, bits, left_rows, workers)
+        left_rows = self.rows.count_left(step.is_split, bits, offsets, workers)
+        self.rows.move(step, bits, left_rows, workers, offsets)
 
 
 class OutOfBagVotes:

@@ -78,11 +78,14 @@ class NodeRows:
         return offsets
 
     def count_left(
-        self, is_split: NDArray[np.bool_], bits: NDArray[np.uint8], workers: Workers
+        self,
+        is_split: NDArray[np.bool_],
+        bits: NDArray[np.uint8],
+        offsets: NDArray[np.int64],
+        workers: Workers,
     ) -> NDArray[np.int64]:
         """Rows that go left, per open node (zero where it is not split)."""
         left = np.zeros(len(is_split), np.int64)
-        offsets = self.bit_offsets(is_split)
 
         def count(nodes: tuple[int, int]) -> None:
             count_left(self.order, is_split, offsets, bits, left, *nodes)
@@ -96,10 +99,14 @@ class NodeRows:
         bits: NDArray[np.uint8],
         left_rows: NDArray[np.int64],
         workers: Workers,
+        offsets: NDArray[np.int64] | None = None,
     ) -> None:
-        """Move the rows of open children together; rows of closed nodes drop out."""
+        """Move the rows of open children together; rows of closed nodes drop out.
+
+        The bits of open node k start at byte offsets[k]; without offsets they lie in node order.
+        """
         order, target, fate = self.order, self._spare, step.fate
-        offsets = self.bit_offsets(step.is_split)
+        offsets = self.bit_offsets(step.is_split) if offsets is None else offsets
         places, start, stop = plan_move(order.start, order.stop, fate, left_rows, len(step.source))
 
         def move(nodes: tuple[int, int]) -> None:

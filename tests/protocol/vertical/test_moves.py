@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
-from fedforest.errors import ProtocolError
+from fedforest.errors import ProtocolError, RemoteProtocolError
 from fedforest.protocol.fates import (
     count_open,
     pack_fates,
@@ -14,7 +15,7 @@ from fedforest.protocol.fates import (
     unpack_flags,
 )
 from fedforest.protocol.payloads import RowBits
-from fedforest.protocol.vertical.moves import BitStore, follow_sizes
+from fedforest.protocol.vertical.moves import NodeBits, follow_sizes
 from fedforest.tree.structure import Structure
 
 # (split, fate): closed, stays open, and split with any of its children open
@@ -62,26 +63,36 @@ def test_flags_and_fates_padded_with_ones_are_refused() -> None:
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 30)), max_size=12), st.data())
-def test_bits_put_by_several_owners_are_taken_node_by_node(
+def test_bits_of_several_owners_are_found_and_taken_node_by_node(
     nodes: list[tuple[bool, int]], data: st.DataObject
 ) -> None:
-    is_split = np.array([split for split, _ in nodes], np.bool_)
     sizes = np.array([size for _, size in nodes], np.int64)
-    store = BitStore(is_split, sizes)
-    split = np.flatnonzero(is_split).tolist()
-    content = {node: pack_pattern(node, nodes[node][1]) for node in split}
-    assert len(store.bits) == sum(map(len, content.values()))
-    owner_of = [data.draw(st.integers(0, 2)) for _ in split]
+    content = {k: pack_pattern(k, size) for k, (split, size) in enumerate(nodes) if split}
+    owner_of = {node: data.draw(st.integers(0, 2)) for node in content}
+    parts = []
     for owner in range(3):
-        own = [node for node, o in zip(split, owner_of, strict=True) if o == owner]
+        own = [node for node in content if owner_of[node] == owner]
         joined = b"".join(content[node] for node in own)
-        store.put(np.array(own, np.int64), RowBits(memoryview(joined)))
-    assert store.bits.tobytes() == b"".join(content[node] for node in split)
-    for node in split:
-        assert store.left_rows[node] == sum(byte.bit_count() for byte in content[node])
-    wanted = data.draw(st.lists(st.sampled_from(split), unique=True) if split else st.just([]))
-    taken = store.take(np.array(sorted(wanted), np.int64))
+        parts.append((f"p{owner}", flag(own, len(nodes)), RowBits(memoryview(joined))))
+    bits = NodeBits(sizes, parts)
+    for node, packed in content.items():
+        start = bits.offsets[node]
+        assert bits.bits[start : start + len(packed)].tobytes() == packed
+        assert bits.left_rows[node] == sum(byte.bit_count() for byte in packed)
+    wanted = data.draw(
+        st.lists(st.sampled_from(list(content)), unique=True) if content else NOTHING
+    )
+    taken = bits.take(flag(wanted, len(nodes)))
     assert taken.tobytes() == b"".join(content[node] for node in sorted(wanted))
+
+
+NOTHING: st.SearchStrategy[list[int]] = st.just([])
+
+
+def flag(chosen: list[int], n_nodes: int) -> NDArray[np.bool_]:
+    flags = np.zeros(n_nodes, np.bool_)
+    flags[chosen] = True
+    return flags
 
 
 def pack_pattern(node: int, size: int) -> bytes:
@@ -95,9 +106,23 @@ def pack_pattern(node: int, size: int) -> bytes:
     [(b"\x01", "not as many"), (b"\x01\x00\x00", "not as many"), (b"\x01\xfe", "padded")],
 )
 def test_bits_that_do_not_fit_their_nodes_are_refused(data: bytes, complaint: str) -> None:
-    store = BitStore(np.array([True]), np.array([9]))
-    with pytest.raises(ProtocolError, match=complaint):
-        store.put(np.array([0]), RowBits(memoryview(data)))
+    part = ("spade", np.array([True]), RowBits(memoryview(data)))
+    with pytest.raises(RemoteProtocolError, match=complaint) as caught:
+        NodeBits(np.array([9]), [part])
+    assert caught.value.party == "spade"
+
+
+@pytest.mark.parametrize(
+    ("n_left", "least", "is_right"), [(2, 2, True), (2, 3, False), (7, 3, False)]
+)
+def test_children_smaller_than_allowed_are_refused(n_left: int, least: int, is_right: bool) -> None:
+    packed = np.packbits(np.arange(9) < n_left, bitorder="little")
+    parts = [("spade", np.array([True]), RowBits.of(packed))]
+    if is_right:
+        assert NodeBits(np.array([9]), parts, least).left_rows.tolist() == [n_left]
+    else:
+        with pytest.raises(RemoteProtocolError, match="min_samples_leaf"):
+            NodeBits(np.array([9]), parts, least)
 
 
 def test_sizes_follow_their_nodes() -> None:

@@ -9,20 +9,21 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from fedforest.kernels.gains import outbid
 from fedforest.kernels.layout import NO_SPLIT
 from fedforest.kernels.walk import Leaves
 from fedforest.protocol.asking import blame, check
 from fedforest.protocol.fates import pack_fates, pack_flags
 from fedforest.protocol.payloads import Gains, RowBits
 from fedforest.protocol.vertical.messages import Moves, SplitsApplied, TreesStarted
-from fedforest.protocol.vertical.moves import BitStore, bring_together, follow_sizes
-from fedforest.protocol.vertical.party_trees import check_sums, unpack_sums
+from fedforest.protocol.vertical.moves import NodeBits, follow_sizes
+from fedforest.protocol.vertical.sums import LeftSums, unpack_sums
 from fedforest.tree.forest import Shape
 from fedforest.tree.grow import GrowthPlan
 from fedforest.tree.growth import ColumnBits, Growth
 from fedforest.tree.partial import NOBODY, ForestOutline
 from fedforest.tree.structure import Step
-from fedforest.tree.targets import TargetKind
+from fedforest.tree.targets import TargetKind, rows_of
 from fedforest.tree.workers import ALONE, Workers
 
 _NO_BITS = np.zeros(0, np.uint8)
@@ -44,7 +45,6 @@ class CoordinatorTrees:
         self._parties = list(columns_of)
         self._plan = plan
         self._kind = kind
-        self._workers = workers
         self._column_bits = ColumnBits.of(list(columns_of.values()))
         n_trees = len(feature_seeds)
         with blame(label_party):
@@ -52,10 +52,10 @@ class CoordinatorTrees:
             check(started.root_sizes is not None, "the sizes of trees are missing")
             assert started.root_sums is not None
             assert started.root_sizes is not None
-            self._sizes, self._left_out_sizes = started.root_sizes.read(2, n_trees)
-            check(bool((self._sizes > 0).all()), "a tree has no rows")
-            check(bool((self._left_out_sizes >= 0).all()), "a tree left out fewer than no rows")
-            root_sums = unpack_sums(started.root_sums, self._sizes, kind)
+            sizes, left_out = started.root_sizes.read(2, n_trees)
+            check(bool((sizes > 0).all()), "a tree has no rows")
+            check(bool((left_out >= 0).all()), "a tree left out fewer than no rows")
+            root_sums = unpack_sums(started.root_sums, sizes, kind)
         self._growth = Growth(
             plan.rules, kind, self._column_bits, feature_seeds, root_sums, workers
         )
@@ -63,11 +63,11 @@ class CoordinatorTrees:
         self._owner = np.zeros(0, np.int16)
         self._scores = np.zeros(0)
         self._is_split = np.zeros(n_trees, np.bool_)
+        self._won: dict[str, NDArray[np.bool_]] = {}
         self.n_steps = 0
         self.n_levels = 0
-        nobody = np.zeros(n_trees, np.int64)
-        self._remember(self._growth.root_step, BitStore(self._is_split, self._sizes), None)
-        self._follow(nobody, nobody)
+        self._left_out_sizes = left_out if plan.with_left_out else None
+        self._remember(self._growth.root_step, NodeBits(sizes), NodeBits(left_out))
 
     @property
     def n_open(self) -> int:
@@ -96,78 +96,70 @@ class CoordinatorTrees:
         for number, party in enumerate(self._parties):
             if party in gains:
                 with blame(party):
-                    scores = gains[party].read(n_open)
-                is_better = scores > best
-                best[is_better] = scores[is_better]
-                owner[is_better] = number
+                    outbid(gains[party].read(n_open), number, best, owner)
         self._is_split = self._growth.choose(best)
-        self._scores, self._owner = best, np.where(self._is_split, owner, NOBODY).astype(np.int16)
+        owner[~self._is_split] = NOBODY
+        self._scores, self._owner = best, owner
+        won = {party: owner == number for number, party in enumerate(self._parties)}
+        self._won = {party: is_won for party, is_won in won.items() if is_won.any()}
 
     def won_by_party(self) -> dict[str, memoryview]:
         """For every winner the nodes it is to split."""
-        present = set(np.unique(self._owner).tolist()) - {NOBODY}
-        return {
-            party: pack_flags(self._owner == number)
-            for number, party in enumerate(self._parties)
-            if number in present
-        }
+        return {party: pack_flags(is_won) for party, is_won in self._won.items()}
 
     def advance(self, applied: Mapping[str, SplitsApplied]) -> None:
         """Bring the winners' bits together and settle what becomes of every node."""
-        is_last, n_open = self.is_last_level, self.n_open
-        won = [(p, np.flatnonzero(self._owner == n)) for n, p in enumerate(self._parties)]
-        won = [(party, nodes) for party, nodes in won if party in applied]
-        sizes = np.zeros_like(self._sizes) if is_last else self._sizes
-        bits = [(party, nodes, applied[party].bits) for party, nodes in won]
-        store = bring_together(self._is_split, sizes, bits, self._workers)
-        left_rows = store.left_rows
-        routed = [(party, nodes, applied[party].left_out_bits) for party, nodes in won]
-        left_out_store = bring_together(self._is_split, self._left_out_sizes, routed)
-        sums = np.zeros((n_open, self._kind.n_sums), np.int64)
-        for party, nodes in won:
+        growth, is_split = self._growth, self._is_split
+        bits, left_out_bits = self._read_bits(applied), self._read_left_out(applied)
+        left_sums = LeftSums(self._kind, is_split, growth.sums)
+        for party, is_won in self._won.items():
             with blame(party):
-                packed = applied[party].left_sums
-                sums[nodes] = unpack_sums(packed, left_rows[nodes], self._kind)
-                self._check_children(nodes, left_rows, is_last=is_last)
-                check_sums(self._growth.sums[nodes] - sums[nodes], self._kind)
-        opened, nodes = self._growth.structure.open, np.flatnonzero(self._is_split)
-        self._owners.append((opened.tree[nodes], opened.node[nodes], self._owner[nodes]))
-        step = self._growth.advance(self._is_split, self._scores, sums[self._is_split])
-        self._remember(step, store, left_out_store)
-        self._follow(left_rows, left_out_store.left_rows)
+                left_sums.put(applied[party].left_sums, is_won, bits.left_rows)
         self.n_steps += 1
-        self.n_levels = max(self.n_levels, 1 + int(opened.depth.max(initial=0)))
+        self.n_levels = max(self.n_levels, 1 + int(growth.structure.open.depth.max(initial=0)))
+        step = growth.advance(is_split, self._scores, left_sums.left)
+        self._owners.append((*growth.structure.last_split(), self._owner[is_split]))
+        self._remember(step, bits, left_out_bits)
 
-    def _check_children(
-        self, nodes: NDArray[np.int64], left_rows: NDArray[np.int64], *, is_last: bool
-    ) -> None:
-        """Both children of a split have the rows that the run's rules demand."""
-        if not is_last:
-            least, left = self._plan.rules.min_rows_leaf, left_rows[nodes]
-            enough = (left >= least) & (self._sizes[nodes] - left >= least)
-            check(bool(enough.all()), "a child has fewer rows than min_samples_leaf allows")
+    def _read_bits(self, applied: Mapping[str, SplitsApplied]) -> NodeBits:
+        """Where the rows of split nodes go."""
+        sizes, least = self._sizes, self._plan.rules.min_rows_leaf
+        if self.is_last_level:  # bits were not asked for
+            sizes, least = np.zeros_like(sizes), 0
+        parts = [(party, is_won, applied[party].bits) for party, is_won in self._won.items()]
+        return NodeBits(sizes, parts, least)
 
-    def _remember(self, step: Step, store: BitStore, left_out_store: BitStore | None) -> None:
-        self._step, self._store = step, store
-        self._left_out_store = left_out_store
+    def _read_left_out(self, applied: Mapping[str, SplitsApplied]) -> NodeBits | None:
+        """Where those go that trees left out, if that was asked for."""
+        parts = [(party, won, applied[party].left_out_bits) for party, won in self._won.items()]
+        if self._left_out_sizes is not None:
+            return NodeBits(self._left_out_sizes, parts)
+        for party, _, packed in parts:
+            with blame(party):
+                check(not packed.data, "row bits came of rows that nobody asked for")
+        return None
+
+    @property
+    def _sizes(self) -> NDArray[np.int64]:
+        """Rows of the open nodes."""
+        return np.ascontiguousarray(rows_of(self._growth.sums, self._kind))
+
+    def _remember(self, step: Step, bits: NodeBits, left_out_bits: NodeBits | None) -> None:
+        self._step, self._bits, self._left_out_bits = step, bits, left_out_bits
         self._fates = pack_fates(step.is_split, step.fate)
-
-    def _follow(self, left_rows: NDArray[np.int64], left_out_rows: NDArray[np.int64]) -> None:
-        self._sizes = follow_sizes(self._sizes, left_rows, self._step)
-        self._left_out_sizes = follow_sizes(self._left_out_sizes, left_out_rows, self._step)
+        if self._left_out_sizes is not None and left_out_bits is not None:
+            left_rows = left_out_bits.left_rows
+            self._left_out_sizes = follow_sizes(self._left_out_sizes, left_rows, step)
 
     def moves_for(self, party: str) -> Moves | None:
         """What the last step did: fates, and the bits of nodes that others split."""
         if not self._owners and not (self._step.fate == 0).any():
             return None  # all roots stay open: nothing has moved yet
-        number = self._parties.index(party)
-        is_foreign = self._step.is_split.copy()
-        if self._owners:
-            is_foreign &= self._owner != number
+        is_split, fate = self._step.is_split, self._step.fate
+        is_foreign = is_split & ~self._won[party] if party in self._won else is_split
         # rows of nodes whose children are both closed go nowhere
-        bits = self._store.take(np.flatnonzero(is_foreign & (self._step.fate > 0)))
-        nodes = np.flatnonzero(is_foreign)
-        left_out = self._left_out_store.take(nodes) if self._left_out_store else _NO_BITS
+        bits = self._bits.take(is_foreign & (fate > 0))
+        left_out = self._left_out_bits.take(is_foreign) if self._left_out_bits else _NO_BITS
         return Moves(self._fates, RowBits.of(bits), RowBits.of(left_out))
 
     def assemble(self) -> ForestOutline:

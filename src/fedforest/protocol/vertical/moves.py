@@ -1,61 +1,55 @@
 """The bits of split nodes' rows, on their way from those who split them to everybody else."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.bit_ranges import place_bits_of_nodes, take_bits_of_nodes
+from fedforest.kernels.bit_ranges import locate_bits, take_bits
 from fedforest.kernels.partition import STAYS
 from fedforest.protocol.asking import blame, check
-from fedforest.protocol.payloads import RowBits, from_bytes
+from fedforest.protocol.payloads import RowBits, view_bytes
 from fedforest.tree.structure import Step
-from fedforest.tree.workers import ALONE, Workers
 
 
-class BitStore:
-    """Room for the bits of all split nodes of a step, which arrive owner by owner."""
+class NodeBits:
+    """The bits of the split nodes of a step, which came owner by owner and stay in that order.
 
-    def __init__(self, is_split: NDArray[np.bool_], sizes: NDArray[np.int64]) -> None:
-        self._sizes = sizes
-        self._lengths = np.where(is_split, (sizes + 7) >> 3, 0)
-        ends = np.cumsum(self._lengths)
-        self._start = ends - self._lengths
-        self.bits = np.zeros(int(ends[-1]) if len(ends) else 0, np.uint8)
+    Those of an open node start at byte `offsets[node]`; `left_rows[node]` of them are set.
+    """
+
+    def __init__(
+        self,
+        sizes: NDArray[np.int64],
+        parts: Sequence[tuple[str, NDArray[np.bool_], RowBits]] = (),
+        least_rows: int = 0,
+    ) -> None:
+        """`parts`: for each owner which nodes it split and their bits, in node order.
+
+        A child with fewer than `least_rows` is its owner's fault.
+        """
+        self._sizes, self._least_rows = sizes, least_rows
+        self.offsets = np.zeros(len(sizes), np.int64)
         self.left_rows = np.zeros(len(sizes), np.int64)
+        self.bits = np.zeros(sum(len(packed.data) for _, _, packed in parts), np.uint8)
+        end = 0
+        for owner, is_own, packed in parts:
+            begin, end = end, end + len(packed.data)
+            self.bits[begin:end] = view_bytes(packed.data, "u1", end - begin, "row bits")
+            with blame(owner):
+                self._locate(is_own, begin, end)
 
-    def put(self, nodes: NDArray[np.int64], packed: RowBits) -> None:
-        """Put the bits of these nodes, one node after the other, into their places."""
-        bits = from_bytes(packed.data, "u1", len(packed.data), "row bits")
-        n_read = place_bits_of_nodes(
-            bits, nodes, self._sizes, self._start, self.bits, self.left_rows
-        )
-        check(int(n_read) != -2, "row bits are padded with ones")
-        check(int(n_read) == len(bits), "row bits are not as many as the nodes have rows")
+    def _locate(self, is_own: NDArray[np.bool_], begin: int, end: int) -> None:
+        bits, sizes, least = self.bits[:end], self._sizes, self._least_rows
+        found = int(locate_bits(bits, begin, is_own, sizes, least, self.offsets, self.left_rows))
+        check(found != -2, "row bits are padded with ones")
+        check(found != -3, "a child has fewer rows than min_samples_leaf allows")
+        check(found == end, "row bits are not as many as the nodes have rows")
 
-    def take(self, nodes: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """The bits of these nodes, one node after the other."""
-        taken = np.empty(int(self._lengths[nodes].sum()), np.uint8)
-        take_bits_of_nodes(self.bits, nodes, self._start, self._lengths, taken)
+    def take(self, is_chosen: NDArray[np.bool_]) -> NDArray[np.uint8]:
+        """The bits of some split nodes, one node after the other."""
+        taken: NDArray[np.uint8] = take_bits(self.bits, is_chosen, self._sizes, self.offsets)
         return taken
-
-
-def bring_together(
-    is_split: NDArray[np.bool_],
-    sizes: NDArray[np.int64],
-    parts: Iterable[tuple[str, NDArray[np.int64], RowBits]],
-    workers: Workers = ALONE,
-) -> BitStore:
-    """The bits of all split nodes, from whoever split which."""
-    store = BitStore(is_split, sizes)
-
-    def put(part: tuple[str, NDArray[np.int64], RowBits]) -> None:
-        party, nodes, packed = part
-        with blame(party):
-            store.put(nodes, packed)
-
-    workers.run(put, parts)
-    return store
 
 
 def follow_sizes(

@@ -14,7 +14,8 @@ from fedforest.protocol.asking import check
 from fedforest.protocol.fates import count_open, unpack_fates, unpack_flags
 from fedforest.protocol.payloads import Gains, NodeSums, RowBits, from_bytes
 from fedforest.protocol.vertical.messages import Moves, SplitsApplied, StartTrees
-from fedforest.protocol.vertical.moves import bring_together
+from fedforest.protocol.vertical.moves import NodeBits
+from fedforest.protocol.vertical.sums import pack_sums
 from fedforest.tree.forest import LEAF, Shape
 from fedforest.tree.left_out import LeftOutRows
 from fedforest.tree.partial import FOREIGN, PartialForest
@@ -22,13 +23,7 @@ from fedforest.tree.rows import NodeRows, Sampling, draw_rows
 from fedforest.tree.search import ColumnSearch
 from fedforest.tree.split_record import SplitRecord
 from fedforest.tree.structure import Structure
-from fedforest.tree.targets import (
-    TARGET_SUM_LIMIT,
-    WEIGHT_SUM_LIMIT,
-    TargetKind,
-    TrainingTargets,
-    weight_of,
-)
+from fedforest.tree.targets import TrainingTargets
 from fedforest.tree.workers import Workers
 
 MAX_ENTRIES = 2**28  # rows of all trees of a batch: what a stranger may make a party hold
@@ -43,9 +38,8 @@ class Moved:
 
     is_split: NDArray[np.bool_]
     fate: NDArray[np.uint8]
-    bits: NDArray[np.uint8]
-    left_rows: NDArray[np.int64]
-    routed: NDArray[np.uint8]
+    bits: NodeBits
+    routed: NodeBits | None
 
 
 class PartyTrees:
@@ -141,53 +135,38 @@ class PartyTrees:
             return None
         is_split, fate = unpack_fates(moves.fates, len(self._structure.open))
         check(bool(is_split[self._own_nodes].all()), "a node split here was not split")
-        is_foreign = is_split.copy()
-        is_foreign[self._own_nodes] = False
+        is_own = np.zeros(len(fate), np.bool_)
+        is_own[self._own_nodes] = True
+        is_foreign = is_split & ~is_own
         # rows of nodes whose children are both closed go nowhere
-        others = np.flatnonzero(is_foreign & (fate > 0))
-        bits, left_rows = _NO_BITS, np.zeros(len(fate), np.int64)
+        parts = [("coordinator", is_foreign & (fate > 0), moves.bits)]
         if fate.any():
-            sizes = self._rows.sizes
-            bits, left_rows = self._gather(is_split, sizes, others, moves.bits, self._own_bits)
-        else:
-            check(len(moves.bits.data) == 0, "row bits came, but no row moves")
-        self._check_children(is_split & (fate > 0), left_rows)
-        routed = _NO_BITS
-        if self._routing:
-            others, sizes = np.flatnonzero(is_foreign), self._routing.rows.sizes
-            routed, _ = self._gather(is_split, sizes, others, moves.left_out_bits, self._own_routed)
-        return Moved(is_split, fate, bits, left_rows, routed)
+            parts.append(("here", is_own, RowBits.of(self._own_bits)))
+        # no party lets its rows be told apart in smaller groups than the run's rules allow
+        bits = NodeBits(self._rows.sizes, parts, self._min_rows_leaf)
+        return Moved(is_split, fate, bits, self._read_routed(moves, is_own, is_foreign))
 
-    def _check_children(self, is_split: NDArray[np.bool_], left_rows: NDArray[np.int64]) -> None:
-        """No party lets its rows be told apart in smaller groups than the run's rules allow."""
-        smaller = np.minimum(left_rows, self._rows.sizes - left_rows)
-        too_small = is_split & (smaller < self._min_rows_leaf)
-        check(not too_small.any(), "a child has fewer rows than min_samples_leaf allows")
+    def _read_routed(
+        self, moves: Moves, is_own: NDArray[np.bool_], is_foreign: NDArray[np.bool_]
+    ) -> NodeBits | None:
+        """Where rows go that trees left out, if they are routed along."""
+        if self._routing is None:
+            return None
+        theirs = ("coordinator", is_foreign, moves.left_out_bits)
+        ours = ("here", is_own, RowBits.of(self._own_routed))
+        return NodeBits(self._routing.rows.sizes, [theirs, ours])
 
     def move(self, moved: Moved | None) -> None:
         """Move rows to the children that stay open."""
         if moved is None:
             return
         step = self._structure.advance(moved.is_split, moved.fate)
-        if self._routing:
-            self._routing.move(step, moved.routed)
+        if self._routing and moved.routed:
+            self._routing.move(step, moved.routed.bits, moved.routed.offsets)
         if not step.nothing_left:
-            self._rows.move(step, moved.bits, moved.left_rows, self._workers)
+            bits = moved.bits
+            self._rows.move(step, bits.bits, bits.left_rows, self._workers, bits.offsets)
         self._begin_step()
-
-    def _gather(
-        self,
-        is_split: NDArray[np.bool_],
-        sizes: NDArray[np.int64],
-        others: NDArray[np.int64],
-        others_bits: RowBits,
-        own_bits: NDArray[np.uint8],
-    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """The bits of all split nodes in node order, and how many rows of each go left."""
-        ours = ("here", self._own_nodes, RowBits.of(own_bits))
-        theirs = ("coordinator", others, others_bits)
-        store = bring_together(is_split, sizes, [theirs, ours])
-        return store.bits, store.left_rows
 
     def _begin_step(self) -> None:
         self._own_nodes, self._own_bits, self._own_routed = _NO_NODES, _NO_BITS, _NO_BITS
@@ -207,44 +186,3 @@ class PartyTrees:
         splits = self._splits.assemble(shape.tree_start)
         splits.feature[shape.left_child == LEAF] = LEAF
         return PartialForest(shape, splits, self._n_columns)
-
-
-def pack_sums(sums: NDArray[np.int64], kind: TargetKind) -> NodeSums:
-    """Sums of nodes without their rows, which follow from the bits."""
-    return NodeSums.of(sums[:, _without_rows(kind)])
-
-
-def unpack_sums(packed: NodeSums, rows: NDArray[np.int64], kind: TargetKind) -> NDArray[np.int64]:
-    """Sums of nodes with so many rows."""
-    sums = np.empty((len(rows), kind.n_sums), np.int64)
-    sums[:, _without_rows(kind)] = packed.read(len(rows), kind.n_sums - 1)
-    sums[:, _rows_at(kind)] = rows
-    check_sums(sums, kind)
-    if kind.is_regression:
-        check(bool(((sums[:, 3] >= 0) & (sums[:, 3] <= 3)).all()), "a node has more than two sides")
-    return sums
-
-
-def check_sums(sums: NDArray[np.int64], kind: TargetKind) -> None:
-    """Refuse sums that no rows have, or that could overflow later."""
-    if kind.is_regression:
-        weight, total = sums[:, 0], sums[:, 1]
-        fits = _lie_between(total, -TARGET_SUM_LIMIT, TARGET_SUM_LIMIT)
-        check(fits, "the targets of a node add up to more than there can be")
-    else:
-        fits = _lie_between(sums[:, :-1], 0, WEIGHT_SUM_LIMIT)
-        check(fits, "a class weight is negative, or more than there can be")
-        weight = weight_of(sums, kind)
-    check(_lie_between(weight, 1, WEIGHT_SUM_LIMIT), "a node has no weight, or too much")
-
-
-def _lie_between(values: NDArray[np.int64], low: int, high: int) -> bool:
-    return values.size == 0 or bool(values.min() >= low and values.max() <= high)
-
-
-def _without_rows(kind: TargetKind) -> list[int]:
-    return [column for column in range(kind.n_sums) if column != _rows_at(kind)]
-
-
-def _rows_at(kind: TargetKind) -> int:
-    return 2 if kind.is_regression else kind.n_classes

@@ -1,0 +1,80 @@
+"""What the labels of nodes add up to, between the roles: packed without rows, judged on arrival.
+
+The rows of a node follow from the bits. Sums that no rows have are refused, and so are those that
+could overflow later.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.kernels.left_sums import (
+    WRONG_PART,
+    WRONG_SIDES,
+    WRONG_WEIGHT,
+    judge_classes,
+    judge_moments,
+    place_class_sums,
+    place_moment_sums,
+)
+from fedforest.protocol.asking import check
+from fedforest.protocol.payloads import NodeSums
+from fedforest.tree.targets import TARGET_SUM_LIMIT, WEIGHT_SUM_LIMIT, TargetKind, rows_of
+
+_LIMITS = (WEIGHT_SUM_LIMIT, TARGET_SUM_LIMIT)
+
+
+def pack_sums(sums: NDArray[np.int64], kind: TargetKind) -> NodeSums:
+    """Sums of nodes without their rows."""
+    return NodeSums.of(sums[:, _without_rows(kind)])
+
+
+def unpack_sums(packed: NodeSums, rows: NDArray[np.int64], kind: TargetKind) -> NDArray[np.int64]:
+    """Sums of nodes with so many rows."""
+    sums = np.empty((len(rows), kind.n_sums), np.int64)
+    sums[:, _without_rows(kind)] = packed.read(len(rows), kind.n_sums - 1)
+    rows_of(sums, kind)[:] = rows
+    if kind.is_regression:
+        _refuse(judge_moments(sums, *_LIMITS), kind)
+    else:
+        _refuse(judge_classes(sums, WEIGHT_SUM_LIMIT), kind)
+    return sums
+
+
+class LeftSums:
+    """Sums of the left children of all split nodes, which arrive owner by owner."""
+
+    def __init__(
+        self, kind: TargetKind, is_split: NDArray[np.bool_], sums: NDArray[np.int64]
+    ) -> None:
+        """`sums` are those of the open nodes themselves."""
+        self._kind, self._is_split, self._sums = kind, is_split, sums
+        self.left = np.empty((np.count_nonzero(is_split), kind.n_sums), np.int64)
+
+    def put(
+        self, packed: NodeSums, is_own: NDArray[np.bool_], left_rows: NDArray[np.int64]
+    ) -> None:
+        """Put in place what an owner says of its nodes, whose left children have so many rows."""
+        given = packed.read(int(np.count_nonzero(is_own)), self._kind.n_sums - 1)
+        nodes = (given, is_own, self._is_split, left_rows)
+        if self._kind.is_regression:
+            wrong = place_moment_sums(*nodes, self._sums, self.left, _LIMITS)
+        else:
+            wrong = place_class_sums(*nodes, self._sums, self.left, WEIGHT_SUM_LIMIT)
+        _refuse(wrong, self._kind)
+
+
+def _refuse(wrong: int, kind: TargetKind) -> None:
+    """Say what is wrong, if anything is."""
+    part = (
+        "the targets of a node add up to more than there can be"
+        if kind.is_regression
+        else "a class weight is negative, or more than there can be"
+    )
+    check(wrong != WRONG_PART, part)
+    check(wrong != WRONG_WEIGHT, "a node has no weight, or too much")
+    check(wrong != WRONG_SIDES, "a node has more than two sides")
+
+
+def _without_rows(kind: TargetKind) -> list[int]:
+    rows_at = 2 if kind.is_regression else kind.n_classes
+    return [column for column in range(kind.n_sums) if column != rows_at]
