@@ -7,28 +7,29 @@ stay open; if not, whether it stays open itself.
 import numpy as np
 from numpy.typing import NDArray
 
+from fedforest.kernels.children import count_open as count_open_nodes
+from fedforest.kernels.fate_bits import BITS_PER_FATE, read_fates, write_fates
 from fedforest.kernels.partition import OPEN_LEFT, OPEN_RIGHT, STAYS
 from fedforest.protocol.asking import check
 from fedforest.protocol.payloads import from_bytes
 
-BITS_PER_FATE = 3
-
 
 def pack_fates(is_split: NDArray[np.bool_], fate: NDArray[np.uint8]) -> memoryview:
     """One after the other, three bits each."""
-    first = (fate & (OPEN_LEFT | STAYS)) > 0
-    fields = np.stack([is_split, first, (fate & OPEN_RIGHT) > 0], axis=1)
-    return np.packbits(fields, bitorder="little").data
+    packed = np.zeros((len(fate) * BITS_PER_FATE + 7) >> 3, np.uint8)
+    write_fates(is_split, fate, packed)
+    return packed.data
 
 
 def unpack_fates(data: memoryview, n_nodes: int) -> tuple[NDArray[np.bool_], NDArray[np.uint8]]:
     """(is_split, fate) of so many nodes."""
     packed = from_bytes(data, "u1", (n_nodes * BITS_PER_FATE + 7) >> 3, "fates")
-    flags = _unpack_bits(packed, n_nodes * BITS_PER_FATE)
-    is_split, first, second = flags.reshape(n_nodes, BITS_PER_FATE).astype(np.bool_).T
-    check(not (second & ~is_split).any(), "a node that was not split has a right child")
-    fate = np.where(is_split, first * OPEN_LEFT + second * OPEN_RIGHT, first * STAYS)
-    return np.ascontiguousarray(is_split), fate.astype(np.uint8)
+    spare = 8 * len(packed) - n_nodes * BITS_PER_FATE
+    check(spare == 0 or int(packed[-1]) < 256 >> spare, "node flags are padded with ones")
+    is_split, fate = np.empty(n_nodes, np.bool_), np.empty(n_nodes, np.uint8)
+    is_sound = read_fates(packed, is_split, fate)
+    check(bool(is_sound), "a node that was not split has a right child")
+    return is_split, fate
 
 
 def count_open_each(fate: NDArray[np.uint8]) -> NDArray[np.int64]:
@@ -39,7 +40,7 @@ def count_open_each(fate: NDArray[np.uint8]) -> NDArray[np.int64]:
 
 def count_open(fate: NDArray[np.uint8]) -> int:
     """How many nodes are open after a step."""
-    return int(count_open_each(fate).sum())
+    return int(count_open_nodes(fate))
 
 
 def pack_flags(flags: NDArray[np.bool_]) -> memoryview:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import FederationError, ModelFileError, ProtocolError
+from fedforest.kernels.points import to_units
 from fedforest.kernels.random_split import Values
 from fedforest.masking.key_agreement import derive_key
 from fedforest.masking.keystream import expand, scramble
@@ -154,11 +155,7 @@ class HorizontalParty:
         The place of a number is (tree, node, column): asked again, it is the same.
         """
         key = derive_key(self._point_secret, b"points", self._n_batches.to_bytes(8, "little"))
-        words = scramble(key, places)
-        words >>= np.uint64(12)
-        units = words.astype(np.float64)
-        units += 0.5
-        units *= 2.0**-52
+        units: NDArray[np.float64] = to_units(scramble(key, places))
         return units
 
     def _start(self, start: StartTrees) -> PartyTrees:
@@ -237,6 +234,8 @@ class HorizontalParty:
         cuts, wholes = self._trees.read_question(question)
         search = self._trees.search
         counted = statistics.of_cuts(search, cuts, key)
+        if len(wholes) == 0:
+            return counted.reshape(-1)
         whole = statistics.of_nodes(search, wholes, key)
         return np.concatenate([counted.reshape(-1), whole.reshape(-1)])
 

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.kernels.pair_draws import place_pairs
-from fedforest.kernels.pairs import Cuts, Pairs, list_pairs
+from fedforest.kernels.pairs import Cuts, Pairs
+from fedforest.kernels.points import has_infinite
 from fedforest.kernels.random_split import Values
 from fedforest.protocol.asking import check
 from fedforest.protocol.fates import (
@@ -22,6 +23,7 @@ from fedforest.protocol.fates import (
 )
 from fedforest.protocol.horizontal.messages import CutsQuestion, Moves
 from fedforest.protocol.payloads import from_bytes
+from fedforest.tree.candidates import list_candidates
 from fedforest.tree.point_search import PointSearch
 from fedforest.tree.rows import NodeRows
 from fedforest.tree.search import SplitTable
@@ -130,7 +132,7 @@ class PartyTrees:
         bitmap = from_bytes(data, "u1", n_open * width, "candidates").reshape(n_open, width)
         spare = 8 * width - self._n_columns
         check(int(bitmap[:, -1].max(initial=0)) < 256 >> spare, "a candidate is no column")
-        pairs: Pairs = list_pairs(bitmap)
+        pairs = list_candidates(bitmap, self._workers)
         most = int(np.diff(pairs.node_start).max(initial=0))
         is_agreed = most <= self._limits.candidates_per_node
         check(is_agreed, "a node has more candidate columns than the run agreed on")
@@ -152,7 +154,8 @@ class PartyTrees:
         step = self._structure.advance(moved.is_split, moved.fate)
         if not step.nothing_left:
             self._rows.move(step, bits, left_rows, self._workers)
-        self.n_asked = self._follow(moved, self.n_asked)
+        if self._limits.asks_once:
+            self.n_asked = self._follow(moved, self.n_asked)
         self._has_proposed = False
 
     def propose(self, pairs: Pairs | None, draw_units: DrawUnits) -> NDArray[np.float32]:
@@ -183,7 +186,7 @@ class PartyTrees:
             asked = threshold
             threshold = np.full(len(pairs.feature), np.nan, np.float32)
             threshold[mine] = asked
-        check(not np.isinf(threshold).any(), "a threshold is infinite")
+        check(not has_infinite(threshold), "a threshold is infinite")
         missing_left = np.zeros(len(pairs.feature), np.uint8)
         if len(question.missing_left):
             missing_left[mine] = unpack_flags(question.missing_left, n_mine)
