@@ -43,14 +43,23 @@ class InProcess:
             party: self._executor.submit(self._endpoints[party], requests[party])
             for party in others
         }
-        futures[last] = Future()
-        try:  # the calling thread would only wait, so it answers for the last party
-            futures[last].set_result(self._endpoints[last](requests[last]))
-        except FederationError as error:
-            futures[last].set_exception(error)
+        try:  # the calling thread would only wait: it answers for whom no thread has begun with
+            futures[last] = self._answer_here(last, requests[last])
+            for party in reversed(others):
+                if futures[party].cancel():
+                    futures[party] = self._answer_here(party, requests[party])
         finally:
             wait([futures[party] for party in others])
         return {party: future.result for party, future in futures.items()}
+
+    def _answer_here(self, party: str, request: bytes) -> "Future[bytes]":
+        """A party's answer, or its error, from the calling thread."""
+        answered: Future[bytes] = Future()
+        try:
+            answered.set_result(self._endpoints[party](request))
+        except FederationError as error:
+            answered.set_exception(error)
+        return answered
 
 
 def _collect(waiting: Mapping[str, Callable[[], bytes]], *, may_lose: bool) -> dict[str, bytes]:
