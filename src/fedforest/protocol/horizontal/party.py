@@ -41,7 +41,7 @@ from fedforest.protocol.horizontal.statistics import Statistics, choose_statisti
 from fedforest.protocol.horizontal.tables import declare_columns, make_bins
 from fedforest.protocol.payloads import TableSize, from_bytes
 from fedforest.tree.forest_file import FOREST, StoredForest, decode_forest
-from fedforest.tree.model_file import decode_model
+from fedforest.tree.model_file import verify_model
 from fedforest.tree.rows import NodeRows, Sampling, draw_rows
 from fedforest.tree.table import Table
 from fedforest.tree.workers import ALONE, Workers
@@ -242,7 +242,7 @@ class HorizontalParty:
     def _take_forest(self, request: TakeForest) -> Accepted:
         self._agreement()
         try:
-            decode_model(request.model, expected_kind=FOREST)  # whole and undamaged
+            verify_model(request.model, expected_kind=FOREST)  # whole and undamaged
         except ModelFileError as error:
             raise ProtocolError(f"the model cannot be used: {error}") from None
         self._model_file = request.model
