@@ -76,13 +76,17 @@ def draw_category_sets(keys, n_categories, sets):
 
 
 @kernel
-def place_pairs(pairs, tree, node):
-    """(pairs, 2) words that tell every pair of a batch from every other: tree and node, column."""
+def place_pairs(pairs, tree, node, first, last):
+    """(pairs, 2) words that tell the pairs of the nodes first..last from all others of a batch.
+
+    These are tree and node, and column.
+    """
     node_start, feature = pairs
-    places = np.empty((feature.shape[0], 2), np.uint64)
-    for k in range(tree.shape[0]):
+    begin = node_start[first]
+    places = np.empty((node_start[last] - begin, 2), np.uint64)
+    for k in range(first, last):
         where = (np.uint64(tree[k]) << np.uint64(32)) | np.uint64(node[k])
         for pair in range(node_start[k], node_start[k + 1]):
-            places[pair, 0] = where
-            places[pair, 1] = np.uint64(feature[pair])
+            places[pair - begin, 0] = where
+            places[pair - begin, 1] = np.uint64(feature[pair])
     return places

@@ -48,9 +48,12 @@ def to_units(words):
 
 @kernel
 def draw_points(low, high, units, points, first, last):
-    """Points of the pairs first..last, NaN where the range is empty or a single value."""
+    """Points of the pairs first..last, NaN where the range is empty or a single value.
+
+    `units` are those of these pairs alone.
+    """
     for pair in range(first, last):
-        point = draw_inside(low[pair], high[pair], units[pair])
+        point = draw_inside(low[pair], high[pair], units[pair - first])
         points[pair] = point if low[pair] < high[pair] else ABSTAINS
 
 

@@ -147,16 +147,10 @@ class HorizontalParty:
             self._n_trees += trees.n_trees
             self._trees = trees
         trees.move(moved)
-        return ThresholdsProposed(Points.of(trees.propose(pairs, self._draw_units)))
-
-    def _draw_units(self, places: NDArray[np.uint64]) -> NDArray[np.float64]:
-        """Uniform numbers between 0 and 1, neither included, that only this party can know.
-
-        The place of a number is (tree, node, column): asked again, it is the same.
-        """
+        # a unit has a place (tree, node, column): asked again, it is the same; only we know the key
         key = derive_key(self._point_secret, b"points", self._n_batches.to_bytes(8, "little"))
-        units: NDArray[np.float64] = to_units(scramble(key, places))
-        return units
+        points = trees.propose(pairs, lambda places: to_units(scramble(key, places)))
+        return ThresholdsProposed(Points.of(points))
 
     def _start(self, start: StartTrees) -> PartyTrees:
         agreed = self._agreement()

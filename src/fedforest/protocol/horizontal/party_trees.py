@@ -31,7 +31,7 @@ from fedforest.tree.structure import Structure
 from fedforest.tree.targets import TrainingTargets
 from fedforest.tree.workers import Workers
 
-DrawUnits = Callable[[NDArray[np.uint64]], NDArray[np.float64]]
+UnitsAt = Callable[[NDArray[np.uint64]], NDArray[np.float64]]  # by the places of pairs
 
 SET_WORDS = 4
 MAX_ENTRIES = 2**28  # rows, and values of rows, of a batch: what a stranger may have a party hold
@@ -70,7 +70,6 @@ class PartyTrees:
         workers: Workers,
     ) -> None:
         self._columns = columns
-        self._rows = rows
         self._segments = segments
         self._limits = limits
         self._workers = workers
@@ -149,23 +148,24 @@ class PartyTrees:
         """Split nodes and move rows to the children that stay open."""
         if moved is None:
             return
-        nodes = np.flatnonzero(moved.is_split)
-        bits, left_rows = self._search.split(nodes, moved.table)
         step = self._structure.advance(moved.is_split, moved.fate)
         if not step.nothing_left:
-            self._rows.move(step, bits, left_rows, self._workers)
+            self._search.move(step, moved.table)
         if self._limits.asks_once:
             self.n_asked = self._follow(moved, self.n_asked)
         self._has_proposed = False
 
-    def propose(self, pairs: Pairs | None, draw_units: DrawUnits) -> NDArray[np.float32]:
+    def propose(self, pairs: Pairs | None, units_at: UnitsAt) -> NDArray[np.float32]:
         """A random point for each candidate of each open node."""
         if pairs is None:
             return np.zeros(0, np.float32)
         self._has_proposed = True
         opened = self._structure.open
-        places = place_pairs(pairs, opened.tree, opened.node)
-        return self._search.propose(pairs, draw_units(places), self._limits.least_rows)
+
+        def draw_units(first: int, last: int) -> NDArray[np.float64]:
+            return units_at(place_pairs(pairs, opened.tree, opened.node, first, last))
+
+        return self._search.propose(pairs, draw_units, self._limits.least_rows)
 
     def read_question(self, question: CutsQuestion) -> tuple[Cuts, NDArray[np.int64]]:
         """(cuts over all pairs, whole nodes) that one segment is asked about."""
