@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 
 from fedforest.kernels.class_sums import add_weights
 from fedforest.kernels.cut_scores import Sides
-from fedforest.kernels.cut_sides import Asked, Chosen, write_cut_bits
+from fedforest.kernels.cut_moves import Chosen, move_by_cuts
+from fedforest.kernels.cut_sides import Asked
 from fedforest.kernels.cut_sums import PADDING, add_moments, count_classes, count_responses
 from fedforest.kernels.kept_values import Kept, gather_values, place_values
 from fedforest.kernels.layout import GINI, VARIANCE, RowOrder, Rules, Targets
 from fedforest.kernels.pairs import Pairs
-from fedforest.kernels.partition import place_bits
+from fedforest.kernels.partition import OPEN_LEFT, OPEN_RIGHT
 from fedforest.kernels.random_split import Values
 from fedforest.tree.cut_choice import SideLayout, choose_cuts
 
@@ -107,12 +108,12 @@ def parts(case: Case) -> Iterator[tuple[str, Callable[[], object]]]:
         "responses",
         lambda: count_responses(order, responses, RESPONSE_BITS, kept, asked, bit_sums, 0, n_nodes),
     )
-    offsets = place_bits(order.start, order.stop, chosen.node)
-    bits, left_rows = np.empty(int(offsets[-1]), np.uint8), np.zeros(n_nodes, np.int64)
+    fate = np.full(n_nodes, OPEN_LEFT | OPEN_RIGHT, np.uint8)
+    target, left_rows = np.empty_like(order.entries), np.zeros(n_nodes, np.int64)
     yield (
-        "bits",
-        lambda: write_cut_bits(
-            columns, order, pairs, kept, chosen, offsets, bits, left_rows, 0, n_nodes
+        "move",
+        lambda: move_by_cuts(
+            columns, order, pairs, kept, chosen, fate, target, left_rows, 0, n_nodes
         ),
     )
     layout = SideLayout(n_classes, rows_apart=False)

@@ -50,7 +50,7 @@ def test_points_are_those_of_the_reference_however_the_nodes_are_divided(
     points = np.zeros(len(units), np.float32)
     n_pairs = len(units)
     for part in ((n_pairs // 3, n_pairs), (0, n_pairs // 3)):
-        draw_points(low, high, units, points, *part)
+        draw_points(low, high, units[slice(*part)], points, *part)
         answer_categories(low, high, pairs.feature, level.is_categorical, points, *part)
     expected = [
         reference.draw_point(

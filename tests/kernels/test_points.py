@@ -7,9 +7,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
 
 from fedforest.kernels.jit import kernel
-from fedforest.kernels.points import draw_inside, merge_points
+from fedforest.kernels.points import draw_inside, has_infinite, merge_points, to_units
 from tests.reference import random_cuts as reference
 from tests.strategies import IS_PLAIN_PYTHON
 
@@ -22,6 +23,11 @@ NUMBERS = st.floats(width=32, allow_nan=False)
 @kernel
 def draw(low, high, unit):  # type: ignore[no-untyped-def]
     return draw_inside(np.float32(low), np.float32(high), unit)
+
+
+@kernel
+def merge(points, pair, unit):  # type: ignore[no-untyped-def]
+    return merge_points(points, pair, unit)
 
 
 @given(NUMBERS, NUMBERS, UNITS)
@@ -65,21 +71,29 @@ def test_a_threshold_lies_between_the_points_of_those_that_answered(
     shape = (n_parties, n_pairs)
     points = data.draw(arrays(np.float32, shape, elements=answers))
     units = data.draw(arrays(np.float64, n_pairs, elements=UNITS))
-    thresholds = merge_points(points, units)
     for pair in range(n_pairs):
         expected = reference.merge_points(points[:, pair].tolist(), units[pair])
-        assert np.array_equal(thresholds[pair], expected, equal_nan=True)
+        assert np.array_equal(merge(points, pair, units[pair]), expected, equal_nan=True)
 
 
 @pytest.mark.parametrize("high", [1.0, np.nextafter(np.float32(0), np.float32(1)), LARGEST])
 def test_a_threshold_never_reaches_the_highest_point(high: float) -> None:
     points = np.array([[0.0], [high], [np.nan]], np.float32)
     for unit in (2.0**-60, 0.5, 1 - 2.0**-53):
-        assert 0.0 <= merge_points(points, np.array([unit]))[0] < np.float32(high)
+        assert 0.0 <= merge(points, 0, unit) < np.float32(high)
 
 
 def test_one_answer_is_the_threshold_and_none_is_no_threshold() -> None:
     points = np.array([[np.nan, np.nan], [0.25, np.nan]], np.float32)
-    threshold = merge_points(points, np.array([0.9, 0.9]))
-    assert threshold[0] == 0.25
-    assert np.isnan(threshold[1])
+    assert merge(points, 0, 0.9) == 0.25
+    assert np.isnan(merge(points, 1, 0.9))
+
+
+@given(arrays(np.float32, st.integers(0, 70), elements=st.floats(width=32)))
+def test_an_infinite_value_is_found_wherever_it_is(values: NDArray[np.float32]) -> None:
+    assert has_infinite(values) == any(map(math.isinf, values.tolist()))
+
+
+def test_units_lie_between_zero_and_one_however_extreme_the_word() -> None:
+    words = np.array([0, 2**12, 2**63, 2**64 - 1], np.uint64)
+    assert to_units(words).tolist() == [2.0**-53, 3 * 2.0**-53, 0.5 + 2.0**-53, 1 - 2.0**-53]

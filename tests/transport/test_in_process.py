@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from threading import Barrier, Event, get_ident
 
 import pytest
 
@@ -80,3 +80,24 @@ def test_parties_on_threads_answer_at_the_same_time() -> None:
     with ThreadPoolExecutor(2) as executor:
         transport = InProcess({"a": meet, "b": meet}, executor)
         assert transport.exchange({"a": b"1", "b": b"2"}) == {"a": b"1", "b": b"2"}
+
+
+def test_the_calling_thread_answers_for_parties_that_no_thread_has_begun_with() -> None:
+    others_are_done, answered_by = Event(), {}
+
+    def note(party: str) -> bytes:
+        answered_by[party] = get_ident()
+        if len(answered_by) == 3:
+            others_are_done.set()
+        return b""
+
+    def hold_up(_: bytes) -> bytes:
+        assert others_are_done.wait(timeout=30)
+        return note("a")
+
+    rest = {party: lambda _, party=party: note(party) for party in "bcd"}
+    with ThreadPoolExecutor(1) as executor:
+        transport = InProcess({"a": hold_up, **rest}, executor)
+        assert list(transport.exchange(dict.fromkeys("abcd", b""))) == list("abcd")
+    assert {answered_by[party] for party in "bcd"} == {get_ident()}
+    assert answered_by["a"] != get_ident()

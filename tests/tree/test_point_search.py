@@ -12,15 +12,16 @@ from numpy.typing import NDArray
 
 from fedforest.kernels.cut_scores import Sides
 from fedforest.kernels.layout import Rules
-from fedforest.kernels.pairs import Cuts, list_pairs, place_asked
+from fedforest.kernels.pairs import Cuts, Pairs, list_pairs, place_asked
+from fedforest.kernels.partition import OPEN_LEFT, OPEN_RIGHT
 from fedforest.kernels.random_split import Values
 from fedforest.tree.cut_choice import choose_cuts, tabulate_cuts
 from fedforest.tree.growth import ColumnBits, Growth, GrowthRules
-from fedforest.tree.point_search import PointSearch
+from fedforest.tree.point_search import DrawUnits, PointSearch
 from fedforest.tree.rows import Sampling, draw_rows
 from fedforest.tree.search import SplitTable
 from fedforest.tree.seeds import derive_seeds
-from fedforest.tree.structure import Step
+from fedforest.tree.structure import Step, Structure
 from fedforest.tree.targets import TrainingTargets, classification_targets, regression_targets
 from fedforest.tree.workers import ALONE, Workers
 from tests.strategies import SEEDS
@@ -131,6 +132,11 @@ def goes_left(
     return np.where(np.isnan(values), side, is_member)
 
 
+def halves_of(pairs: Pairs) -> DrawUnits:
+    """Every point in the middle of its range."""
+    return lambda first, last: np.full(pairs.node_start[last] - pairs.node_start[first], 0.5)
+
+
 class Training:
     """Trees grown level by level on the rows of some parties; knows where every row should be."""
 
@@ -158,7 +164,7 @@ class Training:
         candidates = growth.draw()
         pairs = list_pairs(candidates)
         for search in self.searches:
-            search.propose(list_pairs(candidates), np.full(len(pairs.feature), 0.5), 2)
+            search.propose(list_pairs(candidates), halves_of(pairs), 2)
         cuts = draw_cuts(self.parties[0], growth.structure.open.tree, candidates)
         left = self._united([s.count(cuts, both_sides=False) for s in self.searches])
         both = self._united([s.count(cuts, both_sides=True) for s in self.searches])
@@ -176,11 +182,10 @@ class Training:
         self._move(step, splits)
 
     def _move(self, step: Step, splits: SplitTable) -> None:
-        nodes = np.flatnonzero(step.is_split)
-        place_of_node = {node: place for place, node in enumerate(nodes.tolist())}
+        nodes = np.flatnonzero(step.is_split).tolist()
+        place_of_node = {node: place for place, node in enumerate(nodes)}
         for party, (table, search) in enumerate(zip(self.parties, self.searches, strict=True)):
-            bits, left_rows = search.split(nodes, splits)
-            search.rows.move(step, bits, left_rows, self.workers)
+            search.move(step, splits)
             after = []
             for source, is_right in zip(step.source.tolist(), step.is_right, strict=True):
                 rows = self.members[party][source]
@@ -239,7 +244,8 @@ def test_points_and_bit_sums_are_the_same_with_threads(two_workers: Workers) -> 
     outcomes = []
     for workers in (ALONE, two_workers):
         search = table.search(workers)
-        points = search.propose(list_pairs(candidates), units, 2)
+        pairs = list_pairs(candidates)
+        points = search.propose(pairs, lambda *nodes: units[slice(*pairs.node_start[[*nodes]])], 2)
         cuts = draw_cuts(table, np.arange(N_TREES, dtype=np.int32), candidates)
         outcomes.append((points.tolist(), search.count_bits(cuts, responses, 14).tolist()))
     assert outcomes[0] == outcomes[1]
@@ -252,23 +258,23 @@ def test_a_party_that_sat_out_a_step_splits_its_rows_all_the_same() -> None:
     training, late = Training([table]), table.search()
     training.step()  # the late party saw no candidates and counted nothing
     candidates = np.full((N_TREES, 2), 255, np.uint8) & np.array([255, 3], np.uint8)
-    late.propose(list_pairs(candidates), np.full(10 * N_TREES, 0.5), 2)
+    late.propose(list_pairs(candidates), halves_of(list_pairs(candidates)), 2)
     order = late.rows.order
     late.rows.order = order._replace(start=order.start.copy())  # rows have moved since it proposed
-    nodes = np.arange(N_TREES)
     splits = SplitTable(
         np.array([0, 3, 1], np.int32),
         np.array([0.1, 0.0, -0.2], np.float32),
         np.array([1, 1, 1], np.uint8),
         rng.integers(0, 2**64, (3, 4), np.uint64),
     )
-    bits, left_rows = late.split(nodes, splits)
-    routed, _ = late.route(late.rows, nodes, splits)
-    expected = [goes_left(table, np.arange(300), splits, place) for place in range(3)]
-    packed = [np.packbits(is_left, bitorder="little") for is_left in expected]
-    assert np.array_equal(bits, np.concatenate(packed))
-    assert np.array_equal(bits, routed)
-    assert left_rows.tolist() == [int(is_left.sum()) for is_left in expected]
+    structure = Structure(N_TREES)
+    both_open = np.full(N_TREES, OPEN_LEFT | OPEN_RIGHT, np.uint8)
+    late.move(structure.advance(np.ones(N_TREES, np.bool_), both_open), splits)
+    expected = []
+    for place in range(N_TREES):
+        is_left = goes_left(table, np.arange(300), splits, place)
+        expected += [np.flatnonzero(is_left).tolist(), np.flatnonzero(~is_left).tolist()]
+    assert [late.rows_of(node).tolist() for node in range(2 * N_TREES)] == expected
 
 
 def test_rows_may_be_counted_apart_from_how_often_they_were_drawn() -> None:

@@ -6,23 +6,55 @@ depend on what else is drawn, on participants or on threads.
 
 import numpy as np
 
-from fedforest.kernels.jit import kernel
+from fedforest.kernels.jit import inlined, kernel
+from fedforest.kernels.points import merge_points
 from fedforest.kernels.sampling import draw_below, draw_unit, mix
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _ONE = np.uint64(1)
-_SIDE, _SET, _MEMBER = np.uint64(1), np.uint64(2), np.uint64(8)  # counters; the unit's is 0
+_UNIT, _SIDE, _SET, _MEMBER = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(8)  # counters
+
+
+@inlined
+def key_pair(node_key, column):
+    """What everything that is drawn for a pair comes from."""
+    return mix(node_key + (np.uint64(column) + _ONE) * _GOLDEN)
 
 
 @kernel
-def draw_for_pairs(node_keys, node_start, feature, keys, units, missing_left):
-    """A key, a uniform number in [0, 1) and a side for missing values, for each pair."""
+def draw_thresholds(points, node_keys, pairs, threshold, first, last):
+    """The thresholds of the nodes first..last, drawn between the parties' points."""
+    node_start, feature = pairs
+    for k in range(first, last):
+        for pair in range(node_start[k], node_start[k + 1]):
+            unit = draw_unit(key_pair(node_keys[k], feature[pair]), _UNIT)
+            threshold[pair] = merge_points(points, pair, unit)
+
+
+@kernel
+def draw_sides(node_keys, pairs, has_missing):
+    """Per pair a side for missing values, 1 for left; right where the column has no such values."""
+    node_start, feature = pairs
+    missing_left = np.zeros(feature.shape[0], np.uint8)
     for k in range(node_keys.shape[0]):
         for pair in range(node_start[k], node_start[k + 1]):
-            key = mix(node_keys[k] + (np.uint64(feature[pair]) + _ONE) * _GOLDEN)
-            keys[pair] = key
-            units[pair] = draw_unit(key, np.uint64(0))
-            missing_left[pair] = np.uint8(draw_below(key, _SIDE, np.uint64(2)))
+            if has_missing[feature[pair]]:
+                key = key_pair(node_keys[k], feature[pair])
+                missing_left[pair] = np.uint8(draw_below(key, _SIDE, np.uint64(2)))
+    return missing_left
+
+
+@kernel
+def key_pairs(node_keys, pairs, chosen):
+    """The keys of some pairs, which ascend."""
+    node_start, feature = pairs
+    keys = np.empty(chosen.shape[0], np.uint64)
+    k = 0
+    for i in range(chosen.shape[0]):
+        while node_start[k + 1] <= chosen[i]:
+            k += 1
+        keys[i] = key_pair(node_keys[k], feature[chosen[i]])
+    return keys
 
 
 @kernel
@@ -44,13 +76,17 @@ def draw_category_sets(keys, n_categories, sets):
 
 
 @kernel
-def place_pairs(pairs, tree, node):
-    """(pairs, 2) words that tell every pair of a batch from every other: tree and node, column."""
+def place_pairs(pairs, tree, node, first, last):
+    """(pairs, 2) words that tell the pairs of the nodes first..last from all others of a batch.
+
+    These are tree and node, and column.
+    """
     node_start, feature = pairs
-    places = np.empty((feature.shape[0], 2), np.uint64)
-    for k in range(tree.shape[0]):
+    begin = node_start[first]
+    places = np.empty((node_start[last] - begin, 2), np.uint64)
+    for k in range(first, last):
         where = (np.uint64(tree[k]) << np.uint64(32)) | np.uint64(node[k])
         for pair in range(node_start[k], node_start[k + 1]):
-            places[pair, 0] = where
-            places[pair, 1] = np.uint64(feature[pair])
+            places[pair - begin, 0] = where
+            places[pair - begin, 1] = np.uint64(feature[pair])
     return places

@@ -8,11 +8,14 @@ could be computed back from its points.
 
 import numpy as np
 
-from fedforest.kernels.jit import inlined, kernel
+from fedforest.kernels.jit import embedded, inlined, kernel
 
 ABSTAINS = np.float32(np.nan)
+_INFINITE = np.float32(np.inf)
 _PLUS_ZERO = np.float32(0.0)
 _UP = np.int32(1)
+_UNUSED_BITS = np.uint64(12)
+_UNIT = 2.0**-52
 
 
 @inlined
@@ -35,10 +38,22 @@ def draw_inside(low, high, unit):
 
 
 @kernel
+def to_units(words):
+    """Uniform numbers between 0 and 1, neither included, from the upper 52 bits of random words."""
+    units = np.empty(words.shape[0])
+    for i in range(words.shape[0]):
+        units[i] = (np.float64(words[i] >> _UNUSED_BITS) + 0.5) * _UNIT
+    return units
+
+
+@kernel
 def draw_points(low, high, units, points, first, last):
-    """Points of the pairs first..last, NaN where the range is empty or a single value."""
+    """Points of the pairs first..last, NaN where the range is empty or a single value.
+
+    `units` are those of these pairs alone.
+    """
     for pair in range(first, last):
-        point = draw_inside(low[pair], high[pair], units[pair])
+        point = draw_inside(low[pair], high[pair], units[pair - first])
         points[pair] = point if low[pair] < high[pair] else ABSTAINS
 
 
@@ -58,20 +73,25 @@ def draw_between(low, high, unit):
     return inside if low <= high else ABSTAINS
 
 
-@kernel
-def merge_points(points, units):
-    """One threshold per pair, uniform in [lowest, highest) of the parties' points.
+@embedded
+def merge_points(points, pair, unit):
+    """The threshold of a pair, uniform in [lowest, highest) of the parties' points.
 
     `points` is (parties, pairs), NaN where a party abstained. A single point is the threshold
     itself; without one it is NaN, and the pair is not asked about.
     """
-    n_parties, n_pairs = points.shape
-    threshold = np.empty(n_pairs, np.float32)
-    for pair in range(n_pairs):
-        low, high = np.float32(np.inf), np.float32(-np.inf)
-        for party in range(n_parties):
-            point = points[party, pair]
-            low = point if point < low else low
-            high = point if point > high else high
-        threshold[pair] = draw_between(low, high, units[pair])
-    return threshold
+    low, high = np.float32(np.inf), np.float32(-np.inf)
+    for party in range(points.shape[0]):
+        point = points[party, pair]
+        low = point if point < low else low
+        high = point if point > high else high
+    return draw_between(low, high, unit)
+
+
+@kernel
+def has_infinite(values):
+    """Whether a value is infinite."""
+    found = False
+    for i in range(values.shape[0]):
+        found |= abs(values[i]) == _INFINITE
+    return found

@@ -41,19 +41,19 @@ def read_varints(data, values):
     """
     at, n_bytes = 0, data.shape[0]
     for i in range(values.shape[0]):
-        word, shift = np.uint64(0), np.uint64(0)
-        while True:
+        if at >= n_bytes:
+            return False
+        byte = np.uint64(data[at])
+        at += 1
+        word, shift = byte & _LOW, _SEVEN
+        while byte >= _MORE:
             if at >= n_bytes or shift > np.uint64(63):
                 return False
             byte = np.uint64(data[at])
             at += 1
-            if shift == np.uint64(63) and byte > _ONE:
-                return False
-            if shift > np.uint64(0) and byte == np.uint64(0):
+            if byte == np.uint64(0) or (shift == np.uint64(63) and byte > _ONE):
                 return False
             word |= (byte & _LOW) << shift
             shift += _SEVEN
-            if byte < _MORE:
-                break
         values[i] = np.int64(word >> _ONE) ^ -np.int64(word & _ONE)
     return at == n_bytes

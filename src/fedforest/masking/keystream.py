@@ -56,4 +56,4 @@ def scramble(key: bytes, inputs: NDArray[np.uint64]) -> NDArray[np.uint64]:
     plain = np.ascontiguousarray(inputs, WORD)
     scrambled = np.empty(plain.size + 2, WORD)  # the library wants room for one block more
     encryptor.update_into(plain.reshape(-1).view(np.uint8).data, scrambled.view(np.uint8).data)
-    return scrambled[: plain.size : 2].astype(np.uint64)
+    return scrambled[: plain.size : 2].astype(np.uint64, copy=False)

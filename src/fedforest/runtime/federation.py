@@ -12,11 +12,13 @@ from fedforest.tree.workers import ALONE, Workers
 
 @contextmanager
 def start_workers(n_jobs: int) -> Iterator[Workers]:
-    """Threads that parties and kernels share; with one job, the calling thread does it all."""
+    """Threads that parties and kernels share, the calling one among them.
+
+    One more would take turns with the others, which then wait for what it has begun.
+    """
     if n_jobs == 1:
         yield ALONE
         return
-    # the calling thread works too
     with ThreadPoolExecutor(n_jobs - 1, thread_name_prefix="fedforest") as executor:
         yield Workers(executor, n_jobs)
 

@@ -14,6 +14,7 @@ from fedforest.kernels.cut_scores import (
 )
 from fedforest.kernels.layout import SET_WORDS, Rules
 from fedforest.kernels.pairs import Cuts, Pairs
+from fedforest.kernels.side_checks import fit_into_nodes
 from fedforest.tree.search import SplitTable
 from fedforest.tree.workers import ALONE, Workers
 
@@ -57,6 +58,14 @@ def choose_cuts(layout: SideLayout, sides: Sides, rules: Rules, workers: Workers
 
     workers.run(choose, workers.ranges(n_asked + 1))
     return choice
+
+
+def sides_fit(layout: SideLayout, sides: Sides, workers: Workers = ALONE) -> bool:
+    """Whether no left side is larger than its node; sums of targets may be any."""
+    stride, fits = 1 if layout.n_classes else 2, []
+    ranges = workers.ranges(np.diff(sides.asked_start))
+    workers.run(lambda nodes: fits.append(fit_into_nodes(sides, stride, *nodes)), ranges)
+    return all(fits)
 
 
 def tabulate_cuts(pairs: Pairs, cuts: Cuts, chosen: NDArray[np.int64]) -> SplitTable:

@@ -6,8 +6,7 @@ could give them away. Its column's decrease in the whole tree is what importance
 
 from dataclasses import replace
 
-import numpy as np
-
+from fedforest.kernels.decreases import spread_in_trees
 from fedforest.tree.forest import Forest
 
 
@@ -16,11 +15,6 @@ def spread_decreases(forest: Forest) -> Forest:
 
     Importances stay the same but for rounding; doing it twice changes nothing more.
     """
-    inner = np.flatnonzero(forest.splits.feature >= 0)
-    tree = forest.shape.tree_of_node()[inner]
-    column_in_tree = tree * forest.n_features + forest.splits.feature[inner]
-    n_splits = np.bincount(column_in_tree)
-    total = np.bincount(column_in_tree, forest.decrease[inner])
-    decrease = np.zeros_like(forest.decrease)
-    decrease[inner] = (total / np.maximum(n_splits, 1))[column_in_tree]
-    return replace(forest, decrease=decrease)
+    starts, feature = forest.shape.tree_start, forest.splits.feature
+    spread = spread_in_trees(starts, feature, forest.decrease, forest.n_features)
+    return replace(forest, decrease=spread)

@@ -88,6 +88,9 @@ class _Section(NamedTuple):
     shape: list[int]
 
 
+_Take: TypeAlias = Callable[[_Section, memoryview], NDArray[Any]]  # what becomes of a section
+
+
 def encode_model(
     kind: str, metadata: Mapping[str, JsonValue], arrays: Mapping[str, NDArray[Any]]
 ) -> bytes:
@@ -119,18 +122,42 @@ def decode_model(
     Raises `ModelFileError` when `data` is no model, too large or of another kind, and its
     subclasses `DamagedModelError` and `NewerModelError`.
     """
+    view = _view(data, max_bytes)
+    contents = _READERS[_read_version(view)](view, _load_array)
+    _check_kind(contents.kind, expected_kind)
+    return contents
+
+
+def verify_model(
+    data: bytes | memoryview,
+    *,
+    expected_kind: str | None = None,
+    max_bytes: int = _DEFAULT_MAX_BYTES,
+) -> None:
+    """Check every byte of a model file that is to be kept, where it lies.
+
+    Raises what `decode_model` would, which verifies again what it takes out.
+    """
+    view = _view(data, max_bytes)
+    contents = _READERS[_read_version(view)](view, _verify_section)
+    _check_kind(contents.kind, expected_kind)
+
+
+def _view(data: bytes | memoryview, max_bytes: int) -> memoryview:
     view = memoryview(data).cast("B")
     if view.nbytes > max_bytes:
         raise ModelFileError(
             f"model file of {view.nbytes} bytes is over the limit of {max_bytes}; "
             "raise max_bytes if you trust its source"
         )
-    contents = _READERS[_read_version(view)](view)
-    if expected_kind is not None and contents.kind != expected_kind:
+    return view
+
+
+def _check_kind(kind: str, expected_kind: str | None) -> None:
+    if expected_kind is not None and kind != expected_kind:
         raise ModelFileError(
-            f"model file holds a {contents.kind!r}, not a {expected_kind!r}; choose another file"
+            f"model file holds a {kind!r}, not a {expected_kind!r}; choose another file"
         )
-    return contents
 
 
 def _read_version(view: memoryview) -> int:
@@ -154,7 +181,7 @@ def _read_version(view: memoryview) -> int:
     return int(version)
 
 
-def _read_version_1(view: memoryview) -> ModelContents:
+def _read_version_1(view: memoryview, take: _Take) -> ModelContents:
     header_bytes, end_of_header = _verified_header(view)
     kind, metadata, sections = _parse_header(header_bytes)
     data_start = _aligned(end_of_header)
@@ -164,13 +191,13 @@ def _read_version_1(view: memoryview) -> ModelContents:
     for section in sections:
         start = data_start + section.offset
         end = start + section.length
-        arrays[section.name] = _load_array(section, view[start:end])
+        arrays[section.name] = take(section, view[start:end])
         _check_padding(view[end : start + _aligned(section.length)], f"array {section.name!r}")
     return ModelContents(kind, 1, MappingProxyType(metadata), MappingProxyType(arrays))
 
 
 # A new schema version adds its reader here; the old ones stay as they are.
-_READERS: Mapping[int, Callable[[memoryview], ModelContents]] = {1: _read_version_1}
+_READERS: Mapping[int, Callable[[memoryview, _Take], ModelContents]] = {1: _read_version_1}
 
 
 def _verified_header(view: memoryview) -> tuple[bytes, int]:
@@ -272,14 +299,20 @@ def _load_array(section: _Section, source: memoryview) -> NDArray[Any]:
     start = -room.ctypes.data % _ALIGNMENT
     stored = room[start : start + section.length]
     stored.data[:] = source
-    where = f"array {section.name!r}"
-    if hashlib.sha256(stored.data).hexdigest() != section.sha256:
-        raise _damaged(where, "its checksum does not match")
-    if section.dtype == "bool" and stored.max(initial=0) > 1:
-        raise _damaged(where, "it holds a byte that is neither true nor false")
+    _verify_section(section, stored.data)
     room.flags.writeable = False  # before slicing again, so that no view can be thawed
     frozen = room[start : start + section.length]
     return frozen.view(_DTYPES[section.dtype]).reshape(section.shape)
+
+
+def _verify_section(section: _Section, source: memoryview) -> NDArray[np.uint8]:
+    """The bytes of a section where they lie, which are those that were written."""
+    where, stored = f"array {section.name!r}", np.asarray(source)
+    if hashlib.sha256(source).hexdigest() != section.sha256:
+        raise _damaged(where, "its checksum does not match")
+    if section.dtype == "bool" and stored.max(initial=0) > 1:
+        raise _damaged(where, "it holds a byte that is neither true nor false")
+    return stored
 
 
 def _describe_array(name: str, array: object, offset: int) -> tuple[_Section, NDArray[np.uint8]]:

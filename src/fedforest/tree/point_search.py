@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.kernels.class_sums import add_weights
-from fedforest.kernels.cut_sides import Asked, Chosen, write_cut_bits
+from fedforest.kernels.cut_moves import Chosen, move_by_cuts
+from fedforest.kernels.cut_sides import Asked
 from fedforest.kernels.cut_sums import (
     COUNTS_PER_WORD,
     PADDING,
@@ -24,10 +25,13 @@ from fedforest.kernels.pairs import Cuts, Pairs, place_asked
 from fedforest.kernels.points import answer_categories, draw_points
 from fedforest.kernels.random_split import Values
 from fedforest.tree.cut_choice import SideLayout
-from fedforest.tree.rows import NodeRows
+from fedforest.tree.rows import NodeRows, Nodes
 from fedforest.tree.search import SplitTable
+from fedforest.tree.structure import Step
 from fedforest.tree.targets import TrainingTargets
 from fedforest.tree.workers import Workers
+
+DrawUnits = Callable[[int, int], NDArray[np.float64]]  # of the pairs of nodes first..last
 
 MOST_PACKED = 2 * COUNTS_PER_WORD  # integers of a side; adding more as words takes longer than rows
 NO_PAIRS = Pairs(np.zeros(1, np.int64), np.zeros(0, np.int32))
@@ -70,23 +74,20 @@ class PointSearch:
         rows: NDArray[np.int64] = own & ((1 << int(row_bits)) - 1)
         return rows
 
-    def propose(
-        self, pairs: Pairs, units: NDArray[np.float64], least_rows: int
-    ) -> NDArray[np.float32]:
+    def propose(self, pairs: Pairs, draw_units: DrawUnits, least_rows: int) -> NDArray[np.float32]:
         """A random point per pair of open node and candidate column, NaN where the party abstains.
 
-        `units` has one number in (0, 1) per pair. With fewer than `least_rows` rows that have a
-        value, a single one could be told from the point.
+        `draw_units` gives one number in (0, 1) for each pair of some nodes. With fewer than
+        `least_rows` rows that have a value, a single one could be told from the point.
         """
         columns, order, node_start = self.columns, self.rows.order, pairs.node_start
-        assert len(units) == node_start[-1], "one uniform number per pair"
         kept = self._make_room(place_values(order.start, order.stop, node_start))
-        low, high, points = np.empty((3, len(units)), np.float32)
+        low, high, points = np.empty((3, int(node_start[-1])), np.float32)
 
         def propose(nodes: tuple[int, int]) -> None:
             of_nodes = int(node_start[nodes[0]]), int(node_start[nodes[1]])
             gather_values(columns, order, pairs, least_rows, kept, low, high, *nodes)
-            draw_points(low, high, units, points, *of_nodes)
+            draw_points(low, high, draw_units(*nodes), points, *of_nodes)
             if columns.is_categorical.any():
                 is_categorical = columns.is_categorical
                 answer_categories(low, high, pairs.feature, is_categorical, points, *of_nodes)
@@ -181,30 +182,17 @@ class PointSearch:
 
         return add
 
-    def split(
-        self, nodes: NDArray[np.int64], table: SplitTable
-    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """(bits, rows that go left per open node) of the chosen cuts, one per node of the list."""
+    def move(self, step: Step, table: SplitTable) -> None:
+        """Send rows where the cuts of the split nodes say; rows of closed nodes drop out."""
         is_kept = self._kept_of is self.rows.order.start
-        return self._write_bits(self.rows, nodes, table, self.pairs if is_kept else NO_PAIRS)
-
-    def route(
-        self, rows: NodeRows, nodes: NDArray[np.int64], table: SplitTable
-    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """The same for other rows in the same nodes, such as those a tree left out."""
-        return self._write_bits(rows, nodes, table, NO_PAIRS)
-
-    def _write_bits(
-        self, rows: NodeRows, nodes: NDArray[np.int64], table: SplitTable, pairs: Pairs
-    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        offsets = rows.bit_offsets_of(nodes)
-        bits = np.empty(int(offsets[-1]), np.uint8)
-        left_rows = np.zeros(len(rows.order.start), np.int64)
+        pairs = self.pairs if is_kept else NO_PAIRS
+        nodes = np.flatnonzero(step.is_split)
         chosen = Chosen(nodes, table.feature, table.cut, table.missing_left, table.left_set)
-        columns, order, kept = self.columns, rows.order, self._kept
+        columns, order, kept, fate = self.columns, self.rows.order, self._kept, step.fate
 
-        def write(part: tuple[int, int]) -> None:
-            write_cut_bits(columns, order, pairs, kept, chosen, offsets, bits, left_rows, *part)
+        def move(
+            target: NDArray[np.unsignedinteger], left_rows: NDArray[np.int64], part: Nodes
+        ) -> None:
+            move_by_cuts(columns, order, pairs, kept, chosen, fate, target, left_rows, *part)
 
-        self.workers.run(write, rows.ranges_of(nodes, self.workers))
-        return bits, left_rows
+        self.rows.move_within(step, move, self.workers)

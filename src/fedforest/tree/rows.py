@@ -4,6 +4,7 @@ Two row orders are kept: the rows a tree trains on, and, when asked for, the row
 are routed along so that they can vote. Both move by the same bits.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Self
@@ -11,6 +12,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from fedforest.kernels.cut_moves import place_children
 from fedforest.kernels.layout import MULTIPLICITY_BITS, RowOrder
 from fedforest.kernels.partition import (
     count_left,
@@ -23,6 +25,8 @@ from fedforest.kernels.sampling import choose_rows, count_draws, write_entries, 
 from fedforest.tree.structure import Step
 from fedforest.tree.targets import TrainingTargets
 from fedforest.tree.workers import Workers
+
+Nodes = tuple[int, int]  # consecutive open nodes, the last one excluded
 
 ROWS_WORTH_A_NODE = 16  # what it costs to begin with a node, when work is divided
 
@@ -113,6 +117,26 @@ class NodeRows:
             move_rows(order, target, fate, offsets, bits, left_rows, places, *nodes)
 
         workers.run(move, self.ranges(workers))
+        self._spare = order.entries
+        self._ranges = (0, [])
+        self.order = RowOrder(target, order.row_bits, start, stop)
+
+
+    def move_within(
+        self,
+        step: Step,
+        write: Callable[[NDArray[np.unsignedinteger], NDArray[np.int64], Nodes], None],
+        workers: Workers,
+    ) -> None:
+        """Move rows inside the range of their node, where the left child's come first.
+
+        `write` puts the rows of some nodes into another row order and notes how many go left.
+        """
+        order, target = self.order, self._spare
+        left_rows = np.zeros(len(order.start), np.int64)
+        workers.run(lambda nodes: write(target, left_rows, nodes), self.ranges(workers))
+        n_open = len(step.source)
+        start, stop = place_children(order.start, order.stop, step.fate, left_rows, n_open)
         self._spare = order.entries
         self._ranges = (0, [])
         self.order = RowOrder(target, order.row_bits, start, stop)

@@ -17,6 +17,7 @@ from fedforest.kernels.pairs import Pairs
 from fedforest.protocol.aggregation.options import Masked
 from fedforest.protocol.horizontal.party import HorizontalParty
 from fedforest.protocol.horizontal.party_trees import PartyTrees
+from fedforest.tree.point_search import DrawUnits
 from tests.protocol.horizontal.asking_one import AskedParty, split_all, start_trees
 from tests.protocol.horizontal.federations import OpenTraining, Shares, train_openly
 from tests.protocol.horizontal.transcripts import read_transcript
@@ -31,10 +32,10 @@ class PaperParty(HorizontalParty):
         propose = search.propose
 
         def propose_always(
-            pairs: Pairs, units: NDArray[np.float64], least_rows: int
+            pairs: Pairs, draw_units: DrawUnits, least_rows: int
         ) -> NDArray[np.float32]:
-            propose(pairs, units, least_rows)
-            points = np.full(len(units), np.nan, np.float32)
+            propose(pairs, draw_units, least_rows)
+            points = np.full(len(pairs.feature), np.nan, np.float32)
             nodes = np.repeat(np.arange(len(pairs.node_start) - 1), np.diff(pairs.node_start))
             columns = search.columns.values.reshape(len(search.columns.is_categorical), -1)
             for pair, node in enumerate(nodes.tolist()):

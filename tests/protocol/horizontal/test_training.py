@@ -21,6 +21,7 @@ from fedforest.protocol.horizontal.order import Participation
 from fedforest.protocol.horizontal.party import HorizontalParty
 from fedforest.protocol.horizontal.party_trees import PartyTrees
 from fedforest.tree.forest_file import encode_forest
+from fedforest.tree.point_search import DrawUnits
 from fedforest.tree.workers import Workers
 from tests.protocol.horizontal.federations import Losing, OpenTraining, Shares, train_openly
 
@@ -74,12 +75,12 @@ class FixedPoints(HorizontalParty):
         propose, n_calls = search.propose, [0]
 
         def propose_fixed(
-            pairs: Pairs, units: NDArray[np.float64], least_rows: int
+            pairs: Pairs, draw_units: DrawUnits, least_rows: int
         ) -> NDArray[np.float32]:
-            propose(pairs, units, least_rows)
+            propose(pairs, draw_units, least_rows)
             n_calls[0] += 1
             rng = np.random.default_rng(n_calls[0])
-            return rng.normal(size=len(units)).astype(np.float32)
+            return rng.normal(size=len(pairs.feature)).astype(np.float32)
 
         search.propose = propose_fixed  # type: ignore[method-assign]
         return trees

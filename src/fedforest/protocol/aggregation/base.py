@@ -180,7 +180,8 @@ def add_plain(vectors: Sequence[NDArray[np.int64]], segment: Segment) -> NDArray
     total = np.zeros(segment.length, np.int64)
     for vector in vectors:
         total += vector
-    may_wrap = sum(map(_largest, vectors)) >= 2**63
+    # every number is below LARGEST_SUM: that was checked when it was read
+    may_wrap = len(vectors) * LARGEST_SUM >= 2**63 and sum(map(_largest, vectors)) >= 2**63
     if may_wrap or not is_in_range(total, segment.largest):
         raise ProtocolError("what the parties say adds up to more than a sum can be")
     return total

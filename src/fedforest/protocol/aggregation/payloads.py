@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.kernels.prime_field import PRIME
+from fedforest.kernels.side_checks import lies_between
 from fedforest.kernels.varints import MAX_VARINT_BYTES, read_varints, write_varints
 from fedforest.masking.key_agreement import KEY_BYTES
 from fedforest.protocol.asking import Payload, check
@@ -135,4 +136,4 @@ def read_shares(data: memoryview | bytes, length: int) -> NDArray[np.uint64]:
 
 def is_in_range(sums: NDArray[np.int64], largest: int = LARGEST_SUM - 1) -> bool:
     """Whether no number is larger in magnitude; by default, than every plug can carry."""
-    return len(sums) == 0 or bool(sums.min() >= -largest and sums.max() <= largest)
+    return bool(lies_between(sums, -largest, largest))

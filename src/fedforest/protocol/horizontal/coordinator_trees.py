@@ -15,9 +15,13 @@ from numpy.typing import NDArray
 from fedforest.errors import DataError
 from fedforest.kernels.cut_scores import Sides
 from fedforest.kernels.layout import Rules
-from fedforest.kernels.pair_draws import draw_category_sets, draw_for_pairs
-from fedforest.kernels.pairs import Pairs, list_pairs, place_asked
-from fedforest.kernels.points import merge_points
+from fedforest.kernels.pair_draws import (
+    draw_category_sets,
+    draw_sides,
+    draw_thresholds,
+    key_pairs,
+)
+from fedforest.kernels.pairs import Pairs, find_pairs, place_asked
 from fedforest.kernels.sampling import key_nodes
 from fedforest.protocol.aggregation.base import Segment
 from fedforest.protocol.asking import blame, check
@@ -27,7 +31,8 @@ from fedforest.protocol.horizontal.messages import CutsQuestion, Moves
 from fedforest.protocol.horizontal.participants import Group
 from fedforest.protocol.horizontal.payloads import Points
 from fedforest.protocol.payloads import to_bytes
-from fedforest.tree.cut_choice import choose_cuts
+from fedforest.tree.candidates import list_candidates, ranges_of_pairs
+from fedforest.tree.cut_choice import choose_cuts, sides_fit
 from fedforest.tree.forest import Forest
 from fedforest.tree.grow import assemble
 from fedforest.tree.growth import ColumnBits, Growth, GrowthRules
@@ -93,10 +98,10 @@ class CoordinatorTrees:
         self._splits = SplitRecord(plan.columns.is_categorical)
         self._last: tuple[Step, SplitTable] | None = None
         self._pairs = Pairs(np.zeros(1, np.int64), np.zeros(0, np.int32))
-        self._units = np.zeros(0)
-        self._keys = np.zeros(0, np.uint64)
+        self._node_keys = np.zeros(0, np.uint64)  # what is drawn for a node comes from
         self._threshold = np.zeros(0, np.float32)
-        self._missing_left = np.zeros(0, np.uint8)
+        self._asked_start = np.zeros(1, np.int64)  # per node, of the pairs that have a threshold
+        self._missing_left = np.zeros(0, np.uint8)  # where no value is missing anywhere, nothing
         self._left_set = np.zeros((0, SET_WORDS), np.uint64)
         self._wholes = np.zeros(0, np.bool_)
         self._bitmap = np.zeros((0, 0), np.uint8)
@@ -120,7 +125,7 @@ class CoordinatorTrees:
     @property
     def n_asked(self) -> int:
         """(node, candidate) pairs whose sides are counted in this step."""
-        return int(np.count_nonzero(~np.isnan(self._threshold)))
+        return int(self._asked_start[-1])
 
     def still_growing(self, groups: Sequence[Group]) -> list[Group]:
         """The groups some of whose trees have open nodes."""
@@ -130,21 +135,12 @@ class CoordinatorTrees:
 
     def draw(self) -> None:
         """Candidate columns of every open node, and what is drawn for each of them."""
-        nodes = self._growth.structure.open
+        nodes, has_missing = self._growth.structure.open, self._plan.columns.has_missing
         self._bitmap = self._growth.draw()
-        self._pairs = pairs = list_pairs(self._bitmap)
-        n_pairs = len(pairs.feature)
-        node_keys = key_nodes(self._plan.threshold_seeds, nodes.tree, nodes.node)
-        self._keys, self._units = np.empty(n_pairs, np.uint64), np.empty(n_pairs)
-        self._missing_left = np.empty(n_pairs, np.uint8)
-        draw_for_pairs(
-            node_keys, pairs.node_start, pairs.feature, self._keys, self._units, self._missing_left
-        )
-        has_missing = self._plan.columns.has_missing
+        self._pairs = list_candidates(self._bitmap, self._workers)
+        self._node_keys = key_nodes(self._plan.threshold_seeds, nodes.tree, nodes.node)
         if has_missing.any():
-            self._missing_left[~has_missing[pairs.feature]] = 0
-        else:
-            self._missing_left[:] = 0
+            self._missing_left = draw_sides(self._node_keys, self._pairs, has_missing)
 
     def candidates_for(self, party: str, *, takes_part: bool) -> memoryview:
         """The candidates at the nodes that a party holds rows of."""
@@ -187,11 +183,16 @@ class CoordinatorTrees:
                     points[number] = named.read(n_pairs)
                 else:
                     points[number, mine] = named.read(int(np.count_nonzero(mine)))
-        self._threshold = merge_points(points, self._units)
+        keys, self._threshold = self._node_keys, np.empty(n_pairs, np.float32)
+        self._workers.run(
+            lambda nodes: draw_thresholds(points, keys, pairs, self._threshold, *nodes),
+            ranges_of_pairs(pairs, self._workers),
+        )
+        self._asked_start = place_asked(pairs.node_start, self._threshold)
         chosen = self._set_pairs()
         self._left_set = np.empty((len(chosen), SET_WORDS), np.uint64)
         n_categories = self._plan.columns.n_categories[pairs.feature[chosen]]
-        draw_category_sets(self._keys[chosen], n_categories, self._left_set)
+        draw_category_sets(key_pairs(keys, pairs, chosen), n_categories, self._left_set)
         self._wholes = self._choose_wholes()
 
     def _pairs_of(self, party: str) -> NDArray[np.bool_] | None:
@@ -204,8 +205,7 @@ class CoordinatorTrees:
         if not self._plan.both_sides:
             is_root &= self._growth.tried == 0
             return is_root
-        n_asked = np.diff(place_asked(self._pairs.node_start, self._threshold))
-        is_root &= (n_asked == 0) & ~self._growth.has_columns_left
+        is_root &= (np.diff(self._asked_start) == 0) & ~self._growth.has_columns_left
         return is_root
 
     def questions(self, groups: Sequence[Group]) -> list[Segment]:
@@ -216,7 +216,9 @@ class CoordinatorTrees:
         for group in groups:
             nodes, pairs, sets = self._places_of(group)
             threshold, wholes = self._threshold[pairs], self._wholes[nodes]
-            n_asked = int(np.count_nonzero(~np.isnan(threshold)))
+            n_asked = self.n_asked
+            if len(threshold) < len(self._threshold):
+                n_asked = int(np.count_nonzero(~np.isnan(threshold)))
             sides_of_missing = memoryview(b"")
             if self._plan.columns.has_missing.any():
                 sides_of_missing = pack_flags(self._missing_left[pairs] > 0)
@@ -259,15 +261,12 @@ class CoordinatorTrees:
         totals = self._growth.sums.copy() if is_news else self._growth.sums
         if is_news:
             totals[self._wholes] = layout.expand(wholes)
-        asked_start = place_asked(self._pairs.node_start, self._threshold)
+        asked_start = self._asked_start
+        sums_of_cuts = np.concatenate([left, right], axis=1) if both else left
+        sides = Sides(asked_start, sums_of_cuts, totals, layout.width)
         if not both:
-            self._check_within(left, totals, np.diff(asked_start))
-        sides = Sides(
-            asked_start,
-            np.concatenate([left, right], axis=1) if both else left,
-            totals,
-            layout.width,
-        )
+            fits = sides_fit(layout, sides, self._workers)
+            check(fits, "parties count more rows on a side than in its node")
         rules = Rules(self._plan.kind.criterion, self._plan.rules.min_rows_leaf)
         scores, best, is_gainless = choose_cuts(layout, sides, rules, self._workers)
         if both:  # what a node adds up to is what its participants say now
@@ -286,9 +285,9 @@ class CoordinatorTrees:
             resigned |= n_asked > 0
         is_split = self._growth.choose(scores)
         nodes = np.flatnonzero(is_split)
-        asked = np.flatnonzero(~np.isnan(self._threshold))
+        chosen = find_pairs(self._pairs.node_start, self._threshold, asked_start, best)
         chosen_left = layout.expand(left[best[nodes]])
-        table = self._table(asked[best[nodes]], chosen_left, totals[nodes])
+        table = self._table(chosen[nodes], chosen_left, totals[nodes])
         opened = self._growth.structure.open
         step = self._growth.advance(is_split, scores, chosen_left, resigned)
         self._splits.add(*self._growth.structure.last_split(), table)
@@ -306,18 +305,6 @@ class CoordinatorTrees:
         is_root = self._growth.structure.open.node == 0
         known = np.flatnonzero((best >= 0) | (is_root & (np.diff(asked_start) > 0)))
         return known, np.where(best[known] >= 0, best[known], asked_start[known])
-
-    def _check_within(
-        self,
-        left: NDArray[np.int64],
-        totals: NDArray[np.int64],
-        n_asked: NDArray[np.int64],
-    ) -> None:
-        """No side is larger than its node; from a sum nobody can tell who sent too much."""
-        right = np.repeat(totals[:, : left.shape[1]], n_asked, axis=0) - left
-        if self._plan.kind.is_regression:
-            right = right[:, [0, -1 if right.shape[1] > 2 else 0]]  # sums of targets may be any
-        check(int(right.min(initial=0)) >= 0, "parties count more rows on a side than in its node")
 
     def _cannot_answer(
         self, groups: Sequence[Group], n_asked: NDArray[np.int64], totals: NDArray[np.int64]
@@ -344,9 +331,8 @@ class CoordinatorTrees:
         """(left, right if asked, whole nodes) over all groups, in order of pairs and of nodes."""
         counting, both = self._plan.counting, self._plan.both_sides
         width, sides = counting.width, 2 if both else 1
-        is_asked = ~np.isnan(self._threshold)
-        n_asked, n_wholes = np.count_nonzero(is_asked), np.count_nonzero(self._wholes)
-        cuts = np.empty((n_asked, sides * width), np.int64)
+        n_wholes = np.count_nonzero(self._wholes)
+        cuts = np.empty((self.n_asked, sides * width), np.int64)
         wholes = np.empty((n_wholes, width), np.int64)
         for group, part in zip(groups, sums, strict=True):
             nodes, pairs, _ = self._places_of(group)
@@ -357,7 +343,7 @@ class CoordinatorTrees:
                     part[n_cuts:].reshape(wholes.shape),
                 )
                 break
-            asked, whole = pairs[is_asked], nodes[self._wholes]
+            asked, whole = pairs[~np.isnan(self._threshold)], nodes[self._wholes]
             n_cuts = int(np.count_nonzero(asked)) * sides * width
             cuts[asked] = part[:n_cuts].reshape(-1, sides * width)
             wholes[whole] = part[n_cuts:].reshape(-1, width)
@@ -375,8 +361,10 @@ class CoordinatorTrees:
         feature = self._pairs.feature[pairs]
         columns, kind = self._plan.columns, self._plan.kind
         is_larger = 2 * rows_of(left, kind) > rows_of(totals, kind)
-        drawn = self._missing_left[pairs] > 0
-        missing_left = np.where(columns.has_missing[feature], drawn, is_larger)
+        missing_left = is_larger
+        if len(self._missing_left):
+            drawn = self._missing_left[pairs] > 0
+            missing_left = np.where(columns.has_missing[feature], drawn, is_larger)
         sets = np.zeros((0, SET_WORDS), np.uint64)
         if columns.is_categorical.any():
             set_of_pair = np.full(len(self._pairs.feature), -1, np.int64)

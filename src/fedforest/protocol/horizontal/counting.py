@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.kernels.lasso import project_onto_totals
+from fedforest.kernels.side_checks import are_class_weights, lies_between
 from fedforest.privacy.decoding import decode_counts
 from fedforest.privacy.global_dp import GlobalDP, TargetGrid
 from fedforest.privacy.local_dp import LocalDP, ResponseCode
@@ -50,9 +51,8 @@ class ExactSums:
 
     def read(self, wire: NDArray[np.int64]) -> NDArray[np.int64]:
         if self.layout.n_classes:
-            check(_lies_between(wire, 0, WEIGHT_SUM_LIMIT), "a class has less than no weight")
-            weights = wire[:, : self.layout.n_classes].sum(axis=1)
-            check(_lies_between(weights, 0, WEIGHT_SUM_LIMIT), "classes weigh more than rows can")
+            is_sound = are_class_weights(wire, self.layout.n_classes, WEIGHT_SUM_LIMIT)
+            check(bool(is_sound), "classes weigh less than nothing, or more than rows can")
         else:
             _check_targets(wire)
         return wire
@@ -68,7 +68,7 @@ class NoisyTargets:
 
     def read(self, wire: NDArray[np.int64]) -> NDArray[np.int64]:
         rows = wire[:, 0]
-        check(_lies_between(rows, 0, MOST_ROWS), "a side has fewer than no rows, or too many")
+        check(bool(lies_between(rows, 0, MOST_ROWS)), "a side has fewer than no rows, or too many")
         bound = rows * self.largest_target
         return np.stack([rows, np.clip(wire[:, 1], -bound, bound)], axis=1)
 
@@ -89,7 +89,7 @@ class BitSums:
 
     def read(self, wire: NDArray[np.int64]) -> NDArray[np.int64]:
         rows = np.ascontiguousarray(wire[:, -1])
-        check(_lies_between(rows, 0, MOST_ROWS), "a side has fewer than no rows, or too many")
+        check(bool(lies_between(rows, 0, MOST_ROWS)), "a side has fewer than no rows, or too many")
         counts = decode_counts(self.code, np.ascontiguousarray(wire[:, :-1]), rows)
         return _in_fractions(counts, rows)
 
@@ -110,7 +110,7 @@ class NoisyCounts:
 
     def read(self, wire: NDArray[np.int64]) -> NDArray[np.int64]:
         rows = wire[:, -1]
-        check(_lies_between(rows, 0, MOST_ROWS), "a side has fewer than no rows, or too many")
+        check(bool(lies_between(rows, 0, MOST_ROWS)), "a side has fewer than no rows, or too many")
         counts = wire[:, :-1].astype(np.float64)
         project_onto_totals(counts, rows.astype(np.float64))
         return _in_fractions(counts, rows)
@@ -188,13 +188,9 @@ def _in_fractions(counts: NDArray[np.float64], rows: NDArray[np.int64]) -> NDArr
     return together
 
 
-def _lies_between(values: NDArray[np.int64], low: int, high: int) -> bool:
-    return values.size == 0 or bool(values.min() >= low and values.max() <= high)
-
-
 def _check_targets(wire: NDArray[np.int64]) -> None:
     weights, totals = wire[:, 0], wire[:, 1]
-    check(_lies_between(weights, 0, WEIGHT_SUM_LIMIT), "a side has less than no weight")
+    check(bool(lies_between(weights, 0, WEIGHT_SUM_LIMIT)), "a side has less than no weight")
     rows = wire[:, -1 if wire.shape[1] > 2 else 0]
-    check(_lies_between(rows, 0, WEIGHT_SUM_LIMIT), "a side has fewer than no rows")
-    check(_lies_between(totals, -SUM_LIMIT, SUM_LIMIT), "targets add up to more than they can")
+    check(bool(lies_between(rows, 0, WEIGHT_SUM_LIMIT)), "a side has fewer than no rows")
+    check(bool(lies_between(totals, -SUM_LIMIT, SUM_LIMIT)), "targets add up to more than they can")

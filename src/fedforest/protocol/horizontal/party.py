@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import FederationError, ModelFileError, ProtocolError
+from fedforest.kernels.points import to_units
 from fedforest.kernels.random_split import Values
 from fedforest.masking.key_agreement import derive_key
 from fedforest.masking.keystream import expand, scramble
@@ -40,7 +41,7 @@ from fedforest.protocol.horizontal.statistics import Statistics, choose_statisti
 from fedforest.protocol.horizontal.tables import declare_columns, make_bins
 from fedforest.protocol.payloads import TableSize, from_bytes
 from fedforest.tree.forest_file import FOREST, StoredForest, decode_forest
-from fedforest.tree.model_file import decode_model
+from fedforest.tree.model_file import verify_model
 from fedforest.tree.rows import NodeRows, Sampling, draw_rows
 from fedforest.tree.table import Table
 from fedforest.tree.workers import ALONE, Workers
@@ -146,20 +147,10 @@ class HorizontalParty:
             self._n_trees += trees.n_trees
             self._trees = trees
         trees.move(moved)
-        return ThresholdsProposed(Points.of(trees.propose(pairs, self._draw_units)))
-
-    def _draw_units(self, places: NDArray[np.uint64]) -> NDArray[np.float64]:
-        """Uniform numbers between 0 and 1, neither included, that only this party can know.
-
-        The place of a number is (tree, node, column): asked again, it is the same.
-        """
+        # a unit has a place (tree, node, column): asked again, it is the same; only we know the key
         key = derive_key(self._point_secret, b"points", self._n_batches.to_bytes(8, "little"))
-        words = scramble(key, places)
-        words >>= np.uint64(12)
-        units = words.astype(np.float64)
-        units += 0.5
-        units *= 2.0**-52
-        return units
+        points = trees.propose(pairs, lambda places: to_units(scramble(key, places)))
+        return ThresholdsProposed(Points.of(points))
 
     def _start(self, start: StartTrees) -> PartyTrees:
         agreed = self._agreement()
@@ -237,13 +228,15 @@ class HorizontalParty:
         cuts, wholes = self._trees.read_question(question)
         search = self._trees.search
         counted = statistics.of_cuts(search, cuts, key)
+        if len(wholes) == 0:
+            return counted.reshape(-1)
         whole = statistics.of_nodes(search, wholes, key)
         return np.concatenate([counted.reshape(-1), whole.reshape(-1)])
 
     def _take_forest(self, request: TakeForest) -> Accepted:
         self._agreement()
         try:
-            decode_model(request.model, expected_kind=FOREST)  # whole and undamaged
+            verify_model(request.model, expected_kind=FOREST)  # whole and undamaged
         except ModelFileError as error:
             raise ProtocolError(f"the model cannot be used: {error}") from None
         self._model_file = request.model

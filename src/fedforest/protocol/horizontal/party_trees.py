@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.kernels.pair_draws import place_pairs
-from fedforest.kernels.pairs import Cuts, Pairs, list_pairs
+from fedforest.kernels.pairs import Cuts, Pairs
+from fedforest.kernels.points import has_infinite
 from fedforest.kernels.random_split import Values
 from fedforest.protocol.asking import check
 from fedforest.protocol.fates import (
@@ -22,6 +23,7 @@ from fedforest.protocol.fates import (
 )
 from fedforest.protocol.horizontal.messages import CutsQuestion, Moves
 from fedforest.protocol.payloads import from_bytes
+from fedforest.tree.candidates import list_candidates
 from fedforest.tree.point_search import PointSearch
 from fedforest.tree.rows import NodeRows
 from fedforest.tree.search import SplitTable
@@ -29,7 +31,7 @@ from fedforest.tree.structure import Structure
 from fedforest.tree.targets import TrainingTargets
 from fedforest.tree.workers import Workers
 
-DrawUnits = Callable[[NDArray[np.uint64]], NDArray[np.float64]]
+UnitsAt = Callable[[NDArray[np.uint64]], NDArray[np.float64]]  # by the places of pairs
 
 SET_WORDS = 4
 MAX_ENTRIES = 2**28  # rows, and values of rows, of a batch: what a stranger may have a party hold
@@ -68,7 +70,6 @@ class PartyTrees:
         workers: Workers,
     ) -> None:
         self._columns = columns
-        self._rows = rows
         self._segments = segments
         self._limits = limits
         self._workers = workers
@@ -130,7 +131,7 @@ class PartyTrees:
         bitmap = from_bytes(data, "u1", n_open * width, "candidates").reshape(n_open, width)
         spare = 8 * width - self._n_columns
         check(int(bitmap[:, -1].max(initial=0)) < 256 >> spare, "a candidate is no column")
-        pairs: Pairs = list_pairs(bitmap)
+        pairs = list_candidates(bitmap, self._workers)
         most = int(np.diff(pairs.node_start).max(initial=0))
         is_agreed = most <= self._limits.candidates_per_node
         check(is_agreed, "a node has more candidate columns than the run agreed on")
@@ -147,22 +148,24 @@ class PartyTrees:
         """Split nodes and move rows to the children that stay open."""
         if moved is None:
             return
-        nodes = np.flatnonzero(moved.is_split)
-        bits, left_rows = self._search.split(nodes, moved.table)
         step = self._structure.advance(moved.is_split, moved.fate)
         if not step.nothing_left:
-            self._rows.move(step, bits, left_rows, self._workers)
-        self.n_asked = self._follow(moved, self.n_asked)
+            self._search.move(step, moved.table)
+        if self._limits.asks_once:
+            self.n_asked = self._follow(moved, self.n_asked)
         self._has_proposed = False
 
-    def propose(self, pairs: Pairs | None, draw_units: DrawUnits) -> NDArray[np.float32]:
+    def propose(self, pairs: Pairs | None, units_at: UnitsAt) -> NDArray[np.float32]:
         """A random point for each candidate of each open node."""
         if pairs is None:
             return np.zeros(0, np.float32)
         self._has_proposed = True
         opened = self._structure.open
-        places = place_pairs(pairs, opened.tree, opened.node)
-        return self._search.propose(pairs, draw_units(places), self._limits.least_rows)
+
+        def draw_units(first: int, last: int) -> NDArray[np.float64]:
+            return units_at(place_pairs(pairs, opened.tree, opened.node, first, last))
+
+        return self._search.propose(pairs, draw_units, self._limits.least_rows)
 
     def read_question(self, question: CutsQuestion) -> tuple[Cuts, NDArray[np.int64]]:
         """(cuts over all pairs, whole nodes) that one segment is asked about."""
@@ -183,7 +186,7 @@ class PartyTrees:
             asked = threshold
             threshold = np.full(len(pairs.feature), np.nan, np.float32)
             threshold[mine] = asked
-        check(not np.isinf(threshold).any(), "a threshold is infinite")
+        check(not has_infinite(threshold), "a threshold is infinite")
         missing_left = np.zeros(len(pairs.feature), np.uint8)
         if len(question.missing_left):
             missing_left[mine] = unpack_flags(question.missing_left, n_mine)

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from fedforest.kernels.points import has_infinite
 from fedforest.protocol.asking import Payload, check
 from fedforest.protocol.payloads import from_bytes, to_bytes
 from fedforest.tree.columns import Category
@@ -55,7 +56,7 @@ class Points(Payload, frozen=True):
 
     def read(self, n_pairs: int) -> NDArray[np.float32]:
         points = from_bytes(self.data, "<f4", n_pairs, "points")
-        check(not np.isinf(points).any(), "a point is infinite")
+        check(not has_infinite(points), "a point is infinite")
         return points
 
 
