@@ -1,18 +1,13 @@
 """A coordinator that sends nonsense: a party refuses with a named error and stays as it was."""
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
 
-from fedforest.errors import (
-    DataError,
-    FederationError,
-    MaskingError,
-    ModelFileError,
-    RemoteProtocolError,
-)
+from fedforest.errors import DataError, FederationError, MaskingError, RemoteProtocolError
 from fedforest.estimators.horizontal_training import REQUESTS
 from fedforest.protocol.aggregation.messages import Count, Part
 from fedforest.protocol.asking import Accepted, Message
@@ -29,6 +24,8 @@ from fedforest.protocol.horizontal.messages import (
 from fedforest.protocol.horizontal.party import HorizontalParty
 from fedforest.runtime.endpoint import make_endpoint
 from fedforest.transport.codec import decode, encode
+from fedforest.tree.forest import concatenate_forests
+from fedforest.tree.forest_file import decode_forest, encode_forest
 from tests.protocol.horizontal.asking_one import (
     NOTHING,
     AskedParty,
@@ -407,16 +404,52 @@ def test_a_question_that_is_refused_does_not_use_up_another(kind: str) -> None:
     recording.assert_goes_on_as_recorded(party, step)
 
 
-def test_a_damaged_model_is_refused_and_one_of_other_classes_is_not_used() -> None:
+def other_model(request: TakeForest, **changes: Any) -> TakeForest:
+    """The model of a run, with something in it exchanged; checksums are right."""
+    stored = decode_forest(request.model)
+    parts = {"forest": stored.forest, "bins": stored.bins, "classes": stored.classes} | changes
+    return TakeForest(memoryview(encode_forest(**parts)))
+
+
+def test_a_model_that_is_damaged_is_refused_and_not_kept() -> None:
     party, request, recording, step = before("classes", TakeForest)
-    refuse(party, TakeForest(memoryview(bytes(request.model)[:-1])), "cannot be used")
+    whole = bytes(request.model)
+    splits = decode_forest(request.model).forest.splits
+    splits.feature[np.flatnonzero(splits.feature >= 0)[0]] = 5  # the table has five columns
+    forest = replace(decode_forest(request.model).forest, splits=splits)
+    refuse(party, TakeForest(memoryview(whole[:-1])), "cannot be used")
+    refuse(party, TakeForest(memoryview(whole[:-9] + b"9" + whole[-8:])), "cannot be used")
     refuse(party, TakeForest(NOTHING), "cannot be used")
+    refuse(party, other_model(request, forest=forest), "cannot be used: .* out of range")
     assert party.model is None
-    party.handle(before("numbers", TakeForest)[1])
-    with pytest.raises(ModelFileError, match="other classes"):
-        _ = party.model
+    recording.assert_goes_on_as_recorded(party, step)
+
+
+def test_a_model_of_another_run_is_refused_and_not_kept() -> None:
+    """It could be walked, and would answer with other columns, categories or classes."""
+    party, request, recording, step = before("classes", TakeForest)
+    stored = decode_forest(request.model)
+    bins, categories = stored.bins, stored.bins.categories(3)
+    renamed = replace(bins, names=("other", *bins.names[1:]))
+    by_bin = replace(stored.forest.splits, cut=np.zeros(stored.forest.shape.n_nodes, np.uint8))
+    turned = replace(bins, rules=(*bins.rules[:3], categories[::-1], bins.rules[4]))
+    for changes, reason in (
+        ({"bins": renamed}, "another table"),
+        ({"bins": turned}, "another table"),
+        ({"classes": np.array([0, 1, 3])}, "other classes"),
+        ({"classes": np.array([0.0, 1.0, 2.0])}, "other classes"),
+        ({"classes": None}, "other classes"),
+        ({"forest": replace(stored.forest, splits=by_bin)}, "splits by bins"),
+        ({"forest": concatenate_forests([stored.forest] * 2)}, "another number of trees"),
+    ):
+        refuse(party, other_model(request, **changes), reason)
+    numbers = before("numbers", TakeForest)[1]
+    refuse(party, numbers, "other classes")
+    assert party.model is None
     recording.assert_goes_on_as_recorded(party, step)
     assert party.model is not None
+    without_classes = other_model(request, classes=None)
+    refuse(before("numbers", TakeForest)[0], without_classes, "other classes")
 
 
 def test_requests_are_refused_in_any_other_order() -> None:
