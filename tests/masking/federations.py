@@ -9,11 +9,43 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.masking.key_agreement import IdentityKey
-from fedforest.masking.masks import MaskUse, directed_mask, mask
+from fedforest.masking.keystream import WORD
+from fedforest.masking.masks import MaskUse, Summand, mask, open_stream
 
 Peers = Mapping[str, tuple[str, ...]]
 
-USE = MaskUse(b"run of today", 7, sha256(b"request").digest())
+
+class OneVector(NamedTuple):
+    """A reply that has one vector: the run, the step, and a hash of what the vector answers."""
+
+    run: bytes
+    step: int
+    digest: bytes
+
+
+USE = OneVector(b"run of today", 7, sha256(b"request").digest())
+
+
+def mask_one(
+    plain: NDArray[np.int64],
+    party: str,
+    peers: Peers,
+    pair_secrets: Mapping[str, bytes],
+    use: OneVector = USE,
+) -> NDArray[np.uint64]:
+    """What a party sends for one vector."""
+    summand = Summand(plain, peers, use.digest)
+    return mask([summand], party, pair_secrets, MaskUse(use.run, use.step))[0]
+
+
+def directed_mask(
+    pair_secret: bytes, sender: str, receiver: str, use: OneVector, length: int
+) -> NDArray[np.uint64]:
+    """The mask of one vector that the sender subtracts and the receiver adds."""
+    words = np.empty(length, WORD)
+    of_reply = MaskUse(use.run, use.step)
+    open_stream(pair_secret, (sender, receiver), of_reply, [(use.digest, length)]).fill(words)
+    return words
 
 
 class Federation(NamedTuple):
@@ -24,10 +56,10 @@ class Federation(NamedTuple):
     seeds: dict[str, bytes]
 
     def mask_all(
-        self, plain: Mapping[str, NDArray[np.int64]], peers: Peers, use: MaskUse = USE
+        self, plain: Mapping[str, NDArray[np.int64]], peers: Peers, use: OneVector = USE
     ) -> dict[str, NDArray[np.uint64]]:
         """What each participant sends."""
-        return {name: mask(plain[name], name, peers, self.secrets[name], use) for name in peers}
+        return {name: mask_one(plain[name], name, peers, self.secrets[name], use) for name in peers}
 
 
 @cache
@@ -52,7 +84,7 @@ def strip_known_masks(
     masked: Mapping[str, NDArray[np.uint64]],
     peers: Peers,
     colluders: Collection[str],
-    use: MaskUse = USE,
+    use: OneVector = USE,
 ) -> dict[str, NDArray[np.uint64]]:
     """All that the coordinator and its colluders can do to each honest party's vector.
 

@@ -12,9 +12,17 @@ from numpy.typing import NDArray
 
 from fedforest.errors import MaskingError
 from fedforest.masking.keystream import PIECE_WORDS
-from fedforest.masking.masks import MaskUse, directed_mask, mask, unmask_sum
+from fedforest.masking.masks import MaskUse, Summand, mask, unmask_sum
 from fedforest.masking.peers import choose_peers
-from tests.masking.federations import USE, Peers, introduce
+from tests.masking.federations import (
+    USE,
+    Federation,
+    OneVector,
+    Peers,
+    directed_mask,
+    introduce,
+    mask_one,
+)
 
 SECRET = sha256(b"pair secret").digest()
 LIMITS = st.sampled_from([0, 1, -1, 2**63 - 1, -(2**63)])
@@ -59,7 +67,7 @@ def test_a_vector_is_masked_piece_by_piece_as_in_one_go(length: int) -> None:
                 expected -= directed_mask(secret, party, other, USE, length)
             if party in peers[other]:
                 expected += directed_mask(secret, other, party, USE, length)
-        masked = mask(plain, party, peers, federation.secrets[party], USE)
+        masked = mask_one(plain, party, peers, federation.secrets[party])
         assert np.array_equal(masked, expected)
 
 
@@ -68,8 +76,8 @@ def test_a_strided_or_read_only_vector_is_masked_as_its_copy() -> None:
     secrets = federation.secrets["party 0"]
     wide = np.arange(40)
     wide.setflags(write=False)
-    masked = mask(wide[::-2], "party 0", PAIR, secrets, USE)
-    assert np.array_equal(masked, mask(wide[::-2].copy(), "party 0", PAIR, secrets, USE))
+    masked = mask_one(wide[::-2], "party 0", PAIR, secrets)
+    assert np.array_equal(masked, mask_one(wide[::-2].copy(), "party 0", PAIR, secrets))
 
 
 USES = {
@@ -102,11 +110,11 @@ def test_a_mask_is_bound_to_the_pair_and_known_to_both_of_it() -> None:
 
 
 def mask_pair(peers: Peers, party: str = "party 0") -> object:
-    return mask(np.arange(3), party, peers, introduce(3).secrets["party 0"], USE)
+    return mask_one(np.arange(3), party, peers, introduce(3).secrets["party 0"])
 
 
-def mask_under(use: MaskUse) -> object:
-    return mask(np.arange(3), "party 0", PAIR, introduce(3).secrets["party 0"], use)
+def mask_under(use: OneVector) -> object:
+    return mask_one(np.arange(3), "party 0", PAIR, introduce(3).secrets["party 0"], use)
 
 
 @pytest.mark.parametrize(
@@ -120,8 +128,8 @@ def mask_under(use: MaskUse) -> object:
         (lambda: mask_pair({"party 0": ("party 9",), "party 9": ("party 0",)}), "'party 9'"),
         (lambda: mask_pair(PAIR, "party 2"), "'party 2' .* takes no part"),
         (lambda: mask_pair({}), "takes no part"),
-        (lambda: mask_under(USE._replace(digest=b"short")), "5 of digest"),
-        (lambda: mask_under(USE._replace(run=b"")), "0 bytes naming the run"),
+        (lambda: mask_under(USE._replace(digest=b"short")), "digest of 32 bytes"),
+        (lambda: mask_under(USE._replace(run=b"")), "nothing names the run"),
         (lambda: mask_under(USE._replace(step=-1)), "-1 cannot be bound"),
         (lambda: mask_under(USE._replace(step=2**64)), "cannot be bound"),
         (lambda: directed_mask(SECRET, "a", "a", USE, 3), "with itself"),
@@ -145,7 +153,110 @@ def test_what_would_leave_a_vector_unmasked_is_refused(
 )
 def test_anything_but_a_vector_of_int64_is_refused(vector: NDArray[np.int64]) -> None:
     with pytest.raises(MaskingError, match="a vector of int64 can be masked"):
-        mask(vector, "party 0", PAIR, introduce(3).secrets["party 0"], USE)
+        mask_one(vector, "party 0", PAIR, introduce(3).secrets["party 0"])
+
+
+Groups = dict[bytes, tuple[str, ...]]  # the participants of every sum, by its digest
+GROUPS: Groups = {
+    sha256(b"of all").digest(): ("party 0", "party 1", "party 2", "party 3"),
+    sha256(b"of two").digest(): ("party 0", "party 1"),
+    sha256(b"of others").digest(): ("party 2", "party 3", "party 1"),
+    sha256(b"of the same two").digest(): ("party 1", "party 0"),
+}
+
+
+def reply_to(
+    federation: Federation, party: str, groups: Groups, vectors: dict[bytes, NDArray[np.int64]]
+) -> dict[bytes, NDArray[np.uint64]]:
+    """What one party sends in a step that asks for several sums; it hears of its own ones only."""
+    own = {digest: members for digest, members in groups.items() if party in members}
+    summands = [
+        Summand(vectors[digest], choose_peers(federation.seeds, members, None, 1), digest)
+        for digest, members in own.items()
+    ]
+    masked = mask(summands, party, federation.secrets[party], MaskUse(USE.run, 1))
+    return dict(zip(own, masked, strict=True))
+
+
+@settings(max_examples=40)
+@given(st.data(), st.integers(2, 6), st.one_of(st.none(), st.integers(1, 3)))
+def test_several_sums_over_different_parties_come_out_right_in_one_step(
+    data: st.DataObject, n_parties: int, k: int | None
+) -> None:
+    federation = introduce(n_parties)
+    members = st.permutations(federation.names).flatmap(
+        lambda names: st.integers(2, n_parties).map(lambda n: tuple(names[:n]))
+    )
+    groups = data.draw(st.lists(members, min_size=1, max_size=5))
+    lengths = [data.draw(st.integers(0, 3)) for _ in groups]
+    rng = np.random.default_rng(0)
+    sent: list[list[NDArray[np.uint64]]] = [[] for _ in groups]
+    plain = [rng.integers(-9, 9, (len(group), n)) for group, n in zip(groups, lengths, strict=True)]
+    for party in federation.names:
+        places = [place for place, group in enumerate(groups) if party in group]
+        summands = [
+            Summand(
+                plain[place][groups[place].index(party)],
+                choose_peers(federation.seeds, groups[place], k, 1),
+                sha256(bytes([place])).digest(),
+            )
+            for place in places
+        ]
+        masked = mask(summands, party, federation.secrets[party], MaskUse(USE.run, 1))
+        for place, vector in zip(places, masked, strict=True):
+            sent[place].append(vector)
+    for vectors, expected in zip(sent, plain, strict=True):
+        assert unmask_sum(vectors).tolist() == expected.sum(axis=0).tolist()
+
+
+def test_no_word_of_a_mask_is_used_twice_in_a_step() -> None:
+    """All vectors are zero, so everybody sends nothing but masks."""
+    federation, length = introduce(4), 100
+    zeros = dict.fromkeys(GROUPS, np.zeros(length, np.int64))
+    words = [
+        word
+        for party in federation.names
+        for vector in reply_to(federation, party, GROUPS, zeros).values()
+        for word in vector.tolist()
+    ]
+    # two parties alone send the masks of their two ways, once with each sign
+    assert len({min(word, 2**64 - word) for word in words}) == len(words) - 2 * length
+    assert 0 not in words
+
+
+def told_differently(hidden: bytes, length: int) -> dict[str, dict[bytes, NDArray[np.uint64]]]:
+    """Replies of two parties, the second of which was not told of one of their sums."""
+    federation = introduce(4)
+    zeros = dict.fromkeys(GROUPS, np.zeros(length, np.int64))
+    fewer = {digest: members for digest, members in GROUPS.items() if digest != hidden}
+    return {
+        "party 0": reply_to(federation, "party 0", GROUPS, zeros),
+        "party 1": reply_to(federation, "party 1", fewer, zeros),
+    }
+
+
+@pytest.mark.parametrize("hidden", list(GROUPS))
+def test_parties_that_were_told_of_different_sums_share_no_mask(hidden: bytes) -> None:
+    """A coordinator gains nothing by it: masks of another list are other masks."""
+    of_two = [digest for digest, members in GROUPS.items() if len(members) == 2]
+    replies = told_differently(hidden, 50)
+    for digest in of_two:
+        if digest == hidden:
+            continue
+        total = replies["party 0"][digest] + replies["party 1"][digest]
+        hides_from_both = {"party 0", "party 1"} <= set(GROUPS[hidden])
+        assert total.any() == hides_from_both
+
+
+def test_a_longer_vector_does_not_begin_with_the_masks_of_a_shorter_one() -> None:
+    shorter, longer = (
+        reply_to(
+            introduce(4), "party 0", GROUPS, dict.fromkeys(GROUPS, np.zeros(n, np.int64))
+        ).values()
+        for n in (20, 21)
+    )
+    for one, other in zip(shorter, longer, strict=True):
+        assert not set(one.tolist()) & set(other.tolist())
 
 
 def test_vectors_that_do_not_fit_together_have_no_sum() -> None:

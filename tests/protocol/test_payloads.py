@@ -15,6 +15,9 @@ from fedforest.errors import ProtocolError
 from fedforest.protocol.aggregation import messages as aggregation_messages
 from fedforest.protocol.aggregation import payloads as aggregation_payloads
 from fedforest.protocol.asking import Accepted, Message, Payload
+from fedforest.protocol.horizontal import messages as horizontal_messages
+from fedforest.protocol.horizontal import payloads as horizontal_payloads
+from fedforest.protocol.horizontal.payloads import DeclaredColumns, DeclaredLabels
 from fedforest.protocol.linear import messages as linear_messages
 from fedforest.protocol.payloads import (
     MAY_LEAVE,
@@ -29,9 +32,16 @@ from fedforest.protocol.payloads import (
 )
 from fedforest.protocol.vertical import messages, prediction_messages
 
-MODULES: tuple[Any, ...] = (messages, prediction_messages, linear_messages, aggregation_messages)
+MODULES: tuple[Any, ...] = (
+    messages,
+    prediction_messages,
+    linear_messages,
+    aggregation_messages,
+    horizontal_messages,
+)
 REPLIES = (Accepted, *(reply for module in MODULES for reply in module.REPLIES))
-ALLOWED = (*MAY_LEAVE, *aggregation_payloads.MAY_LEAVE)
+ALLOWED = (*MAY_LEAVE, *aggregation_payloads.MAY_LEAVE, *horizontal_payloads.MAY_LEAVE)
+DECLARED = (DeclaredColumns, DeclaredLabels)  # horizontal parties tell names to everybody
 
 
 def forbidden_fields(reply: type[Message]) -> list[str]:
@@ -89,11 +99,20 @@ def test_the_walk_over_replies_finds_a_field_that_may_not_leave() -> None:
 
 
 def test_what_may_leave_is_made_of_bytes_and_numbers_alone() -> None:
-    for payload in ALLOWED:
+    for payload in set(ALLOWED) - set(DECLARED):
         assert issubclass(payload, Payload)
         for field in msgspec.structs.fields(payload):
             kind, *_ = get_args(field.type) or (field.type,)  # in Annotated[kind, limits]
             assert kind in (memoryview, float, int)
+
+
+def test_what_is_declared_holds_names_and_sizes_and_nothing_of_a_row() -> None:
+    fields = {field.name: field.type for kind in DECLARED for field in msgspec.structs.fields(kind)}
+    texts = {name for name, kind in fields.items() if "str" in str(kind)}
+    assert texts == {"names", "categories", "dtype", "classes"}
+    assert fields.keys() - texts == {
+        *("has_names", "kinds", "has_missing", "target_exponent", "weight_exponent")
+    }
 
 
 NUMBERS = npst.arrays(np.float64, st.integers(0, 20), elements=st.floats(-1e30, 1e30))

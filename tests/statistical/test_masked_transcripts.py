@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fedforest.estimators.horizontal_training import REQUESTS
-from fedforest.masking.masks import MaskUse, unmask_sum
+from fedforest.masking.masks import unmask_sum
 from fedforest.masking.peers import choose_peers
 from fedforest.protocol.aggregation.masked import MaskedAggregator
 from fedforest.protocol.aggregation.messages import Count, Counted, MaskedCounted
@@ -23,7 +23,7 @@ from fedforest.protocol.aggregation.options import Masked
 from fedforest.protocol.aggregation.plugs import Plug
 from fedforest.protocol.aggregation.session import Session, digest_part
 from fedforest.transport.codec import decode
-from tests.masking.federations import Federation, neighbours, strip_known_masks
+from tests.masking.federations import Federation, OneVector, neighbours, strip_known_masks
 from tests.protocol.horizontal.federations import OpenTraining, Shares, train_openly
 from tests.protocol.horizontal.transcripts import SpiedParty
 from tests.statistical.uniformity import chance_of, chance_of_words
@@ -36,7 +36,7 @@ LEAST_WORDS = 5 * 256  # five for each cell of a byte's table
 class Sent(NamedTuple):
     """One sum of a training: what it asked for, and what everybody sent for it."""
 
-    use: MaskUse
+    use: OneVector
     question: bytes
     masked: dict[str, NDArray[np.uint64]]
 
@@ -66,7 +66,7 @@ def sums_of(training: OpenTraining) -> Iterator[Sent]:
                 party: np.frombuffer(reply.sums[place].data, "<u8")
                 for party, reply in replies.items()
             }
-            yield Sent(MaskUse(session.id, request.step, digest), bytes(part.question), masked)
+            yield Sent(OneVector(session.id, request.step, digest), bytes(part.question), masked)
 
 
 def session_of(training: OpenTraining, party: str) -> Session:

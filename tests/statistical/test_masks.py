@@ -13,13 +13,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fedforest.masking.masks import MaskUse, directed_mask, mask, unmask_sum
+from fedforest.masking.masks import MaskUse, Summand, mask, unmask_sum
 from fedforest.masking.peers import choose_peers
 from tests.masking.federations import (
     USE,
     Federation,
+    OneVector,
     Peers,
+    directed_mask,
     introduce,
+    mask_one,
     neighbours,
     strip_known_masks,
 )
@@ -178,7 +181,7 @@ def test_a_mask_used_twice_would_expose_the_difference_of_two_vectors() -> None:
     secrets = federation.secrets["party 0"]
     peers = choose_peers(federation.seeds, federation.names, None, STEP)
     plain = label_counts(federation)
-    first, second = (mask(vector, "party 0", peers, secrets, USE) for vector in plain.values())
+    first, second = (mask_one(vector, "party 0", peers, secrets) for vector in plain.values())
     assert np.array_equal((first - second).view(np.int64), plain["party 0"] - plain["party 1"])
 
 
@@ -190,13 +193,34 @@ def test_a_mask_used_twice_would_expose_the_difference_of_two_vectors() -> None:
         USE._replace(digest=sha256(b"other request").digest()),
     ],
 )
-def test_masks_of_another_run_step_or_request_have_nothing_in_common(other: MaskUse) -> None:
+def test_masks_of_another_run_step_or_request_have_nothing_in_common(other: OneVector) -> None:
     federation = introduce(2)
     secret = federation.secrets["party 0"]["party 1"]
     one = directed_mask(secret, "party 0", "party 1", USE, LENGTH)
     assert is_uniform(one)
     assert is_uniform(one - directed_mask(secret, "party 0", "party 1", other, LENGTH))
     assert is_uniform(one + directed_mask(secret, "party 1", "party 0", other, LENGTH))
+
+
+def test_vectors_of_one_reply_have_no_mask_in_common() -> None:
+    """Sums of one pair, under one key: adding or subtracting them takes no mask off."""
+    federation = introduce(3)
+    everyone = choose_peers(federation.seeds, federation.names, None, STEP)
+    pair = choose_peers(federation.seeds, federation.names[:2], None, STEP)
+    plain = label_counts(federation)["party 0"]
+    digests = [sha256(name).digest() for name in (b"first", b"second", b"third")]
+    summands = [
+        Summand(plain, peers, digest)
+        for peers, digest in zip((pair, everyone, pair), digests, strict=True)
+    ]
+    use = MaskUse(USE.run, STEP)
+    sent = mask(summands, "party 0", federation.secrets["party 0"], use)
+    for one, two in combinations(sent, 2):
+        assert is_uniform(one - two)
+        assert is_uniform(one + two)
+    for place, vector in enumerate(sent):  # nor shifted against each other by whole masks
+        others = np.concatenate([other for i, other in enumerate(sent) if i != place])
+        assert len(np.intersect1d(vector, others)) == 0
 
 
 def test_the_measurement_notices_what_is_not_masked() -> None:

@@ -1,8 +1,13 @@
-"""Masks that hide each party's vector and cancel in the sum over all parties, modulo 2^64.
+"""Masks that hide each party's vectors and cancel in the sums over all parties, modulo 2^64.
 
 A party subtracts one mask for each peer it chose and adds one for each party that chose it (k-PPD-
 ERT, section 3.1). A mask from sender to receiver is not the mask from receiver to sender: were it
 so, two parties that chose each other would subtract and add the same, and send their plain vectors.
+
+    party a's reply in a step      a -> b reads one stream, a -> c another; no word is read twice
+    sum 1, of a and b     | ab |
+    sum 2, of a, b and c  | ab | ac |
+    sum 3, of a and c     | ac |
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,60 +18,88 @@ from numpy.typing import NDArray
 
 from fedforest.errors import MaskingError
 from fedforest.masking.key_agreement import derive_key, encode_name, encode_number
-from fedforest.masking.keystream import PIECE_WORDS, WORD, Keystream, expand
+from fedforest.masking.keystream import PIECE_WORDS, WORD, Keystream
 
 DIGEST_BYTES = 32
-_PAIR_MASK = b"pair mask"
+_PAIR_MASKS = b"pair masks"
 
 Peers = Mapping[str, tuple[str, ...]]  # whom each participant chose
+Shared = tuple[bytes, int]  # digest and length of a vector that two parties mask with each other
+Way = tuple[str, str]  # from sender to receiver
 
 
 class MaskUse(NamedTuple):
-    """The one vector that masks are for; a second under the same use would expose both.
+    """The one reply that masks are for; a second under the same use would expose both.
 
     `run` must hold fresh bytes of every party: a coordinator that could name a run as an earlier
-    one would be sent the same masks around changed rows. `digest` (32 bytes) is a hash of what
-    the vector answers: the request, its participants, and which part of the request it is.
+    one would be sent the same masks around changed rows.
     """
 
     run: bytes
     step: int
+
+
+class Summand(NamedTuple):
+    """A party's vector in one sum of its reply.
+
+    `digest` (32 bytes) is a hash of what the vector answers: the question and its participants.
+    """
+
+    plain: NDArray[np.int64]
+    peers: Peers
     digest: bytes
 
 
-def directed_mask(
-    pair_secret: bytes, sender: str, receiver: str, use: MaskUse, length: int
-) -> NDArray[np.uint64]:
-    """The mask that the sender subtracts and the receiver adds."""
-    return expand(_mask_key(pair_secret, sender, receiver, use, length), length)
-
-
 def mask(
-    plain: NDArray[np.int64],
-    party: str,
-    peers: Peers,
-    pair_secrets: Mapping[str, bytes],
-    use: MaskUse,
-) -> NDArray[np.uint64]:
-    """The party's vector under all its masks; without a single mask it is refused."""
-    if plain.dtype != np.int64 or plain.ndim != 1:
-        raise MaskingError(
-            f"a vector of int64 can be masked, not {plain.ndim} dimensions of {plain.dtype}"
-        )
-    check_peers(peers)
-    if party not in peers:
-        raise MaskingError(f"party {party!r} masks a vector but takes no part in its sum")
-    masked = plain.astype(np.int64).view(np.uint64)  # a copy
-    length = len(masked)
-    streams = [
-        (apply, Keystream(_mask_key(_secret_with(other, pair_secrets), *way, use, length)))
-        for apply, other, way in _directions(party, peers)
-    ]
-    words = np.empty(min(length, PIECE_WORDS), WORD)
-    for start in range(0, length, PIECE_WORDS):  # all masks of a piece while it is in the cache
+    summands: Sequence[Summand], party: str, pair_secrets: Mapping[str, bytes], use: MaskUse
+) -> list[NDArray[np.uint64]]:
+    """The party's vectors under all its masks; without a single mask one is refused."""
+    for summand in summands:
+        _check_summand(summand, party)
+    shared: dict[Way, list[Shared]] = {}
+    for plain, peers, digest in summands:
+        for _, way in _directions(party, peers):
+            shared.setdefault(way, []).append((digest, len(plain)))
+    streams = {
+        way: open_stream(_secret_of(way, party, pair_secrets), way, use, vectors)
+        for way, vectors in shared.items()
+    }
+    return [_mask_one(summand, party, streams) for summand in summands]
+
+
+def open_stream(pair_secret: bytes, way: Way, use: MaskUse, vectors: Sequence[Shared]) -> Keystream:
+    """The masks that the sender subtracts and the receiver adds, of one vector after the other.
+
+    Their key is bound to all these vectors. Where the coordinator tells sender and receiver of
+    different ones, their masks have nothing in common, and the sums are random.
+    """
+    sender, receiver = way
+    if sender == receiver:
+        raise MaskingError(f"party {sender!r} cannot share a mask with itself")
+    if not use.run:
+        raise MaskingError("a mask is bound to a run, but nothing names the run")
+    if not all(len(digest) == DIGEST_BYTES for digest, _ in vectors):
+        raise MaskingError(f"a mask is bound to a digest of {DIGEST_BYTES} bytes")
+    key = derive_key(
+        pair_secret,
+        _PAIR_MASKS,
+        use.run,
+        encode_name(sender),
+        encode_name(receiver),
+        encode_number(use.step),
+        *(digest + encode_number(length) for digest, length in vectors),
+    )
+    return Keystream(key)
+
+
+def _mask_one(summand: Summand, party: str, streams: Mapping[Way, Keystream]) -> NDArray[np.uint64]:
+    masked = summand.plain.astype(np.int64).view(np.uint64)  # a copy
+    directions = [(apply, streams[way]) for apply, way in _directions(party, summand.peers)]
+    words = np.empty(min(len(masked), PIECE_WORDS), WORD)
+    for start in range(0, len(masked), PIECE_WORDS):  # all masks of a piece while it is in cache
         piece = masked[start : start + PIECE_WORDS]
         drawn = words[: len(piece)]
-        for apply, stream in streams:
+        for apply, stream in directions:
             stream.fill(drawn)
             apply(piece, drawn, out=piece)
     return masked
@@ -104,36 +137,28 @@ def check_peers(peers: Peers) -> None:
             )
 
 
-def _directions(party: str, peers: Peers) -> Iterator[tuple[np.ufunc, str, tuple[str, str]]]:
-    """What the party does with each of its masks: how, shared with whom, from whom to whom."""
+def _check_summand(summand: Summand, party: str) -> None:
+    plain, peers, _ = summand
+    if plain.dtype != np.int64 or plain.ndim != 1:
+        raise MaskingError(
+            f"a vector of int64 can be masked, not {plain.ndim} dimensions of {plain.dtype}"
+        )
+    check_peers(peers)
+    if party not in peers:
+        raise MaskingError(f"party {party!r} masks a vector but takes no part in its sum")
+
+
+def _directions(party: str, peers: Peers) -> Iterator[tuple[np.ufunc, Way]]:
+    """What the party does with each of its masks: how, and from whom to whom."""
     for peer in peers[party]:
-        yield np.subtract, peer, (party, peer)
+        yield np.subtract, (party, peer)
     for other, chosen in peers.items():
         if party in chosen:
-            yield np.add, other, (other, party)
+            yield np.add, (other, party)
 
 
-def _secret_with(other: str, pair_secrets: Mapping[str, bytes]) -> bytes:
+def _secret_of(way: Way, party: str, pair_secrets: Mapping[str, bytes]) -> bytes:
+    other = way[1] if way[0] == party else way[0]
     if other not in pair_secrets:
         raise MaskingError(f"no secret is shared with party {other!r}: exchange keys with it first")
     return pair_secrets[other]
-
-
-def _mask_key(pair_secret: bytes, sender: str, receiver: str, use: MaskUse, length: int) -> bytes:
-    if sender == receiver:
-        raise MaskingError(f"party {sender!r} cannot share a mask with itself")
-    if not use.run or len(use.digest) != DIGEST_BYTES:
-        raise MaskingError(
-            f"a mask is bound to a run and to a digest of {DIGEST_BYTES} bytes; got "
-            f"{len(use.run)} bytes naming the run and {len(use.digest)} of digest"
-        )
-    return derive_key(
-        pair_secret,
-        _PAIR_MASK,
-        use.run,
-        encode_name(sender),
-        encode_name(receiver),
-        encode_number(use.step),
-        use.digest,
-        encode_number(length),  # or a longer vector would begin with the masks of a shorter one
-    )

@@ -191,46 +191,49 @@ def _read_splits(
 ) -> Splits:
     """Splits of these columns; `no_split` lists what may stand for a feature elsewhere."""
     feature = _read_vector(arrays, "feature", np.int32, shape.n_nodes)
-    own = np.flatnonzero(feature >= 0)
-    elsewhere = feature < 0
     _require((feature < bins.n_features).all(), "features", "one is out of range")
-    _require(np.isin(feature[elsewhere], list(no_split)).all(), "features", "one is out of range")
+    elsewhere = feature < 0
+    known = np.logical_or.reduce([feature == stand_in for stand_in in no_split])
+    _require((known == elsewhere).all(), "features", "one is out of range")
     is_leaf = shape.left_child == LEAF
     _require(((feature == LEAF) == is_leaf).all(), "features", "leaves and splits are mixed up")
-    cut = _read_cuts(arrays, bins.n_bins[feature[own]], own, shape.n_nodes)
+    cut = _read_cuts(arrays, bins, feature)
     missing_left = _read_vector(arrays, "missing_left", np.uint8, shape.n_nodes)
     _require((missing_left <= 1).all(), "sides of missing values", "one is neither left nor right")
-    unused = not missing_left[elsewhere].any() and not cut[elsewhere].any()
+    unused = not (elsewhere & ((missing_left != 0) | (cut != 0))).any()
     _require(unused, "cuts", "a node that is not split here has one")
-    by_set = own[bins.is_categorical[feature[own]]]
-    return Splits(feature, cut, missing_left, *_read_sets(arrays, by_set, shape.n_nodes))
+    return Splits(feature, cut, missing_left, *_read_sets(arrays, bins, feature))
 
 
 def _read_cuts(
-    arrays: Mapping[str, NDArray[Any]],
-    n_bins: NDArray[np.int16],
-    own: NDArray[np.int64],
-    n_nodes: int,
+    arrays: Mapping[str, NDArray[Any]], bins: Bins, feature: NDArray[np.int32]
 ) -> NDArray[Any]:
     """Bins of the own splits' columns, or thresholds on raw values."""
     if arrays["cut"].dtype.kind == "f":
-        cut = _read_vector(arrays, "cut", np.float32, n_nodes)
+        cut = _read_vector(arrays, "cut", np.float32, len(feature))
         _require((cut < np.inf).all(), "cuts", "a threshold is no number")  # minus infinity can be
         return cut
-    cut = _read_vector(arrays, "cut", np.uint8, n_nodes)
-    _require((cut[own] < n_bins).all(), "cuts", "one is beyond the bins of its column")
+    cut = _read_vector(arrays, "cut", np.uint8, len(feature))
+    own = feature >= 0
+    is_bin = cut[own] < bins.n_bins[feature[own]]
+    _require(is_bin.all(), "cuts", "one is beyond the bins of its column")
     return cut
 
 
 def _read_sets(
-    arrays: Mapping[str, NDArray[Any]], by_set: NDArray[np.int64], n_nodes: int
+    arrays: Mapping[str, NDArray[Any]], bins: Bins, feature: NDArray[np.int32]
 ) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
     """(set_index, left_set): one set for each categorical split, in node order."""
-    set_index = _read_vector(arrays, "set_index", np.int32, n_nodes)
-    expected = np.full(n_nodes, -1, np.int32)
-    expected[by_set] = np.arange(len(by_set), dtype=np.int32)
+    set_index = _read_vector(arrays, "set_index", np.int32, len(feature))
+    expected = np.full(len(feature), -1, np.int32)
+    n_sets = 0
+    if bins.is_categorical.any():
+        own = np.flatnonzero(feature >= 0)
+        by_set = own[bins.is_categorical[feature[own]]]
+        n_sets = len(by_set)
+        expected[by_set] = np.arange(n_sets, dtype=np.int32)
     _require((set_index == expected).all(), "sets", "they are not those of the categorical splits")
-    return set_index, _read_array(arrays, "left_set", np.uint64, (len(by_set), SET_WORDS))
+    return set_index, _read_array(arrays, "left_set", np.uint64, (n_sets, SET_WORDS))
 
 
 def _read_leaves(
@@ -251,7 +254,8 @@ def _read_leaves(
         is_first[start[:-1][is_leaf]] = True
         in_order = is_first[1:] | (label[:-1] < label[1:])
         _require(in_order.all(), "leaves", "the classes of one are out of order")
-        _require(((value >= 0) & (value <= 1)).all(), "leaves", "a share of a class is no share")
+        are_shares = value.min() >= 0 and value.max() <= 1
+        _require(are_shares, "leaves", "a share of a class is no share")
     else:
         _require((n_entries <= 1).all(), "leaves", "one has more than one value")
     return Leaves(start, label, value), _read_decrease(arrays, is_leaf)
@@ -261,8 +265,9 @@ def _read_decrease(
     arrays: Mapping[str, NDArray[Any]], is_leaf: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
     decrease = _read_vector(arrays, "decrease", np.float64, len(is_leaf))
-    _require(((decrease >= 0) & (decrease < np.inf)).all(), "decreases", "one is no decrease")
-    _require(not decrease[is_leaf].any(), "decreases", "one belongs to a leaf")
+    are_decreases = decrease.min() >= 0 and decrease.max() < np.inf
+    _require(are_decreases, "decreases", "one is no decrease")
+    _require(not (is_leaf & (decrease != 0)).any(), "decreases", "one belongs to a leaf")
     return decrease
 
 

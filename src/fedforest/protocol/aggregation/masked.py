@@ -14,7 +14,7 @@ learns its vector as the difference of two sums; ours discards late replies.
 from collections.abc import Sequence
 from functools import partial
 
-from fedforest.masking.masks import MaskUse, mask, unmask_sum
+from fedforest.masking.masks import MaskUse, Summand, mask, unmask_sum
 from fedforest.masking.peers import choose_peers
 from fedforest.protocol.aggregation.base import (
     LEAST_PARTICIPANTS,
@@ -31,7 +31,7 @@ from fedforest.protocol.aggregation.base import (
     who_is_lost,
 )
 from fedforest.protocol.aggregation.introduction import MeetingParty, Member, introduce_parties
-from fedforest.protocol.aggregation.messages import Count, MaskedCounted, Part
+from fedforest.protocol.aggregation.messages import Count, MaskedCounted
 from fedforest.protocol.aggregation.payloads import MaskedSums, StepEcho
 from fedforest.protocol.aggregation.session import Session
 from fedforest.protocol.asking import Ask, Conversation
@@ -90,13 +90,14 @@ class MaskedAggregator:
 
     def _mask_parts(self, session: Session, request: Count) -> MaskedCounted:
         digests = session.check_parts(request.parts, self._least)
-        masked = [
-            self._mask(session, part, MaskUse(session.id, request.step, digest))
+        summands = [
+            Summand(
+                compute_answer(self._answer_question, part.question),
+                choose_peers(session.seeds, part.participants, self._k, request.step),
+                digest,
+            )
             for part, digest in zip(request.parts, digests, strict=True)
         ]
-        return MaskedCounted(StepEcho(request.step), tuple(masked))
-
-    def _mask(self, session: Session, part: Part, use: MaskUse) -> MaskedSums:
-        peers = choose_peers(session.seeds, part.participants, self._k, use.step)
-        plain = compute_answer(self._answer_question, part.question)
-        return MaskedSums.of(mask(plain, session.party, peers, session.pair_secrets, use))
+        use = MaskUse(session.id, request.step)
+        masked = mask(summands, session.party, session.pair_secrets, use)
+        return MaskedCounted(StepEcho(request.step), tuple(map(MaskedSums.of, masked)))

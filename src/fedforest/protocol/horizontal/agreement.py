@@ -2,6 +2,7 @@
 
 Scales, classes, noise and limits come from the coordinator. A wrong one could make sums overflow or
 leave labels with less noise than the run claims, so every party works out for itself what follows.
+In the end the model is held against what was agreed on, before it is kept.
 """
 
 import math
@@ -9,7 +10,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fedforest.errors import ConfigurationError, DamagedModelError, ProtocolError
+from fedforest.errors import (
+    ConfigurationError,
+    DamagedModelError,
+    ModelFileError,
+    ProtocolError,
+)
 from fedforest.kernels.layout import MAX_MULTIPLICITY
 from fedforest.privacy.global_dp import GlobalDP, choose_scale
 from fedforest.protocol.asking import check
@@ -18,7 +24,10 @@ from fedforest.protocol.horizontal.messages import AgreeOnTable
 from fedforest.protocol.horizontal.payloads import CATEGORICAL, EMPTY
 from fedforest.protocol.horizontal.statistics import find_sensitivity, resolve_code
 from fedforest.protocol.horizontal.tables import Categories, kind_of
+from fedforest.tree.bins import Bins
+from fedforest.tree.class_labels import pack_labels
 from fedforest.tree.columns import CategoryColumn, Column, is_canonical
+from fedforest.tree.forest_file import StoredForest, decode_forest
 from fedforest.tree.table import Table
 from fedforest.tree.targets import MAX_CLASSES, WEIGHT_SUM_LIMIT
 
@@ -35,6 +44,33 @@ def check_agreement(agreed: AgreeOnTable, table: Table, labels: PartyLabels) -> 
     except (ConfigurationError, DamagedModelError) as error:
         raise ProtocolError(f"what the run proposes cannot be used: {error}") from None
     _check_scales(agreed, labels)
+
+
+def read_model(data: memoryview, agreed: AgreeOnTable) -> StoredForest:
+    """The finished forest; refused unless it is whole and of the run that was agreed on."""
+    try:
+        model = decode_forest(data)
+    except ModelFileError as error:
+        raise ProtocolError(f"the model cannot be used: {error}") from None
+    check(_is_of_table(model.bins, agreed), "the model is of another table")
+    check(_has_classes(model, agreed), "the model is of other classes")
+    check(model.forest.shape.n_trees == agreed.n_trees, "the model has another number of trees")
+    has_thresholds = model.forest.splits.cut.dtype == np.float32
+    check(has_thresholds, "the model splits by bins, not by thresholds")
+    return model
+
+
+def _is_of_table(bins: Bins, agreed: AgreeOnTable) -> bool:
+    """Whether the columns are the same, and codes of categories mean what they did in training."""
+    categories = tuple(rule if isinstance(rule, tuple) else None for rule in bins.rules)
+    return bins.names == agreed.names and categories == agreed.categories
+
+
+def _has_classes(model: StoredForest, agreed: AgreeOnTable) -> bool:
+    if model.classes is None:
+        return model.forest.n_classes == len(agreed.classes) == 0
+    agreed_on = {"dtype": agreed.class_dtype, "labels": list(agreed.classes)}
+    return pack_labels(model.classes) == agreed_on
 
 
 def _check_column(column: Column, categories: Categories) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from fedforest.privacy.budget import BudgetLedger
 from fedforest.privacy.composition import (
     PrivacySpending,
-    spend_global,
     spend_local,
     spend_nothing_private,
 )
@@ -28,8 +27,9 @@ def spending_of(agreed: AgreeOnTable, response_key: bytes = b"") -> PrivacySpend
         spending = spend_local(code, queries)
         return spending.under_key(code, response_key) if response_key else spending
     if agreed.protection.kind == "global":
+        # without the tighter number, which a stranger could make take for ever
         epsilon = agreed.protection.epsilon_query
-        return spend_global(epsilon, queries, is_regression=not agreed.classes)
+        return PrivacySpending(mechanism="global", queries=queries, epsilon_query=epsilon)
     return spend_nothing_private(queries)
 
 

@@ -59,7 +59,7 @@ class AgreeOnTable(Message, frozen=True):
     n_trees: Limit
     max_depth: Limit
     candidates_per_node: Limit
-    least_rows: Annotated[int, msgspec.Meta(ge=2)]  # of a party in a node, or it abstains
+    least_rows: Annotated[int, msgspec.Meta(ge=2, lt=2**31)]  # in a node, or a party abstains
     both_sides: bool
     rows_apart: bool  # rows are counted apart from their weight
 

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.errors import FederationError, ModelFileError, ProtocolError
+from fedforest.errors import FederationError, ProtocolError
 from fedforest.kernels.points import to_units
 from fedforest.kernels.random_split import Values
 from fedforest.masking.key_agreement import derive_key
@@ -23,7 +23,7 @@ from fedforest.privacy.randomized_response import Entropy
 from fedforest.protocol.aggregation.base import Aggregator
 from fedforest.protocol.aggregation.steps import StepMemory
 from fedforest.protocol.asking import Accepted, Message, answer, check
-from fedforest.protocol.horizontal.agreement import check_agreement
+from fedforest.protocol.horizontal.agreement import check_agreement, read_model
 from fedforest.protocol.horizontal.labels import PartyLabels
 from fedforest.protocol.horizontal.messages import (
     AgreeOnTable,
@@ -40,8 +40,7 @@ from fedforest.protocol.horizontal.payloads import Points
 from fedforest.protocol.horizontal.statistics import Statistics, choose_statistics
 from fedforest.protocol.horizontal.tables import declare_columns, make_bins
 from fedforest.protocol.payloads import TableSize, from_bytes
-from fedforest.tree.forest_file import FOREST, StoredForest, decode_forest
-from fedforest.tree.model_file import verify_model
+from fedforest.tree.forest_file import StoredForest
 from fedforest.tree.rows import NodeRows, Sampling, draw_rows
 from fedforest.tree.table import Table
 from fedforest.tree.workers import ALONE, Workers
@@ -85,7 +84,7 @@ class HorizontalParty:
         self._n_batches = 0
         self._n_trees = 0
         self._n_questions = 0
-        self._model_file: memoryview | None = None
+        self._model: StoredForest | None = None
         self._handlers: dict[type[Message], Callable[[Any], Message]] = {
             Prepare: self._prepare,
             AgreeOnTable: self._agree,
@@ -234,24 +233,10 @@ class HorizontalParty:
         return np.concatenate([counted.reshape(-1), whole.reshape(-1)])
 
     def _take_forest(self, request: TakeForest) -> Accepted:
-        self._agreement()
-        try:
-            verify_model(request.model, expected_kind=FOREST)  # whole and undamaged
-        except ModelFileError as error:
-            raise ProtocolError(f"the model cannot be used: {error}") from None
-        self._model_file = request.model
+        self._model = read_model(request.model, self._agreement())
         return Accepted()
 
     @property
     def model(self) -> StoredForest | None:
-        """The finished forest, once it is there.
-
-        Raises `ModelFileError` where it is none, or not one of this table.
-        """
-        if self._model_file is None:
-            return None
-        model, agreed = decode_forest(self._model_file), self._agreement()
-        classes = () if model.classes is None else tuple(model.classes.tolist())
-        if model.bins.names != agreed.names or classes != agreed.classes:
-            raise ModelFileError("the model is of another table or of other classes")
-        return model
+        """The finished forest, once it is there."""
+        return self._model
