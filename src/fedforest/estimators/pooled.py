@@ -21,13 +21,7 @@ from fedforest.errors import (
     FederationError,
     ModelFileError,
 )
-from fedforest.estimators.validation import (
-    check_labels,
-    check_regression_target,
-    check_seed,
-    check_weights,
-    count_workers,
-)
+from fedforest.estimators.validation import check_seed, count_workers
 from fedforest.kernels.layout import Columns
 from fedforest.kernels.random_split import Values
 from fedforest.protocol.vertical.labels import draw_codes
@@ -41,6 +35,7 @@ from fedforest.tree.parameters import ForestParameters
 from fedforest.tree.search import make_columns
 from fedforest.tree.seeds import derive_seed
 from fedforest.tree.table import Table, read_table
+from fedforest.tree.target_checks import check_labels, check_regression_target, check_weights
 from fedforest.tree.targets import (
     TrainingTargets,
     classification_targets,

@@ -9,12 +9,12 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from fedforest.errors import DataError
 from fedforest.estimators.target_vector import as_vector
-from fedforest.estimators.validation import check_labels, check_regression_target
 from fedforest.estimators.vertical_forest import VerticalForest
 from fedforest.estimators.vertical_options import VerticalOptions
 from fedforest.kernels.layout import MAX_BINS
 from fedforest.protocol.vertical.labels import ClassLabels, LabelSource, TargetValues
 from fedforest.tree.class_weights import weigh_classes
+from fedforest.tree.target_checks import check_labels, check_regression_target
 
 
 class VerticalForestClassifier(ClassifierMixin, VerticalForest):  # type: ignore[misc] # scikit-learn ships no types

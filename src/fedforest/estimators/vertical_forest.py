@@ -20,13 +20,12 @@ from sklearn.utils.validation import check_is_fitted
 from fedforest.estimators import vertical_shares, warm_start
 from fedforest.estimators.fit_log import describe_steps
 from fedforest.estimators.party_tables import Division, choose_label_party, read_source
-from fedforest.estimators.validation import check_weights, count_workers, draw_seed
+from fedforest.estimators.validation import count_workers, draw_seed
 from fedforest.estimators.vertical_model import (
     Origin,
     VerticalModel,
     find_leaves,
     keep_nothing,
-    mean_votes,
 )
 from fedforest.estimators.vertical_options import VerticalOptions, read_options
 from fedforest.estimators.watching import watch
@@ -42,6 +41,7 @@ from fedforest.tree.forest import Forest
 from fedforest.tree.grow import BATCH_BYTES
 from fedforest.tree.seeds import derive_seed
 from fedforest.tree.table import Table
+from fedforest.tree.target_checks import check_weights
 
 
 class TrainingData(NamedTuple):
@@ -286,7 +286,7 @@ class VerticalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships 
         tables = model.division.split(X)
         with start_workers(count_workers(self.n_jobs)) as workers:
             leaf_of = find_leaves(model, tables, options, workers)
-            return mean_votes(model, leaf_of, workers, hard=options.hard_votes)
+            return model.votes.mean(leaf_of, workers, hard=options.hard_votes)
 
     def union(self, consent: Mapping[str, bool]) -> Forest:
         """The complete forest, which no role holds.

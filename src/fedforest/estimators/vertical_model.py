@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from fedforest.errors import ConfigurationError, PrivacyError
 from fedforest.estimators.party_tables import Division
 from fedforest.estimators.vertical_options import VerticalOptions
-from fedforest.kernels.leaf_votes import spread_votes, sum_leaf_votes, sum_spread_votes
 from fedforest.protocol.vertical import prediction_messages
 from fedforest.protocol.vertical.party import PartyModel
 from fedforest.protocol.vertical.prediction import PredictionOrder, route, route_classically
@@ -32,9 +31,8 @@ from fedforest.tree.partial import (
 )
 from fedforest.tree.routes import OwnerRoutes, OwnRoutes
 from fedforest.tree.table import Table, list_names
+from fedforest.tree.votes import ForestVotes
 from fedforest.tree.workers import Workers
-
-MOST_SPREAD_BYTES = 2**26
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,18 +62,9 @@ class VerticalModel:
         return {party: OwnRoutes.of(share.partial) for party, share in self.shares.items()}
 
     @cached_property
-    def _spread(self) -> dict[bool, NDArray[np.float64]]:
-        return {}
-
-    def spread_votes(self, *, hard: bool) -> NDArray[np.float64] | None:
-        """(nodes, classes): what leaves say, for quick votes; None where that takes much memory."""
-        outline = self.outline
-        if 8 * outline.shape.n_nodes * outline.n_outputs > MOST_SPREAD_BYTES:
-            return None
-        if hard not in self._spread:
-            self._spread[hard] = np.empty((outline.shape.n_nodes, outline.n_outputs))
-            spread_votes(outline.leaves, hard, self._spread[hard])
-        return self._spread[hard]
+    def votes(self) -> ForestVotes:
+        """What leaves say, prepared for many predictions."""
+        return ForestVotes(self.outline)
 
     def importances(self) -> dict[str, NDArray[np.float64]]:
         """How much each party's columns helped, in its order; all together sum to one."""
@@ -157,23 +146,3 @@ def find_leaves(
     order = PredictionOrder(model.outline, model.division.parties, n_rows, pace, model.owner_routes)
     routing = route_classically(order) if options.classical else route(order, workers)
     return run(routing, transport, log)
-
-
-def mean_votes(
-    model: VerticalModel, leaf_of: NDArray[np.int32], workers: Workers, *, hard: bool
-) -> NDArray[np.float64]:
-    """(rows, classes): what the trees say on average; (rows, 1) for regression."""
-    outline = model.outline
-    n_trees, n_rows = leaf_of.shape
-    votes = np.zeros((n_rows, outline.n_outputs))
-    starts, spread = outline.shape.tree_start, model.spread_votes(hard=hard)
-
-    def add(rows: tuple[int, int]) -> None:
-        if spread is None:
-            sum_leaf_votes(outline.leaves, starts, leaf_of, votes, hard, *rows)
-        else:
-            sum_spread_votes(spread, starts, leaf_of, votes, *rows)
-
-    workers.run(add, workers.ranges(np.full(n_rows, n_trees)))
-    votes /= n_trees
-    return votes

@@ -250,6 +250,13 @@ class HorizontalParty:
         return Accepted()
 
     @property
+    def model_file(self) -> memoryview:
+        """The finished forest as it came; raises where there is none, or one of another table."""
+        if self.model is None or self._model_file is None:
+            raise ProtocolError("there is no model yet")
+        return self._model_file
+
+    @property
     def model(self) -> StoredForest | None:
         """The finished forest, once it is there.
 
