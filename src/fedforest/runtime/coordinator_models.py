@@ -4,14 +4,16 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fedforest.runtime.stored_models import StoredModels
-from fedforest.tree.class_labels import JsonValue
 from fedforest.tree.forest_file import decode_outline, encode_outline
 from fedforest.tree.partial import ForestOutline
 from fedforest.tree.routes import OwnerRoutes
 from fedforest.tree.votes import ForestVotes
+
+if TYPE_CHECKING:
+    from fedforest.tree.class_labels import JsonValue
 
 MOST_OPEN = 8  # models that are kept in memory
 

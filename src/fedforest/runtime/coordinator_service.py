@@ -150,9 +150,7 @@ class CoordinatorService:
     def _answer(self, order: AnyOrder) -> Iterator[AnyEvent]:
         if isinstance(order, PredictVertical):
             model = self._models.read(order.model)
-            yield from cut_result(
-                Predictions.of(predict(order, model, self._hub, self._workers))
-            )
+            yield from cut_result(Predictions.of(predict(order, model, self._hub, self._workers)))
         elif isinstance(order, ListRuns):
             yield from cut_result(RunList(list(self._describe_runs())))
         elif isinstance(order, WatchRun):
@@ -274,7 +272,11 @@ class CoordinatorService:
         self._wait_for(job)
         roles = assign_roles(order)
         self._say(
-            {party: BeginRun(run, role) for party, role in roles.items() if party not in job.left_out}
+            {
+                party: BeginRun(run, role)
+                for party, role in roles.items()
+                if party not in job.left_out
+            }
         )
         stored = self._store.open(run)
         try:
@@ -326,7 +328,9 @@ class CoordinatorService:
         def observe(exchange: Any) -> None:
             note = exchange.note
             if "level" in note:
-                job.doing = f"trees {note['trees'].start}-{note['trees'].stop}, level {note['level']}"
+                job.doing = (
+                    f"trees {note['trees'].start}-{note['trees'].stop}, level {note['level']}"
+                )
             log_exchange(_LOG, job.run, exchange)
             job.tell(Exchanged.of(exchange))
 

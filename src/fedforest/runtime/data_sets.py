@@ -52,7 +52,7 @@ class DataSet:
 
     def _read(self, names: list[str]) -> Table:
         if not names:
-            return Table((), (), self.columns.num_rows, True)
+            return Table((), (), self.columns.num_rows, has_names=True)
         return read_table(self.columns.select(names), may_be_empty=True)
 
 

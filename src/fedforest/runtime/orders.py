@@ -16,7 +16,7 @@ from fedforest.protocol.aggregation.plugs import Plug
 from fedforest.protocol.vertical.order import EarlyStopping
 from fedforest.tree.parameters import ForestParameters
 
-Seed = Annotated[int, msgspec.Meta(ge=0, lt=2**63)]
+Seed = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Label = str | int | float | bool
 ClassWeight = Literal["balanced"] | list[tuple[Label, float]] | None
 Setting = int | float | bool | str | list[float] | None
@@ -171,4 +171,6 @@ def decode_order(data: bytes) -> AnyOrder:
     try:
         return _DECODER.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ConfigurationError(f"this is no order that a federation understands: {error}") from None
+        raise ConfigurationError(
+            f"this is no order that a federation understands: {error}"
+        ) from None

@@ -11,7 +11,7 @@ from fedforest.errors import ModelFileError
 from fedforest.privacy.randomized_response import RandomizedResponse
 from fedforest.protocol.vertical.out_of_bag import AnswerKey, OutOfBagRecord
 from fedforest.protocol.vertical.party import PartyModel
-from fedforest.runtime.roles import HorizontalWork, VerticalWork, Work
+from fedforest.runtime.roles import HorizontalWork, Work
 from fedforest.runtime.stored_models import StoredModels
 from fedforest.tree.class_labels import JsonValue, unpack_labels
 from fedforest.tree.forest_file import decode_partial, encode_partial
@@ -51,7 +51,7 @@ class PartyModels:
         return self._files.has(model)
 
     def read(self, model: str) -> tuple[PartyModel, NDArray[Any] | None]:
-        """This party's share of a vertical forest and, at the label party, its classes."""
+        """The party's share of a vertical forest and, at the label party, its classes."""
         opened = self._opened(model)
         classes = None if opened.classes is None else unpack_labels(opened.classes)
         return opened.model, classes

@@ -47,7 +47,7 @@ class InPrediction(Message, frozen=True):
 
 
 class CountRows(Message, frozen=True):
-    """How many rows does the data set have that the model is to predict?"""
+    """Say how many rows the data set has that the model is to predict."""
 
     model: ModelId
     data: str

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -19,7 +19,6 @@ from fedforest.errors import ProtocolError
 from fedforest.protocol.asking import Handler, Message, blame, check
 from fedforest.protocol.payloads import from_bytes
 from fedforest.protocol.vertical import prediction_messages
-from fedforest.protocol.vertical.party import PartyModel
 from fedforest.protocol.vertical.prediction_party import PredictingParty
 from fedforest.runtime.data_sets import DataSets
 from fedforest.runtime.endpoint import make_endpoint
@@ -41,6 +40,9 @@ from fedforest.runtime.run_store import RunStore
 from fedforest.transport.codec import decode, encode
 from fedforest.tree.table import Table
 from fedforest.tree.workers import ALONE, Workers
+
+if TYPE_CHECKING:
+    from fedforest.protocol.vertical.party import PartyModel
 
 MOST_PREDICTIONS = 64  # at the same time; the one that was silent longest is forgotten
 MOST_TABLES = 8  # kept for further predictions

@@ -3,14 +3,13 @@
 import secrets
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import ConfigurationError
 from fedforest.protocol.vertical.prediction import PredictionOrder, route
-from fedforest.protocol.vertical.prediction_plan import Network
 from fedforest.runtime.coordinator_models import CoordinatorModel
 from fedforest.runtime.driver import ExchangeLog, run
 from fedforest.runtime.orders import PredictVertical
@@ -19,6 +18,9 @@ from fedforest.transport.base import Transport
 from fedforest.transport.codec import decode, encode
 from fedforest.tree.table import common_row_count
 from fedforest.tree.workers import Workers
+
+if TYPE_CHECKING:
+    from fedforest.protocol.vertical.prediction_plan import Network
 
 
 class _PredictionTransport:

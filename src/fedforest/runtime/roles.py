@@ -75,7 +75,7 @@ class PartyKeys:
     pins: Mapping[str, str] = field(default_factory=dict)
 
     def member(self, entropies: EntropySource) -> Member:
-        """This party in one run."""
+        """The party in one run."""
         return Member(self.name, self.identity, self.pins, entropies.of("aggregation"))
 
 
@@ -124,7 +124,9 @@ class RoleMaker:
             return self._make_vertical(role, data, entropies)
         return self._make_horizontal(role, data, entropies)
 
-    def _make_vertical(self, role: VerticalRole, data: DataSet, entropies: EntropySource) -> VerticalWork:
+    def _make_vertical(
+        self, role: VerticalRole, data: DataSet, entropies: EntropySource
+    ) -> VerticalWork:
         before: PartyModel | None = None
         known: NDArray[Any] | None = None
         if role.continues is not None:
@@ -174,7 +176,9 @@ def _read_labels(
         if not set(classes.tolist()) <= set(known.tolist()):
             raise DataError("a warm start cannot learn classes that earlier training did not have")
         classes, codes = known, np.searchsorted(known, labels)
-    class_weight = dict(role.class_weight) if isinstance(role.class_weight, list) else role.class_weight
+    class_weight = (
+        dict(role.class_weight) if isinstance(role.class_weight, list) else role.class_weight
+    )
     return ClassLabels(codes, len(classes), weights, weigh_classes(class_weight, classes)), classes
 
 

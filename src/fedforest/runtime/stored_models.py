@@ -26,7 +26,9 @@ class StoredModels:
         path = self._path(model, kind)
         fresh = path.with_suffix(".new")
         try:
-            with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            with os.fdopen(
+                os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb"
+            ) as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())

@@ -1,5 +1,6 @@
-"""Trainings as a coordinator's service runs them: an order becomes roles for parties, a
-conversation for the driver, and in the end a model and a result.
+"""Trainings as a coordinator's service runs them.
+
+An order becomes roles for parties, a conversation for the driver, and in the end a result.
 
 All of it follows from the order and the run's stored entropy, so that a restart makes the same.
 """
