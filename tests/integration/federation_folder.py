@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -127,8 +128,7 @@ def make_federation(
     authority.issue("user", "analyst", DAY).save(folder / "user" / "tls")
     (folder / "user" / "profile.toml").write_text(f'coordinator = "{address}"\n')
     pins = {
-        party: fingerprint(load_keys(folder / party, party, {}).identity.public)
-        for party in tables
+        party: fingerprint(load_keys(folder / party, party, {}).identity.public) for party in tables
     }
     federation = FederationFolder(folder, Role("coordinator", coordinator, command))
     for party, data_sets in tables.items():
@@ -146,8 +146,6 @@ def make_federation(
 
 def find_port() -> int:
     """A port that nobody listens on at this moment."""
-    import socket
-
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -59,3 +59,12 @@ def check_verbose(verbose: Any) -> None:
         raise ConfigurationError(
             f"verbose is {verbose!r}; it must be 0 for silence or 1 for a progress bar."
         )
+
+
+def check_transport(transport: Any) -> None:
+    """Where parties are: in this process, or in a federation that a profile leads to."""
+    if transport is not None and not (isinstance(transport, str) and transport):
+        raise ConfigurationError(
+            f"transport is {transport!r}; it must be None for parties in this process, or the "
+            "name, folder or address of a profile."
+        )

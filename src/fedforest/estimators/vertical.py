@@ -75,8 +75,10 @@ class VerticalForestClassifier(ClassifierMixin, VerticalForest):  # type: ignore
         columns. Not used when `fit` gets a mapping of tables.
     prediction : {"auto", "one_round", "classical"} or int, default="auto"
         Levels that one exchange settles; "one_round" settles all at once.
-    transport : None
-        Parties live in this process.
+    transport : str, optional
+        A profile's name or folder, or the coordinator's address, to train in a live federation:
+        `fit` then takes a mapping of party to data set for X, and the label's column for y. None:
+        parties live in this process.
 
     Attributes
     ----------

@@ -7,6 +7,7 @@ messages that a network would carry, except `unite`, which needs every party's c
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from fedforest.protocol.vertical.party import PartyModel
 from fedforest.protocol.vertical.prediction import PredictionOrder, route, route_classically
 from fedforest.protocol.vertical.prediction_party import PredictingParty
 from fedforest.runtime.driver import ExchangeLog, run
-from fedforest.runtime.federation import connect
+from fedforest.runtime.federation import connect, start_workers
 from fedforest.tree.bins import Bins, fit_bins
 from fedforest.tree.forest import LEAF, Forest, Shape, Splits
 from fedforest.tree.partial import (
@@ -65,6 +66,32 @@ class VerticalModel:
     def votes(self) -> ForestVotes:
         """What leaves say, prepared for many predictions."""
         return ForestVotes(self.outline)
+
+    def describe(self) -> dict[str, Any]:
+        """Fitted attributes of an estimator that has this model."""
+        division = self.division
+        described: dict[str, Any] = {
+            "n_features_in_": division.n_features,
+            "parties_": division.parties,
+            "label_party_": self.label_party,
+            "columns_by_party_": division.columns_by_party,
+        }
+        if division.feature_names is not None:
+            described["feature_names_in_"] = np.array(division.feature_names, dtype=object)
+        return described
+
+    def find_leaves(self, X: Any, options: VerticalOptions, n_workers: int) -> NDArray[np.int32]:
+        """(trees, rows): the leaf each row reaches."""
+        tables = self.division.split(X)
+        with start_workers(n_workers) as workers:
+            return find_leaves(self, tables, options, workers)
+
+    def mean_votes(self, X: Any, options: VerticalOptions, n_workers: int) -> NDArray[np.float64]:
+        """(rows, classes): what the trees say on average; (rows, 1) for regression."""
+        tables = self.division.split(X)
+        with start_workers(n_workers) as workers:
+            leaf_of = find_leaves(self, tables, options, workers)
+            return self.votes.mean(leaf_of, workers, hard=options.hard_votes)
 
     def importances(self) -> dict[str, NDArray[np.float64]]:
         """How much each party's columns helped, in its order; all together sum to one."""

@@ -13,7 +13,7 @@ from fedforest.tree.routes import OwnerRoutes
 from fedforest.tree.votes import ForestVotes
 
 if TYPE_CHECKING:
-    from fedforest.tree.class_labels import JsonValue
+    from fedforest.tree.model_file import JsonValue
 
 MOST_OPEN = 8  # models that are kept in memory
 
@@ -25,6 +25,7 @@ class CoordinatorModel:
     outline: ForestOutline
     parties: tuple[str, ...]  # in the order of their columns
     n_trees_seeded: int  # trees whose seeds are used up, dropped ones included
+    seed: int  # with it, which rows each tree drew could be told: it stays here
 
     @cached_property
     def routes(self) -> OwnerRoutes:
@@ -50,6 +51,7 @@ class CoordinatorModels:
             "model": model,
             "parties": list(kept.parties),
             "n_trees_seeded": kept.n_trees_seeded,
+            "seed": kept.seed,
         }
         self._files.write(model, encode_outline(kept.outline, None, about))
 
@@ -59,7 +61,10 @@ class CoordinatorModels:
             stored = decode_outline(self._files.read(model))
             about: Any = stored.metadata
             self._open[model] = CoordinatorModel(
-                stored.outline, tuple(about["parties"]), int(about["n_trees_seeded"])
+                stored.outline,
+                tuple(about["parties"]),
+                int(about["n_trees_seeded"]),
+                int(about["seed"]),
             )
             if len(self._open) > MOST_OPEN:
                 self._open.popitem(last=False)

@@ -288,7 +288,10 @@ class CoordinatorService:
             stored.close()
         if isinstance(order, TrainVertical):
             kept = CoordinatorModel(
-                trained.outline, tuple(order.data), order.parameters.n_estimators
+                trained.outline,
+                tuple(order.data),
+                order.parameters.n_estimators,
+                self._seed_of(order),
             )
             self._models.keep(model, kept)
             ended = self._end(job)
@@ -300,6 +303,13 @@ class CoordinatorService:
         self._store.save(run, _RESULT, msgspec.msgpack.encode(result))
         self._store.finish(run)
         log_event(_LOG, "finished", run=model)
+
+    def _seed_of(self, order: TrainVertical) -> int:
+        """The seed of all trees of the model, those that it grew on from included."""
+        if order.continues is not None:
+            return self._models.read(order.continues).seed
+        assert order.seed is not None
+        return order.seed
 
     def _wait_for(self, job: _Job) -> None:
         wanted = [party for party in job.order.data if party not in job.left_out]

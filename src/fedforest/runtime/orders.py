@@ -169,8 +169,9 @@ def encode_order(order: AnyOrder) -> bytes:
 def decode_order(data: bytes) -> AnyOrder:
     """The order again; raises `ConfigurationError` for what is none."""
     try:
-        return _DECODER.decode(data)
+        order: AnyOrder = _DECODER.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigurationError(
             f"this is no order that a federation understands: {error}"
         ) from None
+    return order

@@ -13,9 +13,9 @@ from fedforest.protocol.vertical.out_of_bag import AnswerKey, OutOfBagRecord
 from fedforest.protocol.vertical.party import PartyModel
 from fedforest.runtime.roles import HorizontalWork, Work
 from fedforest.runtime.stored_models import StoredModels
-from fedforest.tree.class_labels import JsonValue, unpack_labels
+from fedforest.tree.class_labels import unpack_labels
 from fedforest.tree.forest_file import decode_partial, encode_partial
-from fedforest.tree.model_file import decode_model, encode_model
+from fedforest.tree.model_file import JsonValue, decode_model, encode_model
 from fedforest.tree.routes import OwnRoutes
 
 MOST_OPEN = 8  # models that are kept in memory

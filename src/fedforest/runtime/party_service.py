@@ -100,7 +100,7 @@ class PartyService:
                 return self._run(request.run).answer(request)
             if isinstance(request, InPrediction):
                 return self._predict(request)
-            return encode(self._handlers[type(request)](request))  # type: ignore[operator, index] # by type
+            return encode(self._handlers[type(request)](request))  # type: ignore[operator] # by type
 
     def close(self) -> None:
         """Let another process carry the runs on."""

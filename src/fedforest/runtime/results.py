@@ -82,10 +82,10 @@ class VerticalResult(msgspec.Struct, frozen=True, array_like=True, kw_only=True)
 
     model: str
     n_trees: int
+    n_rows: int
     columns_per_party: dict[str, int]
     importances: dict[str, bytes | None]  # <f8, in the order of a party's columns
     classes: Any  # packed labels, or None for regression
-    n_trees_seeded: int
     out_of_bag_curve: bytes | None = None
     out_of_bag_votes: bytes | None = None
     n_steps: list[int] = []
@@ -147,9 +147,10 @@ def encode_event(event: AnyEvent) -> bytes:
 def decode_event(data: bytes) -> AnyEvent:
     """An event again."""
     try:
-        return _EVENTS.decode(data)
+        event: AnyEvent = _EVENTS.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise ProtocolError("the coordinator sent something that is no event") from None
+    return event
 
 
 def cut_result(result: Result | bytes) -> Iterator[AnyEvent]:
@@ -162,7 +163,7 @@ def cut_result(result: Result | bytes) -> Iterator[AnyEvent]:
 
 def follow(events: Iterable[AnyEvent], kind: type[Any], tell: Any) -> Any:
     """Tell of every event until the result is there; raises where it does not come."""
-    pieces = []
+    pieces: list[memoryview] = []
     for event in events:
         if isinstance(event, Finished):
             return _read_result(b"".join(pieces), kind)

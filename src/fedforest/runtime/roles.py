@@ -18,7 +18,7 @@ from fedforest.errors import ConfigurationError, DataError
 from fedforest.masking.key_agreement import IdentityKey, derive_key
 from fedforest.protocol.aggregation import messages as counting
 from fedforest.protocol.aggregation.introduction import Member
-from fedforest.protocol.aggregation.plugs import make_aggregator
+from fedforest.protocol.aggregation.plugs import Plug, make_aggregator
 from fedforest.protocol.asking import Message
 from fedforest.protocol.horizontal import messages as horizontal
 from fedforest.protocol.horizontal.labels import PartyLabels
@@ -29,8 +29,9 @@ from fedforest.protocol.vertical.party import PartyModel, VerticalParty
 from fedforest.runtime.data_sets import DataSet, DataSets
 from fedforest.runtime.entropy import Entropies, EntropySource
 from fedforest.runtime.orders import Choice, ClassWeight
-from fedforest.tree.class_labels import JsonValue, pack_labels
+from fedforest.tree.class_labels import pack_labels
 from fedforest.tree.class_weights import weigh_classes
+from fedforest.tree.model_file import JsonValue
 from fedforest.tree.target_checks import (
     check_class_labels,
     check_regression_target,
@@ -148,7 +149,7 @@ class RoleMaker:
         check = check_regression_target if role.is_regression else check_class_labels
         target = check(data.column(role.label), table.n_rows)
         weights = _read_weights(role, data, table.n_rows)
-        plug = "plain" if role.aggregation is None else role.aggregation.make()
+        plug: Plug = "plain" if role.aggregation is None else role.aggregation.make()
         member = self.keys.member(entropies) if plug != "plain" else None
         party = HorizontalParty(
             table,

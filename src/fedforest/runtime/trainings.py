@@ -124,7 +124,9 @@ def _describe_vertical(order: TrainVertical, models: CoordinatorModels) -> Verti
     before = models.read(order.continues)
     if before.parties != tuple(order.data):
         raise ConfigurationError("a warm start goes on with the same parties in the same order")
-    return replace(training, grown=before.outline, first_tree=before.n_trees_seeded)
+    return replace(
+        training, grown=before.outline, first_tree=before.n_trees_seeded, seed=before.seed
+    )
 
 
 def describe_vertical_result(
@@ -135,10 +137,10 @@ def describe_vertical_result(
     return VerticalResult(
         model=model,
         n_trees=trained.outline.shape.n_trees,
+        n_rows=trained.n_rows,
         columns_per_party=columns,
         importances={party: _pack(values) for party, values in trained.importances.items()},
         classes=classes,
-        n_trees_seeded=order.parameters.n_estimators,
         out_of_bag_curve=_pack(trained.out_of_bag_curve),
         out_of_bag_votes=_pack(trained.out_of_bag_votes),
         n_steps=list(trained.n_steps),
