@@ -25,7 +25,7 @@ def order_training(
     """What the coordinator is asked for."""
     X, y, sample_weight, party = given
     if party is not None:
-        raise ConfigurationError("X names the parties already; leave party=None")
+        raise ConfigurationError("with a transport, X names the parties; leave party=None")
     data = name_data(X)
     options.check_input(len(data), is_weighted=sample_weight is not None)
     return TrainHorizontal(

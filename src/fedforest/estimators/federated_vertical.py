@@ -133,7 +133,7 @@ def _order_training(
     data = name_data(X)
     label_party = estimator.label_party if estimator.label_party is not None else next(iter(data))
     if estimator.parties is not None:
-        raise ConfigurationError("X names the parties already; leave parties=None")
+        raise ConfigurationError("with a transport, X names the parties; leave parties=None")
     if label_party not in data:
         raise ConfigurationError(f"label_party is {label_party!r}, which is none of the parties")
     return TrainVertical(
@@ -180,6 +180,7 @@ def _report(order: TrainVertical, result: VerticalResult, spent: float) -> dict[
         votes_released=order.out_of_bag,
         bootstrap=order.parameters.bootstrap,
         min_rows_leaf=order.parameters.growth_rules(result.n_rows, n_columns).min_rows_leaf,
+        in_federation=True,
     )
     return {"leakage_": report_vertical_forest(run), "privacy_spent_": describe_spending(run)}
 

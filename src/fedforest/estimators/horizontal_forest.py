@@ -134,6 +134,7 @@ class HorizontalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ship
             draws_part=options.parameters.sampling(n_rows).n_draws < n_rows,
             min_rows_leaf=rules.min_rows_leaf,
             is_seeded=is_seeded,
+            in_federation=self.transport is not None,
         )
         return report_horizontal_forest(run)
 
