@@ -7,6 +7,7 @@ from fedforest import errors
 from fedforest.errors import (
     BudgetExhausted,
     ConfigurationError,
+    DamagedJournalError,
     DamagedModelError,
     DataError,
     FederationError,
@@ -19,6 +20,8 @@ from fedforest.errors import (
     PrivacyError,
     ProtocolError,
     RemoteProtocolError,
+    ReplayError,
+    StorageError,
     TooFewParties,
     TransportError,
 )
@@ -39,6 +42,9 @@ PARENTS_OF_ERROR: dict[type[Exception], tuple[type[Exception], ...]] = {
     PrivacyError: (FederationError,),
     BudgetExhausted: (PrivacyError,),
     MaskingError: (FederationError,),
+    StorageError: (FederationError,),
+    DamagedJournalError: (StorageError,),
+    ReplayError: (FederationError,),
     TransportError: (FederationError,),
 }
 

@@ -15,6 +15,9 @@
     ├── PrivacyError
     │   └── BudgetExhausted               the next spend would pass the budget
     ├── MaskingError                      masks, shares or keys do not fit together
+    ├── StorageError                      a file of a run could not be written, read or locked
+    │   └── DamagedJournalError           a journal's bytes are not what was written
+    ├── ReplayError                       replaying a journal gives something else than before
     └── TransportError                    a message could not be carried
 
 A message says what failed, where, and what to do. It never holds a row, a key, a mask, a label or
@@ -94,6 +97,18 @@ class BudgetExhausted(PrivacyError):  # noqa: N818 - reads as the finding it rep
 
 class MaskingError(FederationError):
     """Masks, shares or keys do not fit together."""
+
+
+class StorageError(FederationError):
+    """A file of a run could not be written, read or locked; what was written before is there."""
+
+
+class DamagedJournalError(StorageError):
+    """The bytes of a journal are not what was written."""
+
+
+class ReplayError(FederationError):
+    """A run cannot be resumed: its journal, replayed, gives something else than before."""
 
 
 class TransportError(FederationError):

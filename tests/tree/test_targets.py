@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fedforest.errors import DataError
-from fedforest.estimators.validation import check_weights
 from fedforest.kernels.layout import MAX_MULTIPLICITY
+from fedforest.tree.target_checks import check_weights
 from fedforest.tree.targets import (
     MAX_CLASSES,
     TARGET_SUM_LIMIT,

@@ -12,6 +12,7 @@ import typer
 
 from fedforest import __version__
 from fedforest.cli.demo import demo
+from fedforest.cli.services import coordinator, party
 from fedforest.errors import FederationError
 
 app = typer.Typer(
@@ -22,6 +23,8 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,  # local variables hold rows and, later, keys
 )
 app.command()(demo)
+app.add_typer(coordinator, name="coordinator")
+app.add_typer(party, name="party")
 
 
 def _print_version(wanted: bool) -> None:

@@ -62,8 +62,10 @@ class HorizontalExtraTreesClassifier(ClassifierMixin, HorizontalForest):  # type
     participation_scope : {"tree", "step", "run"}, default="tree"
         How long the parties that take part stay the same. "step", the paper's way, exposes single
         parties by differences of sums; see `leakage_`.
-    transport : None
-        Parties live in this process.
+    transport : str, optional
+        A profile's name or folder, or the coordinator's address, to train in a live federation:
+        `fit` then takes a mapping of party to data set for X, and the label's column for y. None:
+        parties live in this process.
 
     Attributes
     ----------

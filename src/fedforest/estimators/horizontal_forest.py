@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from fedforest.estimators import federated_horizontal
 from fedforest.estimators.fit_log import describe_counted_steps
 from fedforest.estimators.horizontal_export import to_sklearn
 from fedforest.estimators.horizontal_file import restore_model, store_model
@@ -23,7 +24,7 @@ from fedforest.estimators.horizontal_options import (
     read_options,
 )
 from fedforest.estimators.horizontal_tables import PartyRows, TrainingInput, read_party_rows
-from fedforest.estimators.horizontal_training import train_in_process
+from fedforest.estimators.horizontal_training import describe_spending, train_in_process
 from fedforest.estimators.validation import count_workers, draw_seed
 from fedforest.estimators.watching import watch
 from fedforest.privacy.composition import PrivacySpending
@@ -60,6 +61,9 @@ class HorizontalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ship
             The fitted estimator; if an error is raised, it is as it was before.
         """
         options = read_options(self, self._task)
+        if self.transport is not None:
+            self._fit_in_federation(options, (X, y, sample_weight, party))
+            return self
         given = TrainingInput(X, y, sample_weight, party)
         rows = read_party_rows(given, is_regression=options.is_regression)
         _check_training(rows, options)
@@ -69,26 +73,53 @@ class HorizontalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ship
         n_trees = options.parameters.n_estimators
         with watch(log, n_trees, self.verbose), start_workers(n_workers) as workers:
             model, spending = train_in_process(rows, options, seed, workers, log)
+        n_rows = sum(part.table.n_rows for part in rows.values())
+        facts = (n_rows, _is_weighted(rows), self.random_state is not None)
+        self._finish(model, options, spending, log, facts)
+        return self
+
+    def _fit_in_federation(
+        self, options: HorizontalOptions, given: tuple[Any, Any, Any, Any]
+    ) -> None:
+        """Train where the parties are; what comes back is the model that they all hold."""
+        order = federated_horizontal.order_training(self, options, given)
+        log = ExchangeLog()
+        with watch(log, options.parameters.n_estimators, self.verbose):
+            result, model = federated_horizontal.train(self.transport, order, log)
+        spending = describe_spending(
+            options, model.forest, model.classes, result.candidates_per_node
+        )
+        # parties of a federation draw from entropy of their own, whatever the seed
+        facts = (result.n_rows, order.weight is not None, False)
+        self._finish(model, options, spending, log, facts)
+
+    def _finish(
+        self,
+        model: HorizontalModel,
+        options: HorizontalOptions,
+        spending: PrivacySpending,
+        log: ExchangeLog,
+        facts: tuple[int, bool, bool],
+    ) -> None:
         attributes = {
             **_describe_training(log, model),
-            "leakage_": self._report(rows, options, model, spending),
+            "leakage_": self._report(options, model, spending, facts),
             "privacy_spent_": spending.as_dict(),
         }
         self._become(model, attributes)
-        return self
 
     def _report(
         self,
-        rows: Mapping[str, PartyRows],
         options: HorizontalOptions,
         model: HorizontalModel,
         spending: PrivacySpending,
+        facts: tuple[int, bool, bool],
     ) -> LeakageReport:
-        """Who learned what."""
-        n_rows = sum(part.table.n_rows for part in rows.values())
+        """Who learned what; facts are the number of rows, and what is weighted and seeded."""
+        n_rows, is_weighted, is_seeded = facts
         rules = options.parameters.growth_rules(n_rows, model.forest.n_features)
         run = HorizontalRun(
-            n_parties=len(rows),
+            n_parties=len(model.parties),
             n_trees=model.n_trees,
             n_columns=model.forest.n_features,
             candidates=rules.features_per_node,
@@ -97,12 +128,13 @@ class HorizontalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ship
             spending=spending,
             participation=options.participation,
             scope=options.participation_scope,
-            is_weighted=_is_weighted(rows),
+            is_weighted=is_weighted,
             is_balanced=isinstance(options.class_weight, str),
             has_categories=bool(model.bins.is_categorical.any()),
             draws_part=options.parameters.sampling(n_rows).n_draws < n_rows,
             min_rows_leaf=rules.min_rows_leaf,
-            is_seeded=self.random_state is not None,
+            is_seeded=is_seeded,
+            in_federation=self.transport is not None,
         )
         return report_horizontal_forest(run)
 

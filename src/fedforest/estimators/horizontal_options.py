@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from fedforest.errors import ConfigurationError
 from fedforest.estimators.class_weights import check_class_weight
-from fedforest.estimators.validation import check_choice, check_verbose
+from fedforest.estimators.validation import check_choice, check_transport, check_verbose
 from fedforest.privacy.global_dp import GlobalDP
 from fedforest.privacy.local_dp import LocalDP
 from fedforest.protocol.aggregation.options import Masked, Ring, Shamir
@@ -77,11 +77,7 @@ def read_options(estimator: Any, task: str) -> HorizontalOptions:
     check_verbose(estimator.verbose)
     class_weight = getattr(estimator, "class_weight", None)
     check_class_weight(class_weight)
-    if estimator.transport is not None:
-        raise ConfigurationError(
-            f"transport is {estimator.transport!r}; it must be None: this release trains with "
-            "parties in this process."
-        )
+    check_transport(estimator.transport)
     privacy = _read_privacy(estimator.privacy, parameters)
     if privacy is not None:
         _check_private_run(parameters, class_weight)

@@ -14,9 +14,14 @@ from numpy.typing import ArrayLike, NDArray
 from fedforest.errors import ConfigurationError, DataError
 from fedforest.estimators.horizontal_columns import match_columns
 from fedforest.estimators.party_tables import check_party_names, is_by_party, read_one_table
-from fedforest.estimators.target_vector import as_vector, check_class_labels
-from fedforest.estimators.validation import check_regression_target, check_weights, count_missing
+from fedforest.estimators.target_vector import as_vector
 from fedforest.tree.table import Table, list_names, read_table
+from fedforest.tree.target_checks import (
+    check_class_labels,
+    check_regression_target,
+    check_weights,
+    count_missing,
+)
 
 ONLY_PARTY = "party_0"  # who owns a table whose rows are not divided
 

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import cast
+from typing import Any, cast
+
+from numpy.typing import NDArray
 
 from fedforest.estimators.horizontal_model import HorizontalModel
 from fedforest.estimators.horizontal_options import HorizontalOptions
@@ -27,13 +29,13 @@ from fedforest.protocol.horizontal.labels import PartyLabels
 from fedforest.protocol.horizontal.order import (
     Participation,
     Scope,
-    Trained,
     TrainingOrder,
 )
 from fedforest.protocol.horizontal.party import HorizontalParty
 from fedforest.runtime.driver import ExchangeLog, run
 from fedforest.runtime.entropy import Entropies
 from fedforest.runtime.federation import connect
+from fedforest.tree.forest import Forest
 from fedforest.tree.workers import Workers
 
 REQUESTS = (*messages.REQUESTS, *counting.REQUESTS)
@@ -69,7 +71,10 @@ def train_in_process(
     transport = connect(handlers, REQUESTS, workers)
     trained = run(train(order, aggregation, workers), transport, log)
     model = HorizontalModel(trained.forest, trained.bins, trained.classes, order.parties)
-    return model, describe_spending(options, trained)
+    spending = describe_spending(
+        options, trained.forest, trained.classes, trained.candidates_per_node
+    )
+    return model, spending
 
 
 def make_order(parties: tuple[str, ...], options: HorizontalOptions, seed: int) -> TrainingOrder:
@@ -102,16 +107,17 @@ def make_members(parties: tuple[str, ...], entropies: Entropies) -> dict[str, Me
     }
 
 
-def describe_spending(options: HorizontalOptions, trained: Trained) -> PrivacySpending:
+def describe_spending(
+    options: HorizontalOptions,
+    forest: Forest,
+    classes: NDArray[Any] | None,
+    candidates_per_node: int,
+) -> PrivacySpending:
     """What the training cost the labels' privacy: what was possible, not what happened to occur."""
     depth = options.parameters.max_depth
-    grown = int(trained.forest.shape.depths().max(initial=0))
-    queries = Queries(
-        trained.candidates_per_node,
-        grown if depth is None else depth,
-        trained.forest.shape.n_trees,
-    )
-    n_classes = 0 if trained.classes is None else len(trained.classes)
+    grown = int(forest.shape.depths().max(initial=0))
+    queries = Queries(candidates_per_node, grown if depth is None else depth, forest.shape.n_trees)
+    n_classes = 0 if classes is None else len(classes)
     if isinstance(options.privacy, LocalDP):
         return spend_local(options.privacy.resolve(n_classes), queries)
     if isinstance(options.privacy, GlobalDP):

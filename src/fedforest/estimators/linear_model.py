@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from fedforest.errors import ConfigurationError
 from fedforest.estimators.linear_targets import is_number
 from fedforest.estimators.party_tables import Division, choose_label_party, read_source
-from fedforest.estimators.validation import check_weights, count_workers
+from fedforest.estimators.validation import count_workers
 from fedforest.protocol.linear.coordinator import LinearOrder, LinearTrained, predict, train
 from fedforest.protocol.linear.labels import Labels
 from fedforest.protocol.linear.messages import REQUESTS
@@ -28,6 +28,7 @@ from fedforest.runtime.driver import Exchange, ExchangeLog, run
 from fedforest.runtime.federation import connect, start_workers
 from fedforest.runtime.linear_leakage import report_linear_training
 from fedforest.tree.table import Table
+from fedforest.tree.target_checks import check_weights
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,8 +10,8 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
 from fedforest.errors import ConfigurationError, DataError
-from fedforest.estimators.validation import check_labels, check_regression_target
 from fedforest.protocol.linear.labels import BinaryLabels, NumericLabels
+from fedforest.tree.target_checks import check_labels, check_regression_target
 
 
 def read_classes(

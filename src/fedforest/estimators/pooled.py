@@ -22,13 +22,7 @@ from fedforest.errors import (
     ModelFileError,
 )
 from fedforest.estimators.tree_progress import TreeProgress
-from fedforest.estimators.validation import (
-    check_labels,
-    check_regression_target,
-    check_seed,
-    check_weights,
-    count_workers,
-)
+from fedforest.estimators.validation import check_seed, count_workers
 from fedforest.kernels.layout import Columns
 from fedforest.kernels.random_split import Values
 from fedforest.protocol.vertical.labels import draw_codes
@@ -43,6 +37,7 @@ from fedforest.tree.search import keep_by_row, make_columns
 from fedforest.tree.seeds import derive_seed
 from fedforest.tree.side_by_side import grow_side_by_side
 from fedforest.tree.table import Table, read_table
+from fedforest.tree.target_checks import check_labels, check_regression_target, check_weights
 from fedforest.tree.targets import (
     TrainingTargets,
     classification_targets,

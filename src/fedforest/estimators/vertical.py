@@ -9,12 +9,12 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from fedforest.errors import DataError
 from fedforest.estimators.target_vector import as_vector
-from fedforest.estimators.validation import check_labels, check_regression_target
 from fedforest.estimators.vertical_forest import VerticalForest
 from fedforest.estimators.vertical_options import VerticalOptions
 from fedforest.kernels.layout import MAX_BINS
 from fedforest.protocol.vertical.labels import ClassLabels, LabelSource, TargetValues
 from fedforest.tree.class_weights import weigh_classes
+from fedforest.tree.target_checks import check_labels, check_regression_target
 
 
 class VerticalForestClassifier(ClassifierMixin, VerticalForest):  # type: ignore[misc] # scikit-learn ships no types
@@ -75,8 +75,10 @@ class VerticalForestClassifier(ClassifierMixin, VerticalForest):  # type: ignore
         columns. Not used when `fit` gets a mapping of tables.
     prediction : {"auto", "one_round", "classical"} or int, default="auto"
         Levels that one exchange settles; "one_round" settles all at once.
-    transport : None
-        Parties live in this process.
+    transport : str, optional
+        A profile's name or folder, or the coordinator's address, to train in a live federation:
+        `fit` then takes a mapping of party to data set for X, and the label's column for y. None:
+        parties live in this process.
 
     Attributes
     ----------

@@ -17,16 +17,16 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from fedforest.estimators import vertical_shares, warm_start
+from fedforest.errors import ConfigurationError
+from fedforest.estimators import federated_vertical, vertical_shares, warm_start
+from fedforest.estimators.federated_vertical import FederatedModel
 from fedforest.estimators.fit_log import describe_steps
 from fedforest.estimators.party_tables import Division, choose_label_party, read_source
-from fedforest.estimators.validation import check_weights, count_workers, draw_seed
+from fedforest.estimators.validation import count_workers, draw_seed
 from fedforest.estimators.vertical_model import (
     Origin,
     VerticalModel,
-    find_leaves,
     keep_nothing,
-    mean_votes,
 )
 from fedforest.estimators.vertical_options import VerticalOptions, read_options
 from fedforest.estimators.watching import watch
@@ -42,6 +42,7 @@ from fedforest.tree.forest import Forest
 from fedforest.tree.grow import BATCH_BYTES
 from fedforest.tree.seeds import derive_seed
 from fedforest.tree.table import Table
+from fedforest.tree.target_checks import check_weights
 
 
 class TrainingData(NamedTuple):
@@ -63,7 +64,7 @@ class VerticalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships 
     """Training, prediction and storage; subclasses add classes or numbers."""
 
     _task: str
-    _model: VerticalModel  # after fit
+    _model: VerticalModel | FederatedModel  # after fit
     _batch_bytes = BATCH_BYTES  # for the row orders of trees that grow together
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -85,7 +86,10 @@ class VerticalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships 
             The fitted estimator; if an error is raised, it is as it was before.
         """
         options = read_options(self, self._task)
-        before: VerticalModel | None = getattr(self, "_model", None) if self.warm_start else None
+        if self.transport is not None:
+            self._become(*federated_vertical.fit(self, options, (X, y, sample_weight)))
+            return self
+        before = self._local_model("grow on") if self.warm_start and self._is_fitted else None
         origin = warm_start.find_origin(before, self.n_estimators) if before else None
         data = self._read_data(X, y, sample_weight, options, before)
         order = self._order(options, data, origin)
@@ -113,10 +117,24 @@ class VerticalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships 
             model,
             dict(data.learned)
             | _describe_training(trained, log, data.division)
-            | self._judge(trained, before is not None)
+            | self._judge(trained.out_of_bag_curve, trained.out_of_bag_votes, before is not None)
             | self._report(order, data, spent),
         )
         return self
+
+    @property
+    def _is_fitted(self) -> bool:
+        return hasattr(self, "_model")
+
+    def _local_model(self, purpose: str) -> VerticalModel:
+        """The model if it lies in this process; `purpose` says what it is needed for."""
+        check_is_fitted(self, "_model")
+        if isinstance(self._model, VerticalModel):
+            return self._model
+        raise ConfigurationError(
+            f"the forest was trained in a federation and cannot {purpose} here: its shares are "
+            "with the roles of the federation, which do it there (see `transport`)."
+        )
 
     def _read_data(
         self,
@@ -203,15 +221,20 @@ class VerticalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships 
         shares[order.label_party] = replace(shares[order.label_party], out_of_bag=record)
         return trained, shares
 
-    def _judge(self, trained: Trained, goes_on: bool) -> dict[str, Any]:
+    def _judge(
+        self,
+        curve: NDArray[np.float64] | None,
+        votes: NDArray[np.float64] | None,
+        goes_on: bool,
+    ) -> dict[str, Any]:
         """Attributes that say how well the trees did on rows they left out."""
         judged: dict[str, Any] = {}
-        if trained.out_of_bag_curve is not None:
+        if curve is not None:
             earlier = self.oob_curve_ if goes_on else np.zeros(0)
-            judged["oob_curve_"] = np.concatenate([earlier, trained.out_of_bag_curve])
-        if trained.out_of_bag_votes is not None:
+            judged["oob_curve_"] = np.concatenate([earlier, curve])
+        if votes is not None:
             judged["oob_score_"] = float(judged["oob_curve_"][-1])
-            judged |= self._name_votes(trained.out_of_bag_votes)
+            judged |= self._name_votes(votes)
         return judged
 
     @abstractmethod
@@ -237,20 +260,9 @@ class VerticalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships 
             "privacy_spent_": describe_spending(run_facts),
         }
 
-    def _become(self, model: VerticalModel, attributes: Mapping[str, Any]) -> None:
+    def _become(self, model: VerticalModel | FederatedModel, attributes: Mapping[str, Any]) -> None:
         """Forget what earlier fits set and take on the new model, all at once."""
-        division = model.division
-        fitted = {
-            "_model": model,
-            "n_outputs_": 1,
-            "n_features_in_": division.n_features,
-            "parties_": division.parties,
-            "label_party_": model.label_party,
-            "columns_by_party_": division.columns_by_party,
-            **attributes,
-        }
-        if division.feature_names is not None:
-            fitted["feature_names_in_"] = np.array(division.feature_names, dtype=object)
+        fitted = {"_model": model, "n_outputs_": 1, **model.describe(), **attributes}
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
         for name, value in fitted.items():
@@ -277,18 +289,14 @@ class VerticalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships 
         """
         check_is_fitted(self, "_model")
         options = read_options(self, self._task)
-        tables = self._model.division.split(X)
-        with start_workers(count_workers(self.n_jobs)) as workers:
-            return find_leaves(self._model, tables, options, workers).T.astype(np.int64)
+        leaf_of = self._model.find_leaves(X, options, count_workers(self.n_jobs))
+        return leaf_of.T.astype(np.int64)
 
     def _votes(self, X: Any) -> NDArray[np.float64]:
         """(rows, classes): mean votes of all trees; (rows, 1) for regression."""
         check_is_fitted(self, "_model")
-        options, model = read_options(self, self._task), self._model
-        tables = model.division.split(X)
-        with start_workers(count_workers(self.n_jobs)) as workers:
-            leaf_of = find_leaves(model, tables, options, workers)
-            return mean_votes(model, leaf_of, workers, hard=options.hard_votes)
+        options = read_options(self, self._task)
+        return self._model.mean_votes(X, options, count_workers(self.n_jobs))
 
     def union(self, consent: Mapping[str, bool]) -> Forest:
         """The complete forest, which no role holds.
@@ -298,8 +306,7 @@ class VerticalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships 
         consent : mapping of party to bool
             True for every party: a complete copy shows each party's splits to whoever has it.
         """
-        check_is_fitted(self, "_model")
-        return self._model.unite(consent)[0]
+        return self._local_model("be united").unite(consent)[0]
 
     def complete_model(self, consent: Mapping[str, bool]) -> bytes:
         """The complete forest with the bins of all columns as one model file.
@@ -309,8 +316,8 @@ class VerticalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships 
         consent : mapping of party to bool
             True for every party. The file holds every split, edge and column name.
         """
-        check_is_fitted(self, "_model")
-        return vertical_shares.store_complete_model(self, self._model, consent)
+        model = self._local_model("be stored as a whole")
+        return vertical_shares.store_complete_model(self, model, consent)
 
     def to_shares(self) -> dict[str, bytes]:
         """The trained forest as one model file for each role, safe to hand to that role.
@@ -322,8 +329,7 @@ class VerticalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships 
             name, no class name. One entry for each party: its own splits, bins and column names;
             for the label party the class names, too. Neither seed nor out-of-bag votes are stored.
         """
-        check_is_fitted(self, "_model")
-        return vertical_shares.store_shares(self, self._model)
+        return vertical_shares.store_shares(self, self._local_model("be stored"))
 
     @classmethod
     def from_shares(cls, shares: Mapping[str, bytes]) -> Self:
@@ -349,7 +355,7 @@ class VerticalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships 
     def __getstate__(self) -> dict[str, Any]:
         """A pickle holds no training label: the record of out-of-bag votes stays behind."""
         state = dict(super().__getstate__())
-        if "_model" in state:
+        if isinstance(state.get("_model"), VerticalModel):
             state["_model"] = state["_model"].without_labels()
         return state
 

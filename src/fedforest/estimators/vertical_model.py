@@ -7,6 +7,7 @@ messages that a network would carry, except `unite`, which needs every party's c
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +15,12 @@ from numpy.typing import NDArray
 from fedforest.errors import ConfigurationError, PrivacyError
 from fedforest.estimators.party_tables import Division
 from fedforest.estimators.vertical_options import VerticalOptions
-from fedforest.kernels.leaf_votes import spread_votes, sum_leaf_votes, sum_spread_votes
 from fedforest.protocol.vertical import prediction_messages
 from fedforest.protocol.vertical.party import PartyModel
 from fedforest.protocol.vertical.prediction import PredictionOrder, route, route_classically
 from fedforest.protocol.vertical.prediction_party import PredictingParty
 from fedforest.runtime.driver import ExchangeLog, run
-from fedforest.runtime.federation import connect
+from fedforest.runtime.federation import connect, start_workers
 from fedforest.tree.bins import Bins, fit_bins
 from fedforest.tree.forest import LEAF, Forest, Shape, Splits
 from fedforest.tree.partial import (
@@ -32,9 +32,8 @@ from fedforest.tree.partial import (
 )
 from fedforest.tree.routes import OwnerRoutes, OwnRoutes
 from fedforest.tree.table import Table, list_names
+from fedforest.tree.votes import ForestVotes
 from fedforest.tree.workers import Workers
-
-MOST_SPREAD_BYTES = 2**26
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,18 +63,35 @@ class VerticalModel:
         return {party: OwnRoutes.of(share.partial) for party, share in self.shares.items()}
 
     @cached_property
-    def _spread(self) -> dict[bool, NDArray[np.float64]]:
-        return {}
+    def votes(self) -> ForestVotes:
+        """What leaves say, prepared for many predictions."""
+        return ForestVotes(self.outline)
 
-    def spread_votes(self, *, hard: bool) -> NDArray[np.float64] | None:
-        """(nodes, classes): what leaves say, for quick votes; None where that takes much memory."""
-        outline = self.outline
-        if 8 * outline.shape.n_nodes * outline.n_outputs > MOST_SPREAD_BYTES:
-            return None
-        if hard not in self._spread:
-            self._spread[hard] = np.empty((outline.shape.n_nodes, outline.n_outputs))
-            spread_votes(outline.leaves, hard, self._spread[hard])
-        return self._spread[hard]
+    def describe(self) -> dict[str, Any]:
+        """Fitted attributes of an estimator that has this model."""
+        division = self.division
+        described: dict[str, Any] = {
+            "n_features_in_": division.n_features,
+            "parties_": division.parties,
+            "label_party_": self.label_party,
+            "columns_by_party_": division.columns_by_party,
+        }
+        if division.feature_names is not None:
+            described["feature_names_in_"] = np.array(division.feature_names, dtype=object)
+        return described
+
+    def find_leaves(self, X: Any, options: VerticalOptions, n_workers: int) -> NDArray[np.int32]:
+        """(trees, rows): the leaf each row reaches."""
+        tables = self.division.split(X)
+        with start_workers(n_workers) as workers:
+            return find_leaves(self, tables, options, workers)
+
+    def mean_votes(self, X: Any, options: VerticalOptions, n_workers: int) -> NDArray[np.float64]:
+        """(rows, classes): what the trees say on average; (rows, 1) for regression."""
+        tables = self.division.split(X)
+        with start_workers(n_workers) as workers:
+            leaf_of = find_leaves(self, tables, options, workers)
+            return self.votes.mean(leaf_of, workers, hard=options.hard_votes)
 
     def importances(self) -> dict[str, NDArray[np.float64]]:
         """How much each party's columns helped, in its order; all together sum to one."""
@@ -157,23 +173,3 @@ def find_leaves(
     order = PredictionOrder(model.outline, model.division.parties, n_rows, pace, model.owner_routes)
     routing = route_classically(order) if options.classical else route(order, workers)
     return run(routing, transport, log)
-
-
-def mean_votes(
-    model: VerticalModel, leaf_of: NDArray[np.int32], workers: Workers, *, hard: bool
-) -> NDArray[np.float64]:
-    """(rows, classes): what the trees say on average; (rows, 1) for regression."""
-    outline = model.outline
-    n_trees, n_rows = leaf_of.shape
-    votes = np.zeros((n_rows, outline.n_outputs))
-    starts, spread = outline.shape.tree_start, model.spread_votes(hard=hard)
-
-    def add(rows: tuple[int, int]) -> None:
-        if spread is None:
-            sum_leaf_votes(outline.leaves, starts, leaf_of, votes, hard, *rows)
-        else:
-            sum_spread_votes(spread, starts, leaf_of, votes, *rows)
-
-    workers.run(add, workers.ranges(np.full(n_rows, n_trees)))
-    votes /= n_trees
-    return votes

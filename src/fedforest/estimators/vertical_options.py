@@ -8,7 +8,7 @@ import numpy as np
 
 from fedforest.errors import ConfigurationError
 from fedforest.estimators.class_weights import check_class_weight
-from fedforest.estimators.validation import check_choice, check_verbose
+from fedforest.estimators.validation import check_choice, check_transport, check_verbose
 from fedforest.privacy.randomized_response import RandomizedResponse
 from fedforest.protocol.vertical.order import EarlyStopping
 from fedforest.tree.parameters import ForestParameters
@@ -55,10 +55,7 @@ def read_options(estimator: Any, task: str) -> VerticalOptions:
     check_choice("voting", voting, ("soft", "hard"))
     check_class_weight(getattr(estimator, "class_weight", None))
     _check_switches(estimator)
-    if estimator.transport is not None:
-        raise ConfigurationError(
-            "transport must be None: this release trains with parties in this process."
-        )
+    check_transport(estimator.transport)
     lookahead, classical = _read_prediction(estimator.prediction)
     return VerticalOptions(
         parameters,

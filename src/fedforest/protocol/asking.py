@@ -42,6 +42,18 @@ class Ask:
 Conversation = Generator[Ask, Mapping[str, Any], Result]
 
 
+class EndEarly(Exception):  # noqa: N818 - a wish of the operator, not an error
+    """Thrown into a coordinator in place of replies: come to an end with what is complete.
+
+    `replies` are those of the parties that did answer. A coordinator that has nothing complete lets
+    it pass.
+    """
+
+    def __init__(self, replies: Mapping[str, Any]) -> None:
+        super().__init__("the operator ends the run early")
+        self.replies = replies
+
+
 class Handler(Protocol):
     """The party side of a protocol."""
 

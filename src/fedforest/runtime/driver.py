@@ -73,29 +73,40 @@ def _carry(ask: Ask, transport: Transport, log: ExchangeLog) -> dict[str, Messag
     if not ask.requests:
         return {}  # nobody to ask: no exchange
     started = time.perf_counter()
-    requests = _encode_all(ask.requests)
+    requests = encode_requests(ask)
     answers = transport.exchange(requests, may_lose=ask.may_lose)
+    replies = decode_replies(ask, answers)
+    log.add(describe_exchange(ask, requests, answers, time.perf_counter() - started))
+    return replies
+
+
+def encode_requests(ask: Ask) -> dict[str, bytes]:
+    """By party; the same request to many parties is encoded once."""
+    encoded: dict[int, bytes] = {}
+    for request in ask.requests.values():
+        if id(request) not in encoded:
+            encoded[id(request)] = encode(request)
+    return {party: encoded[id(request)] for party, request in ask.requests.items()}
+
+
+def decode_replies(ask: Ask, answers: Mapping[str, bytes]) -> dict[str, Message]:
+    """By party; one that is not of the asked type is its sender's fault."""
     replies = {}
     for party, data in answers.items():
         with blame(party):
             replies[party] = decode(data, (ask.reply,))
-    log.add(
-        Exchange(
-            type(next(iter(ask.requests.values()))).__name__,
-            len(requests),
-            {party: len(data) for party, data in requests.items()},
-            {party: len(data) for party, data in answers.items()},
-            time.perf_counter() - started,
-            ask.note or {},
-        )
-    )
     return replies
 
 
-def _encode_all(requests: Mapping[str, Message]) -> dict[str, bytes]:
-    """The same request to many parties is encoded once."""
-    encoded: dict[int, bytes] = {}
-    for request in requests.values():
-        if id(request) not in encoded:
-            encoded[id(request)] = encode(request)
-    return {party: encoded[id(request)] for party, request in requests.items()}
+def describe_exchange(
+    ask: Ask, requests: Mapping[str, bytes], answers: Mapping[str, bytes], seconds: float
+) -> Exchange:
+    """What an exchange was about and what it cost."""
+    return Exchange(
+        type(next(iter(ask.requests.values()))).__name__,
+        len(requests),
+        {party: len(data) for party, data in requests.items()},
+        {party: len(data) for party, data in answers.items()},
+        seconds,
+        ask.note or {},
+    )

@@ -8,10 +8,10 @@ from fedforest.transport.codec import decode, encode
 
 def make_endpoint(
     handler: Handler, accepted: tuple[type[Message], ...]
-) -> Callable[[bytes], bytes]:
+) -> Callable[[bytes | memoryview], bytes]:
     """Decode a request of an accepted type, have it handled, encode the reply."""
 
-    def answer(data: bytes) -> bytes:
+    def answer(data: bytes | memoryview) -> bytes:
         with blame("coordinator"):
             request = decode(data, accepted)
         return encode(handler.handle(request))

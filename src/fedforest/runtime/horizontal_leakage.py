@@ -17,7 +17,9 @@ from fedforest.runtime.leakage import (
     COORDINATOR,
     EVERY_PARTY,
     EVERY_PREDICTION,
+    IN_ONE_PROCESS,
     NOBODY,
+    ON_THEIR_OWN,
     SAFER_LEAF,
     LeakageReport,
     Learned,
@@ -43,6 +45,7 @@ class HorizontalRun:
     draws_part: bool  # trees draw fewer rows than there are
     min_rows_leaf: int
     is_seeded: bool  # parties' entropy came from the random state
+    in_federation: bool = False  # every role was a process of its own
 
     @property
     def noise(self) -> Literal["none", "local", "global"]:
@@ -211,11 +214,7 @@ def _kept(run: HorizontalRun) -> Iterator[Learned]:
 
 
 def _caveats(run: HorizontalRun) -> Iterator[Learned]:
-    yield Learned(
-        CAVEATS,
-        "all parties ran in one process here: whoever controls it can read everything. The lines "
-        "above hold where every role runs on its own machine",
-    )
+    yield Learned(CAVEATS, ON_THEIR_OWN if run.in_federation else IN_ONE_PROCESS)
     if run.is_seeded:
         yield Learned(
             CAVEATS,

@@ -12,10 +12,20 @@ from typing import Any
 COORDINATOR = "The coordinator"
 EVERY_PARTY = "Every party"
 LABEL_PARTY = "The label party"
+USER = "The user"
 EVERY_PREDICTION = "Every prediction"
 NOBODY = "Nobody but its owner"
 CAVEATS = "Not prevented"
-_ORDER = (COORDINATOR, EVERY_PARTY, LABEL_PARTY, EVERY_PREDICTION, NOBODY, CAVEATS)
+_ORDER = (COORDINATOR, EVERY_PARTY, LABEL_PARTY, USER, EVERY_PREDICTION, NOBODY, CAVEATS)
+IN_ONE_PROCESS = (
+    "all parties ran in one process here: whoever controls it can read everything, the fitted "
+    "estimator included. The lines above hold where every role runs on its own machine"
+)
+ON_THEIR_OWN = (
+    "the lines above hold as long as nobody else controls a role's machine; what a role keeps on "
+    "its disk while the run is under way (replies, bits, labels in the run's protection) is "
+    "readable by whoever administers that machine"
+)
 SAFER_LEAF = 5  # rows; smaller groups are pointed out
 
 
@@ -77,6 +87,7 @@ class VerticalRun:
     votes_released: bool  # and what trees say about them leaves the label party
     bootstrap: bool
     min_rows_leaf: int
+    in_federation: bool = False  # every role was a process of its own
 
     @property
     def is_noisy(self) -> bool:
@@ -92,6 +103,7 @@ def report_vertical_forest(run: VerticalRun) -> LeakageReport:
         *_at_coordinator(run),
         *_at_parties(run),
         *_at_label_party(run),
+        *_in_federation(run),
         *_in_predictions(),
         *_kept(run),
         *_caveats(run),
@@ -238,6 +250,22 @@ def _about_others(run: VerticalRun) -> Iterator[Learned]:
         )
 
 
+def _in_federation(run: VerticalRun) -> Iterator[Learned]:
+    """What goes through the coordinator because the user sits elsewhere."""
+    if not run.in_federation:
+        return
+    yield Learned(
+        COORDINATOR,
+        "the names of data sets, of the label's column and, unless the label is a number, of the "
+        "classes: it passes them on between the user and the label party",
+    )
+    yield Learned(
+        USER,
+        "whoever gave the order: the number and the importance of each party's columns, the names "
+        "of classes, out-of-bag votes if asked for, and what the forest predicts",
+    )
+
+
 def _at_label_party(run: VerticalRun) -> Iterator[Learned]:
     if run.out_of_bag:
         yield Learned(
@@ -268,16 +296,12 @@ def _kept(run: VerticalRun) -> Iterator[Learned]:
         "message carries them",
     )
     what = "the unnoised labels" if run.is_noisy else "the names of classes"
-    if not run.is_regression:
+    if not run.is_regression and (run.is_noisy or not run.in_federation):
         yield Learned(NOBODY, f"holds {what} ({run.label_party!r} is their owner)")
 
 
 def _caveats(run: VerticalRun) -> Iterator[Learned]:
-    yield Learned(
-        CAVEATS,
-        "all parties ran in one process here: whoever controls it can read everything, the fitted "
-        "estimator included. The lines above hold where every role runs on its own machine",
-    )
+    yield Learned(CAVEATS, ON_THEIR_OWN if run.in_federation else IN_ONE_PROCESS)
     yield Learned(
         CAVEATS,
         "which rows go together in nodes is hidden from nobody who has columns; over many trees "

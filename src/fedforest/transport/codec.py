@@ -18,7 +18,7 @@ def encode(message: Message) -> bytes:
     return _ENCODER.encode(message)
 
 
-def decode(data: bytes, expected: tuple[type[Message], ...]) -> Message:
+def decode(data: bytes | memoryview, expected: tuple[type[Message], ...]) -> Message:
     """The message, one of the expected types; arrays in it are views of `data`."""
     try:
         return _decoder(expected).decode(data)

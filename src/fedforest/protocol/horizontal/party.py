@@ -85,6 +85,7 @@ class HorizontalParty:
         self._n_trees = 0
         self._n_questions = 0
         self._model: StoredForest | None = None
+        self._model_file: memoryview | None = None
         self._handlers: dict[type[Message], Callable[[Any], Message]] = {
             Prepare: self._prepare,
             AgreeOnTable: self._agree,
@@ -234,7 +235,15 @@ class HorizontalParty:
 
     def _take_forest(self, request: TakeForest) -> Accepted:
         self._model = read_model(request.model, self._agreement())
+        self._model_file = request.model
         return Accepted()
+
+    @property
+    def model_file(self) -> memoryview:
+        """The finished forest as it came; raises where there is none yet."""
+        if self._model_file is None:
+            raise ProtocolError("there is no model yet")
+        return self._model_file
 
     @property
     def model(self) -> StoredForest | None:

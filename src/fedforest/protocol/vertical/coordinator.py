@@ -104,6 +104,7 @@ def train(order: TrainingOrder, workers: Workers = ALONE) -> Conversation[Traine
         votes,
         tuple(session.n_steps),
         tuple(session.n_extra_steps),
+        session.n_rows,
     )
 
 

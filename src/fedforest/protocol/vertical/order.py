@@ -65,3 +65,4 @@ class Trained:
     out_of_bag_votes: NDArray[np.float64] | None
     n_steps: tuple[int, ...]  # per batch of trees, levels and repeated ones
     n_extra_steps: tuple[int, ...]  # of these, steps that only retried nodes with further columns
+    n_rows: int = 0

@@ -83,6 +83,11 @@ class OutOfBagRecord:
         other._now = other._before_last = self._now.copy()
         return other
 
+    @property
+    def votes(self) -> OutOfBagVotes:
+        """The votes so far."""
+        return self._now
+
     def means(self) -> NDArray[np.float64]:
         """(rows, classes) mean votes, NaN where no tree left the row out."""
         return self._now.means()

@@ -1,0 +1,66 @@
+"""`fedforest coordinator start` and `fedforest party start`: the processes of a federation."""
+
+import signal
+import threading
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+Home = Annotated[
+    Path, typer.Option("--home", help="The role's folder.", exists=True, file_okay=False)
+]
+LogFormat = Annotated[
+    str, typer.Option("--log-format", help="How events are written to standard error: text, json.")
+]
+
+coordinator = typer.Typer(help="The process that orders runs.", no_args_is_help=True)
+party = typer.Typer(help="The process beside a party's tables.", no_args_is_help=True)
+
+
+@coordinator.callback()
+def coordinator_commands() -> None:
+    """The process that orders runs; it holds no row."""
+
+
+@party.callback()
+def party_commands() -> None:
+    """The process beside a party's tables; it only opens connections outwards."""
+
+
+@coordinator.command("start")
+def start_coordinator(home: Home, log_format: LogFormat = "text") -> None:
+    """Accept parties and users until stopped; unfinished runs are resumed.
+
+    Example: fedforest coordinator start --home ./coordinator
+    """
+    from fedforest.runtime.processes import serve_coordinator
+
+    serve_coordinator(home, stop_on_signals(), _check_format(log_format), typer.echo)
+
+
+@party.command("start")
+def start_party(home: Home, log_format: LogFormat = "text") -> None:
+    """Connect to the coordinator and answer it until stopped.
+
+    Example: fedforest party start --home ./bank
+    """
+    from fedforest.runtime.processes import serve_party
+
+    serve_party(home, stop_on_signals(), _check_format(log_format), typer.echo)
+
+
+def stop_on_signals() -> threading.Event:
+    """Set by the first Ctrl-C or SIGTERM."""
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    return stop
+
+
+def _check_format(form: str) -> Literal["text", "json"]:
+    if form == "json":
+        return "json"
+    if form == "text":
+        return "text"
+    raise typer.BadParameter("it is text or json", param_hint="--log-format")

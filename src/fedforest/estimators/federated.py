@@ -1,0 +1,65 @@
+"""What estimators need to train and predict in a live federation, whichever protocol they use.
+
+There `X` names a data set at each party and `y` the column with the label: rows stay with their
+owners, so there is no table to pass.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from fedforest.errors import ConfigurationError
+from fedforest.estimators.validation import draw_seed
+from fedforest.runtime.driver import ExchangeLog
+from fedforest.runtime.orders import ClassWeight
+from fedforest.runtime.results import AnyEvent, Exchanged
+
+_EXAMPLE = "{'bank': 'loans', 'shop': 'baskets'}"
+
+
+def name_data(X: Any) -> dict[str, str]:
+    """The data set that each party takes part with."""
+    is_named = isinstance(X, Mapping) and bool(X)
+    names = [part for pair in X.items() for part in pair] if is_named else []
+    if not is_named or not all(isinstance(name, str) and name for name in names):
+        raise ConfigurationError(
+            f"with a transport, X names a data set at each party, whose rows stay there: {_EXAMPLE}"
+        )
+    return dict(X)
+
+
+def name_column(name: str, value: Any) -> str:
+    """The column that holds labels or weights."""
+    if not isinstance(value, str) or not value:
+        raise ConfigurationError(
+            f"with a transport, {name} is the name of a column of the parties' data sets"
+        )
+    return value
+
+
+def name_seed(random_state: Any) -> int | None:
+    """The root seed; None lets the coordinator draw one that nobody else knows."""
+    return None if random_state is None else draw_seed(random_state)
+
+
+def list_class_weight(weight: Any) -> ClassWeight:
+    """Class weights as an order holds them."""
+    if not isinstance(weight, Mapping):
+        result: ClassWeight = weight
+        return result
+    return [(_plain(label), float(value)) for label, value in weight.items()]
+
+
+def _plain(label: Any) -> Any:
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def note_exchanges(log: ExchangeLog) -> Callable[[AnyEvent], None]:
+    """Keep the coordinator's record of a run here; whoever listens to the log sees it grow."""
+
+    def note(event: AnyEvent) -> None:
+        if isinstance(event, Exchanged):
+            log.add(event.to_exchange())
+
+    return note

@@ -1,0 +1,72 @@
+"""The coordinator's shares of vertical forests: outlines, who takes part, and what labels mean."""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fedforest.runtime.stored_models import StoredModels
+from fedforest.tree.forest_file import decode_outline, encode_outline
+from fedforest.tree.partial import ForestOutline
+from fedforest.tree.routes import OwnerRoutes
+from fedforest.tree.votes import ForestVotes
+
+if TYPE_CHECKING:
+    from fedforest.tree.model_file import JsonValue
+
+MOST_OPEN = 8  # models that are kept in memory
+
+
+@dataclass(frozen=True)
+class CoordinatorModel:
+    """What a coordinator needs to predict with a forest, or to grow it on."""
+
+    outline: ForestOutline
+    parties: tuple[str, ...]  # in the order of their columns
+    n_trees_seeded: int  # trees whose seeds are used up, dropped ones included
+    seed: int  # with it, which rows each tree drew could be told: it stays here
+
+    @cached_property
+    def routes(self) -> OwnerRoutes:
+        """The trees, prepared for predictions."""
+        return OwnerRoutes.of(self.outline)
+
+    @cached_property
+    def votes(self) -> ForestVotes:
+        """The leaves, prepared for predictions."""
+        return ForestVotes(self.outline)
+
+
+class CoordinatorModels:
+    """Keeps outlines by model id."""
+
+    def __init__(self, folder: Path) -> None:
+        self._files = StoredModels(folder)
+        self._open: OrderedDict[str, CoordinatorModel] = OrderedDict()
+
+    def keep(self, model: str, kept: CoordinatorModel) -> None:
+        """Store an outline."""
+        about: dict[str, JsonValue] = {
+            "model": model,
+            "parties": list(kept.parties),
+            "n_trees_seeded": kept.n_trees_seeded,
+            "seed": kept.seed,
+        }
+        self._files.write(model, encode_outline(kept.outline, None, about))
+
+    def read(self, model: str) -> CoordinatorModel:
+        """A model; raises `ModelFileError` where there is none."""
+        if model not in self._open:
+            stored = decode_outline(self._files.read(model))
+            about: Any = stored.metadata
+            self._open[model] = CoordinatorModel(
+                stored.outline,
+                tuple(about["parties"]),
+                int(about["n_trees_seeded"]),
+                int(about["seed"]),
+            )
+            if len(self._open) > MOST_OPEN:
+                self._open.popitem(last=False)
+        self._open.move_to_end(model)
+        return self._open[model]

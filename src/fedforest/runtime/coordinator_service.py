@@ -1,0 +1,347 @@
+"""A coordinator as a process runs it: orders of users become runs that survive its death.
+
+One training at a time, in the order they came; predictions at any time. A run is on the disk before
+a party hears of it. What a killed coordinator left unfinished is resumed when it starts again, and
+a user whose connection broke can watch the run until its result is there.
+"""
+
+import logging
+import secrets
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, Protocol
+
+import msgspec
+
+from fedforest.errors import ConfigurationError, FederationError, PartyLost, TooFewParties
+from fedforest.protocol.asking import Message, blame
+from fedforest.runtime.coordinator_models import CoordinatorModel, CoordinatorModels
+from fedforest.runtime.driver import ExchangeLog
+from fedforest.runtime.event_log import log_event, log_exchange
+from fedforest.runtime.orders import (
+    AnyOrder,
+    CancelRun,
+    EndRunEarly,
+    ListRuns,
+    PredictVertical,
+    ResumeRun,
+    TrainVertical,
+    WatchRun,
+    decode_order,
+    encode_order,
+)
+from fedforest.runtime.party_requests import BeginRun, Done, EndRun
+from fedforest.runtime.predictions import predict
+from fedforest.runtime.results import (
+    Accepted,
+    AnyEvent,
+    Exchanged,
+    Predictions,
+    RunList,
+    RunState,
+    Waiting,
+    cut_result,
+    encode_event,
+)
+from fedforest.runtime.resumable import Wishes, run_with_journal
+from fedforest.runtime.run_store import RunStore
+from fedforest.runtime.trainings import (
+    AnyTraining,
+    assign_roles,
+    check_training,
+    converse,
+    describe_horizontal_result,
+    describe_vertical_result,
+)
+from fedforest.transport.base import Transport
+from fedforest.transport.codec import decode, encode
+from fedforest.tree.workers import ALONE, Workers
+
+_LOG = logging.getLogger(__name__)
+_RESULT = "result"
+_FAILURE = "failure"
+WAIT_SECONDS = 60.0  # for parties to connect before a training begins
+
+
+class Hub(Transport, Protocol):
+    """A transport whose parties come and go."""
+
+    def connected(self) -> list[str]:
+        """Names of the parties that are there."""
+
+    def wait_for_parties(self, names: Iterable[str], timeout_seconds: float) -> None:
+        """Return when all these are there."""
+
+
+@dataclass(slots=True)
+class _Job:
+    """A run that this process works on, and who watches it."""
+
+    run: bytes
+    order: AnyTraining
+    state: str = "queued"
+    doing: str = ""
+    watchers: list["SimpleQueue[AnyEvent | BaseException | None]"] = field(default_factory=list)
+    is_to_end: bool = False
+    left_out: frozenset[str] = frozenset()
+    history: list[AnyEvent] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def tell(self, event: AnyEvent | BaseException | None) -> None:
+        """Tell everybody who watches; exchanges are kept for those who come later."""
+        with self.lock:
+            if isinstance(event, Exchanged):
+                self.history.append(event)
+            for watcher in self.watchers:
+                watcher.put(event)
+
+    def watch(self) -> "SimpleQueue[AnyEvent | BaseException | None]":
+        """Everything told so far, and what follows."""
+        queue: SimpleQueue[AnyEvent | BaseException | None] = SimpleQueue()
+        with self.lock:
+            for event in self.history:
+                queue.put(event)
+            self.watchers.append(queue)
+        return queue
+
+
+class CoordinatorService:
+    """Carries out the orders of users over the parties of a hub."""
+
+    def __init__(
+        self,
+        home: Path,
+        hub: Hub,
+        workers: Workers = ALONE,
+        *,
+        wait_seconds: float = WAIT_SECONDS,
+    ) -> None:
+        self._hub = hub
+        self._workers = workers
+        self._wait_seconds = wait_seconds
+        self._store = RunStore(home)
+        self._models = CoordinatorModels(home / "models")
+        self._jobs: dict[bytes, _Job] = {}
+        self._queue: SimpleQueue[_Job | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="fedforest-runs", daemon=True)
+
+    def start(self) -> None:
+        """Resume what was left unfinished, and take orders."""
+        for run in self._store.unfinished():
+            if self._store.load(run, _FAILURE) is None:
+                self._enqueue(run)
+        self._thread.start()
+
+    def close(self, timeout_seconds: float = 30.0) -> None:
+        """Stop after the exchange that is under way; what is unfinished can be resumed."""
+        self._queue.put(None)
+        self._thread.join(timeout_seconds)
+
+    def serve(self, identity: object, data: bytes) -> Iterator[bytes]:
+        """The events that answer a user's order; raises what is wrong with it."""
+        order = decode_order(data)
+        log_event(_LOG, "order", kind=type(order).__name__, user=str(identity))
+        for event in self._answer(order):
+            yield encode_event(event)
+
+    def _answer(self, order: AnyOrder) -> Iterator[AnyEvent]:
+        if isinstance(order, PredictVertical):
+            model = self._models.read(order.model)
+            yield from cut_result(Predictions.of(predict(order, model, self._hub, self._workers)))
+        elif isinstance(order, ListRuns):
+            yield from cut_result(RunList(list(self._describe_runs())))
+        elif isinstance(order, WatchRun):
+            yield from self._follow(self._run_of(order.run))
+        elif isinstance(order, ResumeRun):
+            run = self._run_of(order.run)
+            self._resume(run, frozenset(order.without))
+            yield from self._follow(run)
+        elif isinstance(order, EndRunEarly):
+            run = self._run_of(order.run)
+            self._resume(run, frozenset(order.without), is_to_end=True)
+            yield from self._follow(run)
+        elif isinstance(order, CancelRun):
+            self._cancel(self._run_of(order.run))
+            yield from cut_result(RunList(list(self._describe_runs())))
+        else:
+            run = self._begin(order)
+            yield Accepted(run.hex())
+            yield from self._follow(run)
+
+    def _run_of(self, text: str) -> bytes:
+        run = bytes.fromhex(text)
+        if not self._store.has(run):
+            raise ConfigurationError(f"there is no run {text} at this coordinator")
+        return run
+
+    def _begin(self, order: AnyTraining) -> bytes:
+        """Store a new run, and queue it."""
+        check_training(order)
+        if order.seed is None:
+            order = msgspec.structs.replace(order, seed=secrets.randbits(63))
+        run = secrets.token_bytes(16)
+        self._store.begin(run, encode_order(order)).close()
+        self._enqueue(run)
+        return run
+
+    def _enqueue(self, run: bytes, left_out: frozenset[str] = frozenset()) -> _Job:
+        stored = self._store.open(run)
+        order = decode_order(stored.description)
+        stored.close()
+        assert not isinstance(order, PredictVertical | WatchRun | ResumeRun | ListRuns)
+        assert not isinstance(order, CancelRun | EndRunEarly)
+        job = self._jobs[run] = _Job(run, order, left_out=left_out)
+        self._queue.put(job)
+        return job
+
+    def _resume(self, run: bytes, without: frozenset[str], *, is_to_end: bool = False) -> None:
+        job = self._jobs.get(run)
+        if job is not None and job.state in ("queued", "running"):
+            job.is_to_end |= is_to_end
+            return
+        if self._store.is_finished(run):
+            return
+        self._store.save(run, _FAILURE, b"")
+        self._enqueue(run, without).is_to_end = is_to_end
+
+    def _cancel(self, run: bytes) -> None:
+        """Give a run up that is not being worked on; parties forget it when they are there."""
+        job = self._jobs.get(run)
+        if job is not None and job.state in ("queued", "running"):
+            raise ConfigurationError(f"run {run.hex()} is under way; wait until it pauses")
+        if not self._store.is_finished(run):
+            order = decode_order(self._store.open(run).description)
+            there = set(self._hub.connected()) & set(order.data)  # type: ignore[union-attr] # a training
+            self._say({party: EndRun(run, None) for party in there}, may_lose=True)
+            self._store.finish(run)
+
+    def _follow(self, run: bytes) -> Iterator[AnyEvent]:
+        """Events of a run until its result; raises what it failed with."""
+        job = self._jobs.get(run)
+        if job is not None and job.state in ("queued", "running"):
+            queue = job.watch()
+            while (event := queue.get()) is not None:
+                if isinstance(event, BaseException):
+                    raise event
+                yield event
+        result = self._store.load(run, _RESULT)
+        if result is None:
+            raise ConfigurationError(
+                f"run {run.hex()} has no result: it was paused or given up; resume it"
+            )
+        yield from cut_result(result)
+
+    def _describe_runs(self) -> Iterator[RunState]:
+        for run in self._store.all():
+            job = self._jobs.get(run)
+            if self._store.is_finished(run):
+                state = "finished" if self._store.load(run, _RESULT) is not None else "given up"
+            else:
+                state = job.state if job else "paused"
+            yield RunState(run.hex(), state, job.doing if job else "")
+
+    # On the service's own thread.
+
+    def _work(self) -> None:
+        while (job := self._queue.get()) is not None:
+            job.state = "running"
+            try:
+                self._train(job)
+                job.state = "finished"
+                job.tell(None)
+            except FederationError as error:
+                self._pause(job, error)
+            except Exception as error:  # noqa: BLE001 - a bug ends one run, not the service
+                _LOG.exception("run %s failed", job.run.hex())
+                self._pause(job, error)
+
+    def _pause(self, job: _Job, error: Exception) -> None:
+        """Nothing is lost: the journal is as it was after the last exchange."""
+        is_lost = isinstance(error, PartyLost | TooFewParties)
+        job.state, job.doing = "paused", str(error)
+        log_event(_LOG, "paused", run=job.run.hex(), reason=type(error).__name__, text=str(error))
+        if not is_lost:
+            self._store.save(job.run, _FAILURE, type(error).__name__.encode())
+        job.tell(error)
+
+    def _train(self, job: _Job) -> None:
+        run, order, model = job.run, job.order, job.run.hex()
+        self._wait_for(job)
+        roles = assign_roles(order)
+        self._say(
+            {
+                party: BeginRun(run, role)
+                for party, role in roles.items()
+                if party not in job.left_out
+            }
+        )
+        stored = self._store.open(run)
+        try:
+            log = ExchangeLog(observers=[self._watch(job)])
+            conversation = converse(order, run, stored.entropies(), self._models, self._workers)
+            wishes = Wishes(job.left_out, lambda: job.is_to_end)
+            trained = run_with_journal(conversation, self._hub, stored, log, wishes)
+        finally:
+            stored.close()
+        if isinstance(order, TrainVertical):
+            kept = CoordinatorModel(
+                trained.outline,
+                tuple(order.data),
+                order.parameters.n_estimators,
+                self._seed_of(order),
+            )
+            self._models.keep(model, kept)
+            ended = self._end(job)
+            classes = ended[order.label_party].classes
+            result: Any = describe_vertical_result(order, model, trained, classes)
+        else:
+            self._end(job)
+            result = describe_horizontal_result(model, trained)
+        self._store.save(run, _RESULT, msgspec.msgpack.encode(result))
+        self._store.finish(run)
+        log_event(_LOG, "finished", run=model)
+
+    def _seed_of(self, order: TrainVertical) -> int:
+        """The seed of all trees of the model, those that it grew on from included."""
+        if order.continues is not None:
+            return self._models.read(order.continues).seed
+        assert order.seed is not None
+        return order.seed
+
+    def _wait_for(self, job: _Job) -> None:
+        wanted = [party for party in job.order.data if party not in job.left_out]
+        missing = sorted(set(wanted) - set(self._hub.connected()))
+        if missing:
+            log_event(_LOG, "waiting", run=job.run.hex(), parties=missing)
+            job.tell(Waiting(missing))
+            self._hub.wait_for_parties(wanted, self._wait_seconds)
+
+    def _end(self, job: _Job) -> dict[str, Done]:
+        parties = [party for party in job.order.data if party not in job.left_out]
+        return self._say({party: EndRun(job.run, job.run.hex()) for party in parties})
+
+    def _say(self, messages: dict[str, Message], *, may_lose: bool = False) -> dict[str, Done]:
+        """Tell parties something about a run, and hear that they did it."""
+        encoded = {party: encode(message) for party, message in messages.items()}
+        replies = {}
+        for party, data in self._hub.exchange(encoded, may_lose=may_lose).items():
+            with blame(party):
+                done = decode(data, (Done,))
+            assert isinstance(done, Done)
+            replies[party] = done
+        return replies
+
+    def _watch(self, job: _Job) -> Callable[[Any], None]:
+        def observe(exchange: Any) -> None:
+            note = exchange.note
+            if "level" in note:
+                job.doing = (
+                    f"trees {note['trees'].start}-{note['trees'].stop}, level {note['level']}"
+                )
+            log_exchange(_LOG, job.run, exchange)
+            job.tell(Exchanged.of(exchange))
+
+        return observe

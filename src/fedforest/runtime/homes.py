@@ -1,0 +1,125 @@
+"""The folders of roles on their machines: settings, certificates, keys.
+
+    coordinator   coordinator.toml  tls/  runs/  models/
+    party         party.toml        tls/  keys/  runs/  models/
+    user          profile.toml      tls/
+
+Keys are made when a party first needs them and never leave its folder.
+"""
+
+import os
+import re
+import secrets
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from fedforest.errors import ConfigurationError
+from fedforest.masking.key_agreement import IdentityKey
+from fedforest.runtime.data_sets import DataFiles
+from fedforest.runtime.roles import PartyKeys
+from fedforest.runtime.run_store import write_file
+from fedforest.transport.tls import Credentials
+
+HOME_VARIABLE = "FEDFOREST_HOME"
+_ADDRESS = re.compile(r"[^\s/:]+:[0-9]{1,5}|\[[0-9a-f:]+\]:[0-9]{1,5}")
+_SECRET_BYTES = 32
+
+Settings = TypeVar("Settings", bound="SettingsFile")
+
+
+class SettingsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Root of settings files."""
+
+
+class CoordinatorSettings(SettingsFile, frozen=True):
+    """`coordinator.toml`."""
+
+    address: str = "127.0.0.1:7400"
+    patience_seconds: float = 60.0  # for a party that is away, in one exchange
+    threads: int = 2
+
+
+class DataFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A data set of `party.toml`."""
+
+    file: str
+
+
+class PartySettings(SettingsFile, frozen=True):
+    """`party.toml`."""
+
+    coordinator: str
+    data: dict[str, DataFile] = {}
+    pins: dict[str, str] = {}  # fingerprints of other parties' keys, confirmed by other means
+    threads: int = 2
+
+
+class ProfileSettings(SettingsFile, frozen=True):
+    """`profile.toml`."""
+
+    coordinator: str
+
+
+def read_settings(home: Path, name: str, kind: type[Settings]) -> Settings:
+    """The settings of a role; errors name the file and what is wrong in it."""
+    path = home / name
+    try:
+        return msgspec.toml.decode(path.read_bytes(), type=kind)
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from None
+    except (msgspec.DecodeError, ValueError) as error:
+        raise ConfigurationError(f"{path}: {error}") from None
+
+
+def load_credentials(home: Path) -> Credentials:
+    """The certificate of a role, its key and the federation's authority."""
+    return Credentials.load(home / "tls")
+
+
+def load_keys(home: Path, name: str, pins: dict[str, str]) -> PartyKeys:
+    """A party's key and lasting secret, which are made at the first time."""
+    folder = home / "keys"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private = _load_secret(folder / "identity")
+    lasting = _load_secret(folder / "lasting")
+    return PartyKeys(name, IdentityKey.from_entropy(lambda _: private), lasting, pins)
+
+
+def _load_secret(path: Path) -> bytes:
+    if not path.exists():
+        write_file(path, secrets.token_bytes(_SECRET_BYTES))
+    secret = path.read_bytes()
+    if len(secret) != _SECRET_BYTES:
+        raise ConfigurationError(f"{path} is damaged; restore it from a copy")
+    return secret
+
+
+def find_data(home: Path, settings: PartySettings) -> DataFiles:
+    """A party's data sets; relative paths count from its folder."""
+    return DataFiles({name: home / entry.file for name, entry in settings.data.items()})
+
+
+def find_profile(transport: Any) -> Path:
+    """The folder of a user's profile: a folder, the name of one, or a coordinator's address."""
+    if not isinstance(transport, str) or not transport:
+        raise ConfigurationError(
+            f"transport is {transport!r}; it must be None, or the name, folder or address of a "
+            "profile"
+        )
+    if (Path(transport) / "profile.toml").exists():
+        return Path(transport)
+    profiles = Path(os.environ.get(HOME_VARIABLE, "~/.fedforest")).expanduser() / "profiles"
+    if (profiles / transport / "profile.toml").exists():
+        return profiles / transport
+    known = sorted(path.parent for path in profiles.glob("*/profile.toml"))
+    if _ADDRESS.fullmatch(transport):
+        for folder in known:
+            settings = read_settings(folder, "profile.toml", ProfileSettings)
+            if settings.coordinator == transport:
+                return folder
+    names = ", ".join(repr(folder.name) for folder in known) or "none"
+    raise ConfigurationError(
+        f"there is no profile for transport {transport!r} in {profiles}; there are: {names}"
+    )

@@ -1,0 +1,279 @@
+"""An append-only file of records that survives being cut off at any byte.
+
+A record is there once `append` has returned, also after a loss of power. A file that ends inside a
+record is taken back to the last whole one when it is opened; any other damage is refused. One
+process at a time has a journal open. What records mean is not known here.
+
+Waiting for the disk (fdatasync, ext4 on a virtual disk) was measured at 0.15 ms for a record of
+100 bytes, 0.3 ms for 100 KB and 1 to 4 ms for 2 MB: it is done for every record, by the caller's
+thread. A crash of the process alone loses nothing even without it.
+"""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from hashlib import blake2b
+from pathlib import Path
+from struct import Struct
+from typing import NamedTuple, Self
+
+from fedforest.errors import DamagedJournalError, StorageError
+
+# The file:   magic (8 bytes)  version (u32)  |  record 0, the opening  |  record 1  |  ...
+# A record:   length (u64)  guard (4 bytes)  checksum (16 bytes)  |  payload
+# The guard is a checksum of the length alone: without it a damaged length would look like a file
+# that ends too early. Each checksum covers the one before it: no record can be missing or moved.
+_MAGIC = b"FFOREST\x1a"
+_VERSION = 1
+_FILE_HEAD = Struct("<8sI")
+_LENGTH = Struct("<Q")
+_GUARD_BYTES = 4
+_CHECKSUM_BYTES = 16
+_HEAD_BYTES = _LENGTH.size + _GUARD_BYTES + _CHECKSUM_BYTES
+_CHUNK_BYTES = 1 << 20
+
+
+class _Mark(NamedTuple):
+    """A place between two records."""
+
+    offset: int
+    number: int  # of the record that follows
+    chain: bytes  # the checksum before it
+
+
+_START = _Mark(_FILE_HEAD.size, 0, b"")
+
+
+class Journal:
+    """Records in the order they were appended, behind an opening that says what they are about."""
+
+    def __init__(self, path: Path, file: int) -> None:
+        self.path = path
+        self._file = file
+        self._end = _START
+        self._is_usable = True
+
+    @classmethod
+    def create(cls, path: Path, opening: bytes) -> Self:
+        """A new journal, whole or not there at all; refused where there is one already."""
+        if path.exists():
+            raise StorageError(f"there is a journal at {path} already; resume it, or remove it")
+        draft = path.with_name(path.name + ".draft")
+        try:
+            draft.unlink(missing_ok=True)  # left over from a crash while it was created
+            journal = cls(draft, os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        except OSError as error:
+            raise _cannot("create", path, error) from error
+        try:
+            journal._lock()
+            _write_all(journal._file, [memoryview(_FILE_HEAD.pack(_MAGIC, _VERSION))], 0)
+            journal.append(opening)
+            os.link(draft, path)  # unlike renaming, it never replaces a journal
+            draft.unlink()
+            sync_folder(path.parent)
+        except BaseException as error:
+            journal.close()
+            if isinstance(error, OSError):
+                raise _cannot("create", path, error) from error
+            raise
+        journal.path = path
+        return journal
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """The journal at this path, without what a crash left of an unfinished record."""
+        try:
+            journal = cls(path, os.open(path, os.O_RDWR))
+        except OSError as error:
+            raise _cannot("open", path, error) from error
+        try:
+            journal._lock()
+            journal._recover()
+        except BaseException:
+            journal.close()
+            raise
+        return journal
+
+    def close(self) -> None:
+        """Let others open it."""
+        if self._file >= 0:
+            os.close(self._file)
+        self._file, self._is_usable = -1, False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def opening(self) -> bytes:
+        """What the journal was created with."""
+        return next(self._walk(self._end.offset))[1]
+
+    @property
+    def n_records(self) -> int:
+        """Records behind the opening."""
+        return self._end.number - 1
+
+    def records(self) -> Iterator[bytes]:
+        """All records that are there now, behind the opening; one at a time is in memory."""
+        walk = self._walk(self._end.offset)
+        next(walk)
+        for _, payload in walk:
+            yield payload
+
+    def append(self, payload: bytes | memoryview) -> None:
+        """Add a record; when this returns it is on the disk.
+
+        Raises `StorageError` where the disk is full or fails. Then the record is not there, all
+        earlier ones are, and once there is room it can be appended again.
+        """
+        if not self._is_usable:
+            raise StorageError(f"the journal {self.path} is closed, or failed before; open it anew")
+        head, after = _frame(self._end, payload)
+        self._is_usable = False  # until either the record is there or nothing of it is
+        try:
+            _write_all(self._file, [memoryview(head), memoryview(payload)], self._end.offset)
+        except OSError as error:
+            os.ftruncate(self._file, self._end.offset)
+            self._is_usable = True
+            raise StorageError(
+                f"a record cannot be added to the journal {self.path}: {error.strerror}. All that "
+                "was written before is there; make room and resume the run"
+            ) from error
+        try:
+            os.fdatasync(self._file)
+        except OSError as error:  # what the disk holds now is found out by opening it anew
+            raise StorageError(
+                f"the journal {self.path} could not be brought to the disk: {error.strerror}. "
+                "Make room or mend the disk, and resume the run"
+            ) from error
+        self._end, self._is_usable = after, True
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise StorageError(
+                f"the journal {self.path} is in use by another process; a run is carried on by one "
+                "process at a time"
+            ) from error
+
+    def _recover(self) -> None:
+        """Check every record and cut off what follows the last whole one."""
+        head = os.pread(self._file, _FILE_HEAD.size, 0)
+        if len(head) < _FILE_HEAD.size or not head.startswith(_MAGIC):
+            raise DamagedJournalError(f"{self.path} is not a journal; begin the run anew")
+        version = _FILE_HEAD.unpack(head)[1]
+        if version != _VERSION:
+            raise StorageError(
+                f"the journal {self.path} has version {version}, this release reads version "
+                f"{_VERSION}; resume the run with the release that began it"
+            )
+        size = os.fstat(self._file).st_size
+        end = _START
+        for after, _ in self._walk(size):
+            end = after
+        if end == _START:
+            raise DamagedJournalError(f"the journal {self.path} has no opening; begin the run anew")
+        if end.offset < size:
+            os.ftruncate(self._file, end.offset)
+            os.fdatasync(self._file)
+        self._end = end
+
+    def _walk(self, end: int) -> Iterator[tuple[_Mark, bytes]]:
+        """Whole records up to an offset, each with the mark behind it."""
+        mark = _START
+        while mark.offset < end:
+            length = self._read_length(mark, end)
+            if length is None or mark.offset + _HEAD_BYTES + length > end:
+                return  # cut off in the middle
+            payload = _read_all(self._file, mark.offset + _HEAD_BYTES, length)
+            head, after = _frame(mark, payload)
+            if os.pread(self._file, _HEAD_BYTES, mark.offset) != head:
+                raise self._damage(mark)
+            mark = after
+            yield mark, payload
+
+    def _read_length(self, mark: _Mark, end: int) -> int | None:
+        """The length of a record, None where the file was cut off before it was written."""
+        head = os.pread(self._file, _LENGTH.size + _GUARD_BYTES, mark.offset)
+        if mark.offset + len(head) > end or len(head) < _LENGTH.size + _GUARD_BYTES:
+            return None
+        length: int = _LENGTH.unpack_from(head)[0]
+        if head[_LENGTH.size :] == _guard(mark, length):
+            return length
+        if _is_blank(self._file, mark.offset, end):
+            return None  # after a loss of power the file can be longer than what was written
+        raise self._damage(mark)
+
+    def _damage(self, mark: _Mark) -> DamagedJournalError:
+        return DamagedJournalError(
+            f"record {mark.number} of the journal {self.path}, at byte {mark.offset}, is damaged; "
+            "begin the run anew (an older copy of the file would not fit what others know)"
+        )
+
+
+def _cannot(do: str, path: Path, error: OSError) -> StorageError:
+    return StorageError(f"cannot {do} the journal {path}: {error.strerror}")
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until names in a folder are on the disk."""
+    file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _frame(mark: _Mark, payload: bytes | memoryview) -> tuple[bytes, _Mark]:
+    """What stands before a payload at this place, and the place behind it."""
+    length = len(payload)
+    checksum = blake2b(mark.chain, digest_size=_CHECKSUM_BYTES, person=b"journal record")
+    checksum.update(_place(mark, length))
+    checksum.update(payload)
+    chain = checksum.digest()
+    head = _LENGTH.pack(length) + _guard(mark, length) + chain
+    return head, _Mark(mark.offset + len(head) + length, mark.number + 1, chain)
+
+
+def _guard(mark: _Mark, length: int) -> bytes:
+    place = mark.chain + _place(mark, length)
+    return blake2b(place, digest_size=_GUARD_BYTES, person=b"journal length").digest()
+
+
+def _place(mark: _Mark, length: int) -> bytes:
+    return _LENGTH.pack(mark.number) + _LENGTH.pack(length)
+
+
+def _write_all(file: int, parts: list[memoryview], offset: int) -> None:
+    while parts:
+        n_written = os.pwritev(file, parts, offset)
+        offset += n_written
+        while parts and n_written >= len(parts[0]):
+            n_written -= len(parts.pop(0))
+        if parts:
+            parts[0] = parts[0][n_written:]
+
+
+def _read_all(file: int, offset: int, length: int) -> bytes:
+    """So many bytes, which are there; large ones take several calls."""
+    first = os.pread(file, length, offset)
+    if len(first) == length:
+        return first
+    pieces = [first]
+    while (n_read := sum(map(len, pieces))) < length:
+        pieces.append(os.pread(file, length - n_read, offset + n_read))
+    return b"".join(pieces)
+
+
+def _is_blank(file: int, offset: int, end: int) -> bool:
+    """Whether nothing but zeros follows."""
+    while offset < end:
+        chunk = os.pread(file, min(_CHUNK_BYTES, end - offset), offset)
+        if not chunk or chunk.count(0) != len(chunk):
+            return False
+        offset += len(chunk)
+    return True

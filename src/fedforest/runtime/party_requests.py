@@ -1,0 +1,63 @@
+"""What a coordinator's service says to a party's around the messages of a protocol.
+
+A run begins with a role, goes on with numbered requests (`runtime/envelope.py`) and ends with the
+id of the model to be kept. Everything may be said again: a party that did it already says so again.
+"""
+
+from typing import Annotated, Any
+
+import msgspec
+
+from fedforest.protocol.asking import Message
+from fedforest.runtime.envelope import RunId, RunRequest, Sequence
+from fedforest.runtime.roles import AnyRole
+
+ModelId = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
+
+
+class BeginRun(Message, frozen=True):
+    """Take part in a run in this role."""
+
+    run: RunId
+    role: AnyRole
+
+
+class EndRun(Message, frozen=True):
+    """The run is over: keep your share of its model under this id, or nothing."""
+
+    run: RunId
+    model: ModelId | None
+
+
+class BeginPrediction(msgspec.Struct, frozen=True, array_like=True):
+    """Which rows of which data set go through which model."""
+
+    model: ModelId
+    data: str
+    rows: memoryview | None  # <i4; None: all
+
+
+class InPrediction(Message, frozen=True):
+    """A numbered request of a prediction; the first one says what it is about."""
+
+    prediction: RunId
+    sequence: Sequence
+    begin: BeginPrediction | None
+    payload: memoryview
+
+
+class CountRows(Message, frozen=True):
+    """Say how many rows the data set has that the model is to predict."""
+
+    model: ModelId
+    data: str
+
+
+class Done(Message, frozen=True):
+    """The party did it; the label party adds what class numbers mean, when a run ends."""
+
+    classes: Any = None
+    n_rows: int = 0
+
+
+TO_PARTY = (BeginRun, RunRequest, EndRun, InPrediction, CountRows)

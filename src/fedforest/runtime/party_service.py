@@ -1,0 +1,206 @@
+"""A party as a process runs it: runs that survive its death, predictions, and its models.
+
+Everything the coordinator says comes through `answer`, one request at a time. What a run needs to
+go on is on the disk before the reply leaves; predictions are only in memory, and a coordinator that
+asks about one that is gone begins it again.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.errors import ProtocolError
+from fedforest.protocol.asking import Handler, Message, blame, check
+from fedforest.protocol.payloads import from_bytes
+from fedforest.protocol.vertical import prediction_messages
+from fedforest.protocol.vertical.prediction_party import PredictingParty
+from fedforest.runtime.data_sets import DataSets
+from fedforest.runtime.endpoint import make_endpoint
+from fedforest.runtime.entropy import EntropySource
+from fedforest.runtime.envelope import RunRequest
+from fedforest.runtime.party_models import PartyModels
+from fedforest.runtime.party_requests import (
+    TO_PARTY,
+    BeginPrediction,
+    BeginRun,
+    CountRows,
+    Done,
+    EndRun,
+    InPrediction,
+)
+from fedforest.runtime.party_run import PartyRun
+from fedforest.runtime.roles import AnyRole, HorizontalWork, PartyKeys, RoleMaker, VerticalWork
+from fedforest.runtime.run_store import RunStore
+from fedforest.transport.codec import decode, encode
+from fedforest.tree.table import Table
+from fedforest.tree.workers import ALONE, Workers
+
+if TYPE_CHECKING:
+    from fedforest.protocol.vertical.party import PartyModel
+
+MOST_PREDICTIONS = 64  # at the same time; the one that was silent longest is forgotten
+MOST_TABLES = 8  # kept for further predictions
+_ROLE = msgspec.msgpack.Decoder(AnyRole)
+
+
+@dataclass(slots=True)
+class _Prediction:
+    """A prediction underway, and the last request it answered."""
+
+    endpoint: Any
+    sequence: int = 0
+    digest: bytes = b""
+    reply: bytes = b""
+
+
+class PartyService:
+    """Answers a coordinator with the data sets of one party.
+
+    Parameters
+    ----------
+    home : Path
+        The party's folder, for runs and models.
+    keys : PartyKeys
+        Who the party is and whom it trusts.
+    data : DataSets
+        What it can take part with.
+    workers : Workers
+        Threads for its kernels.
+    """
+
+    def __init__(
+        self, home: Path, keys: PartyKeys, data: DataSets, workers: Workers = ALONE
+    ) -> None:
+        self._store = RunStore(home)
+        self._models = PartyModels(home / "models")
+        self._data = data
+        self._workers = workers
+        self._roles = RoleMaker(keys, data, self._models.read, workers)
+        self._runs: dict[bytes, PartyRun] = {}
+        self._work: dict[bytes, VerticalWork | HorizontalWork] = {}
+        self._predictions: OrderedDict[bytes, _Prediction] = OrderedDict()
+        self._tables: OrderedDict[tuple[str, str], Table] = OrderedDict()
+        self._handlers = {
+            BeginRun: self._begin_run,
+            EndRun: self._end_run,
+            CountRows: self._count_rows,
+        }
+
+    def answer(self, data: bytes) -> bytes:
+        """The reply to one request; raises what the coordinator is then told."""
+        with blame("coordinator"):
+            request = decode(data, TO_PARTY)
+            if isinstance(request, RunRequest):
+                return self._run(request.run).answer(request)
+            if isinstance(request, InPrediction):
+                return self._predict(request)
+            return encode(self._handlers[type(request)](request))  # type: ignore[operator] # by type
+
+    def close(self) -> None:
+        """Let another process carry the runs on."""
+        for run in self._runs.values():
+            run.close()
+        self._runs.clear()
+        self._work.clear()
+
+    def _begin_run(self, request: BeginRun) -> Done:
+        description = msgspec.msgpack.encode(request.role)
+        if self._store.is_finished(request.run):
+            raise ProtocolError(f"run {request.run.hex()} is over at this party")
+        if self._store.has(request.run):
+            is_same = self._run(request.run).description == description
+            check(is_same, "the run was begun in another role")
+            return Done()
+        # made once before anything is stored: a role that cannot be leaves no trace
+        self._roles.check(request.role)
+        stored = self._store.begin(request.run, description)
+        self._runs[request.run] = PartyRun(stored, self._make_handler(request.run))
+        return Done()
+
+    def _run(self, run: bytes) -> PartyRun:
+        if run not in self._runs:
+            if not self._store.has(run) or self._store.is_finished(run):
+                raise ProtocolError(f"there is no run {run.hex()} underway at this party")
+            self._runs[run] = PartyRun(self._store.open(run), self._make_handler(run))
+        return self._runs[run]
+
+    def _make_handler(self, run: bytes) -> Any:
+        def make(
+            description: bytes, entropies: EntropySource
+        ) -> tuple[Handler, tuple[type[Message], ...]]:
+            work = self._roles.make(_ROLE.decode(description), entropies)
+            self._work[run] = work
+            return work.party, work.requests
+
+        return make
+
+    def _end_run(self, request: EndRun) -> Done:
+        """Keep the model and forget the run; said again, it is the same."""
+        classes = None
+        if self._store.has(request.run) and not self._store.is_finished(request.run):
+            run = self._run(request.run)
+            party = run.handler  # caught up, also after a restart
+            work = self._work[request.run]
+            assert work.party is party
+            if request.model is not None:
+                self._models.keep(request.model, work)
+            run.close()
+            del self._runs[request.run], self._work[request.run]
+            self._store.finish(request.run)
+        if request.model is not None and self._models.has(request.model):
+            classes = self._models.classes(request.model)
+        return Done(classes)
+
+    def _count_rows(self, request: CountRows) -> Done:
+        return Done(n_rows=self._table(request.model, request.data).n_rows)
+
+    def _predict(self, request: InPrediction) -> bytes:
+        known = self._predictions.get(request.prediction)
+        if known is None:
+            check(request.begin is not None, "the prediction is unknown here; begin it again")
+            assert request.begin is not None
+            known = self._begin_prediction(request.prediction, request.begin)
+        self._predictions.move_to_end(request.prediction)
+        digest = blake2b(request.payload, digest_size=16).digest()
+        if request.sequence == known.sequence and digest == known.digest:
+            return known.reply
+        check(request.sequence == known.sequence + 1, "a request of a prediction is out of order")
+        known.reply = known.endpoint(request.payload)
+        known.sequence, known.digest = request.sequence, digest
+        return known.reply
+
+    def _begin_prediction(self, prediction: bytes, begin: BeginPrediction) -> _Prediction:
+        table = self._table(begin.model, begin.data)
+        if begin.rows is not None:
+            table = table.take_rows(_read_rows(begin.rows, table.n_rows))
+        model = self._models.read(begin.model)[0]
+        party = PredictingParty(model, table, self._workers, self._models.routes(begin.model))
+        begun = _Prediction(make_endpoint(party, prediction_messages.REQUESTS))
+        self._predictions[prediction] = begun
+        if len(self._predictions) > MOST_PREDICTIONS:
+            self._predictions.popitem(last=False)
+        return begun
+
+    def _table(self, model: str, data: str) -> Table:
+        """The columns of a data set that a model needs, read once for many predictions."""
+        key = (model, data)
+        if key not in self._tables:
+            share: PartyModel = self._models.read(model)[0]
+            self._tables[key] = self._data.read(data).select(share.bins.names)
+            if len(self._tables) > MOST_TABLES:
+                self._tables.popitem(last=False)
+        self._tables.move_to_end(key)
+        return self._tables[key]
+
+
+def _read_rows(data: memoryview, n_rows: int) -> NDArray[np.int64]:
+    rows = from_bytes(data, "<i4", len(data) // 4, "rows").astype(np.int64)
+    in_table = len(rows) > 0 and bool(rows.min() >= 0 and rows.max() < n_rows)
+    check(in_table, "rows are asked for that are not in the data set")
+    return rows

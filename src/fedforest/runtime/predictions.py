@@ -1,0 +1,91 @@
+"""Vertical predictions as a coordinator's service carries them out."""
+
+import secrets
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.errors import ConfigurationError
+from fedforest.protocol.vertical.prediction import PredictionOrder, route
+from fedforest.runtime.coordinator_models import CoordinatorModel
+from fedforest.runtime.driver import ExchangeLog, run
+from fedforest.runtime.orders import PredictVertical
+from fedforest.runtime.party_requests import BeginPrediction, CountRows, Done, InPrediction
+from fedforest.transport.base import Transport
+from fedforest.transport.codec import decode, encode
+from fedforest.tree.table import common_row_count
+from fedforest.tree.workers import Workers
+
+if TYPE_CHECKING:
+    from fedforest.protocol.vertical.prediction_plan import Network
+
+
+class _PredictionTransport:
+    """Carries a prediction's messages; the first to each party says what it is about."""
+
+    def __init__(self, transport: Transport, begins: Mapping[str, BeginPrediction]) -> None:
+        self._transport = transport
+        self._begins = begins
+        self._prediction = secrets.token_bytes(16)
+        self._n_asked: Counter[str] = Counter()
+
+    def exchange(
+        self, requests: Mapping[str, bytes], *, may_lose: bool = False
+    ) -> dict[str, bytes]:
+        """One exchange with the parties asked."""
+        self._n_asked.update(requests.keys())
+        wrapped = {
+            party: encode(
+                InPrediction(
+                    self._prediction,
+                    self._n_asked[party],
+                    self._begins[party] if self._n_asked[party] == 1 else None,
+                    memoryview(data),
+                )
+            )
+            for party, data in requests.items()
+        }
+        return self._transport.exchange(wrapped, may_lose=may_lose)
+
+
+def predict(
+    order: PredictVertical,
+    model: CoordinatorModel,
+    transport: Transport,
+    workers: Workers,
+    log: ExchangeLog | None = None,
+) -> NDArray[Any]:
+    """(rows, outputs) votes, or (trees, rows) leaves."""
+    _check_parties(order, model)
+    n_rows = _count_rows(order, transport) if order.rows is None else len(order.rows)
+    rows = None if order.rows is None else memoryview(np.array(order.rows, "<i4").tobytes())
+    begins = {party: BeginPrediction(order.model, data, rows) for party, data in order.data.items()}
+    network: Network = getattr(transport, "network")  # noqa: B009 - every transport to parties has one
+    pace = network if order.lookahead is None else order.lookahead
+    task = PredictionOrder(model.outline, model.parties, n_rows, pace, model.routes)
+    leaf_of = run(route(task, workers), _PredictionTransport(transport, begins), log)
+    return leaf_of if order.leaves else model.votes.mean(leaf_of, workers, hard=order.hard_votes)
+
+
+def _check_parties(order: PredictVertical, model: CoordinatorModel) -> None:
+    if order.data.keys() != set(model.parties):
+        raise ConfigurationError(
+            "a prediction needs a data set of each party of the model: "
+            + ", ".join(map(repr, model.parties))
+        )
+    if order.rows is not None and not order.rows:
+        raise ConfigurationError("no rows are asked for; name at least one")
+
+
+def _count_rows(order: PredictVertical, transport: Transport) -> int:
+    requests = {p: encode(CountRows(order.model, data)) for p, data in order.data.items()}
+    replies = transport.exchange(requests)
+    counts: dict[str, int] = {}
+    for party, data in replies.items():
+        done = decode(data, (Done,))
+        assert isinstance(done, Done)
+        counts[party] = done.n_rows
+    return common_row_count(counts)

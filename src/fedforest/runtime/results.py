@@ -1,0 +1,181 @@
+"""What a coordinator's service tells whoever gave an order: events while it works, then a result.
+
+A result may be large, so it travels in pieces among the events.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.errors import ProtocolError, TransportError
+from fedforest.runtime.driver import Exchange
+
+PIECE_BYTES = 1 << 20
+
+
+class Event(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """Root of events."""
+
+
+class Accepted(Event, frozen=True):
+    """The order is understood and has an id now; others may be served first."""
+
+    run: str
+
+
+class Exchanged(Event, frozen=True):
+    """One request and reply with some parties; no content."""
+
+    request: str
+    n_parties: int
+    bytes_to: dict[str, int]
+    bytes_from: dict[str, int]
+    seconds: float
+    note: dict[str, Any]
+
+    @classmethod
+    def of(cls, exchange: Exchange) -> "Exchanged":
+        note = {
+            key: [value.start, value.stop] if isinstance(value, range) else value
+            for key, value in exchange.note.items()
+        }
+        return cls(
+            exchange.request,
+            exchange.n_parties,
+            dict(exchange.bytes_to),
+            dict(exchange.bytes_from),
+            exchange.seconds,
+            note,
+        )
+
+    def to_exchange(self) -> Exchange:
+        """As the coordinator noted it."""
+        note = dict(self.note)
+        if "trees" in note:
+            note["trees"] = range(*note["trees"])
+        return Exchange(
+            self.request, self.n_parties, self.bytes_to, self.bytes_from, self.seconds, note
+        )
+
+
+class Waiting(Event, frozen=True):
+    """The run waits for parties that are not connected."""
+
+    parties: list[str]
+
+
+class Piece(Event, frozen=True):
+    """The next part of the result."""
+
+    data: memoryview
+
+
+class Finished(Event, frozen=True):
+    """The result is complete."""
+
+
+class VerticalResult(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """A vertical training: everything its user may know, and the id of the model at its roles."""
+
+    model: str
+    n_trees: int
+    n_rows: int
+    columns_per_party: dict[str, int]
+    importances: dict[str, bytes | None]  # <f8, in the order of a party's columns
+    classes: Any  # packed labels, or None for regression
+    out_of_bag_curve: bytes | None = None
+    out_of_bag_votes: bytes | None = None
+    n_steps: list[int] = []
+    n_extra_steps: list[int] = []
+
+
+class HorizontalResult(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """A horizontal training: the model that everybody holds."""
+
+    model: str
+    file: bytes
+    n_rows: int
+    candidates_per_node: int
+    lost: list[str]
+
+
+class Predictions(msgspec.Struct, frozen=True, array_like=True):
+    """Votes (rows, outputs) or leaves (trees, rows)."""
+
+    shape: tuple[int, int]
+    dtype: str
+    data: bytes
+
+    @classmethod
+    def of(cls, values: NDArray[Any]) -> "Predictions":
+        dtype = "<f8" if values.dtype.kind == "f" else "<i4"
+        return cls(values.shape, dtype, np.ascontiguousarray(values, dtype).tobytes())
+
+    def read(self) -> NDArray[Any]:
+        return np.frombuffer(self.data, self.dtype).reshape(self.shape).copy()
+
+
+class RunState(msgspec.Struct, frozen=True, array_like=True):
+    """How far a run is: queued, running, paused, finished or given up."""
+
+    run: str
+    state: str
+    doing: str
+
+
+class RunList(msgspec.Struct, frozen=True, array_like=True):
+    """All runs of a coordinator."""
+
+    runs: list[RunState]
+
+
+Result = VerticalResult | HorizontalResult | Predictions | RunList
+AnyEvent = Accepted | Exchanged | Waiting | Piece | Finished
+
+_ENCODER = msgspec.msgpack.Encoder()
+_EVENTS = msgspec.msgpack.Decoder(AnyEvent)
+
+
+def encode_event(event: AnyEvent) -> bytes:
+    """The bytes of an event."""
+    return _ENCODER.encode(event)
+
+
+def decode_event(data: bytes) -> AnyEvent:
+    """An event again."""
+    try:
+        event: AnyEvent = _EVENTS.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise ProtocolError("the coordinator sent something that is no event") from None
+    return event
+
+
+def cut_result(result: Result | bytes) -> Iterator[AnyEvent]:
+    """The events that carry a result, which may be encoded already."""
+    data = memoryview(result if isinstance(result, bytes) else _ENCODER.encode(result))
+    for start in range(0, len(data), PIECE_BYTES):
+        yield Piece(data[start : start + PIECE_BYTES])
+    yield Finished()
+
+
+def follow(events: Iterable[AnyEvent], kind: type[Any], tell: Any) -> Any:
+    """Tell of every event until the result is there; raises where it does not come."""
+    pieces: list[memoryview] = []
+    for event in events:
+        if isinstance(event, Finished):
+            return _read_result(b"".join(pieces), kind)
+        if isinstance(event, Piece):
+            pieces.append(event.data)
+        else:
+            tell(event)
+    raise TransportError("the coordinator closed the connection before the result was there")
+
+
+def _read_result(data: bytes, kind: type[Any]) -> Any:
+    try:
+        return msgspec.msgpack.decode(data, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise ProtocolError("the coordinator sent a result of another kind") from None

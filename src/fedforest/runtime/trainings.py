@@ -1,0 +1,163 @@
+"""Trainings as a coordinator's service runs them.
+
+An order becomes roles for parties, a conversation for the driver, and in the end a result.
+
+All of it follows from the order and the run's stored entropy, so that a restart makes the same.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.errors import ConfigurationError
+from fedforest.privacy.randomized_response import RandomizedResponse
+from fedforest.protocol.aggregation.base import LEAST_PARTICIPANTS
+from fedforest.protocol.aggregation.plugs import make_aggregation
+from fedforest.protocol.asking import Conversation
+from fedforest.protocol.horizontal.coordinator import train as train_horizontal
+from fedforest.protocol.horizontal.order import Participation
+from fedforest.protocol.horizontal.order import Trained as HorizontalTrained
+from fedforest.protocol.horizontal.order import TrainingOrder as HorizontalTraining
+from fedforest.protocol.vertical.coordinator import train as train_vertical
+from fedforest.protocol.vertical.order import Trained as VerticalTrained
+from fedforest.protocol.vertical.order import TrainingOrder as VerticalTraining
+from fedforest.runtime.coordinator_models import CoordinatorModels
+from fedforest.runtime.entropy import EntropySource
+from fedforest.runtime.orders import TrainHorizontal, TrainVertical
+from fedforest.runtime.results import HorizontalResult, VerticalResult
+from fedforest.runtime.roles import AnyRole, HorizontalRole, VerticalRole
+from fedforest.tree.workers import Workers
+
+AnyTraining = TrainVertical | TrainHorizontal
+
+
+def check_training(order: AnyTraining) -> None:
+    """Refuse what no party needs to be asked about."""
+    if not order.data:
+        raise ConfigurationError("no party takes part; name a data set for at least one")
+    if isinstance(order, TrainVertical):
+        if order.label_party not in order.data:
+            raise ConfigurationError(f"label party {order.label_party!r} is none of the parties")
+        if order.label_epsilon is not None:
+            RandomizedResponse(order.label_epsilon).check()
+        return
+    plug, noise = order.plug(), order.noise()
+    if plug != "plain":
+        plug.check(len(order.data))
+    if noise is not None:
+        noise.check(is_regression=order.is_regression)
+
+
+def assign_roles(order: AnyTraining) -> dict[str, AnyRole]:
+    """What each party is to do."""
+    if isinstance(order, TrainHorizontal):
+        return {
+            party: HorizontalRole(
+                data=data,
+                is_regression=order.is_regression,
+                label=order.label,
+                weight=order.weight,
+                aggregation=order.aggregation,
+                is_noisy=order.privacy is not None,
+            )
+            for party, data in order.data.items()
+        }
+    return {
+        party: VerticalRole(
+            data=data,
+            is_regression=order.is_regression,
+            label=order.label if party == order.label_party else None,
+            weight=order.weight if party == order.label_party else None,
+            class_weight=order.class_weight if party == order.label_party else None,
+            continues=order.continues,
+        )
+        for party, data in order.data.items()
+    }
+
+
+def converse(
+    order: AnyTraining,
+    run: bytes,
+    entropies: EntropySource,
+    models: CoordinatorModels,
+    workers: Workers,
+) -> Conversation[Any]:
+    """The coordinator of the training, from its beginning."""
+    assert order.seed is not None, "the service draws one before a run is stored"
+    if isinstance(order, TrainVertical):
+        return train_vertical(_describe_vertical(order, models), workers)
+    class_weight = order.class_weight
+    training = HorizontalTraining(
+        tuple(order.data),
+        order.parameters,
+        order.seed,
+        order.noise(),
+        Participation(
+            order.participation,
+            order.participation_scope,
+            1 if order.aggregation is None else LEAST_PARTICIPANTS,
+        ),
+        dict(class_weight) if isinstance(class_weight, list) else class_weight,
+    )
+    aggregation = make_aggregation(
+        order.plug(), run, entropies.of("coordinator"), is_noisy=order.privacy is not None
+    )
+    return train_horizontal(training, aggregation, workers)
+
+
+def _describe_vertical(order: TrainVertical, models: CoordinatorModels) -> VerticalTraining:
+    assert order.seed is not None
+    training = VerticalTraining(
+        tuple(order.data),
+        order.label_party,
+        order.parameters,
+        order.seed,
+        None if order.label_epsilon is None else RandomizedResponse(order.label_epsilon),
+        order.out_of_bag,
+        order.hard_votes,
+        order.early_stopping,
+    )
+    if order.continues is None:
+        return training
+    before = models.read(order.continues)
+    if before.parties != tuple(order.data):
+        raise ConfigurationError("a warm start goes on with the same parties in the same order")
+    return replace(
+        training, grown=before.outline, first_tree=before.n_trees_seeded, seed=before.seed
+    )
+
+
+def describe_vertical_result(
+    order: TrainVertical, model: str, trained: VerticalTrained, classes: Any
+) -> VerticalResult:
+    """What the user is told of a vertical training."""
+    columns = dict(zip(order.data, trained.columns_per_party, strict=True))
+    return VerticalResult(
+        model=model,
+        n_trees=trained.outline.shape.n_trees,
+        n_rows=trained.n_rows,
+        columns_per_party=columns,
+        importances={party: _pack(values) for party, values in trained.importances.items()},
+        classes=classes,
+        out_of_bag_curve=_pack(trained.out_of_bag_curve),
+        out_of_bag_votes=_pack(trained.out_of_bag_votes),
+        n_steps=list(trained.n_steps),
+        n_extra_steps=list(trained.n_extra_steps),
+    )
+
+
+def describe_horizontal_result(model: str, trained: HorizontalTrained) -> HorizontalResult:
+    """What the user is told of a horizontal training."""
+    return HorizontalResult(
+        model=model,
+        file=trained.model,
+        n_rows=trained.n_rows,
+        candidates_per_node=trained.candidates_per_node,
+        lost=list(trained.lost),
+    )
+
+
+def _pack(values: NDArray[np.float64] | None) -> bytes | None:
+    return None if values is None else np.ascontiguousarray(values, "<f8").tobytes()

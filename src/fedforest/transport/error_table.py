@@ -1,0 +1,86 @@
+"""Which errors travel to a peer, and as what they are raised there.
+
+Errors of this package travel by name with their public text. Everything else is a bug whose text
+may hold anything: it stays in the log of whoever made it.
+"""
+
+import re
+
+from fedforest.errors import (
+    BudgetExhausted,
+    ConfigurationError,
+    DamagedModelError,
+    DataError,
+    FederationError,
+    LocalProtocolError,
+    MaskingError,
+    ModelFileError,
+    NewerModelError,
+    PartyLost,
+    PrivacyError,
+    ProtocolError,
+    RemoteProtocolError,
+    TooFewParties,
+    TransportError,
+)
+from fedforest.transport.frames import Refusal
+
+# The text of these may name columns, which are nobody else's business.
+_NAMES_COLUMNS = (DataError, ModelFileError)
+# These name a party, which is the peer itself where a party refuses.
+_NAMES_A_PARTY = (PartyLost, RemoteProtocolError)
+_TRAVEL = (
+    BudgetExhausted,
+    ConfigurationError,
+    DamagedModelError,
+    DataError,
+    LocalProtocolError,
+    MaskingError,
+    ModelFileError,
+    NewerModelError,
+    PartyLost,
+    PrivacyError,
+    ProtocolError,
+    RemoteProtocolError,
+    TooFewParties,
+    TransportError,
+)
+_KIND_BY_NAME: dict[str, type[FederationError]] = {kind.__name__: kind for kind in _TRAVEL}
+
+INTERNAL = "internal"
+_LONGEST_TEXT = 500
+_QUOTED = re.compile(r"""(?<!\w)('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
+
+
+def refuse(request_id: int, error: BaseException, *, hides_names: bool) -> Refusal:
+    """What a peer may know of an error; `hides_names` replaces names of columns."""
+    kind = type(error).__name__
+    if _KIND_BY_NAME.get(kind) is not type(error):
+        return Refusal(request_id, INTERNAL, "")
+    text = str(error.args[0]) if isinstance(error, _NAMES_A_PARTY) else str(error)
+    if hides_names and isinstance(error, _NAMES_COLUMNS):
+        text = _QUOTED.sub("(named in its log)", text)
+    party = error.party if isinstance(error, _NAMES_A_PARTY) else ""
+    return Refusal(request_id, kind, text[:_LONGEST_TEXT], party[:64])
+
+
+def error_of_party(refusal: Refusal, party: str) -> FederationError:
+    """The error to raise at the coordinator where a party refused; it names that party."""
+    kind = _KIND_BY_NAME.get(refusal.kind)
+    if kind is None:
+        return RemoteProtocolError("internal error at the party, see its log", party)
+    if issubclass(kind, PartyLost):
+        return PartyLost(refusal.text, party)
+    if issubclass(kind, ProtocolError):
+        return RemoteProtocolError(f"refused the request: {refusal.text}", party)
+    return kind(f"party {party!r}: {refusal.text}")
+
+
+def error_of_coordinator(refusal: Refusal) -> FederationError:
+    """The error to raise at a user's client: the coordinator's own."""
+    kind = _KIND_BY_NAME.get(refusal.kind)
+    if kind is None:
+        return TransportError("internal error at the coordinator, see its log")
+    if issubclass(kind, PartyLost | RemoteProtocolError):
+        return kind(refusal.text, refusal.party)
+    return kind(refusal.text)

@@ -1,0 +1,139 @@
+"""What travels on a party's stream: small typed frames; long messages are cut into pieces.
+
+A piece names the request it belongs to, so that several messages can share a stream and a late
+reply never answers another request. Frames are msgpack, checked as they are decoded.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import msgspec
+
+from fedforest.errors import ProtocolError, TransportError
+
+PROTOCOL_VERSION = 1
+PIECE_BYTES = 2**20
+LARGEST_FRAME = PIECE_BYTES + 4096  # a piece with its head, or the longest refusal
+MAX_MESSAGE_BYTES = 2**30
+
+RequestId = Annotated[int, msgspec.Meta(ge=0, lt=2**62)]
+ShortText = Annotated[str, msgspec.Meta(max_length=64)]
+LongText = Annotated[str, msgspec.Meta(max_length=500)]
+
+
+class Hello(msgspec.Struct, frozen=True, array_like=True, tag=0):
+    """The party's first frame."""
+
+    protocol_version: int
+    party: ShortText
+
+
+class Welcome(msgspec.Struct, frozen=True, array_like=True, tag=1):
+    """The coordinator's first frame: the party is connected."""
+
+    protocol_version: int
+
+
+class Piece(msgspec.Struct, frozen=True, array_like=True, tag=2, eq=False):
+    """A part of a request or of its reply; pieces of one message come in order."""
+
+    request_id: RequestId
+    index: Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+    is_last: bool
+    data: memoryview
+
+
+class Refusal(msgspec.Struct, frozen=True, array_like=True, tag=3):
+    """Instead of a reply: what kind of error there was and what may be told about it."""
+
+    request_id: RequestId
+    kind: ShortText
+    text: LongText
+    party: ShortText = ""  # whom the error names, where it names somebody
+
+
+class Forget(msgspec.Struct, frozen=True, array_like=True, tag=4):
+    """The coordinator no longer waits for this request's reply."""
+
+    request_id: RequestId
+
+
+class Probe(msgspec.Struct, frozen=True, array_like=True, tag=5, eq=False):
+    """The party sends it back at once: so the network is measured."""
+
+    number: Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+    data: memoryview
+
+
+Frame = Hello | Welcome | Piece | Refusal | Forget | Probe
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder(Frame)
+
+
+def encode_frame(frame: Frame) -> bytes:
+    return _ENCODER.encode(frame)
+
+
+def decode_frame(data: bytes) -> Frame:
+    """The frame; what it carries is a view of `data`."""
+    try:
+        return _DECODER.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise ProtocolError("a frame of the stream is not valid") from None  # quotes no content
+
+
+def split_message(request_id: int, data: bytes) -> Iterator[bytes]:
+    """The frames of a message, each made when it is needed."""
+    view = memoryview(data)
+    last = max(0, len(view) - 1) // PIECE_BYTES
+    for index in range(last + 1):
+        part = view[index * PIECE_BYTES : (index + 1) * PIECE_BYTES]
+        yield _ENCODER.encode(Piece(request_id, index, index == last, part))
+
+
+class Inbox:
+    """The messages that arrive on one stream, put together from their pieces."""
+
+    def __init__(self, max_message_bytes: int = MAX_MESSAGE_BYTES) -> None:
+        self._max_message_bytes = max_message_bytes
+        self._pieces: dict[int, list[memoryview]] = {}
+        self._sizes: dict[int, int] = {}
+
+    def add(self, piece: Piece) -> bytes | None:
+        """The whole message if this piece was its last one."""
+        pieces = self._pieces.setdefault(piece.request_id, [])
+        size = self._sizes.get(piece.request_id, 0) + len(piece.data)
+        if piece.index != len(pieces):
+            self.discard(piece.request_id)
+            raise ProtocolError("the pieces of a message are out of order")
+        if size > self._max_message_bytes:
+            self.discard(piece.request_id)
+            raise TransportError(
+                f"a message is longer than the {self._max_message_bytes} bytes that are allowed "
+                "here; raise the limit or train in smaller batches"
+            )
+        pieces.append(piece.data)
+        self._sizes[piece.request_id] = size
+        if not piece.is_last:
+            return None
+        self.discard(piece.request_id)
+        return b"".join(pieces)
+
+    def discard(self, request_id: int) -> None:
+        """Drop what has arrived of a message."""
+        self._pieces.pop(request_id, None)
+        self._sizes.pop(request_id, None)
+
+    @property
+    def n_unfinished(self) -> int:
+        return len(self._pieces)
+
+
+def check_size(data: bytes, max_message_bytes: int) -> None:
+    """Refuse to send what the other side would not take."""
+    if len(data) > max_message_bytes:
+        raise TransportError(
+            f"a message of {len(data)} bytes is longer than the {max_message_bytes} that are "
+            "allowed; raise the limit at all roles or train in smaller batches"
+        )

@@ -1,0 +1,83 @@
+"""Who may connect to a coordinator: the doorkeeper of the hub.
+
+The handshake has let in only certificates of the federation's authority, in date. Here the identity
+in the certificate decides: its federation, its role, and the party it wants to speak for.
+"""
+
+import asyncio
+import logging
+from typing import Any, NoReturn
+
+import grpc
+
+from fedforest.errors import ConfigurationError, FederationError, ProtocolError, TransportError
+from fedforest.transport.frames import PROTOCOL_VERSION, Hello, decode_frame
+from fedforest.transport.tls import Identity, Role, read_identity
+
+_LOG = logging.getLogger(__name__)
+
+
+class Admission:
+    """Lets identities in, or ends their call with the reason."""
+
+    def __init__(self, federation: str, greeting_seconds: float) -> None:
+        self._federation = federation
+        self._greeting_seconds = greeting_seconds
+        self._revoked: set[Identity] = set()
+
+    def revoke(self, identity: Identity) -> None:
+        """From now on this identity is refused."""
+        self._revoked.add(identity)
+
+    async def identify(self, context: Any, role: Role) -> Identity:
+        """The caller's identity, if it may use a method of this role."""
+        certificates = context.auth_context().get("x509_pem_cert", [])
+        try:
+            if len(certificates) != 1:
+                raise ConfigurationError("there is no certificate")
+            identity = read_identity(bytes(certificates[0]))
+            self._check(identity, role)
+        except ConfigurationError as error:
+            await _refuse(context, error)
+        return identity
+
+    def _check(self, identity: Identity, role: Role) -> None:
+        if identity.federation != self._federation:
+            raise ConfigurationError(f"{identity} is of another federation")
+        if identity.role != role:
+            raise ConfigurationError(f"{identity} is no {role}'s certificate")
+        if identity in self._revoked:
+            raise ConfigurationError(f"{identity} was revoked")
+
+    async def greet(self, context: Any, identity: Identity) -> None:
+        """Take the hello of a party; its name must be the one in its certificate."""
+        try:
+            async with asyncio.timeout(self._greeting_seconds):
+                data = await context.read()
+            _check_hello(data, identity)
+        except TimeoutError:
+            seconds = self._greeting_seconds
+            await _refuse(context, ProtocolError(f"it said no hello within {seconds:g} seconds"))
+        except FederationError as error:
+            await _refuse(context, error)
+
+
+def _check_hello(data: Any, identity: Identity) -> None:
+    hello = decode_frame(data) if data is not grpc.aio.EOF else None
+    if not isinstance(hello, Hello):
+        raise ProtocolError("a party says hello first")
+    if hello.protocol_version != PROTOCOL_VERSION:
+        raise TransportError(
+            f"it speaks version {hello.protocol_version} and the coordinator {PROTOCOL_VERSION}; "
+            "install the same release"
+        )
+    if hello.party != identity.name:
+        raise ConfigurationError(f"{identity} may not speak for party {hello.party!r}")
+
+
+async def _refuse(context: Any, error: FederationError) -> NoReturn:
+    _LOG.warning("refused a connection from %s: %s", context.peer(), error)
+    is_forbidden = isinstance(error, ConfigurationError)
+    code = grpc.StatusCode.PERMISSION_DENIED if is_forbidden else grpc.StatusCode.INVALID_ARGUMENT
+    await context.abort(code, str(error))
+    raise error  # never reached: abort raises

@@ -1,0 +1,366 @@
+"""The coordinator's side of the gRPC transport: parties connect, requests go out, replies come in.
+
+One event loop on a thread of its own carries everything; callers block on theirs. A request
+outlives the stream it was sent on: when the party comes back it is sent again, so that endpoints
+must answer a repeated request with the same reply. Late replies answer nothing.
+"""
+
+import asyncio
+import logging
+import secrets
+import threading
+from collections.abc import Coroutine, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import grpc
+
+from fedforest.errors import (
+    ConfigurationError,
+    PartyLost,
+    ProtocolError,
+    RemoteProtocolError,
+    TooFewParties,
+    TransportError,
+)
+from fedforest.protocol.vertical.prediction_plan import Network
+from fedforest.transport.error_table import error_of_party
+from fedforest.transport.frames import Refusal, check_size
+from fedforest.transport.grpc_admission import Admission
+from fedforest.transport.grpc_channel import (
+    CONVERSE,
+    SERVICE,
+    SUBMIT,
+    Limits,
+    server_credentials,
+    server_options,
+)
+from fedforest.transport.grpc_client_calls import ClientCalls, ServeClient
+from fedforest.transport.grpc_party_stream import Answer, PartyStream
+from fedforest.transport.tls import Credentials, Identity
+
+_LOG = logging.getLogger(__name__)
+_START_SECONDS = 30.0
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A request whose reply is waited for."""
+
+    party: str
+    reply: "asyncio.Future[bytes]"
+
+
+class GrpcHub:
+    """Where parties connect to; a transport to all of them.
+
+    `address` is the one to listen on; port 0 lets the system choose. `serve_client` answers users'
+    calls, on threads of the hub.
+    """
+
+    def __init__(
+        self,
+        credentials: Credentials,
+        address: str = "127.0.0.1:0",
+        *,
+        serve_client: ServeClient | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        if credentials.identity.role != "coordinator":
+            raise ConfigurationError(
+                f"{credentials.identity} is no coordinator's certificate; parties would refuse it"
+            )
+        self.identity = credentials.identity
+        self.address = address
+        self._credentials = credentials
+        self._limits = limits if limits is not None else Limits()
+        self._clients = ClientCalls(serve_client, self._limits) if serve_client else None
+        self._loop = asyncio.new_event_loop()
+        self._thread: threading.Thread | None = None
+        self._server: Any = None
+        self._streams: dict[str, PartyStream] = {}
+        self._questions: dict[int, _Question] = {}
+        self._admission = Admission(self.identity.federation, self._limits.greeting_seconds)
+        self._next_id = secrets.randbits(48)  # so that no two hubs use the same ids
+        self._arrival: asyncio.Event | None = None
+
+    def start(self) -> None:
+        """Listen; returns when parties can connect."""
+        self._thread = threading.Thread(target=self._run, name="fedforest-hub", daemon=True)
+        self._thread.start()
+        try:
+            self._call(self._listen(), _START_SECONDS)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Cut all connections and end the thread; exchanges under way raise `TransportError`."""
+        if self._thread is None:
+            return
+        self._call(self._shut(), _START_SECONDS)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(_START_SECONDS)
+        self._thread = None
+        if self._clients is not None:
+            self._clients.close()
+
+    def __enter__(self) -> "GrpcHub":
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def network(self) -> Network:
+        """The slowest way to a connected party, measured when it connected."""
+        networks = [stream.network for stream in list(self._streams.values())]
+        if not networks:
+            return Network(latency_seconds=2e-3, bytes_per_second=1e8)
+        return Network(
+            max(network.latency_seconds for network in networks),
+            min(network.bytes_per_second for network in networks),
+        )
+
+    def connected(self) -> list[str]:
+        """Names of the parties that are connected now."""
+        return sorted(self._present())
+
+    def wait_for_parties(self, names: Iterable[str], timeout_seconds: float) -> None:
+        """Return when all these parties are connected; `TooFewParties` names who is missing."""
+        self._call(self._await_parties(set(names), timeout_seconds))
+
+    def revoke(self, identity: Identity) -> None:
+        """Cut this identity's connections and let it in no more."""
+        self._call(self._revoke(identity))
+
+    def exchange(
+        self,
+        requests: Mapping[str, bytes],
+        *,
+        may_lose: bool = False,
+        patience_seconds: float | None = None,
+    ) -> dict[str, bytes]:
+        """Deliver all requests at the same time; return when every party has answered.
+
+        A party that is away is waited for, `patience_seconds` in all, and sent its request again;
+        then it is lost. The first refusal of a party ends the exchange.
+        """
+        for data in requests.values():
+            check_size(data, self._limits.max_message_bytes)
+        patience = self._limits.patience_seconds if patience_seconds is None else patience_seconds
+        answers = self._call(self._exchange(requests, patience, may_lose=may_lose))
+        return {party: reply for party, reply in answers.items() if reply is not None}
+
+    # On the calling thread, above; on the loop's thread, below.
+
+    def _call(
+        self, work: Coroutine[Any, Any, Result], timeout_seconds: float | None = None
+    ) -> Result:
+        """Have the loop do something; every wait in it has a deadline of its own."""
+        if self._thread is None or not self._thread.is_alive():
+            work.close()
+            raise TransportError("the coordinator's hub is not running; start it first")
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result(timeout_seconds)
+        except BaseException:
+            future.cancel()
+            raise
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            self._loop.close()
+
+    async def _listen(self) -> None:
+        self._arrival = asyncio.Event()
+        self._server = grpc.aio.server(options=server_options())
+        handlers = {CONVERSE: grpc.stream_stream_rpc_method_handler(self._converse)}
+        if self._clients is not None:
+            handlers[SUBMIT] = grpc.stream_stream_rpc_method_handler(self._submit)
+        self._server.add_generic_rpc_handlers(
+            (grpc.method_handlers_generic_handler(SERVICE, handlers),)
+        )
+        try:
+            port = self._server.add_secure_port(self.address, server_credentials(self._credentials))
+        except RuntimeError as error:
+            raise TransportError(
+                f"cannot listen at {self.address}: the address is in use or not this machine's"
+            ) from error
+        await self._server.start()
+        self.address = f"{self.address.rpartition(':')[0]}:{port}"
+        _LOG.info("listening at %s as %s", self.address, self.identity)
+
+    async def _shut(self) -> None:
+        closed = TransportError("the coordinator's hub was closed")
+        for question in list(self._questions.values()):
+            _settle(question, closed)
+        if self._server is not None:
+            await self._server.stop(grace=0)
+        await asyncio.sleep(0)  # lets exchanges hear of it
+
+    async def _converse(self, _: Any, context: Any) -> None:
+        """One connection of a party, from its hello on."""
+        identity = await self._admission.identify(context, "party")
+        await self._admission.greet(context, identity)
+        stream = PartyStream(identity.name, context, self._limits.max_message_bytes)
+        older = self._streams.get(identity.name)
+        self._streams[identity.name] = stream
+        if older is not None:
+            older.cut(grpc.StatusCode.ABORTED, "a newer connection of this party took over")
+        self._announce()
+        _LOG.info("party %r connected from %s", identity.name, context.peer())
+        try:
+            await stream.serve(self._take)
+        finally:
+            if self._streams.get(identity.name) is stream:
+                del self._streams[identity.name]
+                _LOG.warning("party %r is disconnected", identity.name)
+                self._announce()
+
+    async def _submit(self, _: Any, context: Any) -> None:
+        identity = await self._admission.identify(context, "user")
+        assert self._clients is not None
+        await self._clients.serve(identity, context)
+
+    def _take(self, stream: PartyStream, answer: Answer) -> None:
+        """Give an answer to who waits for it; nobody waits for late and repeated ones."""
+        question = self._questions.get(answer.request_id)
+        if question is None or question.party != stream.party:
+            stream.inbox.discard(answer.request_id)
+            return
+        if isinstance(answer, Refusal):
+            _settle(question, error_of_party(answer, stream.party))
+            return
+        try:
+            data = stream.inbox.add(answer)
+        except (ProtocolError, TransportError) as error:
+            _settle(question, RemoteProtocolError(str(error), stream.party))
+            raise
+        if data is not None and not question.reply.done():
+            question.reply.set_result(data)
+
+    async def _exchange(
+        self, requests: Mapping[str, bytes], patience_seconds: float, *, may_lose: bool
+    ) -> dict[str, bytes | None]:
+        tasks = {
+            party: asyncio.ensure_future(
+                self._ask(party, data, patience_seconds, may_lose=may_lose)
+            )
+            for party, data in requests.items()
+        }
+        if not tasks:
+            return {}
+        try:
+            await asyncio.wait(tasks.values(), return_when=asyncio.FIRST_EXCEPTION)
+            # an error ends the exchange, so that tasks before it in this order may be unfinished
+            for task in tasks.values():
+                if task.done():
+                    task.result()
+            return {party: task.result() for party, task in tasks.items()}
+        finally:
+            for task in tasks.values():
+                task.cancel()
+            await asyncio.gather(*tasks.values(), return_exceptions=True)
+
+    async def _ask(
+        self, party: str, data: bytes, patience_seconds: float, *, may_lose: bool
+    ) -> bytes | None:
+        """The reply of one party; its absence is waited for, all in all as long as patience."""
+        request_id = self._next_id = self._next_id + 1
+        question = _Question(party, self._loop.create_future())
+        self._questions[request_id] = question
+        stream: PartyStream | None = None
+        try:
+            async with asyncio.timeout(self._limits.answer_seconds):
+                while not question.reply.done():
+                    before = self._loop.time()
+                    stream = await self._await_stream(party, patience_seconds)
+                    patience_seconds -= self._loop.time() - before
+                    await self._deliver(stream, request_id, data, question)
+            return question.reply.result()
+        except TimeoutError:
+            seconds = self._limits.answer_seconds
+            error = PartyLost(f"no reply within {seconds:g} seconds; see its log", party)
+            return _leave_out(error, may_lose=may_lose)
+        except PartyLost as error:
+            return _leave_out(error, may_lose=may_lose)
+        finally:
+            del self._questions[request_id]
+            if question.reply.done():
+                question.reply.exception()  # seen, also where the exchange was ended by another's
+            elif stream is not None:
+                stream.forget(request_id)
+
+    async def _deliver(
+        self, stream: PartyStream, request_id: int, data: bytes, question: _Question
+    ) -> None:
+        """Send a request and wait until it is answered or the stream ends."""
+        await stream.deliver(request_id, data)
+        waiting = {question.reply, stream.gone}
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        stream.inbox.discard(request_id)
+
+    async def _await_stream(self, party: str, patience_seconds: float) -> PartyStream:
+        await self._await_arrival({party}, patience_seconds)
+        stream = self._streams.get(party)
+        if stream is None or stream.gone.done():
+            raise PartyLost(
+                "it is not connected and did not come back in time; start its service, then resume",
+                party,
+            )
+        return stream
+
+    async def _await_parties(self, names: set[str], timeout_seconds: float) -> None:
+        await self._await_arrival(names, timeout_seconds)
+        missing = sorted(names - self._present())
+        if missing:
+            raise TooFewParties(
+                f"not connected after {timeout_seconds:g} seconds: {', '.join(missing)}; start "
+                "their party services"
+            )
+
+    async def _await_arrival(self, names: set[str], timeout_seconds: float) -> None:
+        """Return when these parties are connected or the time is over."""
+        assert self._arrival is not None
+        deadline = self._loop.time() + timeout_seconds
+        while not names <= self._present():
+            arrival = self._arrival
+            try:
+                async with asyncio.timeout_at(deadline):
+                    await arrival.wait()
+            except TimeoutError:
+                return
+
+    def _present(self) -> set[str]:
+        return {name for name, stream in list(self._streams.items()) if not stream.gone.done()}
+
+    def _announce(self) -> None:
+        """Wake everybody who waits for parties."""
+        assert self._arrival is not None
+        self._arrival.set()
+        self._arrival = asyncio.Event()
+
+    async def _revoke(self, identity: Identity) -> None:
+        self._admission.revoke(identity)
+        stream = self._streams.get(identity.name)
+        if identity.role == "party" and stream is not None:
+            stream.cut(grpc.StatusCode.PERMISSION_DENIED, f"{identity} was revoked")
+        if identity.role == "user" and self._clients is not None:
+            self._clients.cut(identity)
+
+
+def _settle(question: _Question, error: Exception) -> None:
+    if not question.reply.done():
+        question.reply.set_exception(error)
+
+
+def _leave_out(error: PartyLost, *, may_lose: bool) -> None:
+    if not may_lose:
+        raise error
