@@ -203,7 +203,9 @@ class GrpcHub:
             _settle(question, closed)
         if self._server is not None:
             await self._server.stop(grace=0)
-        await asyncio.sleep(0)  # lets exchanges hear of it
+        rest = asyncio.all_tasks() - {asyncio.current_task()}
+        if rest:
+            await asyncio.wait(rest, timeout=1)  # lets exchanges and streams come to their end
 
     async def _converse(self, _: Any, context: Any) -> None:
         """One connection of a party, from its hello on."""
@@ -249,14 +251,13 @@ class GrpcHub:
     async def _exchange(
         self, requests: Mapping[str, bytes], patience_seconds: float, *, may_lose: bool
     ) -> dict[str, bytes | None]:
+        if not requests:
+            return {}
+        ask = self._ask_or_lose if may_lose else self._ask
         tasks = {
-            party: asyncio.ensure_future(
-                self._ask(party, data, patience_seconds, may_lose=may_lose)
-            )
+            party: asyncio.ensure_future(ask(party, data, patience_seconds))
             for party, data in requests.items()
         }
-        if not tasks:
-            return {}
         try:
             await asyncio.wait(tasks.values(), return_when=asyncio.FIRST_EXCEPTION)
             # an error ends the exchange, so that tasks before it in this order may be unfinished
@@ -269,9 +270,14 @@ class GrpcHub:
                 task.cancel()
             await asyncio.gather(*tasks.values(), return_exceptions=True)
 
-    async def _ask(
-        self, party: str, data: bytes, patience_seconds: float, *, may_lose: bool
-    ) -> bytes | None:
+    async def _ask_or_lose(self, party: str, data: bytes, patience_seconds: float) -> bytes | None:
+        try:
+            return await self._ask(party, data, patience_seconds)
+        except PartyLost as error:
+            _LOG.warning("left out: %s", error)
+            return None
+
+    async def _ask(self, party: str, data: bytes, patience_seconds: float) -> bytes:
         """The reply of one party; its absence is waited for, all in all as long as patience."""
         request_id = self._next_id = self._next_id + 1
         question = _Question(party, self._loop.create_future())
@@ -283,29 +289,18 @@ class GrpcHub:
                     before = self._loop.time()
                     stream = await self._await_stream(party, patience_seconds)
                     patience_seconds -= self._loop.time() - before
-                    await self._deliver(stream, request_id, data, question)
+                    await stream.deliver(request_id, data, question.reply)
+                    stream.inbox.discard(request_id)
             return question.reply.result()
         except TimeoutError:
             seconds = self._limits.answer_seconds
-            error = PartyLost(f"no reply within {seconds:g} seconds; see its log", party)
-            return _leave_out(error, may_lose=may_lose)
-        except PartyLost as error:
-            return _leave_out(error, may_lose=may_lose)
+            raise PartyLost(f"no reply within {seconds:g} seconds; see its log", party) from None
         finally:
             del self._questions[request_id]
             if question.reply.done():
                 question.reply.exception()  # seen, also where the exchange was ended by another's
             elif stream is not None:
                 stream.forget(request_id)
-
-    async def _deliver(
-        self, stream: PartyStream, request_id: int, data: bytes, question: _Question
-    ) -> None:
-        """Send a request and wait until it is answered or the stream ends."""
-        await stream.deliver(request_id, data)
-        waiting = {question.reply, stream.gone}
-        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        stream.inbox.discard(request_id)
 
     async def _await_stream(self, party: str, patience_seconds: float) -> PartyStream:
         await self._await_arrival({party}, patience_seconds)
@@ -359,8 +354,3 @@ class GrpcHub:
 def _settle(question: _Question, error: Exception) -> None:
     if not question.reply.done():
         question.reply.set_exception(error)
-
-
-def _leave_out(error: PartyLost, *, may_lose: bool) -> None:
-    if not may_lose:
-        raise error
