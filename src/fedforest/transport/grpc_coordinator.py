@@ -18,7 +18,6 @@ import grpc
 from fedforest.errors import (
     ConfigurationError,
     PartyLost,
-    ProtocolError,
     RemoteProtocolError,
     TooFewParties,
     TransportError,
@@ -221,6 +220,7 @@ class GrpcHub:
         try:
             await stream.serve(self._take)
         finally:
+            self._blame(stream)
             if self._streams.get(identity.name) is stream:
                 del self._streams[identity.name]
                 _LOG.warning("party %r is disconnected", identity.name)
@@ -240,13 +240,17 @@ class GrpcHub:
         if isinstance(answer, Refusal):
             _settle(question, error_of_party(answer, stream.party))
             return
-        try:
-            data = stream.inbox.add(answer)
-        except (ProtocolError, TransportError) as error:
-            _settle(question, RemoteProtocolError(str(error), stream.party))
-            raise
+        data = stream.inbox.add(answer)
         if data is not None and not question.reply.done():
             question.reply.set_result(data)
+
+    def _blame(self, stream: PartyStream) -> None:
+        """Who broke the protocol is not waited for."""
+        if stream.violation is None:
+            return
+        for question in list(self._questions.values()):
+            if question.party == stream.party:
+                _settle(question, RemoteProtocolError(str(stream.violation), stream.party))
 
     async def _exchange(
         self, requests: Mapping[str, bytes], patience_seconds: float, *, may_lose: bool

@@ -12,7 +12,7 @@ from typing import Any
 
 import grpc
 
-from fedforest.errors import ProtocolError, TransportError
+from fedforest.errors import FederationError, ProtocolError, TransportError
 from fedforest.protocol.vertical.prediction_plan import Network
 from fedforest.transport.frames import (
     PROTOCOL_VERSION,
@@ -41,6 +41,7 @@ class PartyStream:
 
     def __init__(self, party: str, context: Any, max_message_bytes: int) -> None:
         self.party = party
+        self.violation: FederationError | None = None  # how the party broke the protocol
         self.inbox = Inbox(max_message_bytes)
         self.gone = asyncio.get_running_loop().create_future()
         self._context = context
@@ -114,6 +115,7 @@ class PartyStream:
                     raise ProtocolError(f"a party sends no {type(frame).__name__}")
             except (ProtocolError, TransportError) as error:
                 _LOG.warning("party %r is cut off: %s", self.party, error)
+                self.violation = error
                 self.cut(grpc.StatusCode.INVALID_ARGUMENT, str(error))
                 return
 
