@@ -91,7 +91,7 @@ def test_nothing_is_told_of_an_error_that_is_not_in_the_table(error: Exception) 
     assert "see its log" in str(error_of_coordinator(refusal))
 
 
-@pytest.mark.parametrize("name", ["income", "client's debt", 'the "best" one', "it's \"odd\""])
+@pytest.mark.parametrize("name", ["income", "client's debt", 'the "best" one', 'it\'s "odd"'])
 def test_names_of_columns_stay_with_their_owner(name: str) -> None:
     error = DataError(f"column {name!r} was numeric in training, not text; don't change it")
     refusal = refuse(1, error, hides_names=True)

@@ -10,6 +10,7 @@ import logging
 import secrets
 import threading
 from collections.abc import Coroutine, Iterable, Mapping
+from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -82,7 +83,7 @@ class GrpcHub:
         self._questions: dict[int, _Question] = {}
         self._admission = Admission(self.identity.federation, self._limits.greeting_seconds)
         self._next_id = secrets.randbits(48)  # so that no two hubs use the same ids
-        self._arrival: asyncio.Event | None = None
+        self._change: asyncio.Future[None] = self._loop.create_future()  # parties come or go
 
     def start(self) -> None:
         """Listen; returns when parties can connect."""
@@ -165,6 +166,8 @@ class GrpcHub:
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result(timeout_seconds)
+        except CancelledError:
+            raise TransportError("the coordinator's hub was closed") from None
         except BaseException:
             future.cancel()
             raise
@@ -178,7 +181,6 @@ class GrpcHub:
             self._loop.close()
 
     async def _listen(self) -> None:
-        self._arrival = asyncio.Event()
         self._server = grpc.aio.server(options=server_options())
         handlers = {CONVERSE: grpc.stream_stream_rpc_method_handler(self._converse)}
         if self._clients is not None:
@@ -204,7 +206,9 @@ class GrpcHub:
             await self._server.stop(grace=0)
         rest = asyncio.all_tasks() - {asyncio.current_task()}
         if rest:
-            await asyncio.wait(rest, timeout=1)  # lets exchanges and streams come to their end
+            _, rest = await asyncio.wait(rest, timeout=1)  # exchanges and streams come to their end
+        for task in rest:
+            task.cancel()
 
     async def _converse(self, _: Any, context: Any) -> None:
         """One connection of a party, from its hello on."""
@@ -291,7 +295,7 @@ class GrpcHub:
             async with asyncio.timeout(self._limits.answer_seconds):
                 while not question.reply.done():
                     before = self._loop.time()
-                    stream = await self._await_stream(party, patience_seconds)
+                    stream = await self._await_stream(question, patience_seconds)
                     patience_seconds -= self._loop.time() - before
                     await stream.deliver(request_id, data, question.reply)
                     stream.inbox.discard(request_id)
@@ -306,15 +310,17 @@ class GrpcHub:
             elif stream is not None:
                 stream.forget(request_id)
 
-    async def _await_stream(self, party: str, patience_seconds: float) -> PartyStream:
-        await self._await_arrival({party}, patience_seconds)
-        stream = self._streams.get(party)
-        if stream is None or stream.gone.done():
+    async def _await_stream(self, question: _Question, patience_seconds: float) -> PartyStream:
+        party = question.party
+        await self._await_arrival({party}, patience_seconds, unless=question.reply)
+        if question.reply.done():
+            question.reply.result()  # an error: nobody could have answered meanwhile
+        if party not in self._present():
             raise PartyLost(
                 "it is not connected and did not come back in time; start its service, then resume",
                 party,
             )
-        return stream
+        return self._streams[party]
 
     async def _await_parties(self, names: set[str], timeout_seconds: float) -> None:
         await self._await_arrival(names, timeout_seconds)
@@ -325,26 +331,25 @@ class GrpcHub:
                 "their party services"
             )
 
-    async def _await_arrival(self, names: set[str], timeout_seconds: float) -> None:
-        """Return when these parties are connected or the time is over."""
-        assert self._arrival is not None
+    async def _await_arrival(
+        self, names: set[str], timeout_seconds: float, unless: "asyncio.Future[Any] | None" = None
+    ) -> None:
+        """Return when these parties are connected, the time is over, or `unless` is done."""
         deadline = self._loop.time() + timeout_seconds
-        while not names <= self._present():
-            arrival = self._arrival
-            try:
-                async with asyncio.timeout_at(deadline):
-                    await arrival.wait()
-            except TimeoutError:
+        while not names <= self._present() and not (unless is not None and unless.done()):
+            left = deadline - self._loop.time()
+            if left <= 0:
                 return
+            events = {self._change} if unless is None else {self._change, unless}
+            await asyncio.wait(events, timeout=left, return_when=asyncio.FIRST_COMPLETED)
 
     def _present(self) -> set[str]:
         return {name for name, stream in list(self._streams.items()) if not stream.gone.done()}
 
     def _announce(self) -> None:
         """Wake everybody who waits for parties."""
-        assert self._arrival is not None
-        self._arrival.set()
-        self._arrival = asyncio.Event()
+        self._change.set_result(None)
+        self._change = self._loop.create_future()
 
     async def _revoke(self, identity: Identity) -> None:
         self._admission.revoke(identity)
