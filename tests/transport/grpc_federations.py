@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -101,8 +101,10 @@ class GrpcFederation:
 class RawParty:
     """A party that says what the test wants, frame by frame."""
 
-    def __init__(self, address: str, credentials: Credentials, name: str) -> None:
-        self._channel = open_channel(address, credentials)
+    def __init__(
+        self, address: str, credentials: Credentials, name: str, options: Sequence[Any] = ()
+    ) -> None:
+        self._channel = open_channel(address, credentials, options)
         self._outbox = Outbox()
         self.call = method_of(self._channel, CONVERSE)(self._outbox)
         self.send(Hello(PROTOCOL_VERSION, name))

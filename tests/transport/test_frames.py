@@ -23,19 +23,20 @@ from fedforest.transport.frames import (
     split_message,
 )
 
+
+def piece(request_id: int, index: int, data: bytes, *, is_last: bool = False) -> Piece:
+    return Piece(request_id, index, is_last, memoryview(data))
+
+
 LARGEST_ID = 2**62 - 1
 EXAMPLES: tuple[Frame, ...] = (
     Hello(1, "bank"),
     Welcome(1),
-    Piece(LARGEST_ID, 2**31 - 1, True, memoryview(bytes(PIECE_BYTES))),
+    piece(LARGEST_ID, 2**31 - 1, bytes(PIECE_BYTES), is_last=True),
     Refusal(LARGEST_ID, "DataError", "é" * 500, "x" * 64),
     Forget(0),
     Probe(3, memoryview(b"12")),
 )
-
-
-def piece(request_id: int, index: int, data: bytes, *, is_last: bool = False) -> Piece:
-    return Piece(request_id, index, is_last, memoryview(data))
 
 
 @pytest.mark.parametrize("frame", EXAMPLES, ids=lambda frame: type(frame).__name__)
@@ -49,28 +50,30 @@ def test_a_frame_arrives_as_it_left_and_is_short_enough_to_travel(frame: Frame) 
 
 @given(st.binary(max_size=200))
 def test_bytes_are_a_frame_or_are_refused_without_being_quoted(data: bytes) -> None:
+    assert complaint_about(data) in {None, "a frame of the stream is not valid"}
+
+
+def complaint_about(data: bytes) -> str | None:
     try:
         decode_frame(data)
     except ProtocolError as error:
-        assert str(error) == "a frame of the stream is not valid"
+        return str(error)
+    return None
 
 
 @given(st.data())
 def test_a_changed_frame_is_a_frame_or_is_refused(data: st.DataObject) -> None:
     frame = bytearray(encode_frame(data.draw(st.sampled_from([*EXAMPLES[:2], *EXAMPLES[3:]]))))
     frame[data.draw(st.integers(0, len(frame) - 1))] = data.draw(st.integers(0, 255))
-    try:
-        decode_frame(bytes(frame))
-    except ProtocolError as error:
-        assert str(error) == "a frame of the stream is not valid"
+    assert complaint_about(bytes(frame)) in {None, "a frame of the stream is not valid"}
 
 
 @pytest.mark.parametrize(
     "frame",
     [
-        Piece(-1, 0, True, memoryview(b"")),
-        Piece(2**62, 0, True, memoryview(b"")),
-        Piece(1, -1, True, memoryview(b"")),
+        piece(-1, 0, b"", is_last=True),
+        piece(2**62, 0, b"", is_last=True),
+        piece(1, -1, b"", is_last=True),
         Hello(1, "x" * 65),
         Refusal(1, "DataError", "x" * 501),
         Refusal(1, "x" * 65, ""),

@@ -1,4 +1,4 @@
-"""Who is not let in: in the handshake where the certificate is wrong, by name where it is another's.
+"""Who is not let in: a wrong certificate in the handshake, somebody else's by name.
 
 Every test first shows that nothing was let in, and then that the reason is told.
 """
@@ -15,11 +15,19 @@ import grpc
 import pytest
 
 from fedforest.errors import ConfigurationError, PartyLost, TransportError
-from fedforest.transport.frames import PROTOCOL_VERSION, Hello, encode_frame
-from fedforest.transport.grpc_channel import CONVERSE, SERVICE, server_credentials
+from fedforest.transport.frames import PROTOCOL_VERSION, Hello, Welcome, encode_frame
+from fedforest.transport.grpc_channel import (
+    CONVERSE,
+    SERVICE,
+    Limits,
+    method_of,
+    open_channel,
+    server_credentials,
+)
 from fedforest.transport.grpc_client import submit
 from fedforest.transport.grpc_coordinator import GrpcHub
 from fedforest.transport.grpc_party import GrpcLink
+from fedforest.transport.outbox import Outbox
 from fedforest.transport.tls import (
     Credentials,
     Identity,
@@ -30,10 +38,10 @@ from tests.transport.grpc_federations import (
     DAY,
     DEADLINE_SECONDS,
     GrpcFederation,
-    RawParty,
     wait_until,
 )
 
+HELLO = Hello(PROTOCOL_VERSION, "bank")
 LONG_AGO = datetime.now(UTC) - timedelta(days=30)
 
 
@@ -43,12 +51,13 @@ def federation() -> Iterator[GrpcFederation]:
         yield federation
 
 
-def knock(federation: GrpcFederation, channel: Any) -> grpc.RpcError:
+def knock(federation: GrpcFederation, channel: Any, hello: Hello = HELLO) -> Any:
     """Say hello as a party over any channel; the error that this ends with."""
-    with channel, pytest.raises(grpc.RpcError) as caught:
-        hello = iter([encode_frame(Hello(PROTOCOL_VERSION, "bank"))])
-        call = channel.stream_stream(f"/{SERVICE}/{CONVERSE}")(hello, timeout=DEADLINE_SECONDS)
-        next(call)
+    with channel:
+        greeting = iter([encode_frame(hello)])
+        call = channel.stream_stream(f"/{SERVICE}/{CONVERSE}")(greeting, timeout=DEADLINE_SECONDS)
+        with pytest.raises(grpc.RpcError) as caught:
+            next(call)
     assert federation.hub.connected() == []
     return caught.value
 
@@ -213,23 +222,31 @@ def test_revoking_an_identity_cuts_it_off_and_keeps_it_out(federation: GrpcFeder
         federation.hub.exchange({"bank": b""}, patience_seconds=0.5)
 
 
-def test_a_party_of_another_version_is_told_so(federation: GrpcFederation) -> None:
-    with RawParty(federation.hub.address, federation.issue("bank"), "bank"):
-        federation.hub.wait_for_parties(["bank"], DEADLINE_SECONDS)
-    wait_until(lambda: federation.hub.connected() == [], "it has left")
-    error = knock_with(federation, Hello(PROTOCOL_VERSION + 1, "bank"))
-    assert "install the same release" in error.details()
-
-
-def knock_with(federation: GrpcFederation, hello: Hello) -> Any:
+@pytest.mark.parametrize(
+    ("hello", "complaint"),
+    [
+        (Hello(PROTOCOL_VERSION + 1, "bank"), "install the same release"),
+        (Welcome(PROTOCOL_VERSION), "says hello first"),
+    ],
+)
+def test_a_party_that_does_not_greet_as_it_should_is_told_so(
+    federation: GrpcFederation, hello: Hello, complaint: str
+) -> None:
     bank = federation.issue("bank")
     tls = grpc.ssl_channel_credentials(bank.authority, bank.key, bank.certificate)
-    with tls_channel(federation, tls) as channel, pytest.raises(grpc.RpcError) as caught:
-        call = channel.stream_stream(f"/{SERVICE}/{CONVERSE}")(
-            iter([encode_frame(hello)]), timeout=DEADLINE_SECONDS
-        )
-        next(call)
-    return caught.value
+    error = knock(federation, tls_channel(federation, tls), hello)
+    assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert complaint in error.details()
+
+
+def test_a_party_that_says_nothing_is_sent_away() -> None:
+    with GrpcFederation(limits=Limits(greeting_seconds=0.2)) as federation:
+        bank = federation.issue("bank")
+        with open_channel(federation.hub.address, bank) as channel:
+            call = method_of(channel, CONVERSE)(Outbox(), timeout=DEADLINE_SECONDS)
+            with pytest.raises(grpc.RpcError) as caught:
+                next(call)
+    assert "no hello within 0.2 seconds" in caught.value.details()
 
 
 def test_a_link_that_is_told_to_stop_before_it_connects_ends(federation: GrpcFederation) -> None:
