@@ -201,7 +201,8 @@ class _Session:
             answer = endpoint(request)
             check_size(answer, self._limits.max_message_bytes)
         except FederationError as error:
-            _LOG.warning("a request was refused: %s", error)
+            # as text: who keeps log records must not keep the request by the error's traceback
+            _LOG.warning(f"a request was refused: {error}")
             self._put(refuse(request_id, error, hides_names=True))
         except Exception as error:  # noqa: BLE001 - a bug ends its request, not the service
             _LOG.exception("a request could not be answered")
