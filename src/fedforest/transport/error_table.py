@@ -6,21 +6,14 @@ may hold anything: it stays in the log of whoever made it.
 
 import re
 
+from fedforest import errors
 from fedforest.errors import (
-    BudgetExhausted,
-    ConfigurationError,
-    DamagedModelError,
     DataError,
     FederationError,
-    LocalProtocolError,
-    MaskingError,
     ModelFileError,
-    NewerModelError,
     PartyLost,
-    PrivacyError,
     ProtocolError,
     RemoteProtocolError,
-    TooFewParties,
     TransportError,
 )
 from fedforest.transport.frames import Refusal
@@ -29,23 +22,12 @@ from fedforest.transport.frames import Refusal
 _NAMES_COLUMNS = (DataError, ModelFileError)
 # These name a party, which is the peer itself where a party refuses.
 _NAMES_A_PARTY = (PartyLost, RemoteProtocolError)
-_TRAVEL = (
-    BudgetExhausted,
-    ConfigurationError,
-    DamagedModelError,
-    DataError,
-    LocalProtocolError,
-    MaskingError,
-    ModelFileError,
-    NewerModelError,
-    PartyLost,
-    PrivacyError,
-    ProtocolError,
-    RemoteProtocolError,
-    TooFewParties,
-    TransportError,
-)
-_KIND_BY_NAME: dict[str, type[FederationError]] = {kind.__name__: kind for kind in _TRAVEL}
+# The text of every error in the tree is public; of classes elsewhere nobody has promised that.
+_KIND_BY_NAME: dict[str, type[FederationError]] = {
+    name: kind
+    for name, kind in vars(errors).items()
+    if isinstance(kind, type) and issubclass(kind, FederationError)
+}
 
 INTERNAL = "internal"
 _LONGEST_TEXT = 500

@@ -78,9 +78,10 @@ def encode_frame(frame: Frame) -> bytes:
 def decode_frame(data: bytes) -> Frame:
     """The frame; what it carries is a view of `data`."""
     try:
-        return _DECODER.decode(data)
+        frame: Frame = _DECODER.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise ProtocolError("a frame of the stream is not valid") from None  # quotes no content
+    return frame
 
 
 def split_message(request_id: int, data: bytes) -> Iterator[bytes]:
@@ -99,9 +100,17 @@ class Inbox:
         self._max_message_bytes = max_message_bytes
         self._pieces: dict[int, list[memoryview]] = {}
         self._sizes: dict[int, int] = {}
+        self._refused: set[int] = set()  # the rest of what was too long is still under way
 
     def add(self, piece: Piece) -> bytes | None:
-        """The whole message if this piece was its last one."""
+        """The whole message if this piece was its last one.
+
+        A message that grows too long raises `TransportError` once; its other pieces are dropped.
+        """
+        if piece.request_id in self._refused:
+            if piece.is_last:
+                self._refused.remove(piece.request_id)
+            return None
         pieces = self._pieces.setdefault(piece.request_id, [])
         size = self._sizes.get(piece.request_id, 0) + len(piece.data)
         if piece.index != len(pieces):
@@ -109,6 +118,8 @@ class Inbox:
             raise ProtocolError("the pieces of a message are out of order")
         if size > self._max_message_bytes:
             self.discard(piece.request_id)
+            if not piece.is_last:
+                self._refused.add(piece.request_id)
             raise TransportError(
                 f"a message is longer than the {self._max_message_bytes} bytes that are allowed "
                 "here; raise the limit or train in smaller batches"
@@ -124,6 +135,7 @@ class Inbox:
         """Drop what has arrived of a message."""
         self._pieces.pop(request_id, None)
         self._sizes.pop(request_id, None)
+        self._refused.discard(request_id)
 
     @property
     def n_unfinished(self) -> int:

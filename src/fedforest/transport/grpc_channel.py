@@ -3,7 +3,7 @@
 There is no way to open or to accept a connection without certificates.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,13 +64,16 @@ def server_credentials(credentials: Credentials) -> Any:
     )
 
 
-def open_channel(address: str, credentials: Credentials) -> Any:
+def open_channel(
+    address: str, credentials: Credentials, other_options: Sequence[tuple[str, int | str]] = ()
+) -> Any:
     """A channel to a coordinator: whoever answers must hold a coordinator's certificate."""
     federation = credentials.identity.federation
     tls = grpc.ssl_channel_credentials(
         credentials.authority, credentials.key, credentials.certificate
     )
     options = [
+        *other_options,  # the first of a name counts
         *_BOTH_ENDS,
         ("grpc.ssl_target_name_override", host_name_of_coordinator(federation)),
         ("grpc.use_local_subchannel_pool", 1),  # a new channel tries at once
@@ -90,10 +93,8 @@ def method_of(channel: Any, name: str) -> Callable[..., Any]:
 def describe_failure(error: Any, address: str) -> str:
     """One line on why a call ended, and what to do."""
     code, details = error.code(), error.details() or "no details"
-    if code in {grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED}:
+    if code in {grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.INVALID_ARGUMENT}:
         return f"the coordinator at {address} refuses us: {details}"
-    if code is grpc.StatusCode.FAILED_PRECONDITION:
-        return f"the coordinator at {address} cannot talk to us: {details}"
     if "handshake" in details.lower() or "certificate" in details.lower():
         return (
             f"no secure connection to {address}: the certificate of the coordinator or ours was "

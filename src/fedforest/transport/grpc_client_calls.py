@@ -40,25 +40,34 @@ class ClientCalls:
         self._serve = serve
         self._limits = limits
         self._threads = ThreadPoolExecutor(_MAX_CALLS, thread_name_prefix="fedforest-call")
-        self._calls: dict[Identity, set[asyncio.Task[None]]] = defaultdict(set)
+        self._calls: dict[Identity, set[asyncio.Future[None]]] = defaultdict(set)
 
     async def serve(self, identity: Identity, context: Any) -> None:
         """One call, from its first byte to its last event; runs on the hub's loop."""
-        task = asyncio.current_task()
-        assert task is not None
-        self._calls[identity].add(task)
+        is_cut: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._calls[identity].add(is_cut)
         try:
             request = await self._receive(context)
-            await self._answer(identity, request, context)
+            answering = self._answer(identity, request, context)
+            await asyncio.wait({answering, is_cut}, return_when=asyncio.FIRST_COMPLETED)
+            if is_cut.done():
+                await context.abort(grpc.StatusCode.PERMISSION_DENIED, f"{identity} was revoked")
         except ProtocolError as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         finally:
-            self._calls[identity].discard(task)
+            self._calls[identity].discard(is_cut)
+            if not self._calls[identity]:
+                del self._calls[identity]
+
+    @property
+    def n_calls(self) -> int:
+        """How many calls are being answered."""
+        return sum(map(len, self._calls.values()))
 
     def cut(self, identity: Identity) -> None:
         """End all calls of this identity."""
-        for task in self._calls.pop(identity, set()):
-            task.cancel()
+        for is_cut in self._calls.get(identity, set()):
+            is_cut.set_result(None)
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -78,14 +87,14 @@ class ClientCalls:
             if request is not None:
                 return request
 
-    async def _answer(self, identity: Identity, request: bytes, context: Any) -> None:
+    def _answer(self, identity: Identity, request: bytes, context: Any) -> "asyncio.Future[None]":
         loop = asyncio.get_running_loop()
 
         def send(frame: bytes) -> None:
-            """Write a frame from the thread; raises `CancelledError` when the user has left."""
+            """Write a frame from the thread; raises where the call is over."""
             asyncio.run_coroutine_threadsafe(context.write(frame), loop).result()
 
-        await loop.run_in_executor(self._threads, self._make_events, identity, request, send)
+        return loop.run_in_executor(self._threads, self._make_events, identity, request, send)
 
     def _make_events(self, identity: Identity, request: bytes, send: Send) -> None:
         """On the thread of the call."""

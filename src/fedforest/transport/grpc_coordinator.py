@@ -10,6 +10,7 @@ import logging
 import secrets
 import threading
 from collections.abc import Coroutine, Iterable, Mapping
+from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -18,7 +19,6 @@ import grpc
 from fedforest.errors import (
     ConfigurationError,
     PartyLost,
-    ProtocolError,
     RemoteProtocolError,
     TooFewParties,
     TransportError,
@@ -83,7 +83,7 @@ class GrpcHub:
         self._questions: dict[int, _Question] = {}
         self._admission = Admission(self.identity.federation, self._limits.greeting_seconds)
         self._next_id = secrets.randbits(48)  # so that no two hubs use the same ids
-        self._arrival: asyncio.Event | None = None
+        self._change: asyncio.Future[None] = self._loop.create_future()  # parties come or go
 
     def start(self) -> None:
         """Listen; returns when parties can connect."""
@@ -166,6 +166,8 @@ class GrpcHub:
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result(timeout_seconds)
+        except CancelledError:
+            raise TransportError("the coordinator's hub was closed") from None
         except BaseException:
             future.cancel()
             raise
@@ -179,7 +181,6 @@ class GrpcHub:
             self._loop.close()
 
     async def _listen(self) -> None:
-        self._arrival = asyncio.Event()
         self._server = grpc.aio.server(options=server_options())
         handlers = {CONVERSE: grpc.stream_stream_rpc_method_handler(self._converse)}
         if self._clients is not None:
@@ -203,7 +204,11 @@ class GrpcHub:
             _settle(question, closed)
         if self._server is not None:
             await self._server.stop(grace=0)
-        await asyncio.sleep(0)  # lets exchanges hear of it
+        rest = asyncio.all_tasks() - {asyncio.current_task()}
+        if rest:
+            _, rest = await asyncio.wait(rest, timeout=1)  # exchanges and streams come to their end
+        for task in rest:
+            task.cancel()
 
     async def _converse(self, _: Any, context: Any) -> None:
         """One connection of a party, from its hello on."""
@@ -219,6 +224,7 @@ class GrpcHub:
         try:
             await stream.serve(self._take)
         finally:
+            self._blame(stream)
             if self._streams.get(identity.name) is stream:
                 del self._streams[identity.name]
                 _LOG.warning("party %r is disconnected", identity.name)
@@ -238,25 +244,28 @@ class GrpcHub:
         if isinstance(answer, Refusal):
             _settle(question, error_of_party(answer, stream.party))
             return
-        try:
-            data = stream.inbox.add(answer)
-        except (ProtocolError, TransportError) as error:
-            _settle(question, RemoteProtocolError(str(error), stream.party))
-            raise
+        data = stream.inbox.add(answer)
         if data is not None and not question.reply.done():
             question.reply.set_result(data)
+
+    def _blame(self, stream: PartyStream) -> None:
+        """Who broke the protocol is not waited for."""
+        if stream.violation is None:
+            return
+        for question in list(self._questions.values()):
+            if question.party == stream.party:
+                _settle(question, RemoteProtocolError(str(stream.violation), stream.party))
 
     async def _exchange(
         self, requests: Mapping[str, bytes], patience_seconds: float, *, may_lose: bool
     ) -> dict[str, bytes | None]:
+        if not requests:
+            return {}
+        ask = self._ask_or_lose if may_lose else self._ask
         tasks = {
-            party: asyncio.ensure_future(
-                self._ask(party, data, patience_seconds, may_lose=may_lose)
-            )
+            party: asyncio.ensure_future(ask(party, data, patience_seconds))
             for party, data in requests.items()
         }
-        if not tasks:
-            return {}
         try:
             await asyncio.wait(tasks.values(), return_when=asyncio.FIRST_EXCEPTION)
             # an error ends the exchange, so that tasks before it in this order may be unfinished
@@ -269,9 +278,14 @@ class GrpcHub:
                 task.cancel()
             await asyncio.gather(*tasks.values(), return_exceptions=True)
 
-    async def _ask(
-        self, party: str, data: bytes, patience_seconds: float, *, may_lose: bool
-    ) -> bytes | None:
+    async def _ask_or_lose(self, party: str, data: bytes, patience_seconds: float) -> bytes | None:
+        try:
+            return await self._ask(party, data, patience_seconds)
+        except PartyLost as error:
+            _LOG.warning("left out: %s", error)
+            return None
+
+    async def _ask(self, party: str, data: bytes, patience_seconds: float) -> bytes:
         """The reply of one party; its absence is waited for, all in all as long as patience."""
         request_id = self._next_id = self._next_id + 1
         question = _Question(party, self._loop.create_future())
@@ -281,16 +295,14 @@ class GrpcHub:
             async with asyncio.timeout(self._limits.answer_seconds):
                 while not question.reply.done():
                     before = self._loop.time()
-                    stream = await self._await_stream(party, patience_seconds)
+                    stream = await self._await_stream(question, patience_seconds)
                     patience_seconds -= self._loop.time() - before
-                    await self._deliver(stream, request_id, data, question)
+                    await stream.deliver(request_id, data, question.reply)
+                    stream.inbox.discard(request_id)
             return question.reply.result()
         except TimeoutError:
             seconds = self._limits.answer_seconds
-            error = PartyLost(f"no reply within {seconds:g} seconds; see its log", party)
-            return _leave_out(error, may_lose=may_lose)
-        except PartyLost as error:
-            return _leave_out(error, may_lose=may_lose)
+            raise PartyLost(f"no reply within {seconds:g} seconds; see its log", party) from None
         finally:
             del self._questions[request_id]
             if question.reply.done():
@@ -298,24 +310,17 @@ class GrpcHub:
             elif stream is not None:
                 stream.forget(request_id)
 
-    async def _deliver(
-        self, stream: PartyStream, request_id: int, data: bytes, question: _Question
-    ) -> None:
-        """Send a request and wait until it is answered or the stream ends."""
-        await stream.deliver(request_id, data)
-        waiting = {question.reply, stream.gone}
-        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        stream.inbox.discard(request_id)
-
-    async def _await_stream(self, party: str, patience_seconds: float) -> PartyStream:
-        await self._await_arrival({party}, patience_seconds)
-        stream = self._streams.get(party)
-        if stream is None or stream.gone.done():
+    async def _await_stream(self, question: _Question, patience_seconds: float) -> PartyStream:
+        party = question.party
+        await self._await_arrival({party}, patience_seconds, unless=question.reply)
+        if question.reply.done():
+            question.reply.result()  # an error: nobody could have answered meanwhile
+        if party not in self._present():
             raise PartyLost(
                 "it is not connected and did not come back in time; start its service, then resume",
                 party,
             )
-        return stream
+        return self._streams[party]
 
     async def _await_parties(self, names: set[str], timeout_seconds: float) -> None:
         await self._await_arrival(names, timeout_seconds)
@@ -326,26 +331,25 @@ class GrpcHub:
                 "their party services"
             )
 
-    async def _await_arrival(self, names: set[str], timeout_seconds: float) -> None:
-        """Return when these parties are connected or the time is over."""
-        assert self._arrival is not None
+    async def _await_arrival(
+        self, names: set[str], timeout_seconds: float, unless: "asyncio.Future[Any] | None" = None
+    ) -> None:
+        """Return when these parties are connected, the time is over, or `unless` is done."""
         deadline = self._loop.time() + timeout_seconds
-        while not names <= self._present():
-            arrival = self._arrival
-            try:
-                async with asyncio.timeout_at(deadline):
-                    await arrival.wait()
-            except TimeoutError:
+        while not names <= self._present() and not (unless is not None and unless.done()):
+            left = deadline - self._loop.time()
+            if left <= 0:
                 return
+            events = {self._change} if unless is None else {self._change, unless}
+            await asyncio.wait(events, timeout=left, return_when=asyncio.FIRST_COMPLETED)
 
     def _present(self) -> set[str]:
         return {name for name, stream in list(self._streams.items()) if not stream.gone.done()}
 
     def _announce(self) -> None:
         """Wake everybody who waits for parties."""
-        assert self._arrival is not None
-        self._arrival.set()
-        self._arrival = asyncio.Event()
+        self._change.set_result(None)
+        self._change = self._loop.create_future()
 
     async def _revoke(self, identity: Identity) -> None:
         self._admission.revoke(identity)
@@ -359,8 +363,3 @@ class GrpcHub:
 def _settle(question: _Question, error: Exception) -> None:
     if not question.reply.done():
         question.reply.set_exception(error)
-
-
-def _leave_out(error: PartyLost, *, may_lose: bool) -> None:
-    if not may_lose:
-        raise error

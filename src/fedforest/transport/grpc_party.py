@@ -10,6 +10,7 @@ import queue
 import random
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -71,15 +72,13 @@ class GrpcLink:
         self._name = name
         self._endpoint = endpoint
         self._limits = limits if limits is not None else Limits()
-        self._work: queue.Queue[tuple[_Session, int, bytes] | None] = queue.Queue(
-            _MAX_WAITING_REQUESTS
-        )
+        self._work: _Work = queue.Queue(_MAX_WAITING_REQUESTS)
         self._session: _Session | None = None
 
     @property
     def is_connected(self) -> bool:
         session = self._session
-        return session is not None and session.is_welcome
+        return session is not None and session.is_welcome and not session.is_closed
 
     def run(self, stop: threading.Event) -> None:
         """Stay connected until told to stop; what goes wrong is logged and tried again."""
@@ -99,7 +98,8 @@ class GrpcLink:
                 stop.wait(delay * random.uniform(0.5, 1.0))
         finally:
             stop.set()
-            self._work.put(None)
+            with suppress(queue.Full):  # then the worker is stuck, and ends with the process
+                self._work.put(None, timeout=_END_SECONDS)
             threads[0].join(_END_SECONDS)
 
     def _connect(self, stop: threading.Event) -> bool:
@@ -162,15 +162,14 @@ class _Session:
         self._put(Hello(PROTOCOL_VERSION, name))
         self._call = method_of(channel, CONVERSE)(self._outbox)
 
-    def read(self, work: "queue.Queue[tuple[_Session, int, bytes] | None]") -> None:
+    def read(self, work: "_Work") -> None:
         """Take frames until the stream ends."""
         for data in self._call:
             frame = decode_frame(data)
             if isinstance(frame, Piece):
                 request = self._take(frame)
                 if request is not None:
-                    self._waiting.add(frame.request_id)
-                    work.put((self, frame.request_id, request))
+                    self._enqueue(frame.request_id, request, work)
                     del request
             elif isinstance(frame, Forget):
                 self._inbox.discard(frame.request_id)
@@ -188,9 +187,13 @@ class _Session:
         if self._call is not None:
             self._call.cancel()
 
+    @property
+    def is_closed(self) -> bool:
+        return self._outbox.is_closed
+
     def waits_for(self, request_id: int) -> bool:
         """Whether anybody would hear the reply; else the request comes again, or never."""
-        return request_id in self._waiting and not self._outbox.is_closed
+        return request_id in self._waiting and not self.is_closed
 
     def reply(self, request_id: int, endpoint: Endpoint, request: bytes) -> None:
         """Answer a request; errors travel as far as the table of errors allows."""
@@ -198,7 +201,8 @@ class _Session:
             answer = endpoint(request)
             check_size(answer, self._limits.max_message_bytes)
         except FederationError as error:
-            _LOG.warning("a request was refused: %s", error)
+            # as text: who keeps log records must not keep the request by the error's traceback
+            _LOG.warning(f"a request was refused: {error}")
             self._put(refuse(request_id, error, hides_names=True))
         except Exception as error:  # noqa: BLE001 - a bug ends its request, not the service
             _LOG.exception("a request could not be answered")
@@ -209,6 +213,15 @@ class _Session:
                     break
         self._waiting.discard(request_id)
 
+    def _enqueue(self, request_id: int, request: bytes, work: "_Work") -> None:
+        self._waiting.add(request_id)
+        try:
+            work.put_nowait((self, request_id, request))
+        except queue.Full:
+            self._waiting.discard(request_id)
+            error = TransportError("too many requests wait for this party; ask fewer at a time")
+            self._put(refuse(request_id, error, hides_names=True))
+
     def _take(self, piece: Piece) -> bytes | None:
         try:
             return self._inbox.add(piece)
@@ -218,6 +231,9 @@ class _Session:
 
     def _put(self, frame: Frame) -> None:
         self._outbox.put(encode_frame(frame))
+
+
+_Work = queue.Queue[tuple[_Session, int, bytes] | None]
 
 
 def _check_date(credentials: Credentials) -> None:

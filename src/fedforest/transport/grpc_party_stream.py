@@ -12,7 +12,7 @@ from typing import Any
 
 import grpc
 
-from fedforest.errors import ProtocolError, TransportError
+from fedforest.errors import FederationError, ProtocolError, TransportError
 from fedforest.protocol.vertical.prediction_plan import Network
 from fedforest.transport.frames import (
     PROTOCOL_VERSION,
@@ -41,6 +41,7 @@ class PartyStream:
 
     def __init__(self, party: str, context: Any, max_message_bytes: int) -> None:
         self.party = party
+        self.violation: FederationError | None = None  # how the party broke the protocol
         self.inbox = Inbox(max_message_bytes)
         self.gone = asyncio.get_running_loop().create_future()
         self._context = context
@@ -58,7 +59,8 @@ class PartyStream:
         try:
             await self._send(Welcome(PROTOCOL_VERSION))
             await self._send(self._network.start())
-            await asyncio.wait({reading, self._cut}, return_when=asyncio.FIRST_COMPLETED)
+            ends: set[asyncio.Future[Any]] = {reading, self._cut}
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         finally:
             reading.cancel()
             if not self.gone.done():
@@ -71,16 +73,15 @@ class PartyStream:
         if not self._cut.done():
             self._cut.set_result((code, reason))
 
-    async def deliver(self, request_id: int, data: bytes) -> None:
-        """Send a request piece by piece; other messages may be sent in between.
-
-        Returns early where the stream ends meanwhile: see `gone`.
-        """
-        for frame in split_message(request_id, data):
+    async def deliver(self, request_id: int, data: bytes, reply: "asyncio.Future[bytes]") -> None:
+        """Send a request and wait until it is answered or the stream ends."""
+        for frame in split_message(request_id, data):  # other messages may be sent in between
             # A write that was begun must end, or the stream could not be written to again.
             await asyncio.shield(self._write(frame))
-            if self.gone.done():
-                return
+            if self.gone.done() or reply.done():  # parties may refuse what they have not read
+                break
+        ends: set[asyncio.Future[Any]] = {reply, self.gone}
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
 
     def forget(self, request_id: int) -> None:
         """The reply is no longer waited for, here and, when it hears of it, at the party."""
@@ -109,18 +110,19 @@ class PartyStream:
                 if isinstance(frame, Piece | Refusal):
                     take(self, frame)
                 elif isinstance(frame, Probe):
-                    await self._measure(frame)
+                    self._measure(frame)
                 else:
                     raise ProtocolError(f"a party sends no {type(frame).__name__}")
             except (ProtocolError, TransportError) as error:
                 _LOG.warning("party %r is cut off: %s", self.party, error)
+                self.violation = error
                 self.cut(grpc.StatusCode.INVALID_ARGUMENT, str(error))
                 return
 
-    async def _measure(self, echo: Probe) -> None:
+    def _measure(self, echo: Probe) -> None:
         following = self._network.take(echo)
         if following is not None:
-            await self._send(following)
+            _keep(asyncio.ensure_future(self._send(following)))  # reading never waits for writing
 
 
 class _Measurement:

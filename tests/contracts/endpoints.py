@@ -1,0 +1,105 @@
+"""Parties that transports are tried with, each described by words.
+
+A transport may run its parties in other processes, so that a test names an endpoint and its
+arguments instead of handing over a function.
+"""
+
+import time
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+
+from fedforest.errors import DataError, PartyLost
+from fedforest.estimators.horizontal_training import REQUESTS as HORIZONTAL_REQUESTS
+from fedforest.protocol.vertical.messages import REQUESTS as VERTICAL_REQUESTS
+from fedforest.runtime.endpoint import make_endpoint
+from fedforest.transport.in_process import Endpoint
+from fedforest.tree.forest_file import encode_partial
+from tests.protocol.horizontal import federations as horizontal
+from tests.protocol.horizontal.recordings import KINDS, TINY, tiny_shares
+from tests.protocol.vertical.cases import sample_case
+from tests.protocol.vertical.conversations import make_parties
+
+Spec = tuple[str, ...]  # the name of an endpoint and its arguments
+
+MODEL = b"your share, please"  # asks a party of a vertical training for its part of the forest
+
+
+def build(spec: Spec) -> Endpoint:
+    """The endpoint that a specification describes."""
+    name, *arguments = spec
+    return _BUILDERS[name](*arguments)
+
+
+def _echo() -> Endpoint:
+    return bytes
+
+
+def _shout() -> Endpoint:
+    return lambda data: data.upper()
+
+
+def _count() -> Endpoint:
+    """Numbers the requests it hears."""
+    numbers = count()
+    return lambda data: b"%s is number %d" % (data, next(numbers))
+
+
+def _fail(text: str) -> Endpoint:
+    def fail(_: bytes) -> bytes:
+        raise DataError(text)
+
+    return fail
+
+
+def _get_lost(name: str) -> Endpoint:
+    def get_lost(_: bytes) -> bytes:
+        raise PartyLost("it went away", name)
+
+    return get_lost
+
+
+def _meet(folder: str, own: str, other: str) -> Endpoint:
+    """Answers only after the other party has begun to answer."""
+
+    def meet(data: bytes) -> bytes:
+        Path(folder, own).touch()
+        deadline = time.monotonic() + 60
+        while not Path(folder, other).exists():
+            assert time.monotonic() < deadline, f"{other} was not asked at the same time"
+            time.sleep(0.001)
+        return data
+
+    return meet
+
+
+def _train_vertically(name: str) -> Endpoint:
+    party = make_parties(sample_case())[name]
+    endpoint = make_endpoint(party, VERTICAL_REQUESTS)
+
+    def answer(data: bytes) -> bytes:
+        if data == MODEL:
+            model = party.model()
+            return encode_partial(model.partial, model.bins)
+        return endpoint(data)
+
+    return answer
+
+
+def _train_horizontally(kind: str, name: str) -> Endpoint:
+    target, plug, options = KINDS[kind]
+    shares = tiny_shares(target)
+    order = horizontal.make_order(shares, **TINY, **options)
+    return make_endpoint(horizontal.make_parties(shares, order, plug)[name], HORIZONTAL_REQUESTS)
+
+
+_BUILDERS: dict[str, Callable[..., Endpoint]] = {
+    "echo": _echo,
+    "shout": _shout,
+    "count": _count,
+    "fail": _fail,
+    "get lost": _get_lost,
+    "meet": _meet,
+    "vertical": _train_vertically,
+    "horizontal": _train_horizontally,
+}

@@ -1,0 +1,40 @@
+"""Trainings over any transport, down to the bytes of everybody's model."""
+
+from collections.abc import Callable, Mapping
+
+from fedforest.protocol.aggregation.plugs import make_aggregation
+from fedforest.protocol.horizontal.coordinator import train as train_horizontal
+from fedforest.protocol.vertical.coordinator import train as train_vertical
+from fedforest.runtime.driver import run
+from fedforest.runtime.entropy import Entropies
+from fedforest.transport.base import Transport
+from fedforest.tree.forest_file import encode_outline
+from tests.contracts.endpoints import MODEL, Spec
+from tests.protocol.horizontal import federations as horizontal
+from tests.protocol.horizontal.recordings import KINDS, TINY, tiny_shares
+from tests.protocol.vertical.cases import sample_case
+from tests.protocol.vertical.conversations import make_order
+
+Connect = Callable[[Mapping[str, Spec]], Transport]
+
+HORIZONTAL_KINDS = ("classes", "masked", "local", "global")
+
+
+def train_vertically(connect: Connect) -> dict[str, bytes]:
+    """The coordinator's and every party's file of one fixed vertical training."""
+    order = make_order(sample_case())
+    transport = connect({party: ("vertical", party) for party in order.parties})
+    trained = run(train_vertical(order), transport)
+    shares = transport.exchange(dict.fromkeys(order.parties, MODEL))
+    return {"coordinator": encode_outline(trained.outline)} | shares
+
+
+def train_horizontally(connect: Connect, kind: str) -> bytes:
+    """The model file of one fixed horizontal training."""
+    target, plug, options = KINDS[kind]
+    order = horizontal.make_order(tiny_shares(target), **TINY, **options)
+    transport = connect({party: ("horizontal", kind, party) for party in order.parties})
+    entropy = Entropies(8).of("coordinator")
+    is_noisy = order.privacy is not None
+    aggregation = make_aggregation(plug, entropy(16), entropy, is_noisy=is_noisy)
+    return run(train_horizontal(order, aggregation), transport).model
