@@ -109,7 +109,7 @@ def describe_spending(options: HorizontalOptions, trained: Trained) -> PrivacySp
     queries = Queries(
         trained.candidates_per_node,
         grown if depth is None else depth,
-        trained.forest.shape.n_trees,
+        trained.n_trees_begun,
     )
     n_classes = 0 if trained.classes is None else len(trained.classes)
     if isinstance(options.privacy, LocalDP):
