@@ -12,6 +12,7 @@ thread. A crash of the process alone loses nothing even without it.
 import fcntl
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 from struct import Struct
@@ -136,8 +137,9 @@ class Journal:
         try:
             _write_all(self._file, [memoryview(head), memoryview(payload)], self._end.offset)
         except OSError as error:
-            os.ftruncate(self._file, self._end.offset)
-            self._is_usable = True
+            with suppress(OSError):  # else it stays unusable, and is cut when it is opened anew
+                os.ftruncate(self._file, self._end.offset)
+                self._is_usable = True
             raise StorageError(
                 f"a record cannot be added to the journal {self.path}: {error.strerror}. All that "
                 "was written before is there; make room and resume the run"

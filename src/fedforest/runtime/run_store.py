@@ -183,7 +183,8 @@ def write_file(path: Path, data: bytes) -> None:
 
 def _make_folder(folder: Path) -> None:
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
         folder.chmod(0o700)
     except OSError as error:
         raise StorageError(f"the folder {folder} cannot be made: {error.strerror}") from error
