@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -155,6 +156,48 @@ def test_after_a_failed_sync_nothing_is_appended_before_the_file_was_looked_at(
         with pytest.raises(StorageError, match="open it anew"):
             journal.append(b"x")
     assert read_journal(path)[: len(RECORDS)] == RECORDS
+
+
+def test_what_is_synced_beside_other_work_is_waited_for(path: Path) -> None:
+    with Journal.create(path, b"") as journal:
+        for record in RECORDS:
+            journal.write(record)
+            journal.sync_soon()
+        assert list(journal.records()) == RECORDS
+        journal.wait()
+        journal.wait()  # there is nothing to wait for any more
+    assert read_journal(path) == RECORDS
+
+
+def test_the_last_record_can_be_taken_back_once(path: Path) -> None:
+    write_journal(path, RECORDS)
+    with Journal.open(path) as journal:
+        for _ in range(2):
+            journal.append(b"not answered")
+            journal.take_back()
+            assert list(journal.records()) == RECORDS
+            with pytest.raises(StorageError, match="no last record"):
+                journal.take_back()
+        journal.append(b"shorter")
+    assert read_journal(path) == [*RECORDS, b"shorter"]
+    with Journal.open(path) as journal:
+        journal.take_back()
+    assert read_journal(path) == RECORDS
+
+
+def test_an_opening_is_not_taken_back(path: Path) -> None:
+    with Journal.create(path, b"opening") as journal:
+        with pytest.raises(StorageError, match="no last record"):
+            journal.take_back()
+        assert journal.opening == b"opening"
+
+
+def test_a_closed_journal_has_no_thread_left(path: Path) -> None:
+    before = set(threading.enumerate())
+    with Journal.create(path, b"") as journal:
+        journal.append(b"x")
+        assert set(threading.enumerate()) != before
+    assert set(threading.enumerate()) == before
 
 
 def test_one_process_at_a_time_has_a_journal_open(path: Path) -> None:

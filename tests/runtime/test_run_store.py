@@ -26,7 +26,7 @@ def test_a_run_is_opened_with_the_description_and_the_secret_it_was_begun_with(
 ) -> None:
     begun = RunStore(tmp_path).begin(RUN, b"what to do")
     drawn = begun.entropies().of("masks")(48)
-    begun.append(Note("first"))
+    begun.write(Note("first"))
     begun.close()
     opened = RunStore(tmp_path).open(RUN)
     assert (opened.run, opened.description) == (RUN, b"what to do")
@@ -124,7 +124,7 @@ def test_a_journal_that_is_not_of_a_run_is_refused(tmp_path: Path) -> None:
 
 def test_records_of_another_role_are_refused(tmp_path: Path) -> None:
     stored = RunStore(tmp_path).begin(RUN, b"")
-    stored.append(Note("a party's"))
+    stored.write(Note("a party's"))
     with pytest.raises(ReplayError, match="record 1 "):
         list(stored.records(Amount))
 
