@@ -86,9 +86,8 @@ class HorizontalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ship
         log = ExchangeLog()
         with watch(log, options.parameters.n_estimators, self.verbose):
             result, model = federated_horizontal.train(self.transport, order, log)
-        spending = describe_spending(
-            options, model.forest, model.classes, result.candidates_per_node
-        )
+        asked = (result.candidates_per_node, result.n_trees_begun)
+        spending = describe_spending(options, model.forest, model.classes, asked)
         # parties of a federation draw from entropy of their own, whatever the seed
         facts = (result.n_rows, order.weight is not None, False)
         self._finish(model, options, spending, log, facts)

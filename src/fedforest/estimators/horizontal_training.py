@@ -72,7 +72,7 @@ def train_in_process(
     trained = run(train(order, aggregation, workers), transport, log)
     model = HorizontalModel(trained.forest, trained.bins, trained.classes, order.parties)
     spending = describe_spending(
-        options, trained.forest, trained.classes, trained.candidates_per_node
+        options, trained.forest, trained.classes, (trained.candidates_per_node, trained.n_trees_begun)
     )
     return model, spending
 
@@ -111,12 +111,16 @@ def describe_spending(
     options: HorizontalOptions,
     forest: Forest,
     classes: NDArray[Any] | None,
-    candidates_per_node: int,
+    asked: tuple[int, int],
 ) -> PrivacySpending:
-    """What the training cost the labels' privacy: what was possible, not what happened to occur."""
+    """What the training cost the labels' privacy: what was possible, not what happened to occur.
+
+    `asked` is about how many columns in a node, and of how many trees that were begun.
+    """
     depth = options.parameters.max_depth
     grown = int(forest.shape.depths().max(initial=0))
-    queries = Queries(candidates_per_node, grown if depth is None else depth, forest.shape.n_trees)
+    candidates_per_node, n_trees_begun = asked
+    queries = Queries(candidates_per_node, grown if depth is None else depth, n_trees_begun)
     n_classes = 0 if classes is None else len(classes)
     if isinstance(options.privacy, LocalDP):
         return spend_local(options.privacy.resolve(n_classes), queries)

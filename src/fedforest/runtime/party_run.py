@@ -1,16 +1,16 @@
 """A party's part in one run, which survives that the party is killed at any moment.
 
-Before a reply leaves, the request it answers is in the party's journal. After a restart a fresh
+Before a reply leaves, the request it answers is on the party's disk. After a restart a fresh
 handler is given all journaled requests again. Handlers are deterministic and draw from the run's
-stored secret, so it comes to the same state and the same last reply; digests of replies prove it.
+stored secret, so it comes to the same state and the same replies; digests of replies prove it.
 
-A request is answered once. The same one again gets the same bytes; another one in its place, an
-older one, or one that skips some is refused. A handler that refuses a request is as it was before
-(every protocol promises that), so nothing is recorded of it; after any other failure the handler is
-built anew from the journal.
+A request is answered once. The last two, asked again, get the same bytes; another one in their
+place, an older one, or one that skips some is refused. A handler that refuses a request is as it
+was before (every protocol promises that), so nothing is kept of it; after any other failure the
+handler is built anew from the journal.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from threading import Lock
 from typing import NamedTuple
@@ -28,24 +28,47 @@ from fedforest.runtime.run_store import StoredRun
 # that could change during a run, and draws from nothing but the entropies.
 MakeHandler = Callable[[bytes, EntropySource], tuple[Handler, tuple[type[Message], ...]]]
 
+N_REMEMBERED = 2  # replies: the coordinator brings an exchange to the disk during the next one
 _DIGEST_BYTES = 32
 
 
-class _Answered(msgspec.Struct, frozen=True, array_like=True):
-    """A record of the journal: a request, and what tells its reply from others."""
+class _Record(msgspec.Struct, frozen=True, array_like=True):
+    """Of the journal: a request, or a digest of the reply to the request before it.
 
-    request: memoryview
-    reply_digest: bytes
+    Requests are on the disk before their replies leave. A digest is not waited for: without it the
+    request is handled again.
+    """
+
+    request: memoryview | None = None
+    reply_digest: bytes = b""
+
+
+class _Said(NamedTuple):
+    """A reply, and what tells the request from others."""
+
+    request_digest: bytes
+    reply: bytes
 
 
 class _Live(NamedTuple):
-    """A handler that has seen all journaled requests, and the last of them."""
+    """A handler that has seen all journaled requests, and its last replies."""
 
     handler: Handler
     endpoint: Callable[[bytes | memoryview], bytes]
     entropies: RunEntropies
-    request_digest: bytes = b""
-    reply: bytes = b""
+    said: Mapping[int, _Said] = {}
+    n_answered: int = 0
+
+    def handle(self, number: int, request: memoryview) -> "_Live":
+        """The same handler after one more request."""
+        digest = _digest(request)
+        self.entropies.begin(number, digest)
+        said = _Said(digest, self.endpoint(request))
+        kept = {n: old for n, old in self.said.items() if n > number - N_REMEMBERED}
+        return self._replace(said={**kept, number: said}, n_answered=number)
+
+    def last_digest(self) -> bytes:
+        return _digest(self.said[self.n_answered].reply)
 
 
 class PartyRun:
@@ -70,7 +93,8 @@ class PartyRun:
     @property
     def n_answered(self) -> int:
         """Requests that were answered so far."""
-        return self._stored.journal.n_records
+        with self._lock:
+            return self._caught_up().n_answered
 
     @property
     def handler(self) -> Handler:
@@ -85,14 +109,10 @@ class PartyRun:
         cannot be recorded, `ReplayError` where the table or the release changed during the run.
         """
         with self._lock:
-            n_answered = self.n_answered
-            self._check_place(request, n_answered)
             live = self._caught_up()
-            if request.sequence == n_answered:
-                with blame("coordinator"):
-                    is_same = _digest(request.payload) == live.request_digest
-                    check(is_same, f"another request in place of {n_answered}, which was answered")
-                return live.reply
+            self._check_place(request, live.n_answered)
+            if request.sequence <= live.n_answered:
+                return _repeat(live, request)
             return self._handle(live, request)
 
     def close(self) -> None:
@@ -105,7 +125,7 @@ class PartyRun:
         with blame("coordinator"):
             check(request.run == self.run, "a request of another run")
             check(
-                request.sequence >= max(1, n_answered),
+                request.sequence > n_answered - N_REMEMBERED,
                 f"request {request.sequence} is over: {n_answered} were answered already",
             )
             check(
@@ -116,20 +136,21 @@ class PartyRun:
             )
 
     def _handle(self, live: _Live, request: RunRequest) -> bytes:
+        journal = self._stored.journal
+        self._stored.write(_Record(request.payload))
+        journal.sync_soon()  # while the handler is at work
         self._live = None  # if anything but a refusal happens, it has to be built anew
-        digest = _digest(request.payload)
-        live.entropies.begin(request.sequence, digest)
         try:
-            reply = live.endpoint(request.payload)
-        except LocalProtocolError:
-            raise  # our own fault: what the handler did before is not known
-        except FederationError:
-            self._live = live
+            after = live.handle(request.sequence, request.payload)
+        except BaseException as error:
+            journal.take_back()  # it has no answer, so it was not asked
+            if isinstance(error, FederationError) and not isinstance(error, LocalProtocolError):
+                self._live = live
             raise
-        answered = _Answered(request.payload, _digest(reply))
-        self._stored.append(answered)
-        self._live = live._replace(request_digest=digest, reply=reply)
-        return reply
+        journal.wait()
+        self._stored.write(_Record(reply_digest=after.last_digest()))
+        self._live = after
+        return after.said[after.n_answered].reply
 
     def _caught_up(self) -> _Live:
         if self._live is None:
@@ -140,31 +161,51 @@ class PartyRun:
         """A fresh handler that is given everything again."""
         entropies = self._stored.entropies()
         handler, accepted = self._make_handler(self.description, entropies)
-        endpoint = make_endpoint(handler, accepted)
-        digest, reply = b"", b""
-        for number, answered in enumerate(self._stored.records(_Answered), start=1):
-            digest = _digest(answered.request)
-            entropies.begin(number, digest)
-            reply = self._answer_again(endpoint, answered.request, number)
-            if _digest(reply) != answered.reply_digest:
-                raise self._differs(number, "has another answer now than it was given before")
-        return _Live(handler, endpoint, entropies, digest, reply)
+        live = _Live(handler, make_endpoint(handler, accepted), entropies)
+        pending: memoryview | None = None
+        for record in self._stored.records(_Record):
+            if record.request is not None:
+                pending = record.request
+                continue
+            assert pending is not None  # a digest follows its request
+            live, pending = self._answer_again(live, pending), None
+            if live.last_digest() != record.reply_digest:
+                raise self._differs(live.n_answered, "has another answer now than before")
+        return live if pending is None else self._answer_pending(live, pending)
 
-    def _answer_again(
-        self, endpoint: Callable[[bytes | memoryview], bytes], request: memoryview, number: int
-    ) -> bytes:
+    def _answer_again(self, live: _Live, request: memoryview) -> _Live:
+        number = live.n_answered + 1
         try:
-            return endpoint(request)
+            return live.handle(number, request)
         except FederationError as error:
-            raise self._differs(
-                number, f"was answered before and is refused now: {error}"
-            ) from error
+            raise self._differs(number, f"was answered and is refused now: {error}") from error
+
+    def _answer_pending(self, live: _Live, request: memoryview) -> _Live:
+        """The party was killed with this request at hand; whether its answer left is not known."""
+        try:
+            after = live.handle(live.n_answered + 1, request)
+        except Exception as error:
+            self._stored.journal.take_back()  # it had no answer then, either
+            if not isinstance(error, FederationError):
+                raise
+            return self._replay()
+        self._stored.write(_Record(reply_digest=after.last_digest()))
+        return after
 
     def _differs(self, number: int, how: str) -> ReplayError:
         return ReplayError(
             f"run {self.run.hex()} cannot be resumed: request {number} {how}. The table, the "
             "settings or the release of this party changed; put back what there was, or begin anew"
         )
+
+
+def _repeat(live: _Live, request: RunRequest) -> bytes:
+    """The reply that the same request had."""
+    said = live.said[request.sequence]
+    with blame("coordinator"):
+        is_same = _digest(request.payload) == said.request_digest
+        check(is_same, f"another request in place of {request.sequence}, which was answered")
+    return said.reply
 
 
 def _digest(data: bytes | memoryview) -> bytes:

@@ -99,6 +99,7 @@ class HorizontalResult(msgspec.Struct, frozen=True, array_like=True, kw_only=Tru
     file: bytes
     n_rows: int
     candidates_per_node: int
+    n_trees_begun: int
     lost: list[str]
 
 

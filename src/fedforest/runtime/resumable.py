@@ -1,9 +1,9 @@
 """Runs a coordinator so that it can be killed at any moment and go on where it was.
 
-Replies are in the journal before anything that follows from them leaves. To resume, a fresh
-conversation is given the journaled replies; it makes the same requests again, which digests prove,
-and then goes on asking. What was asked last may be asked again: parties answer it once
-(`party_run.py`) and repeat that answer.
+Replies are in the journal before anything that follows from them leaves, and on the disk one
+exchange later. To resume, a fresh conversation is given the journaled replies; it makes the same
+requests again, which digests prove, and then goes on asking. The last two exchanges may be asked
+for again: parties answer them once (`party_run.py`) and repeat those answers.
 
 Replies that the coordinator refuses are not recorded, so no error becomes part of a run. A party
 that is lost, `PartyLost`, leaves the run as it was before the exchange: it can be resumed once the
@@ -103,6 +103,7 @@ def run_with_journal(
         state = run.recall(state, record, number)
     while isinstance(state, _Question):
         state = run.carry(state)
+    stored.journal.wait()
     return state.result
 
 
@@ -137,14 +138,19 @@ class _Run(Generic[Result]):
         return self._tell(question, record, is_replayed=True)
 
     def carry(self, question: _Question) -> _Question | _Done[Result]:
-        """One exchange; it is on the disk before anything that follows from it is sent."""
+        """One exchange, recorded before anything that follows from it is sent.
+
+        It is brought to the disk while the next one is underway: parties know their last two
+        replies, so that a loss of power may take one exchange with it.
+        """
         started = time.perf_counter()
         replies = self._exchange(question)
         seconds = time.perf_counter() - started
         ends_early = not self._has_ended and self._wishes.ends_early()
         record = _Exchanged(question.digest(), replies, seconds, ends_early)
         state = self._tell(question, record, is_replayed=False)
-        self._stored.append(record)
+        self._stored.write(record)
+        self._stored.journal.sync_soon()  # waits for the one before
         return state
 
     def _exchange(self, question: _Question) -> dict[str, bytes]:

@@ -51,9 +51,9 @@ class StoredRun:
         """The run's randomness from its beginning, the same every time."""
         return RunEntropies(self._secret)
 
-    def append(self, record: msgspec.Struct) -> None:
-        """Add to the journal what happened; when this returns it is on the disk."""
-        self.journal.append(msgspec.msgpack.encode(record))
+    def write(self, record: msgspec.Struct) -> None:
+        """Add to the journal what happened; the journal's `wait` and `sync_soon` say when."""
+        self.journal.write(msgspec.msgpack.encode(record))
 
     def records(self, kind: type[Record]) -> Iterator[Record]:
         """What happened so far, one record at a time in memory."""
@@ -183,7 +183,8 @@ def write_file(path: Path, data: bytes) -> None:
 
 def _make_folder(folder: Path) -> None:
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
         folder.chmod(0o700)
     except OSError as error:
         raise StorageError(f"the folder {folder} cannot be made: {error.strerror}") from error

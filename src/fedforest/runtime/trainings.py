@@ -155,6 +155,7 @@ def describe_horizontal_result(model: str, trained: HorizontalTrained) -> Horizo
         file=trained.model,
         n_rows=trained.n_rows,
         candidates_per_node=trained.candidates_per_node,
+        n_trees_begun=trained.n_trees_begun,
         lost=list(trained.lost),
     )
 

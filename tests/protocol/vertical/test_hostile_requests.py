@@ -457,6 +457,22 @@ def test_more_trees_than_the_last_batch_has_are_not_dropped() -> None:
     party.handle(request)
 
 
+def test_trees_that_were_not_grown_are_not_the_end_of_a_training() -> None:
+    party, request = recorded(WeighColumns)
+    for n_trees in (0, 1, 2, 5, 2**20):  # there are four, one of them in the last batch
+        totals = memoryview(np.ones(n_trees).tobytes())
+        refuse(party, changed(request, tree_totals=totals, ends_early=True), "other trees")
+    refuse(party, changed(request, n_dropped=1, ends_early=True), "two ways")
+    party.handle(request)
+
+
+def test_trees_that_still_grow_are_given_up_only_when_training_ends_early() -> None:
+    party, _ = growing_party()
+    nothing = memoryview(b"")
+    refuse(party, WeighColumns(nothing, nothing), "growing")
+    refuse(party, WeighColumns(nothing, nothing, ends_early=True), "other trees")
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e308])
 def test_decreases_that_give_no_importance_are_refused(value: float) -> None:
     party, request = recorded(WeighColumns)

@@ -20,7 +20,7 @@ from fedforest.privacy.local_dp import LocalDP
 from fedforest.privacy.queries import Queries
 from fedforest.protocol.aggregation.base import Aggregation, Segment
 from fedforest.protocol.aggregation.payloads import LARGEST_SUM
-from fedforest.protocol.asking import Accepted, Ask, Conversation, Message
+from fedforest.protocol.asking import Accepted, Ask, Conversation, EndEarly, Message
 from fedforest.protocol.horizontal.coordinator_trees import (
     BatchPlan,
     CommonColumns,
@@ -73,6 +73,7 @@ class _Session:
     present: tuple[str, ...]
     step: int = 0
     n_losses: int = 0
+    n_begun: int = 0  # trees, complete or not
     n_steps: list[int] = field(default_factory=list)
     n_extra_steps: list[int] = field(default_factory=list)
 
@@ -94,20 +95,10 @@ def train(
 ) -> Conversation[Trained]:
     """Grow a forest over the rows of all parties."""
     session = yield from _prepare(order, aggregation, workers)
-    forests: list[Forest] = []
-    n_grown, n_trees = 0, order.parameters.n_estimators
-    while n_grown < n_trees:
-        trees = range(n_grown, min(n_trees, n_grown + _batch_size(session)))
-        grown = yield from _grow_batch(session, trees)
-        if isinstance(grown, _Lost):
-            _go_on_without(session, grown)
-            continue
-        forests.append(grown)
-        n_grown = trees.stop
+    forests = yield from _grow_trees(session)
     forest = spread_decreases(concatenate_forests(forests))
     model = encode_forest(forest, session.bins, session.labels.classes)
-    request = TakeForest(memoryview(model))
-    yield Ask(dict.fromkeys(session.present, request), Accepted, may_lose=True)
+    holders = yield from _hand_out(session, model)
     return Trained(
         forest,
         session.bins,
@@ -116,9 +107,43 @@ def train(
         sum(session.rows.values()),
         tuple(session.n_steps),
         tuple(session.n_extra_steps),
-        tuple(party for party in order.parties if party not in session.present),
+        tuple(party for party in order.parties if party not in holders),
         session.rules.features_per_node,
+        session.n_begun,
     )
+
+
+def _grow_trees(session: _Session) -> Conversation[list[Forest]]:
+    """Batch after batch, until there are enough or the operator says so.
+
+    A batch that is not complete then is given up: its trees are all about as far from their end.
+    """
+    forests: list[Forest] = []
+    n_grown, n_trees = 0, session.order.parameters.n_estimators
+    try:
+        while n_grown < n_trees:
+            trees = range(n_grown, min(n_trees, n_grown + _batch_size(session)))
+            session.n_begun = trees.stop
+            grown = yield from _grow_batch(session, trees)
+            if isinstance(grown, _Lost):
+                _go_on_without(session, grown)
+                continue
+            forests.append(grown)
+            n_grown = trees.stop
+    except EndEarly:
+        if not forests:
+            raise
+    return forests
+
+
+def _hand_out(session: _Session, model: bytes) -> Conversation[frozenset[str]]:
+    """The finished forest for everybody who is still there; returns who that is."""
+    requests = dict.fromkeys(session.present, TakeForest(memoryview(model)))
+    try:
+        taken = yield Ask(requests, Accepted, may_lose=True)
+    except EndEarly as end:
+        taken = end.replies
+    return frozenset(taken)
 
 
 def _prepare(

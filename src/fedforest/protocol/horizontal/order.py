@@ -63,3 +63,4 @@ class Trained:
     n_extra_steps: tuple[int, ...]
     lost: tuple[str, ...]  # parties that went away during training
     candidates_per_node: int
+    n_trees_begun: int  # more than there are if training ended early: labels were counted for all

@@ -118,8 +118,9 @@ class LinearParty:
     def _prepare(self, request: Prepare) -> Prepared:
         check(np.isfinite(request.penalty), "the penalty is not finite")
         weights = request.weights.read(self._table.n_rows) if request.weights else None
-        self._design = fit_design(self._table, weights)
-        self._directions = Directions(self._design.transform(self._table), request.penalty)
+        design = fit_design(self._table, weights)
+        directions = Directions(design.transform(self._table), request.penalty)
+        self._design, self._directions = design, directions
         return Prepared(self._size)
 
     def _measure(self, request: Measure) -> Measured:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fedforest.errors import DataError
 from fedforest.kernels.walk import MAX_WALK_COLUMNS
 from fedforest.privacy.randomized_response import RandomizedResponse
-from fedforest.protocol.asking import Ask, Conversation, Message, blame, check
+from fedforest.protocol.asking import Ask, Conversation, EndEarly, Message, blame, check
 from fedforest.protocol.payloads import EncodedLabels, LabelScale, to_bytes
 from fedforest.protocol.vertical.coordinator_trees import CoordinatorTrees
 from fedforest.protocol.vertical.labels import debias_leaves, draw_codes, read_labels
@@ -77,35 +77,59 @@ class _Session:
         ]
 
 
+@dataclass(slots=True)
+class _Harvest:
+    """Complete batches of trees, and what they say of rows they left out."""
+
+    outlines: list[ForestOutline] = field(default_factory=list)
+    curve: list[float] = field(default_factory=list)
+    n_trees: int = 0  # to be kept of the new ones
+    ends_early: bool = False
+
+
 def train(order: TrainingOrder, workers: Workers = ALONE) -> Conversation[Trained]:
     """Grow a forest over the columns of all parties."""
     session = yield from _prepare(order, workers)
-    outlines = [] if order.grown is None else [order.grown]
-    n_before = 0 if order.grown is None else order.grown.shape.n_trees
-    curve: list[float] = []
-    n_trees = n_before + order.parameters.n_estimators - order.first_tree
-    for trees in _plan_batches(session):
-        outline, scores = yield from _grow_batch(session, trees)
-        outlines.append(outline)
-        curve.extend(scores)
-        stop = order.early_stopping.stop_after(curve) if order.early_stopping else None
-        if stop is not None:
-            n_trees = n_before + stop
-            break
-    grown = concatenate_outlines(outlines)
-    outline = grown.first_trees(n_trees)
-    n_dropped = grown.shape.n_trees - n_trees
-    importances, votes = yield from _weigh_columns(session, outline, n_dropped)
+    harvest = yield from _grow_trees(session)
+    before = [] if order.grown is None else [order.grown]
+    n_before = sum(outline.shape.n_trees for outline in before)
+    grown = concatenate_outlines([*before, *harvest.outlines])
+    outline = grown.first_trees(n_before + harvest.n_trees)
+    importances, votes = yield from _weigh_columns(session, outline, harvest)
     return Trained(
         outline,
         session.columns_per_party,
         importances,
-        np.array(curve[: n_trees - n_before]) if order.with_left_out else None,
+        np.array(harvest.curve[: harvest.n_trees]) if order.with_left_out else None,
         votes,
-        tuple(session.n_steps),
-        tuple(session.n_extra_steps),
+        tuple(session.n_steps[: len(harvest.outlines)]),
+        tuple(session.n_extra_steps[: len(harvest.outlines)]),
+        harvest.ends_early,
         session.n_rows,
     )
+
+
+def _grow_trees(session: _Session) -> Conversation[_Harvest]:
+    """Batch after batch, until there are enough, they do not get better, or the operator says so.
+
+    A batch that is not complete then is given up: its trees are all about as far from their end.
+    """
+    harvest, stopping = _Harvest(), session.order.early_stopping
+    try:
+        for trees in _plan_batches(session):
+            outline, scores = yield from _grow_batch(session, trees)
+            harvest.outlines.append(outline)
+            harvest.n_trees += len(trees)
+            harvest.curve.extend(scores)
+            stop = stopping.stop_after(harvest.curve) if stopping else None
+            if stop is not None:
+                harvest.n_trees = stop
+                break
+    except EndEarly:
+        if not harvest.outlines:
+            raise
+        harvest.ends_early = True
+    return harvest
 
 
 def _prepare(order: TrainingOrder, workers: Workers) -> Conversation[_Session]:
@@ -298,29 +322,36 @@ def _debias(outline: ForestOutline, response: RandomizedResponse) -> ForestOutli
 
 
 def _weigh_columns(
-    session: _Session, outline: ForestOutline, n_dropped: int
+    session: _Session, outline: ForestOutline, harvest: _Harvest
 ) -> Conversation[tuple[dict[str, NDArray[np.float64]], NDArray[np.float64] | None]]:
     """Each party hears what its own splits were worth and answers for its own columns.
 
     The label party adds the out-of-bag votes where they are asked for.
     """
     order, totals = session.order, to_bytes(outline.tree_totals(), "<f8")
+    n_dropped = sum(grown.shape.n_trees for grown in harvest.outlines) - harvest.n_trees
     requests: dict[str, Message] = {
         party: WeighColumns(
             to_bytes(outline.decrease_of(order.parties.index(party)), "<f8"),
             totals,
             n_dropped,
             order.out_of_bag and party == order.label_party,
+            harvest.ends_early,
         )
         for party in session.followers
     }
-    weighed = yield Ask(requests, ColumnsWeighed)
-    importances = {party: np.zeros(0) for party in order.parties}
-    sizes = dict(zip(order.parties, session.columns_per_party, strict=True))
-    for party, reply in weighed.items():
-        with blame(party):
-            importances[party] = reply.importances.read(sizes[party])
-    return importances, _read_votes(session, weighed) if order.out_of_bag else None
+    try:
+        weighed = yield Ask(requests, ColumnsWeighed, may_lose=harvest.ends_early)
+    except EndEarly as end:  # all trees are complete; somebody is not there to weigh columns
+        weighed, harvest.ends_early = end.replies, True
+    importances = {}
+    for party, n_columns in zip(order.parties, session.columns_per_party, strict=True):
+        importances[party] = np.full(n_columns, np.nan)
+        if party in weighed:
+            with blame(party):
+                importances[party] = weighed[party].importances.read(n_columns)
+    has_votes = order.out_of_bag and order.label_party in weighed
+    return importances, _read_votes(session, weighed) if has_votes else None
 
 
 def _read_votes(session: _Session, weighed: Mapping[str, ColumnsWeighed]) -> NDArray[np.float64]:

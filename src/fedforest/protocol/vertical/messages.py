@@ -148,13 +148,15 @@ class WeighColumns(Message, frozen=True):
     """Training is over: keep your share, and weigh your columns by what your splits were worth.
 
     Of the last batch so many trees are dropped, from the end. Of those that remain: how much own
-    splits decreased impurity, in node order, and each tree in all.
+    splits decreased impurity, in node order, and each tree in all. If training ends early, trees
+    that still grow, and a last batch that not everybody has, are given up.
     """
 
     own_decrease: memoryview
     tree_totals: memoryview
     n_dropped: Count = 0
     with_votes: bool = False
+    ends_early: bool = False
 
 
 class ColumnsWeighed(Message, frozen=True):

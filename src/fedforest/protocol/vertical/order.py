@@ -60,9 +60,10 @@ class Trained:
 
     outline: ForestOutline
     columns_per_party: tuple[int, ...]
-    importances: Mapping[str, NDArray[np.float64]]  # in the order of each party's columns
+    importances: Mapping[str, NDArray[np.float64]]  # by column; NaN of a party that was left out
     out_of_bag_curve: NDArray[np.float64] | None
-    out_of_bag_votes: NDArray[np.float64] | None
+    out_of_bag_votes: NDArray[np.float64] | None  # None also if the label party was left out
     n_steps: tuple[int, ...]  # per batch of trees, levels and repeated ones
     n_extra_steps: tuple[int, ...]  # of these, steps that only retried nodes with further columns
+    ended_early: bool = False  # with the batches of trees that were complete
     n_rows: int = 0

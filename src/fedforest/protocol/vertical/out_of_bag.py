@@ -70,17 +70,22 @@ class OutOfBagRecord:
 
     def close(self, n_dropped: int) -> None:
         """The last trees are dropped: take back their votes, all of the last batch."""
-        if n_dropped and self._last is not None:
-            shape, leaves, leaf_of = self._last
-            self._now = self._before_last.copy()
-            for tree in range(shape.n_trees - n_dropped):
-                self._now.add(shape, leaves, leaf_of, tree)
+        self._now = self._without_last(n_dropped)
         self._last, self._before_last = None, self._now
 
-    def copy(self) -> "OutOfBagRecord":
-        """The same votes, to be added to apart."""
+    def _without_last(self, n_dropped: int) -> OutOfBagVotes:
+        if not n_dropped or self._last is None:
+            return self._now
+        shape, leaves, leaf_of = self._last
+        votes = self._before_last.copy()
+        for tree in range(shape.n_trees - n_dropped):
+            votes.add(shape, leaves, leaf_of, tree)
+        return votes
+
+    def copy(self, *, without_last: int = 0) -> "OutOfBagRecord":
+        """The same votes, or without those of the last trees, to be added to apart."""
         other = OutOfBagRecord(self.key, self.n_rows)
-        other._now = other._before_last = self._now.copy()
+        other._now = other._before_last = self._without_last(without_last).copy()
         return other
 
     @property

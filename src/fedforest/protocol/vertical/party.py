@@ -110,28 +110,38 @@ class VerticalParty:
         """Answer one request; a request out of place is refused and changes nothing."""
         return answer(self._handlers, request)
 
-    def model(self) -> PartyModel:
-        """The party's share of the forest."""
+    def model(self, n_trees: int | None = None) -> PartyModel:
+        """The party's share of the forest.
+
+        A party that was away when the run ended early says how many trees there are: it may have
+        finished a batch that others did not.
+        """
         if self._bins is None:
             raise ProtocolError("there is no model yet")
-        return PartyModel(self._bins, self._whole(self._finished), self._out_of_bag)
+        n_dropped = 0 if n_trees is None else self._count_beyond(n_trees)
+        out_of_bag = self._out_of_bag
+        if out_of_bag is not None and n_dropped:
+            out_of_bag = out_of_bag.copy(without_last=n_dropped)
+        return PartyModel(self._bins, self._whole(self._without_last(n_dropped)), out_of_bag)
 
     def _whole(self, finished: list[PartialForest]) -> PartialForest:
         """The party's share of several batches of trees."""
         return concatenate_partials(finished) if finished else no_trees(self._table.n_features)
 
     def _prepare(self, request: Prepare) -> Prepared:
-        if self._bins is None:
-            self._bins = fit_bins(
+        bins = self._bins
+        if bins is None:
+            bins = fit_bins(
                 self._table,
                 seed=request.bin_seed,
                 max_bins=request.max_bins,
                 workers=self._workers,
             )
-        binned = self._bins.transform(self._table, self._workers)
-        self._columns = make_columns(binned, self._bins.n_bins, self._bins.is_categorical)
+        binned = bins.transform(self._table, self._workers)
         size = TableSize(self._table.n_rows, self._table.n_features)
-        return Prepared(size, self._label_source.scale() if self._label_source else None)
+        prepared = Prepared(size, self._label_source.scale() if self._label_source else None)
+        self._bins, self._columns = bins, make_columns(binned, bins.n_bins, bins.is_categorical)
+        return prepared
 
     def _share_labels(self, request: ShareLabels) -> LabelsShared:
         if self._label_source is None:
@@ -195,8 +205,9 @@ class VerticalParty:
         return read_leaves(values, shape, self._out_of_bag.key.n_classes)
 
     def _weigh_columns(self, request: WeighColumns) -> ColumnsWeighed:
-        check(self._trees is None, "trees are still growing")
-        kept = self._without_last(request.n_dropped)
+        check(self._trees is None or request.ends_early, "trees are still growing")
+        n_dropped = self._count_dropped(request)
+        kept = self._without_last(n_dropped)
         partial = self._whole(kept)
         n_own, n_trees = len(partial.own_nodes()), partial.shape.n_trees
         decrease = from_bytes(request.own_decrease, "<f8", n_own, "decreases")
@@ -204,22 +215,40 @@ class VerticalParty:
         with np.errstate(all="ignore"):  # the coordinator's numbers may be any
             importances = own_importances(partial, decrease, totals)
         check(bool(np.isfinite(importances).all()), "decreases do not fit the trees' totals")
-        self._finished = kept
-        return ColumnsWeighed(Importances.of(importances), self._close_votes(request))
+        self._finished, self._trees = kept, None
+        if self._out_of_bag is not None:
+            self._out_of_bag.close(n_dropped)
+        return ColumnsWeighed(Importances.of(importances), self._votes(request))
+
+    def _count_dropped(self, request: WeighColumns) -> int:
+        """How many of the finished trees are dropped, all of the last batch."""
+        if request.ends_early:
+            check(request.n_dropped == 0, "trees are dropped in two ways")
+            return self._count_beyond(len(request.tree_totals) // 8)
+        last = self._finished[-1].shape.n_trees if self._finished else 0
+        check(request.n_dropped < max(1, last), "more trees are to be dropped than there are")
+        return request.n_dropped
+
+    def _count_beyond(self, n_trees: int) -> int:
+        """How many trees are finished here that the forest does not have: none, or a batch."""
+        sizes = [partial.shape.n_trees for partial in self._finished]
+        n_beyond = sum(sizes) - n_trees
+        is_known = n_trees > 0 and n_beyond in {0, *sizes[-1:]}
+        check(is_known, "the forest has other trees than those that were grown here")
+        return n_beyond
 
     def _without_last(self, n_dropped: int) -> list[PartialForest]:
         """The finished trees without the last ones, all of the last batch."""
         if not n_dropped:
             return self._finished
-        last = self._finished[-1].shape.n_trees if self._finished else 0
-        check(n_dropped < last, "more trees are to be dropped than there are")
-        return [*self._finished[:-1], self._finished[-1].first_trees(last - n_dropped)]
+        *before, last = self._finished
+        n_kept = last.shape.n_trees - n_dropped
+        return [*before, last.first_trees(n_kept)] if n_kept else before
 
-    def _close_votes(self, request: WeighColumns) -> Votes | None:
-        if self._out_of_bag is None:
+    def _votes(self, request: WeighColumns) -> Votes | None:
+        if self._out_of_bag is None or not request.with_votes:
             return None
-        self._out_of_bag.close(request.n_dropped)
-        return Votes.of(self._out_of_bag.means()) if request.with_votes else None
+        return Votes.of(self._out_of_bag.means())
 
 
 def read_leaves(values: LeafValues, shape: Shape, n_classes: int) -> Leaves:
