@@ -16,10 +16,18 @@ from typing import Any, Protocol
 
 import msgspec
 
-from fedforest.errors import ConfigurationError, FederationError, PartyLost, TooFewParties
+from fedforest.errors import (
+    ConfigurationError,
+    FederationError,
+    PartyLost,
+    StorageError,
+    TooFewParties,
+)
+from fedforest.privacy.randomized_response import Entropy
 from fedforest.protocol.asking import Message, blame
 from fedforest.runtime.coordinator_models import CoordinatorModel, CoordinatorModels
 from fedforest.runtime.driver import ExchangeLog
+from fedforest.runtime.envelope import RUN_ID_BYTES
 from fedforest.runtime.event_log import log_event, log_exchange
 from fedforest.runtime.orders import (
     AnyOrder,
@@ -90,7 +98,12 @@ class _Job:
     history: list[AnyEvent] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def tell(self, event: AnyEvent | BaseException | None) -> None:
+    @property
+    def is_underway(self) -> bool:
+        """Whether it is worked on, or will be."""
+        return self.state in ("queued", "running")
+
+    def tell(self, event: AnyEvent) -> None:
         """Tell everybody who watches; exchanges are kept for those who come later."""
         with self.lock:
             if isinstance(event, Exchanged):
@@ -98,10 +111,19 @@ class _Job:
             for watcher in self.watchers:
                 watcher.put(event)
 
-    def watch(self) -> "SimpleQueue[AnyEvent | BaseException | None]":
-        """Everything told so far, and what follows."""
+    def end(self, state: str, error: BaseException | None = None) -> None:
+        """Nobody works on it any more; whoever watches hears of it, also why."""
+        with self.lock:
+            self.state = state
+            for watcher in self.watchers:
+                watcher.put(error)
+
+    def watch(self) -> "SimpleQueue[AnyEvent | BaseException | None] | None":
+        """Everything told so far, and what follows; None where it has ended."""
         queue: SimpleQueue[AnyEvent | BaseException | None] = SimpleQueue()
         with self.lock:
+            if not self.is_underway:
+                return None
             for event in self.history:
                 queue.put(event)
             self.watchers.append(queue)
@@ -118,21 +140,24 @@ class CoordinatorService:
         workers: Workers = ALONE,
         *,
         wait_seconds: float = WAIT_SECONDS,
+        entropy: Entropy = secrets.token_bytes,
     ) -> None:
         self._hub = hub
+        self._entropy = entropy
         self._workers = workers
         self._wait_seconds = wait_seconds
-        self._store = RunStore(home)
+        self._store = RunStore(home, entropy)
         self._models = CoordinatorModels(home / "models")
         self._jobs: dict[bytes, _Job] = {}
+        self._unusable: dict[bytes, FederationError] = {}
         self._queue: SimpleQueue[_Job | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="fedforest-runs", daemon=True)
 
     def start(self) -> None:
         """Resume what was left unfinished, and take orders."""
         for run in self._store.unfinished():
-            if self._store.load(run, _FAILURE) is None:
-                self._enqueue(run)
+            if not self._store.load(run, _FAILURE):
+                self._enqueue_again(run)
         self._thread.start()
 
     def close(self, timeout_seconds: float = 30.0) -> None:
@@ -182,7 +207,7 @@ class CoordinatorService:
         check_training(order)
         if order.seed is None:
             order = msgspec.structs.replace(order, seed=secrets.randbits(63))
-        run = secrets.token_bytes(16)
+        run = self._entropy(RUN_ID_BYTES)
         self._store.begin(run, encode_order(order)).close()
         self._enqueue(run)
         return run
@@ -197,32 +222,45 @@ class CoordinatorService:
         self._queue.put(job)
         return job
 
+    def _enqueue_again(self, run: bytes) -> None:
+        """After a restart; a run that cannot be read harms no other."""
+        try:
+            self._enqueue(run)
+        except FederationError as error:
+            self._unusable[run] = error
+            log_event(_LOG, "unusable", run=run.hex(), reason=type(error).__name__, text=str(error))
+
     def _resume(self, run: bytes, without: frozenset[str], *, is_to_end: bool = False) -> None:
         job = self._jobs.get(run)
-        if job is not None and job.state in ("queued", "running"):
+        if job is not None and job.is_underway:
             job.is_to_end |= is_to_end
             return
         if self._store.is_finished(run):
             return
-        self._store.save(run, _FAILURE, b"")
+        self._unusable.pop(run, None)
+        self._store.save(run, _FAILURE, b"")  # from now on a restart resumes it again
         self._enqueue(run, without).is_to_end = is_to_end
 
     def _cancel(self, run: bytes) -> None:
         """Give a run up that is not being worked on; parties forget it when they are there."""
         job = self._jobs.get(run)
-        if job is not None and job.state in ("queued", "running"):
+        if job is not None and job.is_underway:
             raise ConfigurationError(f"run {run.hex()} is under way; wait until it pauses")
         if not self._store.is_finished(run):
-            order = decode_order(self._store.open(run).description)
+            stored = self._store.open(run)
+            order = decode_order(stored.description)
+            stored.close()
             there = set(self._hub.connected()) & set(order.data)  # type: ignore[union-attr] # a training
             self._say({party: EndRun(run, None) for party in there}, may_lose=True)
             self._store.finish(run)
 
     def _follow(self, run: bytes) -> Iterator[AnyEvent]:
         """Events of a run until its result; raises what it failed with."""
+        if run in self._unusable:
+            raise self._unusable[run]
         job = self._jobs.get(run)
-        if job is not None and job.state in ("queued", "running"):
-            queue = job.watch()
+        queue = None if job is None else job.watch()
+        if queue is not None:
             while (event := queue.get()) is not None:
                 if isinstance(event, BaseException):
                     raise event
@@ -250,8 +288,7 @@ class CoordinatorService:
             job.state = "running"
             try:
                 self._train(job)
-                job.state = "finished"
-                job.tell(None)
+                job.end("finished")
             except FederationError as error:
                 self._pause(job, error)
             except Exception as error:  # noqa: BLE001 - a bug ends one run, not the service
@@ -260,12 +297,18 @@ class CoordinatorService:
 
     def _pause(self, job: _Job, error: Exception) -> None:
         """Nothing is lost: the journal is as it was after the last exchange."""
-        is_lost = isinstance(error, PartyLost | TooFewParties)
-        job.state, job.doing = "paused", str(error)
+        job.doing = str(error)
         log_event(_LOG, "paused", run=job.run.hex(), reason=type(error).__name__, text=str(error))
-        if not is_lost:
-            self._store.save(job.run, _FAILURE, type(error).__name__.encode())
-        job.tell(error)
+        if not isinstance(error, PartyLost | TooFewParties | StorageError):
+            self._note_failure(job.run, error)
+        job.end("paused", error)
+
+    def _note_failure(self, run: bytes, error: Exception) -> None:
+        """Let no restart try again what would only fail again."""
+        try:
+            self._store.save(run, _FAILURE, type(error).__name__.encode())
+        except StorageError as trouble:
+            log_event(_LOG, "not noted", run=run.hex(), text=str(trouble))
 
     def _train(self, job: _Job) -> None:
         run, order, model = job.run, job.order, job.run.hex()
@@ -292,7 +335,8 @@ class CoordinatorService:
             )
             self._models.keep(model, kept)
             ended = self._end(job)
-            classes = ended[order.label_party].classes
+            label_party = ended.get(order.label_party)  # it may be given up in the end
+            classes = None if label_party is None else label_party.classes
             result: Any = describe_vertical_result(order, model, trained, classes)
         else:
             self._end(job)
