@@ -92,6 +92,7 @@ class FederationFolder:
     """All roles of a federation, below one folder."""
 
     folder: Path
+    address: str
     coordinator: Role
     parties: dict[str, Role] = field(default_factory=dict)
 
@@ -159,7 +160,7 @@ def make_federation(
         party: fingerprint(load_keys(folder / party, party, {}).identity.public)
         for party in tables
     }
-    federation = FederationFolder(folder, Role("coordinator", coordinator, command))
+    federation = FederationFolder(folder, address, Role("coordinator", coordinator, command))
     for party, data_sets in tables.items():
         home = folder / party
         authority.issue("party", party, DAY).save(home / "tls")
@@ -182,10 +183,13 @@ def find_port() -> int:
 
 
 @contextmanager
-def running(federation: FederationFolder) -> Iterator[FederationFolder]:
-    """All roles run; whatever happens, none of them does afterwards."""
+def running(
+    federation: FederationFolder, *, is_started: bool = True
+) -> Iterator[FederationFolder]:
+    """All roles run, or whoever is started; whatever happens, none of them does afterwards."""
     try:
-        federation.start()
+        if is_started:
+            federation.start()
         yield federation
     finally:
         for role in reversed(federation.roles):

@@ -50,7 +50,7 @@ class Processes:
 
 @contextmanager
 def start_processes(
-    folder: Path, n_parties: int, *, patience_seconds: float = 60.0
+    folder: Path, n_parties: int, *, patience_seconds: float = 60.0, is_started: bool = True
 ) -> Iterator[Processes]:
     """A coordinator and parties, each a process of its own; none is left in the end."""
     pattern = make_federation(
@@ -59,7 +59,7 @@ def start_processes(
         command=SEEDED_COMMAND,
         patience_seconds=patience_seconds,
     )
-    with local_federation(folder / "local", pattern) as local, running(pattern):
+    with local_federation(folder / "local", pattern) as local, running(pattern, is_started=is_started):
         yield Processes(pattern, local)
 
 
