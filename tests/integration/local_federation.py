@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from fedforest.errors import TooFewParties
+from fedforest.errors import FederationError, TooFewParties
 from fedforest.protocol.vertical.prediction_plan import Network
 from fedforest.runtime.coordinator_service import CoordinatorService
 from fedforest.runtime.homes import PartySettings, find_data, load_keys, read_settings
 from fedforest.runtime.orders import AnyOrder, encode_order
 from fedforest.runtime.party_service import PartyService
 from fedforest.runtime.results import decode_event, follow
+from fedforest.transport.error_table import error_of_party, refuse
 from tests.integration.federation_folder import FederationFolder
 from tests.integration.seeded_command import SECRET_BYTES, secret_of
 
@@ -42,7 +43,13 @@ class LocalHub:
         self, requests: Mapping[str, bytes], *, may_lose: bool = False
     ) -> dict[str, bytes]:
         del may_lose  # nobody is lost here
-        return {party: self.endpoints[party](data) for party, data in requests.items()}
+        return {party: self._ask(party, data) for party, data in requests.items()}
+
+    def _ask(self, party: str, data: bytes) -> bytes:
+        try:
+            return self.endpoints[party](data)
+        except FederationError as error:  # as it would travel
+            raise error_of_party(refuse(0, error, hides_names=True), party) from error
 
 
 class LocalFederation:
