@@ -10,7 +10,7 @@ from tests.integration.processes import Processes, result_type, start_processes
 from tests.integration.samples import TRAININGS, divide
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="session", autouse=True)
 def compiled_kernels(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Kernels are compiled once, by this process; the others then find them in the cache."""
     folder = tmp_path_factory.mktemp("compiling")
@@ -22,9 +22,7 @@ def compiled_kernels(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 @pytest.fixture(scope="session")
-def shared_pair(
-    compiled_kernels: None, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Processes]:
+def shared_pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
     with start_processes(tmp_path_factory.mktemp("pair"), 2) as processes:
         yield processes
 
@@ -37,9 +35,7 @@ def pair(shared_pair: Processes) -> Processes:
 
 
 @pytest.fixture(scope="module")
-def five(
-    compiled_kernels: None, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Processes]:
+def five(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
     """A coordinator and five parties."""
     with start_processes(tmp_path_factory.mktemp("five"), 5) as processes:
         yield processes

@@ -157,8 +157,7 @@ def make_federation(
     authority.issue("user", "analyst", DAY).save(folder / "user" / "tls")
     (folder / "user" / "profile.toml").write_text(f'coordinator = "{address}"\n')
     pins = {
-        party: fingerprint(load_keys(folder / party, party, {}).identity.public)
-        for party in tables
+        party: fingerprint(load_keys(folder / party, party, {}).identity.public) for party in tables
     }
     federation = FederationFolder(folder, address, Role("coordinator", coordinator, command))
     for party, data_sets in tables.items():
@@ -183,9 +182,7 @@ def find_port() -> int:
 
 
 @contextmanager
-def running(
-    federation: FederationFolder, *, is_started: bool = True
-) -> Iterator[FederationFolder]:
+def running(federation: FederationFolder, *, is_started: bool = True) -> Iterator[FederationFolder]:
     """All roles run, or whoever is started; whatever happens, none of them does afterwards."""
     try:
         if is_started:

@@ -63,10 +63,11 @@ class LocalFederation:
         self.parties = {name: make_party(self.homes[name]) for name in pattern.parties}
         self.hub = LocalHub({name: party.answer for name, party in self.parties.items()})
         self.coordinator = CoordinatorService(
-            self.homes["coordinator"], self.hub, entropy=self._draw
+            self.homes["coordinator"], self.hub, entropy=self.draw
         )
 
-    def _draw(self, n_bytes: int) -> bytes:
+    def draw(self, n_bytes: int) -> bytes:
+        """Ids and secrets of the coordinator's runs."""
         return secret_of("coordinator") if n_bytes == SECRET_BYTES else self.next_run
 
     def ask(self, order: AnyOrder, kind: type, run: bytes = bytes(16)) -> object:

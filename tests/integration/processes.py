@@ -59,7 +59,10 @@ def start_processes(
         command=SEEDED_COMMAND,
         patience_seconds=patience_seconds,
     )
-    with local_federation(folder / "local", pattern) as local, running(pattern, is_started=is_started):
+    with (
+        local_federation(folder / "local", pattern) as local,
+        running(pattern, is_started=is_started),
+    ):
         yield Processes(pattern, local)
 
 

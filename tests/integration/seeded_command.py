@@ -30,7 +30,7 @@ def replace_run_secrets(role: str) -> None:
 def main() -> None:
     """Run the command of this process's arguments."""
     replace_run_secrets(Path(sys.argv[sys.argv.index("--home") + 1]).name)
-    from fedforest.cli.main import app_entry
+    from fedforest.cli.main import app_entry  # noqa: PLC0415 - see above
 
     app_entry()
 

@@ -24,9 +24,7 @@ class Relayed(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def relayed(
-    compiled_kernels: None, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Relayed]:
+def relayed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Relayed]:
     folder = tmp_path_factory.mktemp("relayed")
     with start_processes(folder, 2, is_started=False) as processes:
         address = processes.folder.address

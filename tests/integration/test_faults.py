@@ -15,7 +15,7 @@ from fedforest.errors import (
     PartyLost,
     StorageError,
 )
-from fedforest.runtime.orders import EndRunEarly, ListRuns, ResumeRun, WatchRun
+from fedforest.runtime.orders import CancelRun, EndRunEarly, ListRuns, ResumeRun, WatchRun
 from fedforest.runtime.results import Accepted, AnyEvent, RunList, RunState
 from tests.integration.disturbances import Disturbance, Disturber, train_disturbed
 from tests.integration.federation_folder import Role, wait_for
@@ -26,9 +26,7 @@ NOTICED_SECONDS = 20.0
 
 
 @pytest.fixture(scope="module")
-def shared_hasty(
-    compiled_kernels: None, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Processes]:
+def shared_hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
     with start_processes(tmp_path_factory.mktemp("hasty"), 2, patience_seconds=2.0) as processes:
         yield processes
 
@@ -41,11 +39,11 @@ def hasty(shared_hasty: Processes) -> Processes:
 
 
 def _train_until(
-    processes: Processes, order: AnyTraining, n_exchanges: int, act: Callable[[], None]
+    processes: Processes, order: AnyTraining, n_exchanges: int, act: Callable[[str], None]
 ) -> tuple[str, FederationError]:
     """The run, and what its user was told when something was done to it that ended it."""
     accepted: list[str] = []
-    disturber = Disturber([Disturbance(n_exchanges, act)])
+    disturber = Disturber([Disturbance(n_exchanges, lambda: act(accepted[0]))])
 
     def tell(event: AnyEvent) -> None:
         if isinstance(event, Accepted):
@@ -95,7 +93,7 @@ def test_a_party_that_stays_away_pauses_the_run_until_it_is_back(
     hasty: Processes, training: str
 ) -> None:
     order = TRAININGS[training](2)
-    run, error = _train_until(hasty, order, 4, hasty.folder.parties["shop"].kill)
+    run, error = _train_until(hasty, order, 4, lambda _: hasty.folder.parties["shop"].kill())
     assert isinstance(error, PartyLost)
     assert error.party == "shop"
     assert _state_of(hasty, run).state == "paused"
@@ -104,20 +102,23 @@ def test_a_party_that_stays_away_pauses_the_run_until_it_is_back(
     _resume(hasty, order, run)
 
 
-def test_a_paused_run_goes_on_by_itself_when_the_coordinator_is_started_again(
-    hasty: Processes,
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_a_paused_run_goes_on_by_itself_when_the_party_is_back(
+    hasty: Processes, *, is_restarted: bool
 ) -> None:
     order = vertical(2)
-    run, _ = _train_until(hasty, order, 4, hasty.folder.parties["shop"].kill)
-    hasty.folder.coordinator.kill()
+    run, _ = _train_until(hasty, order, 4, lambda _: hasty.folder.parties["shop"].kill())
+    if is_restarted:
+        hasty.folder.coordinator.kill()
     hasty.folder.start()
+    wait_for(lambda: _state_of(hasty, run).state == "finished", hasty.folder)
     with hasty.user() as user:
         hasty.check(order, user.ask(WatchRun(run=run), result_type(order)))
 
 
 def test_a_run_with_no_tree_complete_cannot_end_early_and_is_not_lost(hasty: Processes) -> None:
     order = vertical(2)
-    run, _ = _train_until(hasty, order, 4, hasty.folder.parties["shop"].kill)
+    run, _ = _train_until(hasty, order, 4, lambda _: hasty.folder.parties["shop"].kill())
     with hasty.user() as user, pytest.raises(ConfigurationError, match="nothing of it is complete"):
         user.ask(EndRunEarly(run=run, without=["shop"]), result_type(order))
     hasty.folder.start()
@@ -129,9 +130,9 @@ def test_a_damaged_journal_is_named_and_the_service_stays_up(hasty: Processes, n
     order = vertical(2)
     role = hasty.folder.role(name)
 
-    def kill_and_damage() -> None:
+    def kill_and_damage(run: str) -> None:
         role.kill()
-        (journal,) = (role.home / "runs").glob("*/journal")
+        journal = _journal(role, run)
         data = bytearray(journal.read_bytes())
         data[len(data) // 2] ^= 1
         journal.write_bytes(data)
@@ -144,13 +145,10 @@ def test_a_damaged_journal_is_named_and_the_service_stays_up(hasty: Processes, n
     assert role.is_running
     following = vertical(2, n_trees=2)
     hasty.check(following, hasty.train(following))
-    _forget(hasty, run)
-
-
-def _forget(processes: Processes, run: str) -> None:
-    """Take away what no service can read any more."""
-    for role in processes.folder.roles:
-        _journal(role, run).unlink(missing_ok=True)
+    with hasty.user() as user:
+        user.ask(CancelRun(run=run), RunList)
+    assert _state_of(hasty, run).state == "given up"
+    assert not any(_journal(role, run).exists() for role in hasty.folder.roles)
 
 
 @pytest.mark.parametrize("name", ["coordinator", "shop"])
@@ -160,7 +158,7 @@ def test_a_full_disk_is_named_and_the_run_goes_on_once_there_is_room(
 ) -> None:
     order = TRAININGS[training](2)
     role = hasty.folder.role(name)
-    run, error = _train_until(hasty, order, 5, lambda: _limit_files(role, 1))
+    run, error = _train_until(hasty, order, 5, lambda _: _limit_files(role, 1))
     assert isinstance(error, StorageError)
     assert not isinstance(error, DamagedJournalError)
     assert role.is_running

@@ -62,7 +62,7 @@ def test_roles_keep_the_shares_of_the_estimators_forest(
     pair: Processes, estimator: VerticalForestClassifier
 ) -> None:
     model = pair.train(vertical(2)).model
-    forest = estimator._model  # noqa: SLF001 - the shares as they are in memory
+    forest = estimator._model
     about = {"model": model, "parties": list(NAMES[:2]), "n_trees_seeded": 4}
     expected = {"coordinator": encode_outline(forest.outline, None, about)}
     for party, share in forest.shares.items():

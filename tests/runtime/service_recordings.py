@@ -163,7 +163,20 @@ def _holders(tree: Any) -> list[tuple[Any, Any]]:
 NASTY: tuple[Any, ...] = (
     *(None, True, False, 0, 1, 2, -1, 255, 2**31 - 1, 2**31, 2**40, 2**63 - 1, 2**64 - 1, -(2**63)),
     *(0.0, 0.5, -1.0, 1e300, 1e-300, float("inf"), float("-inf"), float("nan")),
-    *("", "label", "b", "columns", "rows", "../x", "\x00", "bank", "shop", "Masked", "gini", "é" * 99),
+    *(
+        "",
+        "label",
+        "b",
+        "columns",
+        "rows",
+        "../x",
+        "\x00",
+        "bank",
+        "shop",
+        "Masked",
+        "gini",
+        "é" * 99,
+    ),
     *(b"", b"\xff", bytes(16), bytes(16).hex(), RUN.hex(), "0" * 32, RUN),
     *([], {}, [[]], [None], {"k": 1}, {"": ""}, [0] * 50),
 )

@@ -29,8 +29,8 @@ from fedforest.runtime.orders import (
     encode_order,
 )
 from fedforest.runtime.party_requests import TO_PARTY, InPrediction
-from fedforest.runtime.results import HorizontalResult, RunList, VerticalResult, decode_event
 from fedforest.runtime.party_service import PartyService
+from fedforest.runtime.results import HorizontalResult, RunList, VerticalResult, decode_event
 from fedforest.transport.codec import decode, encode
 from tests.integration.local_federation import (
     LocalFederation,
@@ -62,9 +62,7 @@ storms = pytest.mark.parametrize(
 
 @pytest.fixture(scope="module")
 def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Recording]:
-    return {
-        name: record(tmp_path_factory.mktemp(name), make()) for name, make in ORDERS.items()
-    }
+    return {name: record(tmp_path_factory.mktemp(name), make()) for name, make in ORDERS.items()}
 
 
 class Storm:
@@ -147,7 +145,9 @@ def test_a_party_refuses_spoiled_requests_and_ends_the_run_as_if_there_were_none
 
 @settings(max_examples=200)
 @given(data=st.binary(max_size=300))
-def test_a_party_refuses_bytes_that_are_no_request(hostile_party: PartyService, data: bytes) -> None:
+def test_a_party_refuses_bytes_that_are_no_request(
+    hostile_party: PartyService, data: bytes
+) -> None:
     with pytest.raises(FederationError) as caught:
         hostile_party.answer(data)
     check_error(caught.value, "coordinator")
