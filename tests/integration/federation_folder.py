@@ -6,12 +6,11 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pyarrow
 import pyarrow.parquet
@@ -20,7 +19,7 @@ from fedforest.masking.key_agreement import fingerprint
 from fedforest.runtime.homes import load_keys
 from fedforest.transport.tls import make_authority
 
-START_SECONDS = 60.0
+START_SECONDS = 120.0  # also where others use the machine
 DAY = timedelta(days=1)
 
 
@@ -32,13 +31,23 @@ class Role:
     home: Path
     command: tuple[str, ...] = ()
     process: "subprocess.Popen[bytes] | None" = None
+    started_at: int = 0  # where its log was when it was started last
+
+    @property
+    def name(self) -> str:
+        return self.home.name
+
+    @property
+    def is_running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
 
     @property
     def log(self) -> Path:
         return self.home / "log.txt"
 
     def start(self) -> None:
-        assert self.process is None or self.process.poll() is not None
+        assert not self.is_running
+        self.started_at = len(self.read_log())
         command = [*(self.command or (sys.executable, "-m", "fedforest")), self.kind, "start"]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
@@ -48,9 +57,20 @@ class Role:
                 env={**os.environ, "OMP_NUM_THREADS": "1"},
             )
 
-    def kill(self, number: int = signal.SIGKILL) -> None:
+    def read_log(self) -> str:
+        return self.log.read_text() if self.log.exists() else ""
+
+    def log_since_start(self) -> str:
+        return self.read_log()[self.started_at :]
+
+    def signal(self, number: int) -> None:
         assert self.process is not None
         self.process.send_signal(number)
+
+    def kill(self) -> None:
+        """End it with no chance to do anything about it."""
+        assert self.process is not None
+        self.process.kill()
         self.process.wait(START_SECONDS)
 
     def stop(self) -> int | None:
@@ -72,6 +92,7 @@ class FederationFolder:
     """All roles of a federation, below one folder."""
 
     folder: Path
+    address: str
     coordinator: Role
     parties: dict[str, Role] = field(default_factory=dict)
 
@@ -84,29 +105,37 @@ class FederationFolder:
         return [self.coordinator, *self.parties.values()]
 
     def start(self) -> None:
+        """Start whoever does not run, and return when all parties are connected."""
         for role in self.roles:
-            role.start()
+            if not role.is_running:
+                role.start()
         self.wait_until_connected()
 
     def wait_until_connected(self) -> None:
-        """Return when the coordinator has seen all parties since it was started last."""
-        wait_for(
-            lambda: all(
-                f"party '{name}' connected" in self.coordinator.log.read_text()
-                for name in self.parties
-            ),
-            self,
-        )
+        """Return when the coordinator, since it was started last, sees all parties."""
+        wait_for(lambda: all(map(self.is_connected, self.parties)), self)
+
+    def is_connected(self, party: str) -> bool:
+        """Whether the last that the coordinator's log says of a party is that it came."""
+        log = self.coordinator.log_since_start()
+        came, left = f"party '{party}' connected", f"party '{party}' is disconnected"
+        return log.rfind(came) > log.rfind(left)
+
+    def role(self, name: str) -> Role:
+        return self.coordinator if name == "coordinator" else self.parties[name]
 
     def logs(self) -> str:
-        return "\n".join(f"--- {role.home.name}\n{role.log.read_text()}" for role in self.roles)
+        return "\n".join(f"--- {role.name}\n{role.read_log()[-8000:]}" for role in self.roles)
 
 
-def wait_for(is_there: Any, federation: FederationFolder) -> None:
-    deadline = time.monotonic() + START_SECONDS
+def wait_for(
+    is_there: Callable[[], bool], federation: FederationFolder, seconds: float = START_SECONDS
+) -> None:
+    """Return when it is so; a wait that is over tells what the roles logged."""
+    deadline = time.monotonic() + seconds
     while not is_there():
         if time.monotonic() > deadline:
-            raise TimeoutError(federation.logs()[-4000:])
+            raise TimeoutError(federation.logs())
         time.sleep(0.02)
 
 
@@ -130,7 +159,7 @@ def make_federation(
     pins = {
         party: fingerprint(load_keys(folder / party, party, {}).identity.public) for party in tables
     }
-    federation = FederationFolder(folder, Role("coordinator", coordinator, command))
+    federation = FederationFolder(folder, address, Role("coordinator", coordinator, command))
     for party, data_sets in tables.items():
         home = folder / party
         authority.issue("party", party, DAY).save(home / "tls")
@@ -153,10 +182,11 @@ def find_port() -> int:
 
 
 @contextmanager
-def running(federation: FederationFolder) -> Iterator[FederationFolder]:
-    """All roles run; whatever happens, none of them does afterwards."""
+def running(federation: FederationFolder, *, is_started: bool = True) -> Iterator[FederationFolder]:
+    """All roles run, or whoever is started; whatever happens, none of them does afterwards."""
     try:
-        federation.start()
+        if is_started:
+            federation.start()
         yield federation
     finally:
         for role in reversed(federation.roles):

@@ -11,15 +11,23 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
 import msgspec
 
-from fedforest.errors import ConfigurationError, FederationError, PartyLost, TooFewParties
+from fedforest.errors import (
+    ConfigurationError,
+    FederationError,
+    PartyLost,
+    StorageError,
+    TooFewParties,
+)
+from fedforest.privacy.randomized_response import Entropy
 from fedforest.protocol.asking import Message, blame
 from fedforest.runtime.coordinator_models import CoordinatorModel, CoordinatorModels
 from fedforest.runtime.driver import ExchangeLog
+from fedforest.runtime.envelope import RUN_ID_BYTES
 from fedforest.runtime.event_log import log_event, log_exchange
 from fedforest.runtime.orders import (
     AnyOrder,
@@ -28,6 +36,7 @@ from fedforest.runtime.orders import (
     ListRuns,
     PredictVertical,
     ResumeRun,
+    TrainHorizontal,
     TrainVertical,
     WatchRun,
     decode_order,
@@ -63,6 +72,7 @@ from fedforest.tree.workers import ALONE, Workers
 _LOG = logging.getLogger(__name__)
 _RESULT = "result"
 _FAILURE = "failure"
+_LOOK_SECONDS = 1.0  # between looks for parties that came back
 WAIT_SECONDS = 60.0  # for parties to connect before a training begins
 
 
@@ -84,13 +94,25 @@ class _Job:
     order: AnyTraining
     state: str = "queued"
     doing: str = ""
+    error: Exception | None = None  # why it is paused
     watchers: list["SimpleQueue[AnyEvent | BaseException | None]"] = field(default_factory=list)
     is_to_end: bool = False
     left_out: frozenset[str] = frozenset()
     history: list[AnyEvent] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def tell(self, event: AnyEvent | BaseException | None) -> None:
+    @property
+    def is_underway(self) -> bool:
+        """Whether it is worked on, or will be."""
+        return self.state in ("queued", "running")
+
+    @property
+    def waits_for_parties(self) -> bool:
+        """Whether it is paused because parties are away that nobody has given up."""
+        is_away = isinstance(self.error, PartyLost | TooFewParties)
+        return self.state == "paused" and is_away and not self.left_out
+
+    def tell(self, event: AnyEvent) -> None:
         """Tell everybody who watches; exchanges are kept for those who come later."""
         with self.lock:
             if isinstance(event, Exchanged):
@@ -98,10 +120,20 @@ class _Job:
             for watcher in self.watchers:
                 watcher.put(event)
 
-    def watch(self) -> "SimpleQueue[AnyEvent | BaseException | None]":
-        """Everything told so far, and what follows."""
+    def end(self, state: str, error: Exception | None = None) -> None:
+        """Nobody works on it any more; whoever watches hears of it, also why."""
+        with self.lock:
+            self.error = error
+            self.state = state
+            for watcher in self.watchers:
+                watcher.put(error)
+
+    def watch(self) -> "SimpleQueue[AnyEvent | BaseException | None] | None":
+        """Everything told so far, and what follows; None where it has ended."""
         queue: SimpleQueue[AnyEvent | BaseException | None] = SimpleQueue()
         with self.lock:
+            if not self.is_underway:
+                return None
             for event in self.history:
                 queue.put(event)
             self.watchers.append(queue)
@@ -118,21 +150,25 @@ class CoordinatorService:
         workers: Workers = ALONE,
         *,
         wait_seconds: float = WAIT_SECONDS,
+        entropy: Entropy = secrets.token_bytes,
     ) -> None:
         self._hub = hub
+        self._entropy = entropy
         self._workers = workers
         self._wait_seconds = wait_seconds
-        self._store = RunStore(home)
+        self._store = RunStore(home, entropy)
         self._models = CoordinatorModels(home / "models")
         self._jobs: dict[bytes, _Job] = {}
+        self._unusable: dict[bytes, FederationError] = {}
+        self._enqueuing = threading.Lock()
         self._queue: SimpleQueue[_Job | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="fedforest-runs", daemon=True)
 
     def start(self) -> None:
         """Resume what was left unfinished, and take orders."""
         for run in self._store.unfinished():
-            if self._store.load(run, _FAILURE) is None:
-                self._enqueue(run)
+            if not self._store.load(run, _FAILURE):
+                self._enqueue_again(run)
         self._thread.start()
 
     def close(self, timeout_seconds: float = 30.0) -> None:
@@ -182,52 +218,74 @@ class CoordinatorService:
         check_training(order)
         if order.seed is None:
             order = msgspec.structs.replace(order, seed=secrets.randbits(63))
-        run = secrets.token_bytes(16)
+        run = self._entropy(RUN_ID_BYTES)
         self._store.begin(run, encode_order(order)).close()
         self._enqueue(run)
         return run
 
-    def _enqueue(self, run: bytes, left_out: frozenset[str] = frozenset()) -> _Job:
+    def _enqueue(
+        self, run: bytes, left_out: frozenset[str] = frozenset(), *, is_to_end: bool = False
+    ) -> None:
+        """Have a run worked on; if it is already, it only hears the wish to end early."""
+        with self._enqueuing:
+            job = self._jobs.get(run)
+            if job is None or not job.is_underway:
+                job = self._jobs[run] = _Job(run, self._read_order(run), left_out=left_out)
+                self._queue.put(job)
+            job.is_to_end |= is_to_end
+
+    def _read_order(self, run: bytes) -> AnyTraining:
         stored = self._store.open(run)
         order = decode_order(stored.description)
         stored.close()
-        assert not isinstance(order, PredictVertical | WatchRun | ResumeRun | ListRuns)
-        assert not isinstance(order, CancelRun | EndRunEarly)
-        job = self._jobs[run] = _Job(run, order, left_out=left_out)
-        self._queue.put(job)
-        return job
+        if not isinstance(order, TrainVertical | TrainHorizontal):
+            raise ConfigurationError(f"run {run.hex()} was begun by an order that trains nothing")
+        return order
+
+    def _enqueue_again(self, run: bytes, *, is_to_end: bool = False) -> None:
+        """Nobody asked for it; a run that cannot be read harms no other."""
+        try:
+            self._enqueue(run, is_to_end=is_to_end)
+        except FederationError as error:
+            self._unusable[run] = error
+            log_event(_LOG, "unusable", run=run.hex(), reason=type(error).__name__, text=str(error))
 
     def _resume(self, run: bytes, without: frozenset[str], *, is_to_end: bool = False) -> None:
-        job = self._jobs.get(run)
-        if job is not None and job.state in ("queued", "running"):
-            job.is_to_end |= is_to_end
-            return
         if self._store.is_finished(run):
             return
-        self._store.save(run, _FAILURE, b"")
-        self._enqueue(run, without).is_to_end = is_to_end
+        self._unusable.pop(run, None)
+        if self._store.load(run, _FAILURE):
+            self._store.save(run, _FAILURE, b"")  # from now on a restart resumes it again
+        self._enqueue(run, without, is_to_end=is_to_end)
 
     def _cancel(self, run: bytes) -> None:
         """Give a run up that is not being worked on; parties forget it when they are there."""
         job = self._jobs.get(run)
-        if job is not None and job.state in ("queued", "running"):
+        if job is not None and job.is_underway:
             raise ConfigurationError(f"run {run.hex()} is under way; wait until it pauses")
         if not self._store.is_finished(run):
-            order = decode_order(self._store.open(run).description)
-            there = set(self._hub.connected()) & set(order.data)  # type: ignore[union-attr] # a training
+            there = set(self._hub.connected())
+            if run not in self._unusable:
+                there &= self._read_order(run).data.keys()
             self._say({party: EndRun(run, None) for party in there}, may_lose=True)
             self._store.finish(run)
+            self._jobs.pop(run, None)
+            self._unusable.pop(run, None)
 
     def _follow(self, run: bytes) -> Iterator[AnyEvent]:
         """Events of a run until its result; raises what it failed with."""
+        if run in self._unusable:
+            raise self._unusable[run]
         job = self._jobs.get(run)
-        if job is not None and job.state in ("queued", "running"):
-            queue = job.watch()
+        queue = None if job is None else job.watch()
+        if queue is not None:
             while (event := queue.get()) is not None:
                 if isinstance(event, BaseException):
                     raise event
                 yield event
         result = self._store.load(run, _RESULT)
+        if result is None and job is not None and job.error is not None:
+            raise job.error
         if result is None:
             raise ConfigurationError(
                 f"run {run.hex()} has no result: it was paused or given up; resume it"
@@ -246,26 +304,43 @@ class CoordinatorService:
     # On the service's own thread.
 
     def _work(self) -> None:
-        while (job := self._queue.get()) is not None:
+        while (job := self._next_job()) is not None:
             job.state = "running"
             try:
                 self._train(job)
-                job.state = "finished"
-                job.tell(None)
+                job.end("finished")
             except FederationError as error:
                 self._pause(job, error)
             except Exception as error:  # noqa: BLE001 - a bug ends one run, not the service
                 _LOG.exception("run %s failed", job.run.hex())
                 self._pause(job, error)
 
+    def _next_job(self) -> _Job | None:
+        """What to do next; while there is nothing, paused runs whose parties came back go on."""
+        while True:
+            try:
+                return self._queue.get(timeout=_LOOK_SECONDS)
+            except Empty:
+                there = set(self._hub.connected())
+                for job in list(self._jobs.values()):
+                    if job.waits_for_parties and job.order.data.keys() <= there:
+                        log_event(_LOG, "parties are back", run=job.run.hex())
+                        self._enqueue_again(job.run, is_to_end=job.is_to_end)
+
     def _pause(self, job: _Job, error: Exception) -> None:
         """Nothing is lost: the journal is as it was after the last exchange."""
-        is_lost = isinstance(error, PartyLost | TooFewParties)
-        job.state, job.doing = "paused", str(error)
+        job.doing = str(error)
         log_event(_LOG, "paused", run=job.run.hex(), reason=type(error).__name__, text=str(error))
-        if not is_lost:
-            self._store.save(job.run, _FAILURE, type(error).__name__.encode())
-        job.tell(error)
+        if not isinstance(error, PartyLost | TooFewParties | StorageError):
+            self._note_failure(job.run, error)
+        job.end("paused", error)
+
+    def _note_failure(self, run: bytes, error: Exception) -> None:
+        """Let no restart try again what would only fail again."""
+        try:
+            self._store.save(run, _FAILURE, type(error).__name__.encode())
+        except StorageError as trouble:
+            log_event(_LOG, "not noted", run=run.hex(), text=str(trouble))
 
     def _train(self, job: _Job) -> None:
         run, order, model = job.run, job.order, job.run.hex()
@@ -295,7 +370,8 @@ class CoordinatorService:
             )
             self._models.keep(model, kept)
             ended = self._end(job)
-            classes = ended[order.label_party].classes
+            label_party = ended.get(order.label_party)  # it may be given up in the end
+            classes = None if label_party is None else label_party.classes
             result: Any = describe_vertical_result(order, model, trained, classes)
         else:
             self._end(job)

@@ -51,7 +51,8 @@ class _Line(logging.Formatter):
         moment += f".{int(record.msecs):03d}Z"
         trace = self.formatException(record.exc_info) if record.exc_info else ""
         if self._form == "json":
-            line = {"time": moment, "level": record.levelname.lower(), "event": record.getMessage()}
+            about = {"time": moment, "severity": record.levelname.lower()}
+            line = {**about, "event": record.getMessage()}
             line |= fields | ({"trace": trace} if trace else {})
             return json.dumps(line, default=str)
         told = " ".join(f"{name}={value}" for name, value in fields.items())

@@ -57,7 +57,7 @@ class Done(Message, frozen=True):
     """The party did it; the label party adds what class numbers mean, when a run ends."""
 
     classes: Any = None
-    n_rows: int = 0
+    n_rows: Annotated[int, msgspec.Meta(ge=0, lt=2**31)] = 0
 
 
 TO_PARTY = (BeginRun, RunRequest, EndRun, InPrediction, CountRows)

@@ -5,6 +5,7 @@ go on is on the disk before the reply leaves; predictions are only in memory, an
 asks about one that is gone begins it again.
 """
 
+import secrets
 from collections import OrderedDict
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import ProtocolError
+from fedforest.privacy.randomized_response import Entropy
 from fedforest.protocol.asking import Handler, Message, blame, check
 from fedforest.protocol.payloads import from_bytes
 from fedforest.protocol.vertical import prediction_messages
@@ -36,7 +38,7 @@ from fedforest.runtime.party_requests import (
 )
 from fedforest.runtime.party_run import PartyRun
 from fedforest.runtime.roles import AnyRole, HorizontalWork, PartyKeys, RoleMaker, VerticalWork
-from fedforest.runtime.run_store import RunStore
+from fedforest.runtime.run_store import RunStore, StoredRun
 from fedforest.transport.codec import decode, encode
 from fedforest.tree.table import Table
 from fedforest.tree.workers import ALONE, Workers
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from fedforest.protocol.vertical.party import PartyModel
 
 MOST_PREDICTIONS = 64  # at the same time; the one that was silent longest is forgotten
+MOST_RUNS = 8  # in memory; the others are on the disk, and go on from there
 MOST_TABLES = 8  # kept for further predictions
 _ROLE = msgspec.msgpack.Decoder(AnyRole)
 
@@ -72,17 +75,25 @@ class PartyService:
         What it can take part with.
     workers : Workers
         Threads for its kernels.
+    entropy : callable
+        Where the secrets of runs are drawn from; tests pass a reproducible one.
     """
 
     def __init__(
-        self, home: Path, keys: PartyKeys, data: DataSets, workers: Workers = ALONE
+        self,
+        home: Path,
+        keys: PartyKeys,
+        data: DataSets,
+        workers: Workers = ALONE,
+        *,
+        entropy: Entropy = secrets.token_bytes,
     ) -> None:
-        self._store = RunStore(home)
+        self._store = RunStore(home, entropy)
         self._models = PartyModels(home / "models")
         self._data = data
         self._workers = workers
         self._roles = RoleMaker(keys, data, self._models.read, workers)
-        self._runs: dict[bytes, PartyRun] = {}
+        self._runs: OrderedDict[bytes, PartyRun] = OrderedDict()
         self._work: dict[bytes, VerticalWork | HorizontalWork] = {}
         self._predictions: OrderedDict[bytes, _Prediction] = OrderedDict()
         self._tables: OrderedDict[tuple[str, str], Table] = OrderedDict()
@@ -112,23 +123,35 @@ class PartyService:
     def _begin_run(self, request: BeginRun) -> Done:
         description = msgspec.msgpack.encode(request.role)
         if self._store.is_finished(request.run):
-            raise ProtocolError(f"run {request.run.hex()} is over at this party")
+            return Done()  # said again by a coordinator that was killed before it noted the end
         if self._store.has(request.run):
             is_same = self._run(request.run).description == description
             check(is_same, "the run was begun in another role")
             return Done()
         # made once before anything is stored: a role that cannot be leaves no trace
         self._roles.check(request.role)
-        stored = self._store.begin(request.run, description)
-        self._runs[request.run] = PartyRun(stored, self._make_handler(request.run))
+        self._hold(self._store.begin(request.run, description))
         return Done()
 
     def _run(self, run: bytes) -> PartyRun:
         if run not in self._runs:
             if not self._store.has(run) or self._store.is_finished(run):
                 raise ProtocolError(f"there is no run {run.hex()} underway at this party")
-            self._runs[run] = PartyRun(self._store.open(run), self._make_handler(run))
+            self._hold(self._store.open(run))
+        self._runs.move_to_end(run)
         return self._runs[run]
+
+    def _hold(self, stored: StoredRun) -> None:
+        """Have a run in memory, and no longer the one that was silent longest."""
+        self._runs[stored.run] = PartyRun(stored, self._make_handler(stored.run))
+        if len(self._runs) > MOST_RUNS:
+            self._let_go(next(iter(self._runs)))
+
+    def _let_go(self, run: bytes) -> None:
+        """Have a run on the disk only."""
+        if run in self._runs:
+            self._runs.pop(run).close()
+        self._work.pop(run, None)
 
     def _make_handler(self, run: bytes) -> Any:
         def make(
@@ -143,19 +166,20 @@ class PartyService:
     def _end_run(self, request: EndRun) -> Done:
         """Keep the model and forget the run; said again, it is the same."""
         classes = None
-        if self._store.has(request.run) and not self._store.is_finished(request.run):
-            run = self._run(request.run)
-            party = run.handler  # caught up, also after a restart
-            work = self._work[request.run]
-            assert work.party is party
-            if request.model is not None:
-                self._models.keep(request.model, work)
-            run.close()
-            del self._runs[request.run], self._work[request.run]
-            self._store.finish(request.run)
+        if self._store.has(request.run):
+            if request.model is not None and not self._store.is_finished(request.run):
+                self._keep_model(request.run, request.model)
+            self._let_go(request.run)
+            self._store.finish(request.run)  # also takes away what a crash in here left
         if request.model is not None and self._models.has(request.model):
             classes = self._models.classes(request.model)
         return Done(classes)
+
+    def _keep_model(self, run: bytes, model: str) -> None:
+        party = self._run(run).handler  # caught up, also after a restart
+        work = self._work[run]
+        assert work.party is party
+        self._models.keep(model, work)
 
     def _count_rows(self, request: CountRows) -> Done:
         return Done(n_rows=self._table(request.model, request.data).n_rows)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import ConfigurationError
+from fedforest.protocol.asking import blame
 from fedforest.protocol.vertical.prediction import PredictionOrder, route
 from fedforest.runtime.coordinator_models import CoordinatorModel
 from fedforest.runtime.driver import ExchangeLog, run
@@ -85,7 +86,8 @@ def _count_rows(order: PredictVertical, transport: Transport) -> int:
     replies = transport.exchange(requests)
     counts: dict[str, int] = {}
     for party, data in replies.items():
-        done = decode(data, (Done,))
+        with blame(party):
+            done = decode(data, (Done,))
         assert isinstance(done, Done)
         counts[party] = done.n_rows
     return common_row_count(counts)

@@ -18,6 +18,10 @@ from fedforest.runtime.homes import (
 )
 from fedforest.runtime.party_service import PartyService
 
+# A signal that reached another thread, as it may while the process is stopped, is only heard when
+# the main thread wakes up.
+_SIGNAL_SECONDS = 0.5
+
 
 def serve_coordinator(
     home: Path, stop: threading.Event, form: Format, say: Callable[[str], None]
@@ -43,7 +47,8 @@ def serve_coordinator(
         with hub:
             service.start()
             say(f"listening at {hub.address}")
-            stop.wait()
+            while not stop.wait(_SIGNAL_SECONDS):
+                pass
             service.close()
 
 

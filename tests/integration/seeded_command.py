@@ -1,0 +1,39 @@
+"""The `fedforest` command with reproducible run secrets, so that two federations can be compared.
+
+The secret of a run is drawn with the length below and nothing else is: ids stay unique. It must be
+replaced before the package is imported, because services take it as a default argument.
+"""
+
+import secrets
+import sys
+from hashlib import shake_256
+from pathlib import Path
+
+SECRET_BYTES = 32
+
+
+def secret_of(role: str) -> bytes:
+    """What the role of this name draws as the secret of every run."""
+    return shake_256(f"secret of {role}".encode()).digest(SECRET_BYTES)
+
+
+def replace_run_secrets(role: str) -> None:
+    """From now on this process draws run secrets that depend on its role's name alone."""
+    genuine = secrets.token_bytes
+
+    def draw(n_bytes: int | None = None) -> bytes:
+        return secret_of(role) if n_bytes == SECRET_BYTES else genuine(n_bytes)
+
+    secrets.token_bytes = draw
+
+
+def main() -> None:
+    """Run the command of this process's arguments."""
+    replace_run_secrets(Path(sys.argv[sys.argv.index("--home") + 1]).name)
+    from fedforest.cli.main import app_entry  # noqa: PLC0415 - see above
+
+    app_entry()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,173 @@
+"""Parties that freeze or stay away, damaged journals, full disks: named, and nothing is lost."""
+
+import resource
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from fedforest.errors import (
+    ConfigurationError,
+    DamagedJournalError,
+    FederationError,
+    PartyLost,
+    StorageError,
+)
+from fedforest.runtime.orders import CancelRun, EndRunEarly, ListRuns, ResumeRun, WatchRun
+from fedforest.runtime.results import Accepted, AnyEvent, RunList, RunState
+from tests.integration.disturbances import Disturbance, Disturber, train_disturbed
+from tests.integration.federation_folder import Role, wait_for
+from tests.integration.processes import Processes, result_type, start_processes
+from tests.integration.samples import TRAININGS, AnyTraining, vertical
+
+NOTICED_SECONDS = 20.0
+
+
+@pytest.fixture(scope="module")
+def shared_hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
+    with start_processes(tmp_path_factory.mktemp("hasty"), 2, patience_seconds=2.0) as processes:
+        yield processes
+
+
+@pytest.fixture
+def hasty(shared_hasty: Processes) -> Processes:
+    """A federation that waits only two seconds for a party that is away; all are there."""
+    shared_hasty.folder.start()
+    return shared_hasty
+
+
+def _train_until(
+    processes: Processes, order: AnyTraining, n_exchanges: int, act: Callable[[str], None]
+) -> tuple[str, FederationError]:
+    """The run, and what its user was told when something was done to it that ended it."""
+    accepted: list[str] = []
+    disturber = Disturber([Disturbance(n_exchanges, lambda: act(accepted[0]))])
+
+    def tell(event: AnyEvent) -> None:
+        if isinstance(event, Accepted):
+            accepted.append(event.run)
+        disturber.tell(event)
+
+    with processes.user() as user, pytest.raises(FederationError) as caught:
+        user.train(order, result_type(order), tell)
+    return accepted[0], caught.value
+
+
+def _state_of(processes: Processes, run: str) -> RunState:
+    with processes.user() as user:
+        return next(state for state in user.ask(ListRuns(), RunList).runs if state.run == run)
+
+
+def _resume(processes: Processes, order: AnyTraining, run: str) -> None:
+    """The run goes on, and ends as if nothing had happened."""
+    with processes.user() as user:
+        result = user.ask(ResumeRun(run=run), result_type(order))
+    assert result.model == run
+    processes.check(order, result)
+
+
+def _journal(role: Role, run: str) -> Path:
+    return role.home / "runs" / run / "journal"
+
+
+def test_a_frozen_party_is_noticed_in_time_and_goes_on_when_it_thaws(pair: Processes) -> None:
+    order = vertical(2)
+    party = pair.folder.parties["shop"]
+
+    def freeze() -> None:
+        party.signal(signal.SIGSTOP)
+        frozen = time.monotonic()
+        try:
+            wait_for(lambda: not pair.folder.is_connected("shop"), pair.folder, NOTICED_SECONDS)
+        finally:
+            party.signal(signal.SIGCONT)
+        assert time.monotonic() - frozen < NOTICED_SECONDS
+
+    pair.check(order, train_disturbed(pair, order, [Disturbance(3, freeze)]))
+
+
+@pytest.mark.parametrize("training", ["vertical", "horizontal, masked"])
+def test_a_party_that_stays_away_pauses_the_run_until_it_is_back(
+    hasty: Processes, training: str
+) -> None:
+    order = TRAININGS[training](2)
+    run, error = _train_until(hasty, order, 4, lambda _: hasty.folder.parties["shop"].kill())
+    assert isinstance(error, PartyLost)
+    assert error.party == "shop"
+    assert _state_of(hasty, run).state == "paused"
+    assert "shop" in _state_of(hasty, run).doing
+    hasty.folder.start()
+    _resume(hasty, order, run)
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_a_paused_run_goes_on_by_itself_when_the_party_is_back(
+    hasty: Processes, *, is_restarted: bool
+) -> None:
+    order = vertical(2)
+    run, _ = _train_until(hasty, order, 4, lambda _: hasty.folder.parties["shop"].kill())
+    if is_restarted:
+        hasty.folder.coordinator.kill()
+    hasty.folder.start()
+    wait_for(lambda: _state_of(hasty, run).state == "finished", hasty.folder)
+    with hasty.user() as user:
+        hasty.check(order, user.ask(WatchRun(run=run), result_type(order)))
+
+
+def test_a_run_with_no_tree_complete_cannot_end_early_and_is_not_lost(hasty: Processes) -> None:
+    order = vertical(2)
+    run, _ = _train_until(hasty, order, 4, lambda _: hasty.folder.parties["shop"].kill())
+    with hasty.user() as user, pytest.raises(ConfigurationError, match="nothing of it is complete"):
+        user.ask(EndRunEarly(run=run, without=["shop"]), result_type(order))
+    hasty.folder.start()
+    _resume(hasty, order, run)
+
+
+@pytest.mark.parametrize("name", ["coordinator", "shop"])
+def test_a_damaged_journal_is_named_and_the_service_stays_up(hasty: Processes, name: str) -> None:
+    order = vertical(2)
+    role = hasty.folder.role(name)
+
+    def kill_and_damage(run: str) -> None:
+        role.kill()
+        journal = _journal(role, run)
+        data = bytearray(journal.read_bytes())
+        data[len(data) // 2] ^= 1
+        journal.write_bytes(data)
+        hasty.folder.start()
+
+    run, error = _train_until(hasty, order, 6, kill_and_damage)
+    assert isinstance(error, DamagedJournalError)
+    assert str(hasty.folder.folder) not in str(error) or name == "coordinator"
+    assert name == "coordinator" or repr(name) in str(error)
+    assert role.is_running
+    following = vertical(2, n_trees=2)
+    hasty.check(following, hasty.train(following))
+    with hasty.user() as user:
+        user.ask(CancelRun(run=run), RunList)
+    assert _state_of(hasty, run).state == "given up"
+    assert not any(_journal(role, run).exists() for role in hasty.folder.roles)
+
+
+@pytest.mark.parametrize("name", ["coordinator", "shop"])
+@pytest.mark.parametrize("training", ["vertical", "horizontal, masked"])
+def test_a_full_disk_is_named_and_the_run_goes_on_once_there_is_room(
+    hasty: Processes, name: str, training: str
+) -> None:
+    order = TRAININGS[training](2)
+    role = hasty.folder.role(name)
+    run, error = _train_until(hasty, order, 5, lambda _: _limit_files(role, 1))
+    assert isinstance(error, StorageError)
+    assert not isinstance(error, DamagedJournalError)
+    assert role.is_running
+    _limit_files(role, resource.RLIM_INFINITY)
+    _resume(hasty, order, run)
+
+
+def _limit_files(role: Role, n_bytes: int) -> None:
+    """Let no file of a running process grow beyond this, as on a disk without room."""
+    assert role.process is not None
+    _, hard = resource.prlimit(role.process.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(role.process.pid, resource.RLIMIT_FSIZE, (n_bytes, hard))

@@ -1,0 +1,84 @@
+"""A role that is killed at any moment and started again: the run ends, and its model is the same.
+
+Which training is disturbed, who is killed and when follows from a seed; what a moment hits depends
+on the machine. Every moment must do.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fedforest.runtime.orders import ListRuns, WatchRun
+from fedforest.runtime.results import Accepted, AnyEvent, RunList, VerticalResult
+from tests.integration.disturbances import Disturbance, kill_and_restart, train_disturbed
+from tests.integration.federation_folder import wait_for
+from tests.integration.processes import SUBMIT_SECONDS, Processes
+from tests.integration.samples import NAMES, TRAININGS, vertical
+
+KILLED = ("vertical", "horizontal, masked", "horizontal, local privacy")
+N_MOMENTS, N_MOMENTS_IN_CI = 25, 5
+FEWEST_EXCHANGES = 22  # that any of these trainings has
+
+
+def _seeds(in_ci: int, in_all: int) -> list[Any]:
+    exhaustive = [pytest.param(seed, marks=pytest.mark.exhaustive) for seed in range(in_ci, in_all)]
+    return [*range(in_ci), *exhaustive]
+
+
+@pytest.mark.parametrize("seed", _seeds(N_MOMENTS_IN_CI, N_MOMENTS))
+def test_a_killed_role_comes_back_and_the_model_is_the_same(pair: Processes, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    order = TRAININGS[KILLED[seed % len(KILLED)]](2)
+    role = ("coordinator", *NAMES[:2])[(seed // len(KILLED) + seed) % 3]
+    moment = int(rng.integers(1, FEWEST_EXCHANGES))
+    kill = Disturbance(moment, kill_and_restart(pair, role))
+    pair.check(order, train_disturbed(pair, order, [kill]))
+
+
+@pytest.mark.parametrize("roles", [("coordinator", "coordinator"), ("bank", "shop")])
+def test_roles_may_be_killed_twice_in_a_run(pair: Processes, roles: tuple[str, str]) -> None:
+    order = TRAININGS["vertical with randomized labels"](2)
+    kills = [
+        Disturbance(n_exchanges, kill_and_restart(pair, role))
+        for n_exchanges, role in zip((4, 12), roles, strict=True)
+    ]
+    pair.check(order, train_disturbed(pair, order, kills))
+
+
+def test_everybody_may_be_killed_at_once(pair: Processes) -> None:
+    order = TRAININGS["vertical with left-out rows"](2)
+
+    def kill_all() -> None:
+        for role in pair.folder.roles:
+            role.kill()
+        for role in pair.folder.roles:
+            role.start()
+
+    pair.check(order, train_disturbed(pair, order, [Disturbance(9, kill_all)]))
+
+
+def test_a_coordinator_killed_while_runs_are_queued_carries_all_of_them_out(
+    pair: Processes,
+) -> None:
+    orders = [vertical(2), vertical(2, n_trees=3), vertical(2, n_trees=2)]
+    accepted: list[AnyEvent] = []
+
+    def note(event: AnyEvent) -> None:
+        if isinstance(event, Accepted):
+            accepted.append(event)
+
+    with pair.user() as user, ThreadPoolExecutor(len(orders)) as threads:
+        calls = [threads.submit(user.train, order, VerticalResult, note) for order in orders]
+        wait_for(lambda: len(accepted) == len(orders), pair.folder)
+        pair.folder.coordinator.kill()
+        pair.folder.coordinator.start()
+        results = [call.result(SUBMIT_SECONDS) for call in calls]
+    for order, result in zip(orders, results, strict=True):
+        pair.check(order, result)
+    with pair.user() as user:
+        states = {run.run: run.state for run in user.ask(ListRuns(), RunList).runs}
+        assert {states[result.model] for result in results} == {"finished"}
+        again = user.ask(WatchRun(run=results[0].model), VerticalResult)
+    assert again == results[0]

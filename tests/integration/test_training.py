@@ -1,0 +1,81 @@
+"""Trainings and predictions between processes equal those in one process, byte for byte."""
+
+import numpy as np
+import pyarrow
+import pytest
+
+from fedforest import VerticalForestClassifier
+from fedforest.runtime.orders import ListRuns, PredictVertical, WatchRun
+from fedforest.runtime.results import Predictions, RunList, VerticalResult
+from fedforest.tree.class_labels import pack_labels
+from fedforest.tree.forest_file import encode_outline, encode_partial
+from tests.integration.processes import Processes
+from tests.integration.samples import (
+    COLUMNS,
+    NAMES,
+    SEED,
+    TRAININGS,
+    divide,
+    draw_rows,
+    vertical,
+)
+
+
+@pytest.mark.parametrize("training", TRAININGS)
+def test_two_processes_train_what_one_process_trains(pair: Processes, training: str) -> None:
+    order = TRAININGS[training](2)
+    pair.check(order, pair.train(order))
+
+
+@pytest.mark.parametrize("training", TRAININGS)
+def test_five_processes_train_what_one_process_trains(five: Processes, training: str) -> None:
+    order = TRAININGS[training](5)
+    five.check(order, five.train(order))
+
+
+@pytest.fixture(scope="module")
+def estimator() -> VerticalForestClassifier:
+    """The same forest, trained in this process without services."""
+    estimator = VerticalForestClassifier(n_estimators=4, random_state=SEED, label_party=NAMES[0])
+    return estimator.fit(bare_tables(), draw_rows()[1])
+
+
+def bare_tables() -> dict[str, pyarrow.Table]:
+    """Every party's columns, without the label."""
+    tables = {party: table[COLUMNS] for party, table in divide(2).items()}
+    return tables | {NAMES[0]: tables[NAMES[0]].drop_columns(["label"])}
+
+
+def test_predictions_between_processes_are_those_of_the_estimator(
+    pair: Processes, estimator: VerticalForestClassifier
+) -> None:
+    expected = estimator.predict_proba(bare_tables())
+    result = pair.train(vertical(2))
+    everything = PredictVertical(data=vertical(2).data, model=result.model)
+    some = PredictVertical(data=vertical(2).data, model=result.model, rows=[7, 3, 3])
+    with pair.user() as user:
+        assert np.array_equal(user.ask(everything, Predictions).read(), expected)
+        assert np.array_equal(user.ask(some, Predictions).read(), expected[[7, 3, 3]])
+
+
+def test_roles_keep_the_shares_of_the_estimators_forest(
+    pair: Processes, estimator: VerticalForestClassifier
+) -> None:
+    model = pair.train(vertical(2)).model
+    forest = estimator._model
+    about = {"model": model, "parties": list(NAMES[:2]), "n_trees_seeded": 4}
+    expected = {"coordinator": encode_outline(forest.outline, None, about)}
+    for party, share in forest.shares.items():
+        classes = pack_labels(estimator.classes_) if party == NAMES[0] else None
+        about = {"model": model, "classes": classes}
+        expected[party] = encode_partial(share.partial, share.bins, about)
+    for role in pair.folder.roles:
+        assert (role.home / "models" / f"{model}.share").read_bytes() == expected[role.name]
+
+
+def test_a_run_that_is_over_is_listed_and_told_again(pair: Processes) -> None:
+    result = pair.train(vertical(2, n_trees=1, max_depth=2))
+    with pair.user() as user:
+        runs = {run.run: run.state for run in user.ask(ListRuns(), RunList).runs}
+        assert runs[result.model] == "finished"
+        assert user.ask(WatchRun(run=result.model), VerticalResult) == result

@@ -1,0 +1,182 @@
+"""Honest runs of a coordinator's and parties' services with every byte kept, to be spoiled.
+
+Tables hold values that nobody could come upon by chance: they must be in no error text.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow
+
+from fedforest.errors import FederationError, ProtocolError, RemoteProtocolError
+from fedforest.protocol.aggregation.options import Masked
+from fedforest.protocol.asking import Message
+from fedforest.runtime.orders import Choice, PredictVertical, TrainHorizontal, TrainVertical
+from fedforest.runtime.party_requests import TO_PARTY
+from fedforest.runtime.results import HorizontalResult, Predictions, VerticalResult
+from fedforest.transport.codec import decode
+from fedforest.transport.error_table import refuse
+from fedforest.tree.parameters import ForestParameters
+from tests.integration.federation_folder import FederationFolder, make_federation
+from tests.integration.local_federation import LocalFederation, local_federation
+from tests.integration.processes import role_files
+
+PARTIES = ("bank", "shop")
+RUN = bytes(range(16))
+N_ROWS = 60
+PLANTED_NUMBER = 98765.4375
+PLANTED_LABELS = ("zq-solvent", "zq-broke")
+PLANTED_COLUMN = "zq-income"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recording:
+    """An honest run: who was asked what, who answered what, and what all roles hold then."""
+
+    pattern: FederationFolder
+    order: TrainVertical | TrainHorizontal
+    requests: list[dict[str, bytes]]
+    replies: list[dict[str, bytes]]
+    files: dict[str, bytes]
+
+    def of(self, party: str) -> list[tuple[bytes, bytes]]:
+        """Requests to a party with its replies."""
+        return [
+            (asked[party], answered[party])
+            for asked, answered in zip(self.requests, self.replies, strict=True)
+            if party in asked
+        ]
+
+
+def make_pattern(folder: Path) -> FederationFolder:
+    """Folders of two parties with planted values."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N_ROWS, 4)).astype(np.float32)
+    X[rng.random(X.shape) < 0.2] = PLANTED_NUMBER
+    labels = np.where(X[:, 0] + X[:, 2] > np.median(X[:, 0] + X[:, 2]), *PLANTED_LABELS)
+    names = [PLANTED_COLUMN, "b", "c", "d"]
+    columns = [dict(zip(names[i : i + 2], X[:, i : i + 2].T, strict=True)) for i in (0, 2)]
+    tables = {
+        party: {
+            "columns": pyarrow.table(columns[i] | ({"label": labels} if i == 0 else {})),
+            "rows": pyarrow.table(
+                dict(zip(names, X[i::2].T, strict=True)) | {"label": labels[i::2]}
+            ),
+        }
+        for i, party in enumerate(PARTIES)
+    }
+    return make_federation(folder, tables)
+
+
+def vertical_order() -> TrainVertical:
+    return TrainVertical(
+        data=dict.fromkeys(PARTIES, "columns"),
+        label="label",
+        label_party=PARTIES[0],
+        parameters=ForestParameters(n_estimators=2, max_depth=2),
+        seed=3,
+        label_epsilon=2.0,
+        out_of_bag=True,
+    )
+
+
+def horizontal_order() -> TrainHorizontal:
+    return TrainHorizontal(
+        data=dict.fromkeys(PARTIES, "rows"),
+        label="label",
+        parameters=ForestParameters(n_estimators=2, max_depth=2, bootstrap=False),
+        seed=3,
+        aggregation=Choice.of(Masked()),
+    )
+
+
+def record(folder: Path, order: TrainVertical | TrainHorizontal) -> Recording:
+    """Train, then predict where parties have a part in it."""
+    pattern = make_pattern(folder / "pattern")
+    with local_federation(folder / "honest", pattern) as federation:
+        requests, replies = listen(federation)
+        is_vertical = isinstance(order, TrainVertical)
+        federation.ask(order, VerticalResult if is_vertical else HorizontalResult, RUN)
+        if is_vertical:
+            federation.ask(PredictVertical(data=order.data, model=RUN.hex()), Predictions)
+        files = role_files(federation.homes, RUN.hex())
+    return Recording(pattern, order, requests, replies, files)
+
+
+def listen(federation: LocalFederation) -> tuple[list[dict[str, bytes]], list[dict[str, bytes]]]:
+    """Keep what is asked and answered from now on."""
+    requests: list[dict[str, bytes]] = []
+    replies: list[dict[str, bytes]] = []
+    carry = federation.hub.exchange
+
+    def exchange(asked: Mapping[str, bytes], *, may_lose: bool = False) -> dict[str, bytes]:
+        answered = carry(asked, may_lose=may_lose)
+        requests.append(dict(asked))
+        replies.append(answered)
+        return answered
+
+    federation.hub.exchange = exchange  # type: ignore[method-assign] # this one hub is listened to
+    return requests, replies
+
+
+def kind_of(data: bytes) -> type[Message]:
+    """What a request to a party is."""
+    return type(decode(data, TO_PARTY))
+
+
+def check_error(error: FederationError, *peers: str) -> None:
+    """It names one of these peers where a peer is to blame, and nobody's data."""
+    if isinstance(error, ProtocolError):
+        assert isinstance(error, RemoteProtocolError)
+        assert error.party in peers
+    for planted in (str(PLANTED_NUMBER), *PLANTED_LABELS):
+        assert planted not in str(error)
+    assert PLANTED_COLUMN not in refuse(1, error, hides_names=True).text
+
+
+def spoil(data: bytes, rng: np.random.Generator) -> bytes:
+    """Replace one value, wherever it is in lists and maps, by one that does not belong there."""
+    tree: Any = msgspec.msgpack.decode(data)
+    holders = list(_holders(tree))
+    if not holders:
+        return data + b"\x00"
+    holder, key = holders[rng.integers(len(holders))]
+    if isinstance(holder, dict) and rng.random() < 0.2:
+        holder[str(NASTY[rng.integers(len(NASTY))])] = holder.pop(key)
+    else:
+        holder[key] = NASTY[rng.integers(len(NASTY))]
+    return msgspec.msgpack.encode(tree)
+
+
+def _holders(tree: Any) -> list[tuple[Any, Any]]:
+    """Every place in nested lists and maps that holds a value."""
+    if not isinstance(tree, dict | list):
+        return []
+    entries = tree.items() if isinstance(tree, dict) else enumerate(tree)
+    return [place for key, value in entries for place in ((tree, key), *_holders(value))]
+
+
+NASTY: tuple[Any, ...] = (
+    *(None, True, False, 0, 1, 2, -1, 255, 2**31 - 1, 2**31, 2**40, 2**63 - 1, 2**64 - 1, -(2**63)),
+    *(0.0, 0.5, -1.0, 1e300, 1e-300, float("inf"), float("-inf"), float("nan")),
+    *(
+        "",
+        "label",
+        "b",
+        "columns",
+        "rows",
+        "../x",
+        "\x00",
+        "bank",
+        "shop",
+        "Masked",
+        "gini",
+        "é" * 99,
+    ),
+    *(b"", b"\xff", bytes(16), bytes(16).hex(), RUN.hex(), "0" * 32, RUN),
+    *([], {}, [[]], [None], {"k": 1}, {"": ""}, [0] * 50),
+)

@@ -1,0 +1,291 @@
+"""Services under storms of spoiled messages: named errors, no crash, nothing changed, no data told.
+
+Every message of an honest run is spoiled before the honest one is sent. Where a spoiled one happens
+to be acceptable, the service is put back to where it was; after the storm the honest run must end
+with the same bytes.
+"""
+
+import resource
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedforest.errors import FederationError, PartyLost
+from fedforest.runtime.envelope import RunRequest
+from fedforest.runtime.orders import (
+    AnyOrder,
+    CancelRun,
+    EndRunEarly,
+    ListRuns,
+    PredictVertical,
+    ResumeRun,
+    WatchRun,
+    encode_order,
+)
+from fedforest.runtime.party_requests import TO_PARTY, InPrediction
+from fedforest.runtime.party_service import PartyService
+from fedforest.runtime.results import HorizontalResult, RunList, VerticalResult, decode_event
+from fedforest.transport.codec import decode, encode
+from tests.integration.local_federation import (
+    LocalFederation,
+    local_federation,
+    make_party,
+)
+from tests.integration.processes import result_type, role_files
+from tests.protocol.vertical.mutations import little_memory, mutate
+from tests.runtime.service_recordings import (
+    PARTIES,
+    RUN,
+    Recording,
+    check_error,
+    horizontal_order,
+    kind_of,
+    record,
+    spoil,
+    vertical_order,
+)
+
+FEW, MANY = 1_000, 20_000
+MOST_GROWTH_BYTES = 64 * 2**20
+ORDERS = {"vertical": vertical_order, "horizontal": horizontal_order}
+
+storms = pytest.mark.parametrize(
+    "n_messages", [FEW, pytest.param(MANY, marks=pytest.mark.exhaustive)]
+)
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Recording]:
+    return {name: record(tmp_path_factory.mktemp(name), make()) for name, make in ORDERS.items()}
+
+
+class Storm:
+    """A party that hears spoiled messages in the middle of an honest run."""
+
+    def __init__(self, recording: Recording, party: str, folder: Path) -> None:
+        self.home = folder / party
+        self._backup = folder / "backup"
+        self._honest = recording.of(party)
+        shutil.copytree(recording.pattern.parties[party].home, self.home)
+        self.service = make_party(self.home)
+        self.n_accepted = 0
+
+    def rage(self, n_messages: int, rng: np.random.Generator) -> None:
+        """Spoiled variants of every message, in its place; then the message itself."""
+        n_each = -(-n_messages // len(self._honest))
+        for step, (request, reply) in enumerate(self._honest):
+            self._back_up()
+            for _ in range(n_each):
+                is_stray = rng.random() < 0.1  # a message of another moment
+                base = self._honest[rng.integers(len(self._honest))][0] if is_stray else request
+                self._send(vary(base, rng), step)
+            assert self.service.answer(request) == reply
+
+    def _send(self, hostile: bytes, step: int) -> None:
+        try:
+            self.service.answer(hostile)
+        except FederationError as error:
+            check_error(error, "coordinator")
+        else:
+            self.n_accepted += 1
+            self._put_back(step)
+
+    def _back_up(self) -> None:
+        shutil.rmtree(self._backup, ignore_errors=True)
+        shutil.copytree(self.home, self._backup)
+
+    def _put_back(self, step: int) -> None:
+        """As after the honest messages before this one; predictions are only in memory."""
+        self.service.close()
+        shutil.rmtree(self.home)
+        shutil.copytree(self._backup, self.home)
+        self.service = make_party(self.home)
+        for request, reply in self._honest[:step]:
+            if kind_of(request) is InPrediction:
+                assert self.service.answer(request) == reply
+
+
+def vary(data: bytes, rng: np.random.Generator) -> bytes:
+    """A hostile variant of a request to a party, mostly of what is inside its envelope."""
+    message = decode(data, TO_PARTY)
+    if isinstance(message, RunRequest | InPrediction) and rng.random() < 0.7:
+        payload = memoryview(mutate(bytes(message.payload), rng))
+        return encode(msgspec.structs.replace(message, payload=payload))
+    return spoil(data, rng) if rng.random() < 0.5 else mutate(data, rng)
+
+
+def most_memory() -> int:
+    """Bytes that this process ever had at once."""
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+@storms
+@pytest.mark.parametrize("party", PARTIES)
+@pytest.mark.parametrize("name", ORDERS)
+def test_a_party_refuses_spoiled_requests_and_ends_the_run_as_if_there_were_none(
+    recordings: Mapping[str, Recording], name: str, party: str, n_messages: int, tmp_path: Path
+) -> None:
+    storm = Storm(recordings[name], party, tmp_path)
+    rng = np.random.default_rng([n_messages, len(name), len(party)])
+    before = most_memory()
+    with little_memory():
+        storm.rage(n_messages, rng)
+    assert most_memory() - before < MOST_GROWTH_BYTES
+    assert storm.n_accepted < n_messages // 4  # a storm that is mostly acceptable tests nothing
+    storm.service.close()
+    expected = {k: v for k, v in recordings[name].files.items() if k.startswith(party)}
+    assert role_files({party: storm.home}, RUN.hex()) == expected
+
+
+@settings(max_examples=200)
+@given(data=st.binary(max_size=300))
+def test_a_party_refuses_bytes_that_are_no_request(
+    hostile_party: PartyService, data: bytes
+) -> None:
+    with pytest.raises(FederationError) as caught:
+        hostile_party.answer(data)
+    check_error(caught.value, "coordinator")
+
+
+@pytest.fixture(scope="module")
+def hostile_party(
+    recordings: Mapping[str, Recording], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[PartyService]:
+    home = tmp_path_factory.mktemp("hostile") / "bank"
+    shutil.copytree(recordings["vertical"].pattern.parties["bank"].home, home)
+    service = make_party(home)
+    yield service
+    service.close()
+
+
+class Liar:
+    """A way to the parties on which one reply of one of them is another than it was."""
+
+    def __init__(self, federation: LocalFederation, rng: np.random.Generator) -> None:
+        self._carry = federation.hub.exchange
+        self._rng = rng
+        self._n_until_lie = -1
+        self.liar: str | None = None  # who lied in the last exchange
+        federation.hub.exchange = self._exchange  # type: ignore[method-assign] # this hub lies
+
+    @property
+    def suspects(self) -> tuple[str, ...]:
+        """Who may be blamed: whoever lied just now; after a lie that was believed, anybody."""
+        return PARTIES if self.liar is None else (self.liar,)
+
+    def lie_after(self, n_exchanges: int) -> None:
+        self._n_until_lie, self.liar = n_exchanges, None
+
+    def _exchange(self, asked: Mapping[str, bytes], *, may_lose: bool = False) -> dict[str, bytes]:
+        self.liar = None
+        answered = self._carry(asked, may_lose=may_lose)
+        if self._n_until_lie == 0:
+            self.liar = sorted(answered)[self._rng.integers(len(answered))]
+            change = mutate if self._rng.random() < 0.7 else spoil
+            answered[self.liar] = change(answered[self.liar], self._rng)
+        self._n_until_lie -= 1
+        return answered
+
+
+@storms
+@pytest.mark.parametrize("name", ORDERS)
+def test_a_coordinator_names_the_party_whose_reply_is_spoiled_and_resumes_the_run(
+    recordings: Mapping[str, Recording], name: str, n_messages: int, tmp_path: Path
+) -> None:
+    """Resumed after an error, the run goes on to the next lie; after a lie that could have been
+    true, somebody else may have to refuse what follows from it, and another run is begun."""
+    recording = recordings[name]
+    rng = np.random.default_rng([n_messages, len(name)])
+    n_messages = n_messages // 4 if n_messages == FEW else n_messages  # each costs a resumption
+    with local_federation(tmp_path / "lied to", recording.pattern) as federation:
+        liar = Liar(federation, rng)
+        run, n_believed = rng.bytes(16), 0
+        order: AnyOrder = recording.order
+        with little_memory():
+            for _ in range(n_messages):
+                liar.lie_after(int(rng.integers(0, 4)))
+                try:
+                    federation.ask(order, result_type(recording.order), run)
+                except FederationError as error:
+                    check_error(error, *liar.suspects)
+                    order = ResumeRun(run=run.hex())
+                    is_over = liar.liar is None
+                else:
+                    is_over = True
+                if is_over:
+                    n_believed += 1
+                    run, order = rng.bytes(16), recording.order
+        assert n_believed < n_messages // 2  # a storm that is mostly believed tests nothing
+        liar.lie_after(-1)
+        federation.ask(recording.order, result_type(recording.order), RUN)
+        assert role_files(federation.homes, RUN.hex()) == recording.files
+
+
+@storms
+def test_a_coordinator_names_the_party_that_lies_in_a_prediction(
+    recordings: Mapping[str, Recording], n_messages: int, tmp_path: Path
+) -> None:
+    recording = recordings["vertical"]
+    rng = np.random.default_rng(n_messages)
+    predict = PredictVertical(data=recording.order.data, model=RUN.hex())
+    with local_federation(tmp_path / "lied to", recording.pattern) as federation:
+        federation.ask(recording.order, VerticalResult, RUN)
+        expected = _events(federation, predict)
+        liar = Liar(federation, rng)
+        with little_memory():
+            for _ in range(n_messages):
+                liar.lie_after(int(rng.integers(0, 3)))
+                try:
+                    _events(federation, predict)
+                except FederationError as error:
+                    check_error(error, *liar.suspects)
+        liar.lie_after(-1)
+        assert _events(federation, predict) == expected
+
+
+def _events(federation: LocalFederation, order: AnyOrder) -> list[bytes]:
+    return list(federation.coordinator.serve("user", encode_order(order)))
+
+
+@storms
+def test_a_coordinator_refuses_spoiled_orders(
+    recordings: Mapping[str, Recording], n_messages: int, tmp_path: Path
+) -> None:
+    """No party answers, so that an order that could be carried out costs nothing."""
+    rng = np.random.default_rng(n_messages)
+    recording = recordings["vertical"]
+    run = RUN.hex()
+    orders: list[AnyOrder] = [
+        *(make() for make in ORDERS.values()),
+        PredictVertical(data=recording.order.data, model=run, rows=[0, 1]),
+        *(kind(run=run) for kind in (WatchRun, ResumeRun, EndRunEarly, CancelRun)),
+        ListRuns(),
+    ]
+    encoded = [encode_order(order) for order in orders]
+    with local_federation(tmp_path / "ordered", recording.pattern) as federation:
+        federation.ask(recording.order, VerticalResult, RUN)
+        federation.hub.endpoints = dict.fromkeys(PARTIES, _nobody_answers)
+        with little_memory():
+            for _ in range(n_messages):
+                data = encoded[rng.integers(len(encoded))]
+                change = spoil if rng.random() < 0.7 else mutate
+                federation.next_run = rng.bytes(16)
+                try:
+                    list(map(decode_event, federation.coordinator.serve("user", change(data, rng))))
+                except FederationError as error:
+                    check_error(error)
+        runs = federation.ask(ListRuns(), RunList)
+        assert isinstance(runs, RunList)
+        assert any(state.run == run and state.state == "finished" for state in runs.runs)
+        federation.hub.endpoints = {n: p.answer for n, p in federation.parties.items()}
+        federation.ask(horizontal_order(), HorizontalResult, rng.bytes(16))
+
+
+def _nobody_answers(_request: bytes) -> bytes:
+    raise PartyLost("it is not connected", "shop")

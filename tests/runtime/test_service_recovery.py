@@ -1,0 +1,137 @@
+"""Services that die at every single moment of a run, from its beginning to its end.
+
+What `tests/integration` does to processes at some moments is done here to the same services at
+every exchange, before its requests arrive and after its replies are there but not heard of.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from fedforest.runtime.coordinator_service import CoordinatorService
+from fedforest.runtime.orders import TrainHorizontal, TrainVertical, WatchRun, encode_order
+from fedforest.runtime.results import Accepted, decode_event
+from tests.integration.local_federation import (
+    LocalFederation,
+    LocalHub,
+    local_federation,
+    make_party,
+)
+from tests.integration.processes import result_type, role_files
+from tests.runtime.service_recordings import (
+    PARTIES,
+    RUN,
+    Recording,
+    horizontal_order,
+    record,
+    vertical_order,
+)
+
+ORDERS = {"vertical": vertical_order, "horizontal": horizontal_order}
+named = pytest.mark.parametrize("name", ORDERS)
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Recording]:
+    return {name: record(tmp_path_factory.mktemp(name), make()) for name, make in ORDERS.items()}
+
+
+class MortalHub(LocalHub):
+    """Ends the thread that asks, as a kill would, at one of its exchanges."""
+
+    def __init__(self, federation: LocalFederation, n_exchanges: int, *, is_heard: bool) -> None:
+        super().__init__(federation.hub.endpoints)
+        self._n_left = n_exchanges
+        self._is_heard = is_heard
+
+    def exchange(
+        self, requests: Mapping[str, bytes], *, may_lose: bool = False
+    ) -> dict[str, bytes]:
+        self._n_left -= 1
+        if self._n_left < 0 and not self._is_heard:
+            raise SystemExit
+        replies = super().exchange(requests, may_lose=may_lose)
+        if self._n_left < 0:
+            raise SystemExit
+        return replies
+
+
+def n_exchanges_of(recording: Recording) -> int:
+    """Exchanges of the training alone."""
+    order = recording.order
+    n_asked = len(recording.requests)
+    return n_asked if isinstance(order, TrainHorizontal) else n_asked - _n_predicting(recording)
+
+
+def _n_predicting(recording: Recording) -> int:
+    kinds = (b"CountRows", b"InPrediction")
+    return sum(
+        any(kind in data for kind in kinds for data in asked.values())
+        for asked in recording.requests
+    )
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # the death
+@named
+@pytest.mark.parametrize("is_heard", [False, True])
+def test_a_coordinator_that_dies_at_any_exchange_ends_the_run_when_it_is_back(
+    recordings: Mapping[str, Recording], name: str, tmp_path: Path, *, is_heard: bool
+) -> None:
+    recording = recordings[name]
+    for moment in range(n_exchanges_of(recording)):
+        with local_federation(tmp_path / str(moment), recording.pattern) as federation:
+            _die(federation, recording.order, MortalHub(federation, moment, is_heard=is_heard))
+            reborn = CoordinatorService(federation.homes["coordinator"], federation.hub)
+            reborn.start()
+            list(reborn.serve("user", encode_order(WatchRun(run=RUN.hex()))))
+            reborn.close()
+            assert role_files(federation.homes, RUN.hex()) == recording.files
+
+
+def _die(
+    federation: LocalFederation, order: TrainVertical | TrainHorizontal, hub: MortalHub
+) -> None:
+    """Begin the run with a coordinator that does not live to see its end."""
+    mortal = CoordinatorService(federation.homes["coordinator"], hub, entropy=federation.draw)
+    federation.next_run = RUN
+    mortal.start()
+    events = mortal.serve("user", encode_order(order))
+    assert decode_event(next(events)) == Accepted(RUN.hex())
+    mortal.close()  # returns when its thread has ended
+
+
+@named
+@pytest.mark.parametrize("party", PARTIES)
+@pytest.mark.parametrize("is_answered", [False, True])
+def test_a_party_that_dies_at_any_exchange_answers_as_if_it_had_not(
+    recordings: Mapping[str, Recording],
+    name: str,
+    party: str,
+    tmp_path: Path,
+    *,
+    is_answered: bool,
+) -> None:
+    recording = recordings[name]
+    for moment in range(n_exchanges_of(recording)):
+        with local_federation(tmp_path / str(moment), recording.pattern) as federation:
+            _mortify(federation, party, moment, is_answered=is_answered)
+            federation.ask(recording.order, result_type(recording.order), RUN)
+            assert role_files(federation.homes, RUN.hex()) == recording.files
+
+
+def _mortify(federation: LocalFederation, party: str, moment: int, *, is_answered: bool) -> None:
+    """Let a party die at one of its requests, which it is sent again when it is back."""
+    n_left = moment
+
+    def answer(data: bytes) -> bytes:
+        nonlocal n_left
+        n_left -= 1
+        if n_left == -1:
+            if is_answered:
+                federation.parties[party].answer(data)  # the reply is lost
+            federation.parties[party].close()
+            federation.parties[party] = make_party(federation.homes[party])
+        return federation.parties[party].answer(data)
+
+    federation.hub.endpoints[party] = answer
