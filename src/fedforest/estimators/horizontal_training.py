@@ -72,7 +72,10 @@ def train_in_process(
     trained = run(train(order, aggregation, workers), transport, log)
     model = HorizontalModel(trained.forest, trained.bins, trained.classes, order.parties)
     spending = describe_spending(
-        options, trained.forest, trained.classes, (trained.candidates_per_node, trained.n_trees_begun)
+        options,
+        trained.forest,
+        trained.classes,
+        (trained.candidates_per_node, trained.n_trees_begun),
     )
     return model, spending
 
