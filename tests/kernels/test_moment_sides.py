@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from fedforest.kernels.layout import VARIANCE, Found, RowOrder, Rules, Targets
 from fedforest.kernels.moment_sides import Sides, make_sides, take_known
@@ -98,7 +97,7 @@ def test_only_the_nodes_of_the_range_are_taken(part: tuple[int, int]) -> None:
     sides.left[:] = np.arange(12).reshape(3, 4)
     sides.is_known[:] = True
     nodes, offsets = np.arange(3), np.array([0, 2, 4, 6])
-    bits: NDArray[np.uint8] = np.full(6, 77, np.uint8)
+    bits = np.full(6, 77, np.uint8)
     left = np.full((3, 4), 77, np.int64)
     assert not len(take_known(sides, nodes, offsets, bits, left, *part))
     inside = np.isin(np.arange(3), np.arange(*part))

@@ -85,35 +85,26 @@ def test_every_block_reports_its_levels_in_turn_and_then_that_it_is_done(count: 
 
 @pytest.mark.parametrize("is_caller", [True, False])
 @pytest.mark.parametrize("error", [KeyError, KeyboardInterrupt])
-def test_after_an_error_no_worker_begins_another_level(
+def test_after_an_error_on_one_thread_no_other_trees_are_finished_or_begun(
     is_caller: bool, error: type[BaseException], two_workers: Workers
 ) -> None:
     caller = threading.get_ident()
     both_grow = threading.Barrier(2, timeout=DEADLINE_SECONDS)
     failed = threading.Event()
-    heard_by_other = []
+    begun, done = set(), set()
 
-    def fail_on_one_thread(_trees: range, level: int, _open_nodes: int) -> None:
-        if level == 1:
-            both_grow.wait()
+    def fail_on_one_thread(trees: range, level: int, open_nodes: int) -> None:
+        (begun if open_nodes else done).add(trees)
+        if level != 1:
+            return
+        both_grow.wait()
         if (threading.get_ident() == caller) == is_caller:
-            if level == 1:
-                failed.set()
-                raise error
-        elif level == 1:
-            assert failed.wait(DEADLINE_SECONDS)
-            heard_by_other.append(level)
-        elif level > 1:
-            heard_by_other.append(level)
+            failed.set()
+            raise error
+        assert failed.wait(DEADLINE_SECONDS)
 
-    with pytest.raises(error):
-        grow(large_case(), two_workers, fail_on_one_thread)
-    # the other thread may have begun its next level before it could know
-    assert heard_by_other in ([1], [1, 2])
-
-
-def test_what_fails_besides_the_report_is_raised_from_any_thread(two_workers: Workers) -> None:
     case = large_case()
-    broken = Case(case.table, case.targets, case.plan, range(-4, 0))
-    with pytest.raises(OverflowError):
-        grow(broken, two_workers, ignore)
+    with pytest.raises(error):
+        grow(case, two_workers, fail_on_one_thread)
+    assert len(begun) == 2 < len(divide_trees(case.trees, 2))
+    assert not done

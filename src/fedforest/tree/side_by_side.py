@@ -5,6 +5,7 @@ bookkeeping between two levels. Trees know nothing of each other, so that the fo
 """
 
 from collections.abc import Callable
+from itertools import pairwise
 
 from fedforest.kernels.layout import Columns
 from fedforest.kernels.random_split import Values
@@ -29,7 +30,7 @@ def divide_trees(trees: range, n_workers: int) -> list[range]:
     n_blocks = min(len(trees), BLOCKS_PER_WORKER * n_workers)
     size, n_larger = divmod(len(trees), n_blocks)
     starts = [i * size + min(i, n_larger) for i in range(n_blocks + 1)]
-    return [trees[start:stop] for start, stop in zip(starts, starts[1:], strict=False)]
+    return [trees[start:stop] for start, stop in pairwise(starts)]
 
 
 def grow_side_by_side(  # noqa: PLR0913, PLR0917 - the sixth listens and decides nothing
