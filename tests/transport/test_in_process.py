@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from threading import Barrier, Event
 
 import pytest
 
@@ -80,3 +80,17 @@ def test_parties_on_threads_answer_at_the_same_time() -> None:
     with ThreadPoolExecutor(2) as executor:
         transport = InProcess({"a": meet, "b": meet}, executor)
         assert transport.exchange({"a": b"1", "b": b"2"}) == {"a": b"1", "b": b"2"}
+
+
+def test_the_calling_thread_answers_for_parties_that_no_thread_has_begun_with() -> None:
+    busy = Event()
+    with ThreadPoolExecutor(1) as executor:
+        occupied = executor.submit(busy.wait, 30)
+        try:
+            transport = InProcess({"a": shout, "b": fail, "c": shout}, executor)
+            assert transport.exchange({"a": b"x", "c": b"y"}) == {"a": b"X", "c": b"Y"}
+            with pytest.raises(DataError, match="empty"):
+                transport.exchange({"b": b"x", "c": b"y"})
+        finally:
+            busy.set()
+        assert occupied.result()
