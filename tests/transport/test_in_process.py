@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier, Event, get_ident
+from threading import Barrier, Event
 
 import pytest
 
@@ -83,21 +83,14 @@ def test_parties_on_threads_answer_at_the_same_time() -> None:
 
 
 def test_the_calling_thread_answers_for_parties_that_no_thread_has_begun_with() -> None:
-    others_are_done, answered_by = Event(), {}
-
-    def note(party: str) -> bytes:
-        answered_by[party] = get_ident()
-        if len(answered_by) == 3:
-            others_are_done.set()
-        return b""
-
-    def hold_up(_: bytes) -> bytes:
-        assert others_are_done.wait(timeout=30)
-        return note("a")
-
-    rest = {party: lambda _, party=party: note(party) for party in "bcd"}
+    busy = Event()
     with ThreadPoolExecutor(1) as executor:
-        transport = InProcess({"a": hold_up, **rest}, executor)
-        assert list(transport.exchange(dict.fromkeys("abcd", b""))) == list("abcd")
-    assert {answered_by[party] for party in "bcd"} == {get_ident()}
-    assert answered_by["a"] != get_ident()
+        occupied = executor.submit(busy.wait, 30)
+        try:
+            transport = InProcess({"a": shout, "b": fail, "c": shout}, executor)
+            assert transport.exchange({"a": b"x", "c": b"y"}) == {"a": b"X", "c": b"Y"}
+            with pytest.raises(DataError, match="empty"):
+                transport.exchange({"b": b"x", "c": b"y"})
+        finally:
+            busy.set()
+        assert occupied.result()

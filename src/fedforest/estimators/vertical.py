@@ -200,11 +200,12 @@ class VerticalForestClassifier(ClassifierMixin, VerticalForest):  # type: ignore
         goes_on: bool,
     ) -> tuple[LabelSource, dict[str, Any]]:
         labels = check_labels(as_vector(y, type(self).__name__), n_rows)
-        try:
-            check_classification_targets(labels)
-        except ValueError as error:
-            raise DataError(str(error)) from None
+        is_plain = labels.dtype.kind in "biuSU"  # whole numbers and text are always classes
+        if not is_plain:
+            _check_classes(labels)
         classes, codes = np.unique(labels, return_inverse=True)
+        if is_plain and 2 * len(classes) > n_rows:
+            _check_classes(labels)  # warns of so many; to ask in vain costs as much as a level
         if goes_on:
             if not set(classes.tolist()) <= set(self.classes_.tolist()):
                 raise DataError(
@@ -245,6 +246,14 @@ class VerticalForestClassifier(ClassifierMixin, VerticalForest):  # type: ignore
         """
         votes = self._votes(X)
         return self.classes_[votes.argmax(axis=1)]  # type: ignore[no-any-return]
+
+
+def _check_classes(labels: NDArray[Any]) -> None:
+    """Raise what scikit-learn says against labels, as an error of ours."""
+    try:
+        check_classification_targets(labels)
+    except ValueError as error:
+        raise DataError(str(error)) from None
 
 
 class VerticalForestRegressor(RegressorMixin, VerticalForest):  # type: ignore[misc] # scikit-learn ships no types
