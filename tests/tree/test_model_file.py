@@ -17,7 +17,7 @@ from hypothesis.extra import numpy as numpy_strategies
 from numpy.typing import NDArray
 
 from fedforest.errors import DamagedModelError, ModelFileError, NewerModelError
-from fedforest.tree.model_file import JsonValue, decode_model, encode_model
+from fedforest.tree.model_file import JsonValue, decode_model, encode_model, verify_model
 
 SIGNATURE = b"\x89FFM\r\n\x1a\n"
 DTYPES = ["bool", "u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f4", "f8"]
@@ -261,6 +261,22 @@ def test_every_flipped_bit_is_detected_and_never_quoted() -> None:
                 decode_model(memoryview(damaged))
             assert not isinstance(caught.value, NewerModelError)
             assert "patient" not in str(caught.value)
+            with pytest.raises(type(caught.value)) as verified:
+                verify_model(memoryview(damaged))
+            assert str(verified.value) == str(caught.value)
+
+
+def test_verifying_lets_pass_what_can_be_decoded_and_refuses_other_kinds_and_sizes() -> None:
+    intact = small_model()
+    verify_model(intact, expected_kind="forest")
+    verify_model(encode_model("k", {}, {"x": np.zeros((0, 3), np.bool_)}))
+    with pytest.raises(ModelFileError, match="not a 'linear'"):
+        verify_model(intact, expected_kind="linear")
+    with pytest.raises(ModelFileError, match="over the limit"):
+        verify_model(intact, max_bytes=len(intact) - 1)
+    forged = described(b"\2", dtype="bool")
+    with pytest.raises(DamagedModelError, match="neither true nor false"):
+        verify_model(assemble(header_of(forged), padded(b"\2")))
 
 
 def test_a_file_cut_at_any_length_is_refused() -> None:

@@ -9,6 +9,7 @@ and label sums in the protection of the run.
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from weakref import WeakMethod
 
 import msgspec
 import numpy as np
@@ -54,6 +55,20 @@ _QUESTION = msgspec.msgpack.Decoder(CutsQuestion)
 MakeAggregator = Callable[[Callable[[memoryview], NDArray[np.int64]]], Aggregator]
 
 
+def _without_holding(
+    answer_question: Callable[[memoryview], NDArray[np.int64]],
+) -> Callable[[memoryview], NDArray[np.int64]]:
+    """A party's method for those whom the party outlives, and who must not keep it alive."""
+    method = WeakMethod(answer_question)
+
+    def ask(question: memoryview) -> NDArray[np.int64]:
+        held = method()
+        assert held is not None, "the party outlives its aggregator"
+        return held(question)
+
+    return ask
+
+
 class HorizontalParty:
     """Answers the coordinator of a horizontal training with the rows of one table."""
 
@@ -86,12 +101,16 @@ class HorizontalParty:
         self._n_questions = 0
         self._model: StoredForest | None = None
         self._model_file: memoryview | None = None
-        self._handlers: dict[type[Message], Callable[[Any], Message]] = {
+        # no cycle: rows are set free as soon as nobody holds the party any more
+        self._counting = make_aggregator(_without_holding(self._answer_question)).handlers()
+
+    def _handlers(self) -> dict[type[Message], Callable[[Any], Message]]:
+        return {
             Prepare: self._prepare,
             AgreeOnTable: self._agree,
             ProposeThresholds: self._propose,
             TakeForest: self._take_forest,
-            **make_aggregator(self._answer_question).handlers(),
+            **self._counting,
         }
 
     def handle(self, request: Message) -> Message:
@@ -99,7 +118,7 @@ class HorizontalParty:
         n_questions, trees = self._n_questions, self._trees
         n_asked = None if trees is None else trees.n_asked
         try:
-            return answer(self._handlers, request)
+            return answer(self._handlers(), request)
         except FederationError:  # one of several questions may have been answered, to nobody
             self._n_questions = n_questions
             if trees is not None and n_asked is not None:
@@ -131,12 +150,17 @@ class HorizontalParty:
             raise ProtocolError("nothing was agreed on yet")
         return self._agreed
 
+    def _running(self) -> AgreeOnTable:
+        """What was agreed on, while trees may still grow by it."""
+        check(self._model_file is None, "the training is over")
+        return self._agreement()
+
     def _propose(self, request: ProposeThresholds) -> ThresholdsProposed:
         # a second answer to one question would be a second point: the range would show
         return self._steps.answer(request.step, 0, request, lambda: self._name_points(request))
 
     def _name_points(self, request: ProposeThresholds) -> ThresholdsProposed:
-        self._agreement()
+        self._running()
         trees = self._trees if request.start is None else self._start(request.start)
         if trees is None:
             raise ProtocolError("no trees were started")
@@ -209,7 +233,7 @@ class HorizontalParty:
 
     def _answer_question(self, encoded: memoryview) -> NDArray[np.int64]:
         """The integers that one question asks for."""
-        self._agreement()
+        self._running()
         statistics = self._statistics
         assert statistics is not None
         try:
@@ -236,6 +260,8 @@ class HorizontalParty:
     def _take_forest(self, request: TakeForest) -> Accepted:
         self._model = read_model(request.model, self._agreement())
         self._model_file = request.model
+        # rows and labels in the form of the training, many times the size of the table
+        self._trees = self._values = self._targets = self._statistics = None
         return Accepted()
 
     @property
