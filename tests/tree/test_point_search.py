@@ -290,6 +290,33 @@ def test_rows_may_be_counted_apart_from_how_often_they_were_drawn() -> None:
     assert np.array_equal(search.layout.expand(sums), sums)
 
 
+@pytest.mark.parametrize("task", TASKS)
+def test_counting_within_some_nodes_gives_what_counting_everywhere_gives_for_them(
+    task: str,
+) -> None:
+    rng = np.random.default_rng(9)
+    table = make_table(rng, 200, task)
+    search = table.search()
+    tree = np.arange(N_TREES, dtype=np.int32)
+    candidates = rng.integers(0, 256, (N_TREES, 2)).astype(np.uint8) & np.array([255, 3], np.uint8)
+    pairs = list_pairs(candidates)
+    search.propose(pairs, np.full(len(pairs.feature), 0.5), 2)
+    cuts = draw_cuts(table, tree, candidates)
+    everywhere = search.count(cuts, both_sides=True)
+    node_of_pair = np.repeat(tree, np.diff(pairs.node_start))
+    node_of_asked = node_of_pair[~np.isnan(cuts.threshold)]
+    for nodes in ([0], [2], [0, 2], [1, 2], []):
+        here = np.isin(node_of_pair, nodes)
+        own = Cuts(
+            cuts.threshold[here], cuts.missing_left[here], cuts.set_index[here], cuts.left_set
+        )
+        part = search.within(np.array(nodes, np.int64))
+        expected = everywhere[np.isin(node_of_asked, nodes)]
+        assert np.array_equal(part.count(own, both_sides=True), expected)
+        assert np.array_equal(part.node_sums(), search.node_sums()[nodes])
+    assert np.array_equal(search.count(cuts, both_sides=True), everywhere)
+
+
 def test_counting_before_proposing_is_a_mistake_of_ours() -> None:
     search = make_table(np.random.default_rng(8), 50, "two classes").search()
     splits = NO_SPLITS

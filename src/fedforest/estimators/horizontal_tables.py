@@ -156,34 +156,51 @@ def find_rows(party: ArrayLike | None, n_rows: int) -> dict[str, Rows]:
             f"party has shape {owners.shape}; expected the owner of each of the {n_rows} rows"
         )
     _check_owners(owners)
-    distinct, codes = np.unique(owners, return_inverse=True)
+    distinct, codes = _number_owners(owners)
     order = np.argsort(codes, kind="stable")
     parts = np.split(order, np.cumsum(np.bincount(codes))[:-1])
-    return {
-        _name(owner): _shorten(rows) for owner, rows in zip(distinct.tolist(), parts, strict=True)
-    }
+    return {_name(owner): _shorten(rows) for owner, rows in zip(distinct, parts, strict=True)}
+
+
+def _number_owners(owners: NDArray[Any]) -> tuple[list[Any], NDArray[np.integer]]:
+    """(distinct owners, sorted; the number of each row's owner).
+
+    Names are looked up, not sorted row by row: there are few of them. Numbers that fit two bytes
+    are sorted in linear time.
+    """
+    if owners.dtype.kind in "iu":
+        found, codes = np.unique(owners, return_inverse=True)
+        distinct = found.tolist()
+    else:
+        values = owners.tolist()
+        distinct = sorted(set(values))
+        number_of = {owner: number for number, owner in enumerate(distinct)}
+        codes = np.fromiter(map(number_of.__getitem__, values), np.int64, len(values))
+    return distinct, codes.astype(np.uint16) if len(distinct) < 2**16 else codes
 
 
 def _check_owners(owners: NDArray[Any]) -> None:
     """Refuse rows whose owner is missing or no name; owners are not shown, only counted."""
-    n_missing = count_missing(owners)
-    if n_missing:
-        raise DataError(f"party is missing in {n_missing} rows; every row has an owner")
     if _all_are(str, owners, "UT"):
         if (owners == "").any():
             raise DataError("party is an empty text in some rows; every row has an owner")
-    elif not _all_are(Integral, owners, "iu"):
+    elif _all_are(Integral, owners, "iu"):
+        if (owners < 0).any():
+            raise DataError("party is negative in some rows; number the owners from 0 on")
+    else:
+        n_missing = count_missing(owners)
+        if n_missing:
+            raise DataError(f"party is missing in {n_missing} rows; every row has an owner")
         raise DataError(
             "party must hold names, or whole numbers that stand for names, of one kind in all rows"
         )
-    elif owners.min() < 0:
-        raise DataError("party is negative in some rows; number the owners from 0 on")
 
 
 def _all_are(kind: type, owners: NDArray[Any], dtype_kinds: str) -> bool:
     if owners.dtype.kind != "O":
         return owners.dtype.kind in dtype_kinds
-    return all(isinstance(owner, kind) and not isinstance(owner, bool) for owner in owners.tolist())
+    kinds = set(map(type, owners.tolist()))  # few, however many rows there are
+    return all(issubclass(own, kind) and not issubclass(own, bool) for own in kinds)
 
 
 def _name(owner: str | int) -> str:

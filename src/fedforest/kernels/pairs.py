@@ -62,6 +62,24 @@ def list_pairs(bitmap):
 
 
 @kernel
+def take_pairs(pairs, nodes):
+    """The pairs of some nodes, in the order of the nodes."""
+    node_start, feature = pairs
+    taken_start = np.empty(nodes.shape[0] + 1, np.int64)
+    at = 0
+    for k in range(nodes.shape[0]):
+        taken_start[k] = at
+        at += node_start[nodes[k] + 1] - node_start[nodes[k]]
+    taken_start[nodes.shape[0]] = at
+    taken = np.empty(at, np.int32)
+    for k in range(nodes.shape[0]):
+        first = node_start[nodes[k]]
+        for j in range(taken_start[k + 1] - taken_start[k]):
+            taken[taken_start[k] + j] = feature[first + j]
+    return Pairs(taken_start, taken)
+
+
+@kernel
 def place_asked(node_start, threshold):
     """Where the asked pairs of each node start among all asked ones; the last is their number."""
     asked_start = np.empty(node_start.shape[0], np.int64)

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from fedforest.errors import MaskingError
 from fedforest.masking.key_agreement import derive_key, encode_name, encode_number
 from fedforest.masking.keystream import PIECE_WORDS, WORD, Keystream
+from fedforest.masking.peers import Peers
 
 DIGEST_BYTES = 32
 _PAIR_MASKS = b"pair masks"
 
-Peers = Mapping[str, tuple[str, ...]]  # whom each participant chose
 Shared = tuple[bytes, int]  # digest and length of a vector that two parties mask with each other
 Way = tuple[str, str]  # from sender to receiver
 
@@ -54,8 +54,10 @@ def mask(
     summands: Sequence[Summand], party: str, pair_secrets: Mapping[str, bytes], use: MaskUse
 ) -> list[NDArray[np.uint64]]:
     """The party's vectors under all its masks; without a single mask one is refused."""
-    for summand in summands:
-        _check_summand(summand, party)
+    for plain, _, _ in summands:
+        _check_vector(plain)
+    for peers in {id(peers): peers for _, peers, _ in summands}.values():  # many have the same
+        _check_takes_part(party, peers)
     shared: dict[Way, list[Shared]] = {}
     for plain, peers, digest in summands:
         for _, way in _directions(party, peers):
@@ -87,7 +89,7 @@ def open_stream(pair_secret: bytes, way: Way, use: MaskUse, vectors: Sequence[Sh
         encode_name(sender),
         encode_name(receiver),
         encode_number(use.step),
-        *(digest + encode_number(length) for digest, length in vectors),
+        b"".join([digest + encode_number(length) for digest, length in vectors]),
     )
     return Keystream(key)
 
@@ -137,12 +139,14 @@ def check_peers(peers: Peers) -> None:
             )
 
 
-def _check_summand(summand: Summand, party: str) -> None:
-    plain, peers, _ = summand
+def _check_vector(plain: NDArray[np.int64]) -> None:
     if plain.dtype != np.int64 or plain.ndim != 1:
         raise MaskingError(
             f"a vector of int64 can be masked, not {plain.ndim} dimensions of {plain.dtype}"
         )
+
+
+def _check_takes_part(party: str, peers: Peers) -> None:
     check_peers(peers)
     if party not in peers:
         raise MaskingError(f"party {party!r} masks a vector but takes no part in its sum")

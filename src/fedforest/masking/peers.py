@@ -7,6 +7,7 @@ would learn the sum of each group, where they may learn the sum of all honest pa
 """
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import count
 
 import numpy as np
@@ -23,10 +24,12 @@ from fedforest.masking.keystream import expand
 
 _PEER_CHOICE = b"peer choice"
 
+Peers = Mapping[str, tuple[str, ...]]  # whom each participant chose; not to be changed
+
 
 def choose_peers(
     seeds: Mapping[str, bytes], participants: Sequence[str], k: int | None, step: int
-) -> dict[str, tuple[str, ...]]:
+) -> Peers:
     """Each participant's peers, k of them or, where fewer take part or k is None, all others.
 
     The order of participants does not matter. `seeds` may hold others too.
@@ -36,15 +39,21 @@ def choose_peers(
     if n_peers < 1:
         raise MaskingError(f"every party needs at least one peer; k is {k}")
     if n_peers == len(names) - 1:
-        return {party: tuple(name for name in names if name != party) for party in names}
+        return _choose_all(tuple(names))
     # few attempts: nearly every choice holds together, and at k = 1 one of several
     attempts = (_draw(seeds, names, n_peers, step, attempt) for attempt in count())
     return next(peers for peers in attempts if stays_connected(peers, n_peers - 1))
 
 
+@lru_cache(maxsize=256)
+def _choose_all(names: tuple[str, ...]) -> Peers:
+    """Everybody is everybody's peer: the same in every step, and asked for in each."""
+    return {party: tuple(name for name in names if name != party) for party in names}
+
+
 def _draw(
     seeds: Mapping[str, bytes], names: Sequence[str], n_peers: int, step: int, attempt: int
-) -> dict[str, tuple[str, ...]]:
+) -> Peers:
     """Each party's peers are those with the smallest random words: every choice is as likely."""
     together = join_contexts(map(encode_name, names))
     occasion = [encode_number(step), encode_number(attempt), together]

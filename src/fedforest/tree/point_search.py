@@ -6,6 +6,7 @@ once, when points are proposed, and kept until its rows have moved. Nothing here
 """
 
 from collections.abc import Callable
+from copy import copy
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,8 @@ from fedforest.kernels.cut_sums import (
     count_responses,
 )
 from fedforest.kernels.kept_values import Kept, find_gaps, gather_values, place_values
-from fedforest.kernels.pairs import Cuts, Pairs, place_asked
+from fedforest.kernels.layout import RowOrder
+from fedforest.kernels.pairs import Cuts, Pairs, place_asked, take_pairs
 from fedforest.kernels.points import answer_categories, draw_points
 from fedforest.kernels.random_split import Values
 from fedforest.tree.cut_choice import SideLayout
@@ -102,6 +104,20 @@ class PointSearch:
         if len(self._buffer) < n_values:
             self._buffer = np.empty(n_values, np.float32)
         return Kept(first, self._buffer, self._may_miss)
+
+    def within(self, nodes: NDArray[np.int64]) -> "PointSearch":
+        """The same among some of the open nodes, which are then numbered from 0 on.
+
+        Counting there takes as long as these nodes do, not as long as all.
+        """
+        assert self._kept_of is self.rows.order.start, "counting follows proposing"
+        entries, row_bits, start, stop = self.rows.order
+        part = copy(self)
+        part.rows = NodeRows.at(RowOrder(entries, row_bits, start[nodes], stop[nodes]))
+        part.pairs = take_pairs(self.pairs, nodes)
+        part._kept = self._kept._replace(first=self._kept.first[nodes])
+        part._kept_of = part.rows.order.start
+        return part
 
     def count(self, cuts: Cuts, *, both_sides: bool) -> NDArray[np.int64]:
         """(asked pairs, width) sums of the rows left of each cut, then those right of it if wanted.

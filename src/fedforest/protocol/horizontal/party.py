@@ -233,7 +233,7 @@ class HorizontalParty:
 
     def _answer_question(self, encoded: memoryview) -> NDArray[np.int64]:
         """The integers that one question asks for."""
-        self._running()
+        is_private = bool(self._running().protection.kind)
         statistics = self._statistics
         assert statistics is not None
         try:
@@ -241,16 +241,15 @@ class HorizontalParty:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise ProtocolError("a question cannot be read") from None
         self._n_questions += 1
-        key = derive_key(self._noise_secret, b"noise", self._n_questions.to_bytes(8, "little"))
+        number = self._n_questions.to_bytes(8, "little")
+        key = derive_key(self._noise_secret, b"noise", number) if is_private else b""
         if question.whole_table:
             check(self._n_questions == 1, "the whole table is counted only once, at the start")
-            is_private = bool(self._agreement().protection.kind)
             check(not is_private, "the whole table is counted where every question is paid for")
             return statistics.of_table(key)
         if self._trees is None:
             raise ProtocolError("no trees were started")
-        cuts, wholes = self._trees.read_question(question)
-        search = self._trees.search
+        search, cuts, wholes = self._trees.read_question(question)
         counted = statistics.of_cuts(search, cuts, key)
         if len(wholes) == 0:
             return counted.reshape(-1)

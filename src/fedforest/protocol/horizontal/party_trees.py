@@ -5,7 +5,7 @@ It knows every split, as everybody will know the finished forest, and where its 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +57,14 @@ class Moved:
     table: SplitTable
 
 
+class Questioned(NamedTuple):
+    """What is to be counted: cuts of the pairs of the nodes searched, and some of these whole."""
+
+    search: PointSearch
+    cuts: Cuts
+    wholes: NDArray[np.int64]
+
+
 class PartyTrees:
     """The party's rows of a batch of trees."""
 
@@ -85,7 +93,7 @@ class PartyTrees:
 
     @property
     def search(self) -> PointSearch:
-        """What counts."""
+        """What looks at the rows of all open nodes."""
         return self._search
 
     def read_moves(self, moves: Moves | None) -> Moved | None:
@@ -167,41 +175,34 @@ class PartyTrees:
 
         return self._search.propose(pairs, draw_units, self._limits.least_rows)
 
-    def read_question(self, question: CutsQuestion) -> tuple[Cuts, NDArray[np.int64]]:
-        """(cuts over all pairs, whole nodes) that one segment is asked about."""
+    def read_question(self, question: CutsQuestion) -> Questioned:
+        """What one segment is asked about."""
         check(self._has_proposed, "cuts are asked for before points were named")
-        pairs = self._search.pairs
-        in_segment = self._segments[self._structure.open.tree] == question.segment
-        nodes = np.flatnonzero(in_segment)
+        opened = self._structure.open
+        nodes = np.flatnonzero(self._segments[opened.tree] == question.segment)
         check(len(nodes) > 0, "a question is about trees that this party does not grow")
-        wholes = nodes[unpack_flags(question.wholes, len(nodes))]
-        if len(nodes) == len(in_segment):
-            mine: slice | NDArray[np.bool_] = slice(None)
-            n_mine = len(pairs.feature)
-        else:
-            mine = np.repeat(in_segment, np.diff(pairs.node_start))
-            n_mine = int(np.count_nonzero(mine))
-        threshold = from_bytes(question.threshold, "<f4", n_mine, "thresholds")
-        if n_mine < len(pairs.feature):
-            asked = threshold
-            threshold = np.full(len(pairs.feature), np.nan, np.float32)
-            threshold[mine] = asked
+        is_all = len(nodes) == len(opened)
+        search = self._search if is_all else self._search.within(nodes)
+        pairs = search.pairs
+        n_pairs = len(pairs.feature)
+        wholes = np.flatnonzero(unpack_flags(question.wholes, len(nodes)))
+        threshold = from_bytes(question.threshold, "<f4", n_pairs, "thresholds")
         check(not has_infinite(threshold), "a threshold is infinite")
-        missing_left = np.zeros(len(pairs.feature), np.uint8)
+        missing_left = np.zeros(n_pairs, np.uint8)
         if len(question.missing_left):
-            missing_left[mine] = unpack_flags(question.missing_left, n_mine)
-        set_index, sets = self._read_question_sets(question.left_set, threshold)
-        self._count_along(pairs.node_start, threshold, wholes)
-        return Cuts(threshold, missing_left, set_index, sets), wholes
+            missing_left[:] = unpack_flags(question.missing_left, n_pairs)
+        set_index, sets = self._read_question_sets(question.left_set, pairs.feature, threshold)
+        self._count_along(nodes, pairs.node_start, threshold, wholes)
+        return Questioned(search, Cuts(threshold, missing_left, set_index, sets), wholes)
 
     def _read_question_sets(
-        self, data: memoryview, threshold: NDArray[np.float32]
+        self, data: memoryview, feature: NDArray[np.int32], threshold: NDArray[np.float32]
     ) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
         """(which set belongs to which pair, sets)."""
         set_index = np.full(len(threshold), -1, np.int32)
         n_sets = 0
         if self._columns.is_categorical.any():
-            by_set = self._columns.is_categorical[self._search.pairs.feature]
+            by_set = self._columns.is_categorical[feature]
             by_set &= ~np.isnan(threshold)
             n_sets = int(np.count_nonzero(by_set))
             set_index[by_set] = np.arange(n_sets)
@@ -210,6 +211,7 @@ class PartyTrees:
 
     def _count_along(
         self,
+        nodes: NDArray[np.int64],
         node_start: NDArray[np.int64],
         threshold: NDArray[np.float32],
         wholes: NDArray[np.int64],
@@ -218,8 +220,9 @@ class PartyTrees:
         if not self._limits.asks_once:
             return
         ends = np.concatenate([[0], np.cumsum(~np.isnan(threshold))])
-        asked = self.n_asked + np.diff(ends[node_start])
-        asked[wholes] += 1
+        asked = self.n_asked.copy()
+        asked[nodes] += np.diff(ends[node_start])
+        asked[nodes[wholes]] += 1
         check(
             bool((asked <= self._limits.candidates_per_node).all()),
             "labels of a node are asked for more often than the run agreed on",
