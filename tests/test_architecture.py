@@ -81,7 +81,7 @@ def test_every_import_respects_the_layers() -> None:
         ),
         ("tree/intruder.py", "import numba", "numba is used in kernels only"),
         ("protocol/linear/intruder.py", "import cryptography", "cryptography is used in masking"),
-        ("runtime/intruder.py", "import grpc", "grpc is used in transport only"),
+        ("runtime/intruder.py", "import grpc", "grpc and MPI are used in transport only"),
         ("tree/intruder.py", "import threading", "The layers below transport are pure"),
         ("kernels/intruder.py", "import random", "The layers below transport are pure"),
     ],

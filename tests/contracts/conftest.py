@@ -3,6 +3,7 @@
 To add one, write a connector: given what parties do, it yields a transport to them.
 """
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -32,7 +33,16 @@ def connect_by_grpc(specs: Mapping[str, Spec]) -> Iterator[Transport]:
         yield federation.hub
 
 
-CONNECTORS: dict[str, Connector] = {"in_process": connect_in_process, "grpc": connect_by_grpc}
+def find_connectors() -> dict[str, Connector]:
+    """Inside an MPI job the ranks are the parties; everywhere else there are all the others."""
+    if "OMPI_COMM_WORLD_SIZE" in os.environ:
+        from tests.contracts.mpi_session import connect_by_mpi  # noqa: PLC0415 - starts MPI
+
+        return {"mpi": connect_by_mpi}
+    return {"in_process": connect_in_process, "grpc": connect_by_grpc}
+
+
+CONNECTORS = find_connectors()
 
 
 @pytest.fixture(params=CONNECTORS)

@@ -11,7 +11,6 @@ import secrets
 import threading
 from collections.abc import Coroutine, Iterable, Mapping
 from concurrent.futures import CancelledError
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import grpc
@@ -36,20 +35,13 @@ from fedforest.transport.grpc_channel import (
     server_options,
 )
 from fedforest.transport.grpc_client_calls import ClientCalls, ServeClient
-from fedforest.transport.grpc_party_stream import Answer, PartyStream
+from fedforest.transport.grpc_party_stream import Answer, PartyStream, keep
+from fedforest.transport.grpc_questions import Question, Questions
 from fedforest.transport.tls import Credentials, Identity
 
 _LOG = logging.getLogger(__name__)
 _START_SECONDS = 30.0
 Result = TypeVar("Result")
-
-
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """A request whose reply is waited for."""
-
-    party: str
-    reply: "asyncio.Future[bytes]"
 
 
 class GrpcHub:
@@ -80,7 +72,7 @@ class GrpcHub:
         self._thread: threading.Thread | None = None
         self._server: Any = None
         self._streams: dict[str, PartyStream] = {}
-        self._questions: dict[int, _Question] = {}
+        self._questions = Questions()
         self._admission = Admission(self.identity.federation, self._limits.greeting_seconds)
         self._next_id = secrets.randbits(48)  # so that no two hubs use the same ids
         self._change: asyncio.Future[None] = self._loop.create_future()  # parties come or go
@@ -200,8 +192,8 @@ class GrpcHub:
 
     async def _shut(self) -> None:
         closed = TransportError("the coordinator's hub was closed")
-        for question in list(self._questions.values()):
-            _settle(question, closed)
+        for question in self._questions:
+            question.fail(closed)
         if self._server is not None:
             await self._server.stop(grace=0)
         rest = asyncio.all_tasks() - {asyncio.current_task()}
@@ -224,11 +216,11 @@ class GrpcHub:
         try:
             await stream.serve(self._take)
         finally:
-            self._blame(stream)
             if self._streams.get(identity.name) is stream:
                 del self._streams[identity.name]
                 _LOG.warning("party %r is disconnected", identity.name)
                 self._announce()
+            self._ask_again(stream)
 
     async def _submit(self, _: Any, context: Any) -> None:
         identity = await self._admission.identify(context, "user")
@@ -237,90 +229,79 @@ class GrpcHub:
 
     def _take(self, stream: PartyStream, answer: Answer) -> None:
         """Give an answer to who waits for it; nobody waits for late and repeated ones."""
-        question = self._questions.get(answer.request_id)
-        if question is None or question.party != stream.party:
+        question = self._questions.find(answer.request_id, stream.party)
+        if question is None:
             stream.inbox.discard(answer.request_id)
-            return
-        if isinstance(answer, Refusal):
-            _settle(question, error_of_party(answer, stream.party))
-            return
-        data = stream.inbox.add(answer)
-        if data is not None and not question.reply.done():
-            question.reply.set_result(data)
+        elif isinstance(answer, Refusal):
+            stream.inbox.discard(answer.request_id)
+            question.refuse(error_of_party(answer, stream.party))
+        else:
+            data = stream.inbox.add(answer)
+            if data is not None:
+                question.answer(data)
 
-    def _blame(self, stream: PartyStream) -> None:
-        """Who broke the protocol is not waited for."""
-        if stream.violation is None:
-            return
-        for question in list(self._questions.values()):
-            if question.party == stream.party:
-                _settle(question, RemoteProtocolError(str(stream.violation), stream.party))
+    def _ask_again(self, stream: PartyStream) -> None:
+        """A stream has ended: what it leaves unanswered is sent on the next one.
+
+        Who broke the protocol is not asked again.
+        """
+        for question in self._questions:
+            if question.stream is not stream or question.is_settled:
+                continue
+            if stream.violation is not None:
+                question.fail(RemoteProtocolError(str(stream.violation), stream.party))
+            else:
+                keep(asyncio.ensure_future(self._carry(question)))
 
     async def _exchange(
         self, requests: Mapping[str, bytes], patience_seconds: float, *, may_lose: bool
     ) -> dict[str, bytes | None]:
         if not requests:
             return {}
-        ask = self._ask_or_lose if may_lose else self._ask
-        tasks = {
-            party: asyncio.ensure_future(ask(party, data, patience_seconds))
+        questions = {
+            party: self._ask(party, data, patience_seconds, may_lose=may_lose)
             for party, data in requests.items()
         }
+        seconds = self._limits.answer_seconds
         try:
-            await asyncio.wait(tasks.values(), return_when=asyncio.FIRST_EXCEPTION)
-            # an error ends the exchange, so that tasks before it in this order may be unfinished
-            for task in tasks.values():
-                if task.done():
-                    task.result()
-            return {party: task.result() for party, task in tasks.items()}
-        finally:
-            for task in tasks.values():
-                task.cancel()
-            await asyncio.gather(*tasks.values(), return_exceptions=True)
-
-    async def _ask_or_lose(self, party: str, data: bytes, patience_seconds: float) -> bytes | None:
-        try:
-            return await self._ask(party, data, patience_seconds)
-        except PartyLost as error:
-            _LOG.warning("left out: %s", error)
-            return None
-
-    async def _ask(self, party: str, data: bytes, patience_seconds: float) -> bytes:
-        """The reply of one party; its absence is waited for, all in all as long as patience."""
-        request_id = self._next_id = self._next_id + 1
-        question = _Question(party, self._loop.create_future())
-        self._questions[request_id] = question
-        stream: PartyStream | None = None
-        try:
-            async with asyncio.timeout(self._limits.answer_seconds):
-                while not question.reply.done():
-                    before = self._loop.time()
-                    stream = await self._await_stream(question, patience_seconds)
-                    patience_seconds -= self._loop.time() - before
-                    await stream.deliver(request_id, data, question.reply)
-                    stream.inbox.discard(request_id)
-            return question.reply.result()
-        except TimeoutError:
-            seconds = self._limits.answer_seconds
-            raise PartyLost(f"no reply within {seconds:g} seconds; see its log", party) from None
-        finally:
-            del self._questions[request_id]
-            if question.reply.done():
-                question.reply.exception()  # seen, also where the exchange was ended by another's
-            elif stream is not None:
-                stream.forget(request_id)
-
-    async def _await_stream(self, question: _Question, patience_seconds: float) -> PartyStream:
-        party = question.party
-        await self._await_arrival({party}, patience_seconds, unless=question.reply)
-        if question.reply.done():
-            question.reply.result()  # an error: nobody could have answered meanwhile
-        if party not in self._present():
-            raise PartyLost(
-                "it is not connected and did not come back in time; start its service, then resume",
-                party,
+            await asyncio.wait(
+                [question.reply for question in questions.values()],
+                timeout=seconds,
+                return_when=asyncio.FIRST_EXCEPTION,
             )
-        return self._streams[party]
+            for question in questions.values():  # the first error of those that there are
+                if question.is_settled:
+                    question.reply.result()
+            for party, question in questions.items():
+                question.fail(PartyLost(f"no reply within {seconds:g} seconds; see its log", party))
+            return {party: question.reply.result() for party, question in questions.items()}
+        finally:
+            for question in questions.values():
+                self._questions.close(question)
+
+    def _ask(self, party: str, data: bytes, patience_seconds: float, *, may_lose: bool) -> Question:
+        self._next_id += 1
+        question = Question(self._next_id, party, data, may_lose=may_lose)
+        question.patience_seconds = patience_seconds
+        self._questions.open(question)
+        keep(asyncio.ensure_future(self._carry(question)))
+        return question
+
+    async def _carry(self, question: Question) -> None:
+        """Send a request on the stream of its party, as soon as there is one."""
+        party, before = question.party, self._loop.time()
+        await self._await_arrival({party}, question.patience_seconds, unless=question.reply)
+        question.patience_seconds -= self._loop.time() - before
+        if question.is_settled:
+            return
+        if party not in self._present():
+            what = (
+                "it is not connected and did not come back in time; start its service, then resume"
+            )
+            question.fail(PartyLost(what, party))
+            return
+        question.stream = self._streams[party]
+        await question.stream.deliver(question.request_id, question.data, question.reply)
 
     async def _await_parties(self, names: set[str], timeout_seconds: float) -> None:
         await self._await_arrival(names, timeout_seconds)
@@ -344,7 +325,7 @@ class GrpcHub:
             await asyncio.wait(events, timeout=left, return_when=asyncio.FIRST_COMPLETED)
 
     def _present(self) -> set[str]:
-        return {name for name, stream in list(self._streams.items()) if not stream.gone.done()}
+        return {name for name, stream in list(self._streams.items()) if not stream.is_gone}
 
     def _announce(self) -> None:
         """Wake everybody who waits for parties."""
@@ -358,8 +339,3 @@ class GrpcHub:
             stream.cut(grpc.StatusCode.PERMISSION_DENIED, f"{identity} was revoked")
         if identity.role == "user" and self._clients is not None:
             self._clients.cut(identity)
-
-
-def _settle(question: _Question, error: Exception) -> None:
-    if not question.reply.done():
-        question.reply.set_exception(error)

@@ -43,7 +43,7 @@ class PartyStream:
         self.party = party
         self.violation: FederationError | None = None  # how the party broke the protocol
         self.inbox = Inbox(max_message_bytes)
-        self.gone = asyncio.get_running_loop().create_future()
+        self.is_gone = False
         self._context = context
         self._cut: asyncio.Future[tuple[Any, str]] = asyncio.get_running_loop().create_future()
         self._writing = asyncio.Lock()
@@ -63,8 +63,7 @@ class PartyStream:
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         finally:
             reading.cancel()
-            if not self.gone.done():
-                self.gone.set_result(None)
+            self.is_gone = True
         if self._cut.done():
             await self._context.abort(*self._cut.result())
 
@@ -73,35 +72,37 @@ class PartyStream:
         if not self._cut.done():
             self._cut.set_result((code, reason))
 
-    async def deliver(self, request_id: int, data: bytes, reply: "asyncio.Future[bytes]") -> None:
-        """Send a request and wait until it is answered or the stream ends."""
+    async def deliver(
+        self, request_id: int, data: bytes, reply: "asyncio.Future[bytes | None]"
+    ) -> None:
+        """Send a request piece by piece, unless it is settled or the stream ends before.
+
+        Must not be cancelled: where a write was begun and not ended, none can follow.
+        """
         for frame in split_message(request_id, data):  # other messages may be sent in between
-            # A write that was begun must end, or the stream could not be written to again.
-            await asyncio.shield(self._write(frame))
-            if self.gone.done() or reply.done():  # parties may refuse what they have not read
+            await self._write(frame)
+            if self.is_gone or reply.done():  # parties may refuse what they have not read
                 break
-        ends: set[asyncio.Future[Any]] = {reply, self.gone}
-        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
 
     def forget(self, request_id: int) -> None:
         """The reply is no longer waited for, here and, when it hears of it, at the party."""
         self.inbox.discard(request_id)
-        if not self.gone.done():
-            _keep(asyncio.ensure_future(self._send(Forget(request_id))))
+        if not self.is_gone:
+            keep(asyncio.ensure_future(self._send(Forget(request_id))))
 
     async def _send(self, frame: Frame) -> None:
         await self._write(encode_frame(frame))
 
     async def _write(self, frame: bytes) -> None:
         async with self._writing:
-            if self.gone.done():
+            if self.is_gone:
                 return
             try:
                 await self._context.write(frame)
             except (grpc.aio.BaseError, asyncio.CancelledError):
-                # gRPC says "cancelled" of a stream that the party has left; the reader ends too
-                if not self.gone.done():
-                    self.gone.set_result(None)
+                # gRPC says "cancelled" of a stream that the party has left
+                self.is_gone = True
+                self.cut(grpc.StatusCode.UNAVAILABLE, "the stream cannot be written to")
 
     async def _read(self, take: Callable[["PartyStream", Answer], None]) -> None:
         while (data := await self._context.read()) is not grpc.aio.EOF:
@@ -122,7 +123,7 @@ class PartyStream:
     def _measure(self, echo: Probe) -> None:
         following = self._network.take(echo)
         if following is not None:
-            _keep(asyncio.ensure_future(self._send(following)))  # reading never waits for writing
+            keep(asyncio.ensure_future(self._send(following)))  # reading never waits for writing
 
 
 class _Measurement:
@@ -160,7 +161,7 @@ class _Measurement:
 _RUNNING: set[asyncio.Future[None]] = set()
 
 
-def _keep(task: asyncio.Future[None]) -> None:
+def keep(task: asyncio.Future[None]) -> None:
     """Hold a task that nobody waits for until it is done: the loop itself does not."""
     _RUNNING.add(task)
     task.add_done_callback(_RUNNING.discard)

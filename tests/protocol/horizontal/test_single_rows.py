@@ -35,6 +35,7 @@ class PaperParty(HorizontalParty):
             pairs: Pairs, draw_units: DrawUnits, least_rows: int
         ) -> NDArray[np.float32]:
             propose(pairs, draw_units, least_rows)
+            units = draw_units(0, len(pairs.node_start) - 1)
             points = np.full(len(pairs.feature), np.nan, np.float32)
             nodes = np.repeat(np.arange(len(pairs.node_start) - 1), np.diff(pairs.node_start))
             columns = search.columns.values.reshape(len(search.columns.is_categorical), -1)
