@@ -1,8 +1,9 @@
 """Whoever is killed, whenever: the run ends with the very same files.
 
 A state machine lets a training go on for some exchanges, kills coordinator and parties before and
-after they wrote and sent, repeats and delays requests, fills disks and cuts files. In the end the
-run is carried to its end and compared, byte by byte, with one that nobody disturbed.
+after they wrote and sent, repeats and delays requests, fills disks, cuts files and takes away what
+was not waited for. In the end the run is carried to its end and compared, byte by byte, with one
+that nobody disturbed.
 """
 
 import tempfile
@@ -92,6 +93,7 @@ class Disturbances(RuleBasedStateMachine):
         self.folder = tempfile.TemporaryDirectory()
         self.training = Recoverable(SCENARIOS[self.scenario](), Path(self.folder.name))
         self.said: dict[str, list[tuple[bytes, bytes]]] = {p: [] for p in self.training.parties}
+        self.n_most = 0  # exchanges that were ever in the coordinator's journal
         for name, party in self.training.parties.items():
             party.answer = self._overhear(name, party.answer)  # type: ignore[method-assign]
 
@@ -175,6 +177,25 @@ class Disturbances(RuleBasedStateMachine):
             journal.append(bytes(n_bytes))
         with path.open("rb+") as file:
             file.truncate(size + n_bytes)  # the record is 28 bytes longer
+
+    @precondition(lambda self: self.training.journal.exists())
+    @rule()
+    def lose_power_at_the_coordinator(self) -> None:
+        """The last exchange was written but is not on the disk; parties may have heard on."""
+        with Journal.open(self.training.journal) as journal:
+            self.n_most = max(self.n_most, journal.n_records)
+            if journal.n_records == self.n_most > 0:  # what came before was waited for
+                journal.take_back()
+
+    @rule(number=st.integers(0, 2))
+    def lose_power_at_a_party(self, number: int) -> None:
+        """The digest of the last reply was written but is not on the disk; the reply has left."""
+        party = self.training.parties[self.party(number)]
+        party.kill()
+        if party.journal.exists():
+            with Journal.open(party.journal) as journal:
+                if journal.n_records and journal.n_records % 2 == 0:
+                    journal.take_back()
 
     def teardown(self) -> None:
         assert self.training.finish() == self.expected
