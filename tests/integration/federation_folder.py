@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -184,10 +184,9 @@ def find_port() -> int:
 @contextmanager
 def running(federation: FederationFolder, *, is_started: bool = True) -> Iterator[FederationFolder]:
     """All roles run, or whoever is started; whatever happens, none of them does afterwards."""
-    try:
+    with ExitStack() as ending:
+        for role in federation.roles:
+            ending.callback(role.stop)  # all of them, also if one does not end in time
         if is_started:
             federation.start()
         yield federation
-    finally:
-        for role in reversed(federation.roles):
-            role.stop()

@@ -126,9 +126,9 @@ def test_a_run_with_no_tree_complete_cannot_end_early_and_is_not_lost(hasty: Pro
 
 
 @pytest.mark.parametrize("name", ["coordinator", "shop"])
-def test_a_damaged_journal_is_named_and_the_service_stays_up(hasty: Processes, name: str) -> None:
+def test_a_damaged_journal_is_named_and_the_service_stays_up(pair: Processes, name: str) -> None:
     order = vertical(2)
-    role = hasty.folder.role(name)
+    role = pair.folder.role(name)
 
     def kill_and_damage(run: str) -> None:
         role.kill()
@@ -136,34 +136,34 @@ def test_a_damaged_journal_is_named_and_the_service_stays_up(hasty: Processes, n
         data = bytearray(journal.read_bytes())
         data[len(data) // 2] ^= 1
         journal.write_bytes(data)
-        hasty.folder.start()
+        pair.folder.start()
 
-    run, error = _train_until(hasty, order, 6, kill_and_damage)
+    run, error = _train_until(pair, order, 6, kill_and_damage)
     assert isinstance(error, DamagedJournalError)
-    assert str(hasty.folder.folder) not in str(error) or name == "coordinator"
+    assert str(pair.folder.folder) not in str(error) or name == "coordinator"
     assert name == "coordinator" or repr(name) in str(error)
     assert role.is_running
     following = vertical(2, n_trees=2)
-    hasty.check(following, hasty.train(following))
-    with hasty.user() as user:
+    pair.check(following, pair.train(following))
+    with pair.user() as user:
         user.ask(CancelRun(run=run), RunList)
-    assert _state_of(hasty, run).state == "given up"
-    assert not any(_journal(role, run).exists() for role in hasty.folder.roles)
+    assert _state_of(pair, run).state == "given up"
+    assert not any(_journal(role, run).exists() for role in pair.folder.roles)
 
 
 @pytest.mark.parametrize("name", ["coordinator", "shop"])
 @pytest.mark.parametrize("training", ["vertical", "horizontal, masked"])
 def test_a_full_disk_is_named_and_the_run_goes_on_once_there_is_room(
-    hasty: Processes, name: str, training: str
+    pair: Processes, name: str, training: str
 ) -> None:
     order = TRAININGS[training](2)
-    role = hasty.folder.role(name)
-    run, error = _train_until(hasty, order, 5, lambda _: _limit_files(role, 1))
+    role = pair.folder.role(name)
+    run, error = _train_until(pair, order, 5, lambda _: _limit_files(role, 1))
     assert isinstance(error, StorageError)
     assert not isinstance(error, DamagedJournalError)
     assert role.is_running
     _limit_files(role, resource.RLIM_INFINITY)
-    _resume(hasty, order, run)
+    _resume(pair, order, run)
 
 
 def _limit_files(role: Role, n_bytes: int) -> None:

@@ -1,7 +1,8 @@
 """Services that die at every single moment of a run, from its beginning to its end.
 
 What `tests/integration` does to processes at some moments is done here to the same services at
-every exchange, before its requests arrive and after its replies are there but not heard of.
+every exchange, before its requests arrive and after its replies are there but not heard of; in the
+quick tests at every third one, beginning differently in each.
 """
 
 from collections.abc import Mapping
@@ -29,6 +30,7 @@ from tests.runtime.service_recordings import (
 )
 
 ORDERS = {"vertical": vertical_order, "horizontal": horizontal_order}
+steps = pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.exhaustive)])
 named = pytest.mark.parametrize("name", ORDERS)
 
 
@@ -74,12 +76,13 @@ def _n_predicting(recording: Recording) -> int:
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # the death
 @named
+@steps
 @pytest.mark.parametrize("is_heard", [False, True])
 def test_a_coordinator_that_dies_at_any_exchange_ends_the_run_when_it_is_back(
-    recordings: Mapping[str, Recording], name: str, tmp_path: Path, *, is_heard: bool
+    recordings: Mapping[str, Recording], name: str, tmp_path: Path, step: int, *, is_heard: bool
 ) -> None:
     recording = recordings[name]
-    for moment in range(n_exchanges_of(recording)):
+    for moment in range(int(is_heard) % step, n_exchanges_of(recording), step):
         with local_federation(tmp_path / str(moment), recording.pattern) as federation:
             _die(federation, recording.order, MortalHub(federation, moment, is_heard=is_heard))
             reborn = CoordinatorService(federation.homes["coordinator"], federation.hub)
@@ -102,6 +105,7 @@ def _die(
 
 
 @named
+@steps
 @pytest.mark.parametrize("party", PARTIES)
 @pytest.mark.parametrize("is_answered", [False, True])
 def test_a_party_that_dies_at_any_exchange_answers_as_if_it_had_not(
@@ -109,11 +113,13 @@ def test_a_party_that_dies_at_any_exchange_answers_as_if_it_had_not(
     name: str,
     party: str,
     tmp_path: Path,
+    step: int,
     *,
     is_answered: bool,
 ) -> None:
     recording = recordings[name]
-    for moment in range(n_exchanges_of(recording)):
+    first = (1 + PARTIES.index(party) + is_answered) % step
+    for moment in range(first, n_exchanges_of(recording), step):
         with local_federation(tmp_path / str(moment), recording.pattern) as federation:
             _mortify(federation, party, moment, is_answered=is_answered)
             federation.ask(recording.order, result_type(recording.order), RUN)

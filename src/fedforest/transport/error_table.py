@@ -8,27 +8,18 @@ import re
 
 from fedforest import errors
 from fedforest.errors import (
-    DamagedJournalError,
     DataError,
     FederationError,
     ModelFileError,
     PartyLost,
     ProtocolError,
     RemoteProtocolError,
-    ReplayError,
-    StorageError,
     TransportError,
 )
 from fedforest.transport.frames import Refusal
 
 # The text of these may name columns, which are nobody else's business.
 _NAMES_COLUMNS = (DataError, ModelFileError)
-# The text of these names files of the machine; the first that fits.
-_PUBLIC_TEXT: dict[type[FederationError], str] = {
-    DamagedJournalError: "its journal of the run is damaged, see its log; begin the run anew",
-    StorageError: "a file of the run cannot be written or read, see its log; then resume the run",
-    ReplayError: "what it answered before it cannot answer again, see its log",
-}
 # These name a party, which is the peer itself where a party refuses.
 _NAMES_A_PARTY = (PartyLost, RemoteProtocolError)
 # The text of every error in the tree is public; of classes elsewhere nobody has promised that.
@@ -41,6 +32,12 @@ _KIND_BY_NAME: dict[str, type[FederationError]] = {
 INTERNAL = "internal"
 _LONGEST_TEXT = 500
 _QUOTED = re.compile(r"""(?<!\w)('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
+# The texts of these name files of their machine; a peer is told the first that fits instead.
+_PUBLIC_TEXT: dict[type[FederationError], str] = {
+    errors.DamagedJournalError: "its journal of the run is damaged, see its log; begin it anew",
+    errors.StorageError: "a file cannot be written or read, see its log; then resume the run",
+    errors.ReplayError: "what it answered before it cannot answer again, see its log",
+}
 
 
 def refuse(request_id: int, error: BaseException, *, hides_names: bool) -> Refusal:
@@ -52,7 +49,7 @@ def refuse(request_id: int, error: BaseException, *, hides_names: bool) -> Refus
     if hides_names and isinstance(error, _NAMES_COLUMNS):
         text = _QUOTED.sub("(named in its log)", text)
     if hides_names:
-        text = next((t for k, t in _PUBLIC_TEXT.items() if isinstance(error, k)), text)
+        text = next((public for k, public in _PUBLIC_TEXT.items() if isinstance(error, k)), text)
     party = error.party if isinstance(error, _NAMES_A_PARTY) else ""
     return Refusal(request_id, kind, text[:_LONGEST_TEXT], party[:64])
 
