@@ -71,5 +71,10 @@ def test_the_listener_hears_one_report_at_a_time() -> None:
     progress = TreeProgress(8, listen)
     with ThreadPoolExecutor(4) as threads:
         blocks = [range(i, i + 2) for i in range(0, 8, 2)]
-        list(threads.map(lambda b: [progress.hear(b, n, 1) for n in range(200)], blocks))
+
+        def hear(block: range) -> None:
+            for level in range(200):
+                progress.hear(block, level, 1)
+
+        list(threads.map(hear, blocks))
     assert n_heard == 800

@@ -71,7 +71,7 @@ def sums_of(training: OpenTraining) -> Iterator[Sent]:
 
 def session_of(training: OpenTraining, party: str) -> Session:
     """What a party knows of the others: all that a colluder can add."""
-    aggregator = training.parties[party]._handlers[Count].__self__  # type: ignore[attr-defined]
+    aggregator = training.parties[party]._handlers()[Count].__self__  # type: ignore[attr-defined]
     assert isinstance(aggregator, MaskedAggregator)
     return aggregator._meeting.session()
 

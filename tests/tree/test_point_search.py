@@ -242,9 +242,9 @@ def test_points_and_bit_sums_are_the_same_with_threads(two_workers: Workers) -> 
     candidates = np.full((N_TREES, 2), 255, np.uint8) & np.array([255, 3], np.uint8)
     units = rng.random(10 * N_TREES)
     outcomes = []
+    pairs = list_pairs(candidates)
     for workers in (ALONE, two_workers):
         search = table.search(workers)
-        pairs = list_pairs(candidates)
         points = search.propose(pairs, lambda *nodes: units[slice(*pairs.node_start[[*nodes]])], 2)
         cuts = draw_cuts(table, np.arange(N_TREES, dtype=np.int32), candidates)
         outcomes.append((points.tolist(), search.count_bits(cuts, responses, 14).tolist()))
@@ -300,7 +300,8 @@ def test_counting_within_some_nodes_gives_what_counting_everywhere_gives_for_the
     tree = np.arange(N_TREES, dtype=np.int32)
     candidates = rng.integers(0, 256, (N_TREES, 2)).astype(np.uint8) & np.array([255, 3], np.uint8)
     pairs = list_pairs(candidates)
-    search.propose(pairs, np.full(len(pairs.feature), 0.5), 2)
+    halves = np.full(len(pairs.feature), 0.5)
+    search.propose(pairs, lambda *nodes: halves[slice(*pairs.node_start[[*nodes]])], 2)
     cuts = draw_cuts(table, tree, candidates)
     everywhere = search.count(cuts, both_sides=True)
     node_of_pair = np.repeat(tree, np.diff(pairs.node_start))

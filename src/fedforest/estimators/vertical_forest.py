@@ -64,7 +64,7 @@ class VerticalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships 
     """Training, prediction and storage; subclasses add classes or numbers."""
 
     _task: str
-    _model: VerticalModel | FederatedModel  # after fit
+    _model: Any  # after fit: a VerticalModel or, trained elsewhere, a FederatedModel
     _batch_bytes = BATCH_BYTES  # for the row orders of trees that grow together
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:

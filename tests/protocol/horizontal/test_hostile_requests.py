@@ -262,7 +262,7 @@ def test_a_proposal_that_is_refused_is_not_charged() -> None:
         party.party._table,
         party.party._labels,
         bytes,
-        lambda _: party.party._handlers[Count].__self__,  # type: ignore[attr-defined]
+        lambda _: party.party._handlers()[Count].__self__,  # type: ignore[attr-defined]
         approve=lambda agreed: charged.append(agreed.protection),
     )
     refuse(other, changed(party.agreed, classes=(0, "1")), "cannot be used")
@@ -407,7 +407,7 @@ def test_a_question_that_is_refused_does_not_use_up_another(kind: str) -> None:
 def other_model(request: TakeForest, **changes: Any) -> TakeForest:
     """The model of a run, with something in it exchanged; checksums are right."""
     stored = decode_forest(request.model)
-    parts = {"forest": stored.forest, "bins": stored.bins, "classes": stored.classes} | changes
+    parts: dict[str, Any] = {"forest": stored.forest, "bins": stored.bins, "classes": stored.classes} | changes
     return TakeForest(memoryview(encode_forest(**parts)))
 
 
