@@ -25,6 +25,7 @@ from fedforest.tree.workers import Workers
 from tests.strategies import BinnedTable
 
 ALONE = Workers()
+N_STUMPS = 2000  # enough for several workers
 
 
 @pytest.fixture(scope="module")
@@ -135,18 +136,18 @@ def test_a_shape_that_is_no_forest_is_refused(tree_start: list[int], left_child:
 
 
 def test_a_forest_is_made_ready_the_same_by_any_number_of_workers(three_workers: Workers) -> None:
-    forest = grown(3000, range(7))
+    forest = concatenate_forests([grown(300, range(5)), *[stump()] * N_STUMPS])
     assert len(forest.shape.ranges(three_workers)) > 1
     alone, shared = forest.paths(), forest.paths(three_workers)
     for one, other in zip(alone, shared, strict=True):
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("tree", [0, 3, 6])
+@pytest.mark.parametrize("tree", [0, N_STUMPS // 2, N_STUMPS - 1])
 def test_a_damaged_tree_is_found_by_whichever_worker_gets_it(
     tree: int, three_workers: Workers
 ) -> None:
-    shape = grown(3000, range(7)).shape
+    shape = concatenate_forests([stump()] * N_STUMPS).shape
     children = shape.left_child.copy()
     children[shape.tree_start[tree]] = 0
     with pytest.raises(DamagedModelError, match="out of place"):
