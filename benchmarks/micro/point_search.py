@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.kernels.class_sums import add_weights
-from fedforest.kernels.cut_scores import Sides
 from fedforest.kernels.cut_moves import Chosen, move_by_cuts
+from fedforest.kernels.cut_scores import Sides
 from fedforest.kernels.cut_sides import Asked
 from fedforest.kernels.cut_sums import PADDING, add_moments, count_classes, count_responses
 from fedforest.kernels.kept_values import Kept, gather_values, place_values

@@ -241,10 +241,9 @@ def test_points_and_bit_sums_are_the_same_with_threads(two_workers: Workers) -> 
     responses = rng.integers(0, 2**64, 3000, np.uint64) >> np.uint64(50)
     candidates = np.full((N_TREES, 2), 255, np.uint8) & np.array([255, 3], np.uint8)
     units = rng.random(10 * N_TREES)
-    outcomes = []
+    outcomes, pairs = [], list_pairs(candidates)
     for workers in (ALONE, two_workers):
         search = table.search(workers)
-        pairs = list_pairs(candidates)
         points = search.propose(pairs, lambda *nodes: units[slice(*pairs.node_start[[*nodes]])], 2)
         cuts = draw_cuts(table, np.arange(N_TREES, dtype=np.int32), candidates)
         outcomes.append((points.tolist(), search.count_bits(cuts, responses, 14).tolist()))

@@ -114,7 +114,6 @@ class NodeRows:
         self._ranges = (0, [])
         self.order = RowOrder(target, order.row_bits, start, stop)
 
-
     def move_within(
         self,
         step: Step,
