@@ -19,7 +19,8 @@ N_EXAMPLES = 20 if IS_PLAIN_PYTHON else 100
 
 
 def make_pairs(rng: np.random.Generator, n_nodes: int) -> Pairs:
-    return list_pairs(rng.integers(0, 256, (n_nodes, 2), np.uint8))
+    pairs: Pairs = list_pairs(rng.integers(0, 256, (n_nodes, 2), np.uint8))
+    return pairs
 
 
 @given(SEEDS, st.integers(1, 6), st.integers(0, 6))
