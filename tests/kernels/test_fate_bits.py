@@ -7,10 +7,8 @@ from hypothesis import strategies as st
 from fedforest.kernels.fate_bits import read_fates, write_fates
 from fedforest.kernels.partition import OPEN_LEFT, OPEN_RIGHT, STAYS
 
-FATES = st.one_of(
-    st.tuples(st.just(value=True), st.sampled_from([0, OPEN_LEFT, OPEN_RIGHT, OPEN_LEFT | OPEN_RIGHT])),
-    st.tuples(st.just(value=False), st.sampled_from([0, STAYS])),
-)
+SPLIT = [(True, fate) for fate in (0, OPEN_LEFT, OPEN_RIGHT, OPEN_LEFT | OPEN_RIGHT)]
+FATES = st.sampled_from([*SPLIT, (False, 0), (False, STAYS)])
 
 
 @given(st.lists(FATES, max_size=40))

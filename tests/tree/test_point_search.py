@@ -241,8 +241,7 @@ def test_points_and_bit_sums_are_the_same_with_threads(two_workers: Workers) -> 
     responses = rng.integers(0, 2**64, 3000, np.uint64) >> np.uint64(50)
     candidates = np.full((N_TREES, 2), 255, np.uint8) & np.array([255, 3], np.uint8)
     units = rng.random(10 * N_TREES)
-    outcomes = []
-    pairs = list_pairs(candidates)
+    outcomes, pairs = [], list_pairs(candidates)
     for workers in (ALONE, two_workers):
         search = table.search(workers)
         points = search.propose(pairs, lambda *nodes: units[slice(*pairs.node_start[[*nodes]])], 2)

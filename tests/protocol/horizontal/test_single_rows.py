@@ -37,6 +37,7 @@ class PaperParty(HorizontalParty):
             propose(pairs, draw_units, least_rows)
             units = draw_units(0, len(pairs.node_start) - 1)
             points = np.full(len(pairs.feature), np.nan, np.float32)
+            units = draw_units(0, len(pairs.node_start) - 1)
             nodes = np.repeat(np.arange(len(pairs.node_start) - 1), np.diff(pairs.node_start))
             columns = search.columns.values.reshape(len(search.columns.is_categorical), -1)
             for pair, node in enumerate(nodes.tolist()):
