@@ -54,7 +54,8 @@ def compose_laplace(
     n_draws = draws_per_query * n_queries
     step = epsilon_query / (draws_per_query * n_steps)
     first, chances = _add_up(_one_draw(step, n_steps), n_draws)
-    losses: NDArray[np.float64] = step * (2.0 * (first + np.arange(len(chances))) - n_draws * n_steps)
+    sums = np.arange(first, first + len(chances), dtype=np.float64)
+    losses = step * (2.0 * sums - n_draws * n_steps)
     neglected = _OUTSIDE + _ROUNDING * n_draws
     return ApproximateEpsilon(_find_epsilon(losses, chances, DELTA - neglected, pure))
 
@@ -66,7 +67,8 @@ def _one_draw(step: float, n_steps: int) -> NDArray[np.float64]:
     all x <= 0 tell the same, and all x >= n_steps do.
     """
     ratio = math.exp(-step)
-    chances: NDArray[np.float64] = -math.expm1(-step) * np.exp(-step * np.arange(n_steps, -1.0, -1))
+    chances: NDArray[np.float64] = np.exp(-step * np.arange(n_steps, -1, -1))
+    chances *= -math.expm1(-step)
     chances[0], chances[-1] = math.exp(-step * n_steps), 1.0
     chances /= 1.0 + ratio
     return chances

@@ -407,7 +407,11 @@ def test_a_question_that_is_refused_does_not_use_up_another(kind: str) -> None:
 def other_model(request: TakeForest, **changes: Any) -> TakeForest:
     """The model of a run, with something in it exchanged; checksums are right."""
     stored = decode_forest(request.model)
-    parts: dict[str, Any] = {"forest": stored.forest, "bins": stored.bins, "classes": stored.classes} | changes
+    parts: dict[str, Any] = {
+        "forest": stored.forest,
+        "bins": stored.bins,
+        "classes": stored.classes,
+    } | changes
     return TakeForest(memoryview(encode_forest(**parts)))
 
 
