@@ -1,4 +1,4 @@
-"""The contract of transports, kept over MPI: run as `mpirun -n 4 python -m tests.contracts.mpi_session`.
+"""The contract of transports between ranks of MPI, run by `mpirun -n 4` as a module.
 
 Rank 0 runs the tests; before each, it tells the other ranks which party to be.
 """

@@ -20,6 +20,7 @@ def test_four_ranks_keep_the_contract_of_transports_to_the_byte() -> None:
     outcome = subprocess.run(
         [*command, sys.executable, "-m", "tests.contracts.mpi_session"],
         cwd=ROOT,
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         timeout=DEADLINE_SECONDS,

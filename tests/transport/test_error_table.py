@@ -29,7 +29,7 @@ SAME_AT_COORDINATOR = (ConfigurationError, DataError, BudgetExhausted, MaskingEr
 
 
 def every_error() -> list[FederationError]:
-    made = []
+    made: list[FederationError] = []
     for _, kind in inspect.getmembers(errors, inspect.isclass):
         if issubclass(kind, PartyLost | RemoteProtocolError):
             made.append(kind("something is wrong", "shop"))
