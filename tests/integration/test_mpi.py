@@ -16,7 +16,7 @@ DEADLINE_SECONDS = 540
 @pytest.mark.slow
 def test_four_ranks_keep_the_contract_of_transports_to_the_byte() -> None:
     mpirun = Path(sys.executable).parent / "mpirun"
-    command = [mpirun, "--allow-run-as-root", "--oversubscribe", "-n", "4"]
+    command = [str(mpirun), "--allow-run-as-root", "--oversubscribe", "-n", "4"]
     outcome = subprocess.run(
         [*command, sys.executable, "-m", "mpi4py", "-m", "tests.contracts.mpi_main"],
         cwd=ROOT,
