@@ -1,15 +1,9 @@
-"""The contract of transports over MPI: run as `mpirun -n 4 python -m tests.contracts.mpi_session`.
-
-Rank 0 runs the tests; before each, it tells the other ranks which party to be.
-"""
+"""Parties of the contract suite as ranks of MPI: rank 0 tells the others which party to be."""
 
 import json
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 
-import pytest
 from mpi4py import MPI
 
 from fedforest.transport.base import Transport
@@ -17,7 +11,6 @@ from fedforest.transport.mpi import MpiHub, serve_rank
 from tests.contracts.endpoints import Spec, build
 
 WORLD = MPI.COMM_WORLD
-TESTS = Path(__file__).parent / "test_transports.py"
 
 
 @contextmanager
@@ -42,14 +35,6 @@ def be_parties() -> None:
             members.Free()
 
 
-def main() -> int:
-    if WORLD.rank > 0:
-        be_parties()
-        return 0
-    code = pytest.main([str(TESTS), "-q", "-p", "no:cacheprovider", "-k", "mpi"])
+def end() -> None:
+    """Let the other ranks go."""
     WORLD.bcast(None)
-    return int(code)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

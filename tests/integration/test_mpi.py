@@ -18,8 +18,9 @@ def test_four_ranks_keep_the_contract_of_transports_to_the_byte() -> None:
     mpirun = Path(sys.executable).parent / "mpirun"
     command = [str(mpirun), "--allow-run-as-root", "--oversubscribe", "-n", "4"]
     outcome = subprocess.run(
-        [*command, sys.executable, "-m", "tests.contracts.mpi_session"],
+        [*command, sys.executable, "-m", "mpi4py", "-m", "tests.contracts.mpi_main"],
         cwd=ROOT,
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         timeout=DEADLINE_SECONDS,

@@ -170,7 +170,10 @@ def _send(communicator: Any, frame: Frame) -> None:
 
 
 def _receive(communicator: Any, rank: int, deadline: float) -> bytes | None:
-    """The next message of a rank, or None; waiting in MPI itself has no deadline and burns a core."""
+    """The next message of a rank, or None if it does not come in time.
+
+    MPI's own waiting has no deadline and keeps a core busy.
+    """
     pause = _SHORTEST_PAUSE
     status = MPI.Status()
     while (message := communicator.Improbe(source=rank, status=status)) is None:
