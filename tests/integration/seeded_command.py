@@ -26,8 +26,8 @@ def replace_run_secrets(role: str) -> None:
     """From now on this process draws run secrets that depend on its role's name alone."""
     genuine = secrets.token_bytes
 
-    def draw(n_bytes: int | None = None) -> bytes:
-        return secret_of(role) if n_bytes == SECRET_BYTES else genuine(n_bytes)
+    def draw(nbytes: int | None = None) -> bytes:
+        return secret_of(role) if nbytes == SECRET_BYTES else genuine(nbytes)
 
     secrets.token_bytes = draw
 

@@ -47,6 +47,20 @@ def test_roles_may_be_killed_twice_in_a_run(pair: Processes, roles: tuple[str, s
     pair.check(order, train_disturbed(pair, order, kills))
 
 
+@pytest.mark.parametrize("name", ["coordinator", "shop"])
+def test_a_role_that_is_asked_to_stop_in_a_run_stops_and_goes_on_when_it_is_back(
+    pair: Processes, name: str
+) -> None:
+    order = vertical(2)
+    role = pair.folder.role(name)
+
+    def restart() -> None:
+        assert role.stop() == 0
+        role.start()
+
+    pair.check(order, train_disturbed(pair, order, [Disturbance(5, restart)]))
+
+
 def test_everybody_may_be_killed_at_once(pair: Processes) -> None:
     order = TRAININGS["vertical with left-out rows"](2)
 

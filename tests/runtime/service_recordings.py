@@ -3,7 +3,7 @@
 Tables hold values that nobody could come upon by chance: they must be in no error text.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -94,6 +94,12 @@ def horizontal_order() -> TrainHorizontal:
     )
 
 
+ORDERS: Mapping[str, Callable[[], TrainVertical | TrainHorizontal]] = {
+    "vertical": vertical_order,
+    "horizontal": horizontal_order,
+}
+
+
 def record(folder: Path, order: TrainVertical | TrainHorizontal) -> Recording:
     """Train, then predict where parties have a part in it."""
     pattern = make_pattern(folder / "pattern")
@@ -109,18 +115,18 @@ def record(folder: Path, order: TrainVertical | TrainHorizontal) -> Recording:
 
 def listen(federation: LocalFederation) -> tuple[list[dict[str, bytes]], list[dict[str, bytes]]]:
     """Keep what is asked and answered from now on."""
-    requests: list[dict[str, bytes]] = []
+    asked: list[dict[str, bytes]] = []
     replies: list[dict[str, bytes]] = []
     carry = federation.hub.exchange
 
-    def exchange(asked: Mapping[str, bytes], *, may_lose: bool = False) -> dict[str, bytes]:
-        answered = carry(asked, may_lose=may_lose)
-        requests.append(dict(asked))
+    def exchange(requests: Mapping[str, bytes], *, may_lose: bool = False) -> dict[str, bytes]:
+        answered = carry(requests, may_lose=may_lose)
+        asked.append(dict(requests))
         replies.append(answered)
         return answered
 
     federation.hub.exchange = exchange  # type: ignore[method-assign] # this one hub is listened to
-    return requests, replies
+    return asked, replies
 
 
 def kind_of(data: bytes) -> type[Message]:

@@ -40,6 +40,7 @@ from tests.integration.local_federation import (
 from tests.integration.processes import result_type, role_files
 from tests.protocol.vertical.mutations import little_memory, mutate
 from tests.runtime.service_recordings import (
+    ORDERS,
     PARTIES,
     RUN,
     Recording,
@@ -48,12 +49,10 @@ from tests.runtime.service_recordings import (
     kind_of,
     record,
     spoil,
-    vertical_order,
 )
 
 FEW, MANY = 1_000, 20_000
 MOST_GROWTH_BYTES = 64 * 2**20
-ORDERS = {"vertical": vertical_order, "horizontal": horizontal_order}
 
 storms = pytest.mark.parametrize(
     "n_messages", [FEW, pytest.param(MANY, marks=pytest.mark.exhaustive)]
@@ -182,9 +181,11 @@ class Liar:
     def lie_after(self, n_exchanges: int) -> None:
         self._n_until_lie, self.liar = n_exchanges, None
 
-    def _exchange(self, asked: Mapping[str, bytes], *, may_lose: bool = False) -> dict[str, bytes]:
+    def _exchange(
+        self, requests: Mapping[str, bytes], *, may_lose: bool = False
+    ) -> dict[str, bytes]:
         self.liar = None
-        answered = self._carry(asked, may_lose=may_lose)
+        answered = self._carry(requests, may_lose=may_lose)
         if self._n_until_lie == 0:
             self.liar = sorted(answered)[self._rng.integers(len(answered))]
             change = mutate if self._rng.random() < 0.7 else spoil

@@ -21,15 +21,13 @@ from tests.integration.local_federation import (
 )
 from tests.integration.processes import result_type, role_files
 from tests.runtime.service_recordings import (
+    ORDERS,
     PARTIES,
     RUN,
     Recording,
-    horizontal_order,
     record,
-    vertical_order,
 )
 
-ORDERS = {"vertical": vertical_order, "horizontal": horizontal_order}
 steps = pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.exhaustive)])
 named = pytest.mark.parametrize("name", ORDERS)
 

@@ -66,14 +66,15 @@ class Federation:
     ) -> Result:
         """Give an order for a training, and wait for its result through broken connections."""
         run: str | None = None
+        lost_since: float | None = None
 
         def note(event: AnyEvent) -> None:
-            nonlocal run
+            nonlocal run, lost_since
+            lost_since = None
             if isinstance(event, Accepted):
                 run = event.run
             tell(event)
 
-        lost_since: float | None = None
         while True:
             try:
                 watch: AnyOrder = order if run is None else WatchRun(run=run)

@@ -22,6 +22,7 @@ from fedforest.errors import (
     PartyLost,
     StorageError,
     TooFewParties,
+    TransportError,
 )
 from fedforest.privacy.randomized_response import Entropy
 from fedforest.protocol.asking import Message, blame
@@ -73,6 +74,9 @@ _LOG = logging.getLogger(__name__)
 _RESULT = "result"
 _FAILURE = "failure"
 _LOOK_SECONDS = 1.0  # between looks for parties that came back
+_READY_SECONDS = 60.0
+# What need not happen again when a restart resumes the run.
+_MAY_PASS = (PartyLost, TooFewParties, StorageError, TransportError)
 WAIT_SECONDS = 60.0  # for parties to connect before a training begins
 
 
@@ -161,6 +165,8 @@ class CoordinatorService:
         self._jobs: dict[bytes, _Job] = {}
         self._unusable: dict[bytes, FederationError] = {}
         self._enqueuing = threading.Lock()
+        self._is_ready = threading.Event()
+        self._is_closing = False
         self._queue: SimpleQueue[_Job | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="fedforest-runs", daemon=True)
 
@@ -170,15 +176,18 @@ class CoordinatorService:
             if not self._store.load(run, _FAILURE):
                 self._enqueue_again(run)
         self._thread.start()
+        self._is_ready.set()
 
     def close(self, timeout_seconds: float = 30.0) -> None:
         """Stop after the exchange that is under way; what is unfinished can be resumed."""
+        self._is_closing = True
         self._queue.put(None)
         self._thread.join(timeout_seconds)
 
     def serve(self, identity: object, data: bytes) -> Iterator[bytes]:
         """The events that answer a user's order; raises what is wrong with it."""
         order = decode_order(data)
+        self._is_ready.wait(_READY_SECONDS)  # users connect before all runs are known again
         log_event(_LOG, "order", kind=type(order).__name__, user=str(identity))
         for event in self._answer(order):
             yield encode_event(event)
@@ -331,7 +340,7 @@ class CoordinatorService:
         """Nothing is lost: the journal is as it was after the last exchange."""
         job.doing = str(error)
         log_event(_LOG, "paused", run=job.run.hex(), reason=type(error).__name__, text=str(error))
-        if not isinstance(error, PartyLost | TooFewParties | StorageError):
+        if not isinstance(error, _MAY_PASS):
             self._note_failure(job.run, error)
         job.end("paused", error)
 
@@ -419,5 +428,7 @@ class CoordinatorService:
                 )
             log_exchange(_LOG, job.run, exchange)
             job.tell(Exchanged.of(exchange))
+            if self._is_closing:
+                raise TransportError("the coordinator stops; the run goes on when it is back")
 
         return observe
