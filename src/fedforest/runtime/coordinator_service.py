@@ -8,6 +8,7 @@ a user whose connection broke can watch the run until its result is there.
 import logging
 import secrets
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -269,6 +270,7 @@ class CoordinatorService:
 
     def _train(self, job: _Job) -> None:
         run, order, model = job.run, job.order, job.run.hex()
+        started = time.perf_counter()
         self._wait_for(job)
         roles = assign_roles(order)
         self._say(
@@ -299,7 +301,15 @@ class CoordinatorService:
             result = describe_horizontal_result(model, trained)
         self._store.save(run, _RESULT, msgspec.msgpack.encode(result))
         self._store.finish(run)
-        log_event(_LOG, "finished", run=model)
+        log_event(
+            _LOG,
+            "finished",
+            run=model,
+            seconds=round(time.perf_counter() - started, 6),
+            exchanging_seconds=round(sum(step.seconds for step in log.exchanges), 6),
+            thinking_seconds=round(log.seconds["thinking"], 6),
+            journal_seconds=round(log.seconds["journal"], 6),
+        )
 
     def _wait_for(self, job: _Job) -> None:
         wanted = [party for party in job.order.data if party not in job.left_out]

@@ -2,7 +2,8 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -39,12 +40,22 @@ class ExchangeLog:
 
     exchanges: list[Exchange] = field(default_factory=list)
     observers: list[Observer] = field(default_factory=list)
+    seconds: Counter[str] = field(default_factory=Counter)  # by activity, exchanging apart
 
     def add(self, exchange: Exchange) -> None:
         """Note an exchange and tell whoever listens."""
         self.exchanges.append(exchange)
         for observe in self.observers:
             observe(exchange)
+
+    @contextmanager
+    def clock(self, activity: str) -> Iterator[None]:
+        """What is done inside is counted as this activity of the coordinator."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[activity] += time.perf_counter() - started
 
     @property
     def bytes_by_party(self) -> dict[str, int]:

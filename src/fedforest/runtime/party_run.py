@@ -10,6 +10,8 @@ older one, or one that skips some is refused. A handler that refuses a request i
 built anew from the journal.
 """
 
+import logging
+import time
 from collections.abc import Callable
 from hashlib import blake2b
 from threading import Lock
@@ -22,10 +24,13 @@ from fedforest.protocol.asking import Handler, Message, blame, check
 from fedforest.runtime.endpoint import make_endpoint
 from fedforest.runtime.entropy import EntropySource, RunEntropies
 from fedforest.runtime.envelope import RunRequest
+from fedforest.runtime.event_log import log_event
 from fedforest.runtime.run_store import StoredRun
 
 # (description, entropies) -> (handler, requests it accepts). What it makes depends on nothing else
 # that could change during a run, and draws from nothing but the entropies.
+_LOG = logging.getLogger(__name__)
+
 MakeHandler = Callable[[bytes, EntropySource], tuple[Handler, tuple[type[Message], ...]]]
 
 _DIGEST_BYTES = 32
@@ -42,10 +47,28 @@ class _Live(NamedTuple):
     """A handler that has seen all journaled requests, and the last of them."""
 
     handler: Handler
+    clocked: "_Clocked"
     endpoint: Callable[[bytes | memoryview], bytes]
     entropies: RunEntropies
     request_digest: bytes = b""
     reply: bytes = b""
+
+
+class _Clocked:
+    """A handler, and how long it took for the last request."""
+
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
+        self.step = ""
+        self.seconds = 0.0
+
+    def handle(self, request: Message) -> Message:
+        """Answer one request."""
+        self.step = type(request).__name__
+        started = time.perf_counter()
+        reply = self._handler.handle(request)
+        self.seconds = time.perf_counter() - started
+        return reply
 
 
 class PartyRun:
@@ -117,6 +140,7 @@ class PartyRun:
 
     def _handle(self, live: _Live, request: RunRequest) -> bytes:
         self._live = None  # if anything but a refusal happens, it has to be built anew
+        started = time.perf_counter()
         digest = _digest(request.payload)
         live.entropies.begin(request.sequence, digest)
         try:
@@ -127,8 +151,22 @@ class PartyRun:
             self._live = live
             raise
         answered = _Answered(request.payload, _digest(reply))
+        appending = time.perf_counter()
         self._stored.append(answered)
+        ended = time.perf_counter()
         self._live = live._replace(request_digest=digest, reply=reply)
+        log_event(
+            _LOG,
+            "answered",
+            run=self.run.hex(),
+            sequence=request.sequence,
+            step=live.clocked.step,
+            bytes_to=len(request.payload),
+            bytes_from=len(reply),
+            seconds=round(ended - started, 6),
+            handling_seconds=round(live.clocked.seconds, 6),
+            journal_seconds=round(ended - appending, 6),
+        )
         return reply
 
     def _caught_up(self) -> _Live:
@@ -140,7 +178,8 @@ class PartyRun:
         """A fresh handler that is given everything again."""
         entropies = self._stored.entropies()
         handler, accepted = self._make_handler(self.description, entropies)
-        endpoint = make_endpoint(handler, accepted)
+        clocked = _Clocked(handler)
+        endpoint = make_endpoint(clocked, accepted)
         digest, reply = b"", b""
         for number, answered in enumerate(self._stored.records(_Answered), start=1):
             digest = _digest(answered.request)
@@ -148,7 +187,7 @@ class PartyRun:
             reply = self._answer_again(endpoint, answered.request, number)
             if _digest(reply) != answered.reply_digest:
                 raise self._differs(number, "has another answer now than it was given before")
-        return _Live(handler, endpoint, entropies, digest, reply)
+        return _Live(handler, clocked, endpoint, entropies, digest, reply)
 
     def _answer_again(
         self, endpoint: Callable[[bytes | memoryview], bytes], request: memoryview, number: int

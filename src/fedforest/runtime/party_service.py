@@ -5,6 +5,8 @@ go on is on the disk before the reply leaves; predictions are only in memory, an
 asks about one that is gone begins it again.
 """
 
+import logging
+import time
 from collections import OrderedDict
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -24,6 +26,7 @@ from fedforest.runtime.data_sets import DataSets
 from fedforest.runtime.endpoint import make_endpoint
 from fedforest.runtime.entropy import EntropySource
 from fedforest.runtime.envelope import RunRequest
+from fedforest.runtime.event_log import log_event
 from fedforest.runtime.party_models import PartyModels
 from fedforest.runtime.party_requests import (
     TO_PARTY,
@@ -44,6 +47,7 @@ from fedforest.tree.workers import ALONE, Workers
 if TYPE_CHECKING:
     from fedforest.protocol.vertical.party import PartyModel
 
+_LOG = logging.getLogger(__name__)
 MOST_PREDICTIONS = 64  # at the same time; the one that was silent longest is forgotten
 MOST_TABLES = 8  # kept for further predictions
 _ROLE = msgspec.msgpack.Decoder(AnyRole)
@@ -100,7 +104,11 @@ class PartyService:
                 return self._run(request.run).answer(request)
             if isinstance(request, InPrediction):
                 return self._predict(request)
-            return encode(self._handlers[type(request)](request))  # type: ignore[operator, index] # by type
+            started = time.perf_counter()
+            reply = encode(self._handlers[type(request)](request))  # type: ignore[operator, index] # by type
+            seconds = round(time.perf_counter() - started, 6)
+            log_event(_LOG, "answered", step=type(request).__name__, seconds=seconds)
+            return reply
 
     def close(self) -> None:
         """Let another process carry the runs on."""
