@@ -88,13 +88,13 @@ class _Job:
     watchers: list["SimpleQueue[AnyEvent | BaseException | None]"] = field(default_factory=list)
     is_to_end: bool = False
     left_out: frozenset[str] = frozenset()
-    history: list[AnyEvent] = field(default_factory=list)
+    history: list["AnyEvent | BaseException | None"] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def tell(self, event: AnyEvent | BaseException | None) -> None:
-        """Tell everybody who watches; exchanges are kept for those who come later."""
+        """Tell everybody who watches; exchanges and the end are kept for those who come later."""
         with self.lock:
-            if isinstance(event, Exchanged):
+            if isinstance(event, Exchanged | BaseException | None):
                 self.history.append(event)
             for watcher in self.watchers:
                 watcher.put(event)
@@ -252,6 +252,7 @@ class CoordinatorService:
             try:
                 self._train(job)
                 job.state = "finished"
+                del self._jobs[job.run]  # all that is left of it is on the disk
                 job.tell(None)
             except FederationError as error:
                 self._pause(job, error)

@@ -150,20 +150,21 @@ class PartyService:
 
     def _end_run(self, request: EndRun) -> Done:
         """Keep the model and forget the run; said again, it is the same."""
-        classes = None
         if self._store.has(request.run) and not self._store.is_finished(request.run):
             run = self._run(request.run)
             party = run.handler  # caught up, also after a restart
             work = self._work[request.run]
             assert work.party is party
+            classes = None
             if request.model is not None:
-                self._models.keep(request.model, work)
+                classes = self._models.keep(request.model, work)
             run.close()
             del self._runs[request.run], self._work[request.run]
             self._store.finish(request.run)
+            return Done(classes)
         if request.model is not None and self._models.has(request.model):
-            classes = self._models.classes(request.model)
-        return Done(classes)
+            return Done(self._models.classes(request.model))
+        return Done()
 
     def _count_rows(self, request: CountRows) -> Done:
         return Done(n_rows=self._table(request.model, request.data).n_rows)
