@@ -51,6 +51,7 @@ class Journal:
         self.path = path
         self._file = file
         self._end = _START
+        self._before_last = _START  # where the last record begins
         self._is_usable = True
 
     @classmethod
@@ -149,7 +150,24 @@ class Journal:
                 f"the journal {self.path} could not be brought to the disk: {error.strerror}. "
                 "Make room or mend the disk, and resume the run"
             ) from error
-        self._end, self._is_usable = after, True
+        self._before_last, self._end, self._is_usable = self._end, after, True
+
+    def take_back(self) -> None:
+        """Remove the last record; when this returns it never was there.
+
+        Raises `StorageError` where there is none, or the last one was taken back already.
+        """
+        if not self._is_usable or self._before_last.number == 0:
+            raise StorageError(f"the journal {self.path} has no record that can be taken back")
+        self._is_usable = False  # until the file is as it was before
+        try:
+            os.ftruncate(self._file, self._before_last.offset)
+            os.fdatasync(self._file)
+        except OSError as error:
+            raise StorageError(
+                f"a record of the journal {self.path} cannot be taken back: {error.strerror}"
+            ) from error
+        self._end, self._before_last, self._is_usable = self._before_last, _START, True
 
     def _lock(self) -> None:
         try:
@@ -172,15 +190,15 @@ class Journal:
                 f"{_VERSION}; resume the run with the release that began it"
             )
         size = os.fstat(self._file).st_size
-        end = _START
+        before_last = end = _START
         for after, _ in self._walk(size):
-            end = after
+            before_last, end = end, after
         if end == _START:
             raise DamagedJournalError(f"the journal {self.path} has no opening; begin the run anew")
         if end.offset < size:
             os.ftruncate(self._file, end.offset)
             os.fdatasync(self._file)
-        self._end = end
+        self._before_last, self._end = before_last, end
 
     def _walk(self, end: int) -> Iterator[tuple[_Mark, bytes]]:
         """Whole records up to an offset, each with the mark behind it."""

@@ -5,22 +5,23 @@ conversation is given the journaled replies; it makes the same requests again, w
 and then goes on asking. What was asked last may be asked again: parties answer it once
 (`party_run.py`) and repeat that answer.
 
-Replies that the coordinator refuses are not recorded, so no error becomes part of a run. A party
-that is lost, `PartyLost`, leaves the run as it was before the exchange: it can be resumed once the
-party is back, go on without it where the protocol can (`left_out`), or end early with what is
-complete (`ends_early`).
+The disk is waited for while the coordinator thinks about the replies. Those that it refuses are
+taken back, so no error becomes part of a run. A party that is lost, `PartyLost`, leaves the run as
+it was before the exchange: it can be resumed once the party is back, go on without it where the
+protocol can (`left_out`), or end early with what is complete (`ends_early`).
 """
 
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from fedforest.errors import ConfigurationError, PartyLost, ReplayError
+from fedforest.errors import ConfigurationError, FederationError, PartyLost, ReplayError
 from fedforest.protocol.asking import Ask, Conversation, EndEarly
 from fedforest.runtime.driver import (
     ExchangeLog,
@@ -101,8 +102,9 @@ def run_with_journal(
         if isinstance(state, _Done):
             raise run.differs(number, "is of a question that is not asked any more")
         state = run.recall(state, record, number)
-    while isinstance(state, _Question):
-        state = run.carry(state)
+    with ThreadPoolExecutor(1, thread_name_prefix="fedforest-journal") as disk:
+        while isinstance(state, _Question):
+            state = run.carry(state, disk)
     return state.result
 
 
@@ -134,18 +136,29 @@ class _Run(Generic[Result]):
         """Give the coordinator the replies that it had before, if it asks what it asked before."""
         if question.digest() != record.requests_digest:
             raise self.differs(number, "answers another question than is asked now")
-        return self._tell(question, record, is_replayed=True)
+        try:
+            return self._tell(question, record, is_replayed=True)
+        except FederationError:
+            if number == self._stored.journal.n_records:  # a crash came before it was taken back
+                self._stored.take_back()
+            raise
 
-    def carry(self, question: _Question) -> _Question | _Done[Result]:
+    def carry(self, question: _Question, disk: Executor) -> _Question | _Done[Result]:
         """One exchange; it is on the disk before anything that follows from it is sent."""
         started = time.perf_counter()
         replies = self._exchange(question)
         seconds = time.perf_counter() - started
         ends_early = not self._has_ended and self._wishes.ends_early()
         record = _Exchanged(question.digest(), replies, seconds, ends_early)
-        state = self._tell(question, record, is_replayed=False)
+        appending = disk.submit(self._stored.append, record)
+        try:
+            state = self._tell(question, record, is_replayed=False)
+        except BaseException:
+            if appending.exception() is None:
+                self._stored.take_back()
+            raise
         with self._log.clock("journal"):
-            self._stored.append(record)
+            appending.result()
         return state
 
     def _exchange(self, question: _Question) -> dict[str, bytes]:
