@@ -193,8 +193,8 @@ def slow_line(result: dict[str, Any]) -> Finding:
     note = (
         f"Every party behind {line['round_trip_seconds'] * 1000:.0f} ms of round trip and "
         f"{line['bytes_per_second'] * 8 / 1e6:.0f} Mbit/s each way, by a proxy. Expected: "
-        "exchanges times round trip, the bytes of each exchange's busiest party over the bandwidth, "
-        "and the same training on loopback."
+        "exchanges times round trip, the bytes of each exchange's busiest party over the "
+        "bandwidth, and the same training on loopback."
     )
     return Finding("On a slow line", header, rows, note)
 
