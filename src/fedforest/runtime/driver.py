@@ -1,7 +1,7 @@
 """Runs a coordinator over a transport and keeps count of what it cost."""
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -40,7 +40,9 @@ class ExchangeLog:
 
     exchanges: list[Exchange] = field(default_factory=list)
     observers: list[Observer] = field(default_factory=list)
-    seconds: Counter[str] = field(default_factory=Counter)  # by activity, exchanging apart
+    seconds: defaultdict[str, float] = field(  # by activity, exchanging apart
+        default_factory=lambda: defaultdict(float)
+    )
 
     def add(self, exchange: Exchange) -> None:
         """Note an exchange and tell whoever listens."""
