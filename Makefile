@@ -39,6 +39,7 @@ bench: $(VENV)/bench.stamp  ## compare with other libraries on one machine
 	$(BIN)/python benchmarks/runs/pooled.py
 	$(BIN)/python benchmarks/runs/vertical.py
 	$(BIN)/python benchmarks/runs/horizontal.py
+	$(BIN)/python benchmarks/runs/federation.py
 
 clean-kernels:  ## forget compiled kernels; they are compiled again at their next call
 	find src -name '*.nbi' -delete

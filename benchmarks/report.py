@@ -12,7 +12,12 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `python benchmarks/report.py`
 
-from benchmarks.runs import horizontal_findings, pooled_findings, vertical_findings
+from benchmarks.runs import (
+    federation_findings,
+    horizontal_findings,
+    pooled_findings,
+    vertical_findings,
+)
 from fedforest.experiments.environment import tell_environment
 from fedforest.experiments.findings import Finding, to_markdown
 
@@ -24,6 +29,7 @@ RUNS: dict[str, tuple[str, Callable[[dict[str, Any]], list[Finding]]]] = {
     "pooled": ("The engine on one table", pooled_findings.find),
     "vertical": ("Federated Forest: columns at several parties", vertical_findings.find),
     "horizontal": ("Federated Extra-Trees: rows at several parties", horizontal_findings.find),
+    "federation": ("A live federation: every role a process", federation_findings.find),
 }
 
 

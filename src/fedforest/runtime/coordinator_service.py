@@ -8,6 +8,7 @@ a user whose connection broke can watch the run until its result is there.
 import logging
 import secrets
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -318,6 +319,7 @@ class CoordinatorService:
             try:
                 self._train(job)
                 job.end("finished")
+                del self._jobs[job.run]  # all that is left of it is on the disk
             except FederationError as error:
                 self._pause(job, error)
             except Exception as error:  # noqa: BLE001 - a bug ends one run, not the service
@@ -353,6 +355,7 @@ class CoordinatorService:
 
     def _train(self, job: _Job) -> None:
         run, order, model = job.run, job.order, job.run.hex()
+        started = time.perf_counter()
         self._wait_for(job)
         roles = assign_roles(order)
         self._say(
@@ -387,7 +390,15 @@ class CoordinatorService:
             result = describe_horizontal_result(model, trained)
         self._store.save(run, _RESULT, msgspec.msgpack.encode(result))
         self._store.finish(run)
-        log_event(_LOG, "finished", run=model)
+        log_event(
+            _LOG,
+            "finished",
+            run=model,
+            seconds=round(time.perf_counter() - started, 6),
+            exchanging_seconds=round(sum(step.seconds for step in log.exchanges), 6),
+            thinking_seconds=round(log.seconds["thinking"], 6),
+            journal_seconds=round(log.seconds["journal"], 6),
+        )
 
     def _seed_of(self, order: TrainVertical) -> int:
         """The seed of all trees of the model, those that it grew on from included."""

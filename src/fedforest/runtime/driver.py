@@ -1,8 +1,9 @@
 """Runs a coordinator over a transport and keeps count of what it cost."""
 
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -39,12 +40,24 @@ class ExchangeLog:
 
     exchanges: list[Exchange] = field(default_factory=list)
     observers: list[Observer] = field(default_factory=list)
+    seconds: defaultdict[str, float] = field(  # by activity, exchanging apart
+        default_factory=lambda: defaultdict(float)
+    )
 
     def add(self, exchange: Exchange) -> None:
         """Note an exchange and tell whoever listens."""
         self.exchanges.append(exchange)
         for observe in self.observers:
             observe(exchange)
+
+    @contextmanager
+    def clock(self, activity: str) -> Iterator[None]:
+        """What is done inside is counted as this activity of the coordinator."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[activity] += time.perf_counter() - started
 
     @property
     def bytes_by_party(self) -> dict[str, int]:

@@ -35,16 +35,18 @@ class PartyModels:
         self._files = StoredModels(folder)
         self._open: OrderedDict[str, _Opened] = OrderedDict()
 
-    def keep(self, model: str, work: Work) -> None:
-        """Store what a training left at this party."""
+    def keep(self, model: str, work: Work) -> JsonValue:
+        """Store what a training left at this party; returns what `classes` would read again."""
         if isinstance(work, HorizontalWork):
             self._files.write(model, bytes(work.party.model_file))
-            return
+            return None
         share = work.party.model()
         if share.out_of_bag is not None and share.out_of_bag.votes.counts.any():
             self._files.write(model, _encode_votes(share.out_of_bag), "votes")
-        about: dict[str, JsonValue] = {"model": model, "classes": work.describe_classes()}
+        classes = work.describe_classes()
+        about: dict[str, JsonValue] = {"model": model, "classes": classes}
         self._files.write(model, encode_partial(share.partial, share.bins, about))
+        return classes
 
     def has(self, model: str) -> bool:
         """Whether the model is here."""

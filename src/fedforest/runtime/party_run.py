@@ -10,6 +10,8 @@ was before (every protocol promises that), so nothing is kept of it; after any o
 handler is built anew from the journal.
 """
 
+import logging
+import time
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from threading import Lock
@@ -22,11 +24,14 @@ from fedforest.protocol.asking import Handler, Message, blame, check
 from fedforest.runtime.endpoint import make_endpoint
 from fedforest.runtime.entropy import EntropySource, RunEntropies
 from fedforest.runtime.envelope import RunRequest
+from fedforest.runtime.event_log import log_event
 from fedforest.runtime.run_store import StoredRun
 
 # (description, entropies) -> (handler, requests it accepts). What it makes depends on nothing else
 # that could change during a run, and draws from nothing but the entropies.
 MakeHandler = Callable[[bytes, EntropySource], tuple[Handler, tuple[type[Message], ...]]]
+
+_LOG = logging.getLogger(__name__)
 
 N_REMEMBERED = 2  # replies: the coordinator brings an exchange to the disk during the next one
 _DIGEST_BYTES = 32
@@ -50,12 +55,30 @@ class _Said(NamedTuple):
     reply: bytes
 
 
+class _Clocked:
+    """A handler, and how long it took for the last request."""
+
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
+        self.step = ""
+        self.seconds = 0.0
+
+    def handle(self, request: Message) -> Message:
+        """Answer one request."""
+        self.step = type(request).__name__
+        started = time.perf_counter()
+        reply = self._handler.handle(request)
+        self.seconds = time.perf_counter() - started
+        return reply
+
+
 class _Live(NamedTuple):
     """A handler that has seen all journaled requests, and its last replies."""
 
     handler: Handler
     endpoint: Callable[[bytes | memoryview], bytes]
     entropies: RunEntropies
+    clocked: _Clocked
     said: Mapping[int, _Said] = {}
     n_answered: int = 0
 
@@ -136,9 +159,10 @@ class PartyRun:
             )
 
     def _handle(self, live: _Live, request: RunRequest) -> bytes:
-        journal = self._stored.journal
+        journal, started = self._stored.journal, time.perf_counter()
         self._stored.write(_Record(request.payload))
         journal.sync_soon()  # while the handler is at work
+        written = time.perf_counter()
         self._live = None  # if anything but a refusal happens, it has to be built anew
         try:
             after = live.handle(request.sequence, request.payload)
@@ -147,10 +171,24 @@ class PartyRun:
             if isinstance(error, FederationError) and not isinstance(error, LocalProtocolError):
                 self._live = live
             raise
+        answered = time.perf_counter()
         journal.wait()
         self._stored.write(_Record(reply_digest=after.last_digest()))
         self._live = after
-        return after.said[after.n_answered].reply
+        reply, ended = after.said[after.n_answered].reply, time.perf_counter()
+        log_event(
+            _LOG,
+            "answered",
+            run=self.run.hex(),
+            sequence=request.sequence,
+            step=live.clocked.step,
+            bytes_to=len(request.payload),
+            bytes_from=len(reply),
+            seconds=round(ended - started, 6),
+            handling_seconds=round(live.clocked.seconds, 6),
+            journal_seconds=round(ended - answered + written - started, 6),
+        )
+        return reply
 
     def _caught_up(self) -> _Live:
         if self._live is None:
@@ -161,7 +199,8 @@ class PartyRun:
         """A fresh handler that is given everything again."""
         entropies = self._stored.entropies()
         handler, accepted = self._make_handler(self.description, entropies)
-        live = _Live(handler, make_endpoint(handler, accepted), entropies)
+        clocked = _Clocked(handler)
+        live = _Live(handler, make_endpoint(clocked, accepted), entropies, clocked)
         pending: memoryview | None = None
         for record in self._stored.records(_Record):
             if record.request is not None:

@@ -5,7 +5,9 @@ go on is on the disk before the reply leaves; predictions are only in memory, an
 asks about one that is gone begins it again.
 """
 
+import logging
 import secrets
+import time
 from collections import OrderedDict
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -26,6 +28,7 @@ from fedforest.runtime.data_sets import DataSets
 from fedforest.runtime.endpoint import make_endpoint
 from fedforest.runtime.entropy import EntropySource
 from fedforest.runtime.envelope import RunRequest
+from fedforest.runtime.event_log import log_event
 from fedforest.runtime.party_models import PartyModels
 from fedforest.runtime.party_requests import (
     TO_PARTY,
@@ -40,12 +43,14 @@ from fedforest.runtime.party_run import PartyRun
 from fedforest.runtime.roles import AnyRole, HorizontalWork, PartyKeys, RoleMaker, VerticalWork
 from fedforest.runtime.run_store import RunStore, StoredRun
 from fedforest.transport.codec import decode, encode
+from fedforest.tree.model_file import JsonValue
 from fedforest.tree.table import Table
 from fedforest.tree.workers import ALONE, Workers
 
 if TYPE_CHECKING:
     from fedforest.protocol.vertical.party import PartyModel
 
+_LOG = logging.getLogger(__name__)
 MOST_PREDICTIONS = 64  # at the same time; the one that was silent longest is forgotten
 MOST_RUNS = 8  # in memory; the others are on the disk, and go on from there
 MOST_TABLES = 8  # kept for further predictions
@@ -111,7 +116,11 @@ class PartyService:
                 return self._run(request.run).answer(request)
             if isinstance(request, InPrediction):
                 return self._predict(request)
-            return encode(self._handlers[type(request)](request))  # type: ignore[operator] # by type
+            started = time.perf_counter()
+            reply = encode(self._handlers[type(request)](request))  # type: ignore[operator] # by type
+            seconds = round(time.perf_counter() - started, 6)
+            log_event(_LOG, "answered", step=type(request).__name__, seconds=seconds)
+            return reply
 
     def close(self) -> None:
         """Let another process carry the runs on."""
@@ -165,21 +174,21 @@ class PartyService:
 
     def _end_run(self, request: EndRun) -> Done:
         """Keep the model and forget the run; said again, it is the same."""
-        classes = None
+        done = None
         if self._store.has(request.run):
             if request.model is not None and not self._store.is_finished(request.run):
-                self._keep_model(request.run, request.model)
+                done = Done(self._keep_model(request.run, request.model))
             self._let_go(request.run)
             self._store.finish(request.run)  # also takes away what a crash in here left
-        if request.model is not None and self._models.has(request.model):
-            classes = self._models.classes(request.model)
-        return Done(classes)
+        if done is None and request.model is not None and self._models.has(request.model):
+            done = Done(self._models.classes(request.model))
+        return done or Done()
 
-    def _keep_model(self, run: bytes, model: str) -> None:
+    def _keep_model(self, run: bytes, model: str) -> JsonValue:
         party = self._run(run).handler  # caught up, also after a restart
         work = self._work[run]
         assert work.party is party
-        self._models.keep(model, work)
+        return self._models.keep(model, work)
 
     def _count_rows(self, request: CountRows) -> Done:
         return Done(n_rows=self._table(request.model, request.data).n_rows)

@@ -149,8 +149,9 @@ class _Run(Generic[Result]):
         ends_early = not self._has_ended and self._wishes.ends_early()
         record = _Exchanged(question.digest(), replies, seconds, ends_early)
         state = self._tell(question, record, is_replayed=False)
-        self._stored.write(record)
-        self._stored.journal.sync_soon()  # waits for the one before
+        with self._log.clock("journal"):
+            self._stored.write(record)
+            self._stored.journal.sync_soon()  # waits for the one before
         return state
 
     def _exchange(self, question: _Question) -> dict[str, bytes]:
@@ -198,9 +199,10 @@ class _Run(Generic[Result]):
     def _listen(self, let_speak: Callable[[], Ask]) -> _Question | _Done[Result]:
         """The next question that somebody is asked, or the result."""
         try:
-            ask = let_speak()
-            while not ask.requests:
-                ask = self._conversation.send({})  # nobody to ask: no exchange
+            with self._log.clock("thinking"):
+                ask = let_speak()
+                while not ask.requests:
+                    ask = self._conversation.send({})  # nobody to ask: no exchange
         except StopIteration as done:
             return _Done(done.value)
         return _Question(ask, encode_requests(ask))

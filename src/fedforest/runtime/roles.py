@@ -8,7 +8,7 @@ make the same handler: that is what recovery by replay stands on.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -32,6 +32,7 @@ from fedforest.runtime.orders import Choice, ClassWeight
 from fedforest.tree.class_labels import pack_labels
 from fedforest.tree.class_weights import weigh_classes
 from fedforest.tree.model_file import JsonValue
+from fedforest.tree.table import Table
 from fedforest.tree.target_checks import (
     check_class_labels,
     check_regression_target,
@@ -105,7 +106,16 @@ class HorizontalWork:
 Work = VerticalWork | HorizontalWork
 
 
-@dataclass(frozen=True, slots=True)
+class _Columns(NamedTuple):
+    """What a vertical role needs of a data set; handlers only read it."""
+
+    table: Table
+    labels: LabelSource | None
+    classes: NDArray[Any] | None
+    before: PartyModel | None
+
+
+@dataclass(slots=True)
 class RoleMaker:
     """Makes handlers out of roles with what this party has."""
 
@@ -113,6 +123,8 @@ class RoleMaker:
     data: DataSets
     read_model: Any  # model id -> PartyModel with its classes
     workers: Workers = ALONE
+    # Columns are checked before a run is stored and used after it, so the last ones are kept.
+    _last: tuple[VerticalRole, DataSet, _Columns] | None = field(default=None, repr=False)
 
     def check(self, role: AnyRole) -> None:
         """Refuse a role that this party's data cannot fill, before anything is kept of it."""
@@ -128,6 +140,15 @@ class RoleMaker:
     def _make_vertical(
         self, role: VerticalRole, data: DataSet, entropies: EntropySource
     ) -> VerticalWork:
+        if self._last is None or self._last[0] != role or self._last[1] is not data:
+            self._last = (role, data, self._read_columns(role, data))
+        table, labels, classes, before = self._last[2]
+        party = VerticalParty(
+            table, entropies.of("training"), labels=labels, model=before, workers=self.workers
+        )
+        return VerticalWork(party, table.names, classes)
+
+    def _read_columns(self, role: VerticalRole, data: DataSet) -> _Columns:
         before: PartyModel | None = None
         known: NDArray[Any] | None = None
         if role.continues is not None:
@@ -135,10 +156,7 @@ class RoleMaker:
         labels, classes = (None, None) if role.label is None else _read_labels(role, data, known)
         unused = (role.label, role.weight)
         table = data.features(unused) if before is None else data.select(before.bins.names)
-        party = VerticalParty(
-            table, entropies.of("training"), labels=labels, model=before, workers=self.workers
-        )
-        return VerticalWork(party, table.names, classes)
+        return _Columns(table, labels, classes, before)
 
     def _make_horizontal(
         self, role: HorizontalRole, data: DataSet, entropies: EntropySource

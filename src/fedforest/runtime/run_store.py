@@ -55,6 +55,10 @@ class StoredRun:
         """Add to the journal what happened; the journal's `wait` and `sync_soon` say when."""
         self.journal.write(msgspec.msgpack.encode(record))
 
+    def take_back(self) -> None:
+        """Remove from the journal what was added last."""
+        self.journal.take_back()
+
     def records(self, kind: type[Record]) -> Iterator[Record]:
         """What happened so far, one record at a time in memory."""
         decoder = msgspec.msgpack.Decoder(kind)

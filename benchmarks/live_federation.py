@@ -1,0 +1,192 @@
+"""A federation as it is run: coordinator and parties, each a process of its own, mutual TLS.
+
+Everything lies in one folder: certificates, settings, tables and logs. All processes listen and
+connect on loopback only, and none of them outlives the `with` block.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+
+from benchmarks.shaping_proxy import Line, ShapingProxy
+from benchmarks.tasks import Split
+from fedforest.runtime.client import Federation
+from fedforest.transport.tls import Authority, make_authority
+
+PARTIES = ("bank", "shop")
+LABEL = "label"
+TRAINING, TESTING = "training", "testing"  # names of data sets
+THREADS_PER_PARTY = 1  # two parties on two cores
+START_SECONDS = 300.0
+STOP_SECONDS = 20.0
+_VALID = timedelta(days=1)
+_LISTENING = "listening at "
+
+Tables = Mapping[str, Mapping[str, pyarrow.Table]]  # party -> data set -> table
+
+
+class Footprint(NamedTuple):
+    """What a process holds at a moment."""
+
+    resident_bytes: int
+    n_files: int
+
+
+@dataclass(slots=True)
+class Role:
+    """A process of the federation."""
+
+    kind: str
+    home: Path
+    process: "subprocess.Popen[bytes] | None" = None
+
+    @property
+    def log(self) -> Path:
+        return self.home / "log.txt"
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "fedforest", self.kind, "start", "--home", str(self.home)]
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [*command, "--log-format", "json"], stdout=log, stderr=log
+            )
+
+    def stop(self) -> None:
+        if self.process is None:
+            return
+        self.process.terminate()
+        try:
+            self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def events(self) -> Iterator[dict[str, Any]]:
+        """What its log says, without lines that are no events."""
+        for line in self.log.read_text().splitlines():
+            if line.startswith("{"):
+                yield json.loads(line)
+
+    def footprint(self) -> Footprint:
+        """As Linux tells it."""
+        assert self.process is not None
+        about = Path(f"/proc/{self.process.pid}")
+        n_pages = int((about / "statm").read_text().split()[1])
+        return Footprint(n_pages * os.sysconf("SC_PAGE_SIZE"), len(os.listdir(about / "fd")))
+
+
+@dataclass(slots=True)
+class LiveFederation:
+    """A coordinator and two parties; with a `line`, parties reach the coordinator through it."""
+
+    folder: Path
+    tables: Tables
+    line: Line | None = None
+    coordinator: Role = field(init=False)
+    parties: dict[str, Role] = field(init=False, default_factory=dict)
+    _proxy: ShapingProxy | None = field(init=False, default=None)
+
+    def __enter__(self) -> Self:
+        try:
+            authority = make_authority("benchmark", _VALID)
+            address = self._start_coordinator(authority)
+            if self.line is not None:
+                self._proxy = ShapingProxy(address, self.line)
+                address = self._proxy.start()
+            for name, data_sets in self.tables.items():
+                self._start_party(authority, name, data_sets, address)
+            self._wait_for(lambda: self._connected() >= set(self.tables))
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        for role in reversed(self.roles):
+            role.stop()
+        if self._proxy is not None:
+            self._proxy.close()
+
+    @property
+    def roles(self) -> list[Role]:
+        return [self.coordinator, *self.parties.values()]
+
+    def connect(self) -> Federation:
+        """A user's client."""
+        return Federation.find(str(self.folder / "user"))
+
+    def _start_coordinator(self, authority: Authority) -> str:
+        home = self.folder / "coordinator"
+        authority.issue("coordinator", "coordinator", _VALID).save(home / "tls")
+        (home / "coordinator.toml").write_text('address = "127.0.0.1:0"\n')
+        self.coordinator = Role("coordinator", home)
+        self.coordinator.start()
+        self._wait_for(lambda: bool(self._said(_LISTENING)))
+        address = self._said(_LISTENING).removeprefix(_LISTENING)
+        authority.issue("user", "analyst", _VALID).save(self.folder / "user" / "tls")
+        (self.folder / "user" / "profile.toml").write_text(f'coordinator = "{address}"\n')
+        return address
+
+    def _start_party(
+        self, authority: Authority, name: str, data_sets: Mapping[str, pyarrow.Table], address: str
+    ) -> None:
+        home = self.folder / name
+        authority.issue("party", name, _VALID).save(home / "tls")
+        settings = [f'coordinator = "{address}"', f"threads = {THREADS_PER_PARTY}"]
+        for data_set, table in data_sets.items():
+            pyarrow.parquet.write_table(table, home / f"{data_set}.parquet")
+            settings += [f"[data.{data_set}]", f'file = "{data_set}.parquet"']
+        (home / "party.toml").write_text("\n".join(settings) + "\n")
+        self.parties[name] = Role("party", home)
+        self.parties[name].start()
+
+    def _said(self, beginning: str) -> str:
+        """A line that the coordinator said; empty where it did not yet."""
+        lines = self.coordinator.log.read_text().splitlines()
+        return next((line for line in lines if line.startswith(beginning)), "")
+
+    def _connected(self) -> set[str]:
+        text = self.coordinator.log.read_text()
+        return {name for name in self.tables if f"party '{name}' connected" in text}
+
+    def _wait_for(self, is_there: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while not is_there():
+            ended = [role.kind for role in self.roles if role.process and role.process.poll()]
+            if ended or time.monotonic() > deadline:
+                logs = "\n".join(role.log.read_text()[-2_000:] for role in self.roles)
+                raise RuntimeError(f"the federation did not come up ({ended}):\n{logs}")
+            time.sleep(0.02)
+
+
+def divide_columns(split: Split) -> Tables:
+    """Half of the columns at each party, labels at the first one."""
+    tables: dict[str, dict[str, pyarrow.Table]] = {name: {} for name in PARTIES}
+    halves = np.array_split(np.arange(split.X_train.shape[1]), len(PARTIES))
+    for data_set, X, y in (
+        (TRAINING, split.X_train, split.y_train),
+        (TESTING, split.X_test, split.y_test),
+    ):
+        for party, columns in zip(PARTIES, halves, strict=True):
+            named = {f"column_{number}": X[:, number] for number in columns}
+            if party == PARTIES[0]:
+                named[LABEL] = y
+            tables[party][data_set] = pyarrow.table(named)
+    return tables

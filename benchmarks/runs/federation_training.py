@@ -1,0 +1,95 @@
+"""One training in a live federation: how long it took its user, and where the seconds went."""
+
+import time
+from collections import Counter
+from typing import Any, NamedTuple
+
+from benchmarks.live_federation import LABEL, PARTIES, TESTING, TRAINING, LiveFederation
+from benchmarks.network_floor import Steps
+from benchmarks.tasks import ForestSettings
+from fedforest.runtime.client import Federation
+from fedforest.runtime.orders import PredictVertical, TrainVertical
+from fedforest.runtime.results import AnyEvent, Exchanged, Predictions, VerticalResult
+from fedforest.tree.parameters import ForestParameters
+
+LOG_SECONDS = 10.0  # for lines of the log that are written after the result has left
+
+
+class Training(NamedTuple):
+    """What its user saw of a training."""
+
+    model: str
+    wall: float
+    steps: Steps
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes that an exchange has to wait for: of the party that sends and gets most."""
+        return sum(max(map(sum, step.values())) for step in self.steps)
+
+
+def train(client: Federation, forest: ForestSettings, seed: int) -> Training:
+    """Train in a federation of two parties that is connected already."""
+    order = TrainVertical(
+        data=dict.fromkeys(PARTIES, TRAINING),
+        label=LABEL,
+        label_party=PARTIES[0],
+        parameters=ForestParameters(
+            n_estimators=forest.n_trees,
+            max_depth=forest.max_depth,
+            max_features=forest.max_features,
+        ),
+        seed=seed,
+    )
+    events: list[AnyEvent] = []
+    started = time.perf_counter()
+    result = client.train(order, VerticalResult, events.append)
+    wall = time.perf_counter() - started
+    steps = [
+        {party: (event.bytes_to[party], event.bytes_from[party]) for party in event.bytes_to}
+        for event in events
+        if isinstance(event, Exchanged)
+    ]
+    return Training(result.model, wall, steps)
+
+
+def predict(client: Federation, model: str, rows: list[int] | None = None) -> Any:
+    """The votes for rows of the test set, by default for all of them."""
+    order = PredictVertical(data=dict.fromkeys(PARTIES, TESTING), model=model, rows=rows)
+    return client.ask(order, Predictions).read()
+
+
+def find_phases(federation: LiveFederation, training: Training) -> dict[str, float]:
+    """Seconds of one training as its roles wrote them into their logs.
+
+    Of parties that work at the same time, those of the one that takes longest count.
+    """
+    run = training.model  # a model has the id of its run
+    finished = _wait_for_end(federation, run)
+    answered = {
+        name: [e for e in role.events() if e["event"] == "answered" and e.get("run") == run]
+        for name, role in federation.parties.items()
+    }
+    place: Counter[str] = Counter()
+    handling = journal = 0.0
+    for step in training.steps:
+        answers = [answered[party][place[party]] for party in step]
+        place.update(step.keys())
+        handling += max(answer["handling_seconds"] for answer in answers)
+        journal += max(answer["journal_seconds"] for answer in answers)
+    return {
+        "handling": handling,
+        "thinking": finished["thinking_seconds"],
+        "journal": journal + finished["journal_seconds"],
+        "exchanging": finished["exchanging_seconds"],
+    }
+
+
+def _wait_for_end(federation: LiveFederation, run: str) -> dict[str, Any]:
+    deadline = time.monotonic() + LOG_SECONDS
+    while time.monotonic() < deadline:
+        for event in federation.coordinator.events():
+            if event["event"] == "finished" and event["run"] == run:
+                return event
+        time.sleep(0.01)
+    raise RuntimeError(f"the coordinator's log does not tell of the end of run {run}")
