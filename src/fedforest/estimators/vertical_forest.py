@@ -272,7 +272,8 @@ class VerticalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships 
     def n_trees_(self) -> int:
         """Trees of the trained forest: fewer than `n_estimators` after early stopping."""
         check_is_fitted(self, "_model")
-        return self._model.n_trees
+        n_trees: int = self._model.n_trees
+        return n_trees
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         """The leaf that each row reaches in each tree.
@@ -289,6 +290,7 @@ class VerticalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships 
         """
         check_is_fitted(self, "_model")
         options = read_options(self, self._task)
+        leaf_of: NDArray[np.int32]
         leaf_of = self._model.find_leaves(X, options, count_workers(self.n_jobs))
         return leaf_of.T.astype(np.int64)
 
@@ -296,7 +298,9 @@ class VerticalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships 
         """(rows, classes): mean votes of all trees; (rows, 1) for regression."""
         check_is_fitted(self, "_model")
         options = read_options(self, self._task)
-        return self._model.mean_votes(X, options, count_workers(self.n_jobs))
+        votes: NDArray[np.float64]
+        votes = self._model.mean_votes(X, options, count_workers(self.n_jobs))
+        return votes
 
     def union(self, consent: Mapping[str, bool]) -> Forest:
         """The complete forest, which no role holds.
