@@ -91,7 +91,8 @@ def test_after_an_error_on_one_thread_no_other_trees_are_finished_or_begun(
     caller = threading.get_ident()
     both_grow = threading.Barrier(2, timeout=DEADLINE_SECONDS)
     failed = threading.Event()
-    begun, done = set(), set()
+    begun: set[range] = set()
+    done: set[range] = set()
 
     def fail_on_one_thread(trees: range, level: int, open_nodes: int) -> None:
         (begun if open_nodes else done).add(trees)
