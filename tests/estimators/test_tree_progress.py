@@ -69,6 +69,11 @@ def test_the_listener_hears_one_report_at_a_time() -> None:
         inside.release()
 
     progress = TreeProgress(8, listen)
+
+    def report(trees: range) -> None:
+        for level in range(200):
+            progress.hear(trees, level, 1)
+
     with ThreadPoolExecutor(4) as threads:
         blocks = [range(i, i + 2) for i in range(0, 8, 2)]
 
