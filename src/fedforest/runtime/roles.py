@@ -19,9 +19,10 @@ from fedforest.masking.key_agreement import IdentityKey, derive_key
 from fedforest.protocol.aggregation import messages as counting
 from fedforest.protocol.aggregation.introduction import Member
 from fedforest.protocol.aggregation.plugs import Plug, make_aggregator
-from fedforest.protocol.asking import Message
+from fedforest.protocol.asking import Message, check
 from fedforest.protocol.horizontal import messages as horizontal
 from fedforest.protocol.horizontal.labels import PartyLabels
+from fedforest.protocol.horizontal.messages import AgreeOnTable
 from fedforest.protocol.horizontal.party import HorizontalParty
 from fedforest.protocol.vertical import messages as vertical
 from fedforest.protocol.vertical.labels import ClassLabels, LabelSource, TargetValues
@@ -164,8 +165,8 @@ class RoleMaker:
         if role.label is None:
             raise ConfigurationError("a party of horizontal training has labels; none is named")
         table = data.features((role.label, role.weight))
-        check = check_regression_target if role.is_regression else check_class_labels
-        target = check(data.column(role.label), table.n_rows)
+        read = check_regression_target if role.is_regression else check_class_labels
+        target = read(data.column(role.label), table.n_rows)
         weights = _read_weights(role, data, table.n_rows)
         plug: Plug = "plain" if role.aggregation is None else role.aggregation.make()
         member = self.keys.member(entropies) if plug != "plain" else None
@@ -175,9 +176,18 @@ class RoleMaker:
             entropies.of("training"),
             partial(make_aggregator, plug, member=member, is_noisy=role.is_noisy),
             response_key=derive_key(self.keys.lasting_secret, b"responses"),
+            approve=partial(_check_noise, is_noisy=role.is_noisy),
             workers=self.workers,
         )
         return HorizontalWork(party)
+
+
+def _check_noise(agreed: AgreeOnTable, *, is_noisy: bool) -> None:
+    """Sums that leave as noisy are noisy, and none are where noise was not promised."""
+    check(
+        bool(agreed.protection.kind) == is_noisy,
+        "the run is to protect labels in another way than it was begun with",
+    )
 
 
 def _read_labels(
