@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from fedforest.errors import RemoteProtocolError, StorageError
+from fedforest.errors import RemoteProtocolError
 from fedforest.protocol.asking import Accepted, Ask, Conversation, Message
 from fedforest.runtime.envelope import RunRequest
-from fedforest.runtime.journal import Journal
 from fedforest.runtime.resumable import run_with_journal
 from fedforest.runtime.run_store import RunStore
 from fedforest.transport.codec import decode, encode
@@ -52,34 +51,6 @@ def count() -> Conversation[int]:
     return 3
 
 
-def test_a_record_that_was_taken_back_never_was_there(tmp_path: Path) -> None:
-    path = tmp_path / "journal"
-    with Journal.create(path, b"opening") as journal:
-        journal.append(b"one")
-        before = path.read_bytes()
-        journal.append(b"two")
-        journal.take_back()
-        assert path.read_bytes() == before
-        assert list(journal.records()) == [b"one"]
-        journal.append(b"three")
-    with Journal.open(path) as journal:
-        assert list(journal.records()) == [b"one", b"three"]
-        journal.take_back()
-        assert list(journal.records()) == [b"one"]
-
-
-def test_only_the_last_record_can_be_taken_back_and_never_the_opening(tmp_path: Path) -> None:
-    with Journal.create(tmp_path / "journal", b"opening") as journal:
-        with pytest.raises(StorageError, match="no record"):
-            journal.take_back()
-        journal.append(b"one")
-        journal.append(b"two")
-        journal.take_back()
-        with pytest.raises(StorageError, match="no record"):
-            journal.take_back()
-        assert list(journal.records()) == [b"one"]
-
-
 def test_a_refused_reply_is_asked_for_again_when_the_run_is_resumed(tmp_path: Path) -> None:
     stored, party = RunStore(tmp_path).begin(RUN, b""), Party()
     party.is_confused = True
@@ -89,26 +60,6 @@ def test_a_refused_reply_is_asked_for_again_when_the_run_is_resumed(tmp_path: Pa
     party.is_confused = False
     assert run_with_journal(count(), party, stored) == 3
     assert stored.journal.n_records == 3
-    stored.close()
-
-
-def test_a_coordinator_killed_before_it_took_a_refused_reply_back_does_so_when_it_resumes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stored, party = RunStore(tmp_path).begin(RUN, b""), Party()
-    party.is_confused = True
-    with monkeypatch.context() as patch:
-        patch.setattr(Journal, "take_back", lambda _: None)  # killed there
-        with pytest.raises(RemoteProtocolError):
-            run_with_journal(count(), party, stored)
-    stored.close()
-    stored = RunStore(tmp_path).open(RUN)
-    assert stored.journal.n_records == 1
-    with pytest.raises(RemoteProtocolError, match="another number"):
-        run_with_journal(count(), party, stored)
-    assert party.n_asked == 1
-    party.is_confused = False
-    assert run_with_journal(count(), party, stored) == 3
     stored.close()
 
 

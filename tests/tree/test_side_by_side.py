@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fedforest.tree import side_by_side
 from fedforest.tree.forest import concatenate_forests
 from fedforest.tree.grow import GrownBatch
 from fedforest.tree.side_by_side import (
@@ -86,8 +87,12 @@ def test_every_block_reports_its_levels_in_turn_and_then_that_it_is_done(count: 
 @pytest.mark.parametrize("is_caller", [True, False])
 @pytest.mark.parametrize("error", [KeyError, KeyboardInterrupt])
 def test_after_an_error_on_one_thread_no_other_trees_are_finished_or_begun(
-    is_caller: bool, error: type[BaseException], two_workers: Workers
+    is_caller: bool,
+    error: type[BaseException],
+    two_workers: Workers,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(side_by_side, "BLOCKS_PER_WORKER", 2)  # so that some wait to be begun
     caller = threading.get_ident()
     both_grow = threading.Barrier(2, timeout=DEADLINE_SECONDS)
     failed = threading.Event()

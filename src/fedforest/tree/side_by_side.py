@@ -13,7 +13,7 @@ from fedforest.tree.grow import GrownBatch, GrowthPlan, grow_batch
 from fedforest.tree.targets import TrainingTargets
 from fedforest.tree.workers import ALONE, Workers
 
-BLOCKS_PER_WORKER = 2  # a slow thread gets fewer; each block pays for its own small levels
+BLOCKS_PER_WORKER = 1  # more would even out slow threads, but each block pays for its small levels
 
 # hears trees, level and number of open nodes; none are open when these trees are done
 BlockReport = Callable[[range, int, int], None]

@@ -444,7 +444,7 @@ def test_a_model_of_another_run_is_refused_and_not_kept() -> None:
         ({"classes": np.array([0.0, 1.0, 2.0])}, "other classes"),
         ({"classes": None}, "other classes"),
         ({"forest": replace(stored.forest, splits=by_bin)}, "splits by bins"),
-        ({"forest": concatenate_forests([stored.forest] * 2)}, "another number of trees"),
+        ({"forest": concatenate_forests([stored.forest] * 2)}, "more trees than agreed"),
     ):
         refuse(party, other_model(request, **changes), reason)
     numbers = before("numbers", TakeForest)[1]

@@ -27,6 +27,7 @@ from fedforest.protocol.horizontal.tables import Categories, kind_of
 from fedforest.tree.bins import Bins
 from fedforest.tree.class_labels import pack_labels
 from fedforest.tree.columns import CategoryColumn, Column, is_canonical
+from fedforest.tree.forest import LEAF
 from fedforest.tree.forest_file import StoredForest, decode_forest
 from fedforest.tree.table import Table
 from fedforest.tree.targets import MAX_CLASSES, WEIGHT_SUM_LIMIT
@@ -54,8 +55,10 @@ def read_model(data: memoryview, agreed: AgreeOnTable) -> StoredForest:
         raise ProtocolError(f"the model cannot be used: {error}") from None
     check(_is_of_table(model.bins, agreed), "the model is of another table")
     check(_has_classes(model, agreed), "the model is of other classes")
-    check(model.forest.shape.n_trees == agreed.n_trees, "the model has another number of trees")
-    has_thresholds = model.forest.splits.cut.dtype == np.float32
+    # a run that ends early has fewer
+    check(model.forest.shape.n_trees <= agreed.n_trees, "the model has more trees than agreed on")
+    splits = model.forest.splits
+    has_thresholds = splits.cut.dtype == np.float32 or bool((splits.feature == LEAF).all())
     check(has_thresholds, "the model splits by bins, not by thresholds")
     return model
 
