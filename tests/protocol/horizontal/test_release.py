@@ -62,8 +62,9 @@ def test_a_party_that_nobody_holds_is_gone_at_once(plug: Plug) -> None:
 
 
 def test_no_trees_grow_after_the_forest_was_taken() -> None:
-    model = train_openly(make_shares()).trained.model
-    asked = AskedParty(np.arange(8.0).reshape(4, 2), np.array([0, 1, 0, 1]))
+    shares = make_shares()
+    model = train_openly(shares).trained.model
+    asked = AskedParty(shares.X, shares.y)
     asked.tell(TakeForest(memoryview(model)))
     with pytest.raises(RemoteProtocolError, match="training is over"):
-        asked.propose([[0, 1]], start=start_trees(1, 4))
+        asked.propose([[0, 1]], start=start_trees(1, 60))
