@@ -1,4 +1,7 @@
-"""The benchmark of live federations, run for real on shrunken tasks, without XGBoost."""
+"""The benchmark of live federations, run for real on shrunken tasks, without XGBoost.
+
+A run takes minutes, so what looks at one is marked `exhaustive`.
+"""
 
 import json
 import os
@@ -49,12 +52,14 @@ def result(quick_run: tuple[str, Path]) -> dict[str, Any]:
     return loaded
 
 
+@pytest.mark.exhaustive
 def test_a_live_federation_learns_as_well_as_scikit_learn(result: dict[str, Any]) -> None:
     (task,) = result["speed"]
     assert min(task["ours"]["score"]) > min(task["theirs"]["score"]) - 0.1
     assert min(task["ours"]["wall"]) > 0.0
 
 
+@pytest.mark.exhaustive
 def test_the_parts_of_a_training_add_up_to_its_wall_time(result: dict[str, Any]) -> None:
     (task,) = result["speed"]
     phases = task["phases"]
@@ -64,11 +69,13 @@ def test_the_parts_of_a_training_add_up_to_its_wall_time(result: dict[str, Any])
     assert overhead(phases) < 1.0
 
 
+@pytest.mark.exhaustive
 def test_what_could_not_run_is_named_with_a_reason(result: dict[str, Any]) -> None:
     assert result["xgboost"] is None
     assert "cannot be imported" in result["skipped"]["xgboost-federated"]
 
 
+@pytest.mark.exhaustive
 def test_a_slow_line_costs_at_least_its_round_trips(result: dict[str, Any]) -> None:
     for shaped in result["shaped"]:
         travel = shaped["exchanges"] * shaped["line"]["round_trip_seconds"]
@@ -76,6 +83,7 @@ def test_a_slow_line_costs_at_least_its_round_trips(result: dict[str, Any]) -> N
         assert expected_seconds(shaped) > travel
 
 
+@pytest.mark.exhaustive
 def test_every_call_of_every_caller_is_measured(result: dict[str, Any]) -> None:
     one, batch, alone = result["serving"]
     assert (one["rows"], one["callers"], len(one["seconds"])) == (1, 8, 16)
@@ -83,6 +91,7 @@ def test_every_call_of_every_caller_is_measured(result: dict[str, Any]) -> None:
     assert (alone["callers"], len(alone["seconds"])) == (1, 1)
 
 
+@pytest.mark.exhaustive
 def test_memory_and_open_files_of_all_three_processes_are_looked_at(result: dict[str, Any]) -> None:
     assert [look["runs"] for look in result["soak"]] == [2, 3, 4]
     for look in result["soak"]:
@@ -91,6 +100,7 @@ def test_memory_and_open_files_of_all_three_processes_are_looked_at(result: dict
         assert min(look["resident_bytes"].values()) > 2**20
 
 
+@pytest.mark.exhaustive
 def test_a_quick_run_judges_no_target_and_a_full_one_every_target(result: dict[str, Any]) -> None:
     def words() -> set[str]:
         return {cell for finding in find(result) for row in finding.rows for cell in row}
@@ -102,6 +112,7 @@ def test_a_quick_run_judges_no_target_and_a_full_one_every_target(result: dict[s
     assert words() & {REACHED, MISSED}
 
 
+@pytest.mark.exhaustive
 def test_a_process_that_grows_is_not_called_flat(result: dict[str, Any]) -> None:
     result["settings"]["quick"] = False
     result["soak"][-1]["files"]["bank"] += 10
@@ -109,6 +120,7 @@ def test_a_process_that_grows_is_not_called_flat(result: dict[str, Any]) -> None
     assert {row[0]: row[-1] for row in finding.rows}["bank"] == MISSED
 
 
+@pytest.mark.exhaustive
 def test_the_page_shows_the_figure_and_names_no_path(quick_run: tuple[str, Path]) -> None:
     shown, output = quick_run
     page = (output / "RESULTS.md").read_text()

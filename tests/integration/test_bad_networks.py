@@ -35,7 +35,13 @@ def relayed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Relayed]:
             yield Relayed(processes, proxy)
 
 
-@pytest.mark.parametrize("training", ["vertical with randomized labels", "horizontal, masked"])
+@pytest.mark.parametrize(
+    "training",
+    [
+        "horizontal, masked",
+        pytest.param("vertical with randomized labels", marks=pytest.mark.exhaustive),
+    ],
+)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_training_over_a_bad_network_ends_with_the_same_model(
     relayed: Relayed, kind: Kind, training: str

@@ -152,7 +152,9 @@ def test_a_damaged_journal_is_named_and_the_service_stays_up(pair: Processes, na
 
 
 @pytest.mark.parametrize("name", ["coordinator", "shop"])
-@pytest.mark.parametrize("training", ["vertical", "horizontal, masked"])
+@pytest.mark.parametrize(
+    "training", ["vertical", pytest.param("horizontal, masked", marks=pytest.mark.exhaustive)]
+)
 def test_a_full_disk_is_named_and_the_run_goes_on_once_there_is_room(
     pair: Processes, name: str, training: str
 ) -> None:
