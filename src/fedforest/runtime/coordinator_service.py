@@ -8,12 +8,10 @@ a user whose connection broke can watch the run until its result is there.
 import logging
 import secrets
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -26,11 +24,10 @@ from fedforest.errors import (
     TransportError,
 )
 from fedforest.privacy.randomized_response import Entropy
-from fedforest.protocol.asking import Message, blame
-from fedforest.runtime.coordinator_models import CoordinatorModel, CoordinatorModels
-from fedforest.runtime.driver import ExchangeLog
+from fedforest.runtime.coordinator_models import CoordinatorModels
 from fedforest.runtime.envelope import RUN_ID_BYTES
 from fedforest.runtime.event_log import log_event, log_exchange
+from fedforest.runtime.jobs import Job
 from fedforest.runtime.orders import (
     AnyOrder,
     CancelRun,
@@ -44,7 +41,7 @@ from fedforest.runtime.orders import (
     decode_order,
     encode_order,
 )
-from fedforest.runtime.party_requests import BeginRun, Done, EndRun
+from fedforest.runtime.party_requests import EndRun
 from fedforest.runtime.predictions import predict
 from fedforest.runtime.results import (
     Accepted,
@@ -53,96 +50,24 @@ from fedforest.runtime.results import (
     Predictions,
     RunList,
     RunState,
-    Waiting,
     cut_result,
     encode_event,
 )
-from fedforest.runtime.resumable import Wishes, run_with_journal
 from fedforest.runtime.run_store import RunStore
+from fedforest.runtime.training_runs import RESULT, Hub, TrainingRuns, say
 from fedforest.runtime.trainings import (
     AnyTraining,
-    assign_roles,
     check_training,
-    converse,
-    describe_horizontal_result,
-    describe_vertical_result,
 )
-from fedforest.transport.base import Transport
-from fedforest.transport.codec import decode, encode
 from fedforest.tree.workers import ALONE, Workers
 
 _LOG = logging.getLogger(__name__)
-_RESULT = "result"
 _FAILURE = "failure"
 _LOOK_SECONDS = 1.0  # between looks for parties that came back
 _READY_SECONDS = 60.0
 # What need not happen again when a restart resumes the run.
 _MAY_PASS = (PartyLost, TooFewParties, StorageError, TransportError)
 WAIT_SECONDS = 60.0  # for parties to connect before a training begins
-
-
-class Hub(Transport, Protocol):
-    """A transport whose parties come and go."""
-
-    def connected(self) -> list[str]:
-        """Names of the parties that are there."""
-
-    def wait_for_parties(self, names: Iterable[str], timeout_seconds: float) -> None:
-        """Return when all these are there."""
-
-
-@dataclass(slots=True)
-class _Job:
-    """A run that this process works on, and who watches it."""
-
-    run: bytes
-    order: AnyTraining
-    state: str = "queued"
-    doing: str = ""
-    error: Exception | None = None  # why it is paused
-    watchers: list["SimpleQueue[AnyEvent | BaseException | None]"] = field(default_factory=list)
-    is_to_end: bool = False
-    left_out: frozenset[str] = frozenset()
-    history: list[AnyEvent] = field(default_factory=list)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    @property
-    def is_underway(self) -> bool:
-        """Whether it is worked on, or will be."""
-        return self.state in ("queued", "running")
-
-    @property
-    def waits_for_parties(self) -> bool:
-        """Whether it is paused because parties are away that nobody has given up."""
-        is_away = isinstance(self.error, PartyLost | TooFewParties)
-        return self.state == "paused" and is_away and not self.left_out
-
-    def tell(self, event: AnyEvent) -> None:
-        """Tell everybody who watches; exchanges are kept for those who come later."""
-        with self.lock:
-            if isinstance(event, Exchanged):
-                self.history.append(event)
-            for watcher in self.watchers:
-                watcher.put(event)
-
-    def end(self, state: str, error: Exception | None = None) -> None:
-        """Nobody works on it any more; whoever watches hears of it, also why."""
-        with self.lock:
-            self.error = error
-            self.state = state
-            for watcher in self.watchers:
-                watcher.put(error)
-
-    def watch(self) -> "SimpleQueue[AnyEvent | BaseException | None] | None":
-        """Everything told so far, and what follows; None where it has ended."""
-        queue: SimpleQueue[AnyEvent | BaseException | None] = SimpleQueue()
-        with self.lock:
-            if not self.is_underway:
-                return None
-            for event in self.history:
-                queue.put(event)
-            self.watchers.append(queue)
-        return queue
 
 
 class CoordinatorService:
@@ -160,15 +85,15 @@ class CoordinatorService:
         self._hub = hub
         self._entropy = entropy
         self._workers = workers
-        self._wait_seconds = wait_seconds
         self._store = RunStore(home, entropy)
         self._models = CoordinatorModels(home / "models")
-        self._jobs: dict[bytes, _Job] = {}
+        self._trainings = TrainingRuns(hub, self._store, self._models, workers, wait_seconds)
+        self._jobs: dict[bytes, Job] = {}
         self._unusable: dict[bytes, FederationError] = {}
         self._enqueuing = threading.Lock()
         self._is_ready = threading.Event()
         self._is_closing = False
-        self._queue: SimpleQueue[_Job | None] = SimpleQueue()
+        self._queue: SimpleQueue[Job | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="fedforest-runs", daemon=True)
 
     def start(self) -> None:
@@ -240,7 +165,7 @@ class CoordinatorService:
         with self._enqueuing:
             job = self._jobs.get(run)
             if job is None or not job.is_underway:
-                job = self._jobs[run] = _Job(run, self._read_order(run), left_out=left_out)
+                job = self._jobs[run] = Job(run, self._read_order(run), left_out=left_out)
                 self._queue.put(job)
             job.is_to_end |= is_to_end
 
@@ -277,7 +202,7 @@ class CoordinatorService:
             there = set(self._hub.connected())
             if run not in self._unusable:
                 there &= self._read_order(run).data.keys()
-            self._say({party: EndRun(run, None) for party in there}, may_lose=True)
+            say(self._hub, {party: EndRun(run, None) for party in there}, may_lose=True)
             self._store.finish(run)
             self._jobs.pop(run, None)
             self._unusable.pop(run, None)
@@ -293,7 +218,7 @@ class CoordinatorService:
                 if isinstance(event, BaseException):
                     raise event
                 yield event
-        result = self._store.load(run, _RESULT)
+        result = self._store.load(run, RESULT)
         if result is None and job is not None and job.error is not None:
             raise job.error
         if result is None:
@@ -306,7 +231,7 @@ class CoordinatorService:
         for run in self._store.all():
             job = self._jobs.get(run)
             if self._store.is_finished(run):
-                state = "finished" if self._store.load(run, _RESULT) is not None else "given up"
+                state = "finished" if self._store.load(run, RESULT) is not None else "given up"
             else:
                 state = job.state if job else "paused"
             yield RunState(run.hex(), state, job.doing if job else "")
@@ -317,7 +242,7 @@ class CoordinatorService:
         while (job := self._next_job()) is not None:
             job.state = "running"
             try:
-                self._train(job)
+                self._trainings.carry_out(job, self._watch(job))
                 job.end("finished")
                 del self._jobs[job.run]  # all that is left of it is on the disk
             except FederationError as error:
@@ -326,7 +251,7 @@ class CoordinatorService:
                 _LOG.exception("run %s failed", job.run.hex())
                 self._pause(job, error)
 
-    def _next_job(self) -> _Job | None:
+    def _next_job(self) -> Job | None:
         """What to do next; while there is nothing, paused runs whose parties came back go on."""
         while True:
             try:
@@ -338,7 +263,7 @@ class CoordinatorService:
                         log_event(_LOG, "parties are back", run=job.run.hex())
                         self._enqueue_again(job.run, is_to_end=job.is_to_end)
 
-    def _pause(self, job: _Job, error: Exception) -> None:
+    def _pause(self, job: Job, error: Exception) -> None:
         """Nothing is lost: the journal is as it was after the last exchange."""
         job.doing = str(error)
         log_event(_LOG, "paused", run=job.run.hex(), reason=type(error).__name__, text=str(error))
@@ -353,84 +278,7 @@ class CoordinatorService:
         except StorageError as trouble:
             log_event(_LOG, "not noted", run=run.hex(), text=str(trouble))
 
-    def _train(self, job: _Job) -> None:
-        run, order, model = job.run, job.order, job.run.hex()
-        started = time.perf_counter()
-        self._wait_for(job)
-        roles = assign_roles(order)
-        self._say(
-            {
-                party: BeginRun(run, role)
-                for party, role in roles.items()
-                if party not in job.left_out
-            }
-        )
-        stored = self._store.open(run)
-        try:
-            log = ExchangeLog(observers=[self._watch(job)])
-            conversation = converse(order, run, stored.entropies(), self._models, self._workers)
-            wishes = Wishes(job.left_out, lambda: job.is_to_end)
-            trained = run_with_journal(conversation, self._hub, stored, log, wishes)
-        finally:
-            stored.close()
-        if isinstance(order, TrainVertical):
-            kept = CoordinatorModel(
-                trained.outline,
-                tuple(order.data),
-                order.parameters.n_estimators,
-                self._seed_of(order),
-            )
-            self._models.keep(model, kept)
-            ended = self._end(job)
-            label_party = ended.get(order.label_party)  # it may be given up in the end
-            classes = None if label_party is None else label_party.classes
-            result: Any = describe_vertical_result(order, model, trained, classes)
-        else:
-            self._end(job)
-            result = describe_horizontal_result(model, trained)
-        self._store.save(run, _RESULT, msgspec.msgpack.encode(result))
-        self._store.finish(run)
-        log_event(
-            _LOG,
-            "finished",
-            run=model,
-            seconds=round(time.perf_counter() - started, 6),
-            exchanging_seconds=round(sum(step.seconds for step in log.exchanges), 6),
-            thinking_seconds=round(log.seconds["thinking"], 6),
-            journal_seconds=round(log.seconds["journal"], 6),
-        )
-
-    def _seed_of(self, order: TrainVertical) -> int:
-        """The seed of all trees of the model, those that it grew on from included."""
-        if order.continues is not None:
-            return self._models.read(order.continues).seed
-        assert order.seed is not None
-        return order.seed
-
-    def _wait_for(self, job: _Job) -> None:
-        wanted = [party for party in job.order.data if party not in job.left_out]
-        missing = sorted(set(wanted) - set(self._hub.connected()))
-        if missing:
-            log_event(_LOG, "waiting", run=job.run.hex(), parties=missing)
-            job.tell(Waiting(missing))
-            self._hub.wait_for_parties(wanted, self._wait_seconds)
-
-    def _end(self, job: _Job) -> dict[str, Done]:
-        parties = [party for party in job.order.data if party not in job.left_out]
-        return self._say({party: EndRun(job.run, job.run.hex()) for party in parties})
-
-    def _say(self, messages: dict[str, Message], *, may_lose: bool = False) -> dict[str, Done]:
-        """Tell parties something about a run, and hear that they did it."""
-        encoded = {party: encode(message) for party, message in messages.items()}
-        replies = {}
-        for party, data in self._hub.exchange(encoded, may_lose=may_lose).items():
-            with blame(party):
-                done = decode(data, (Done,))
-            assert isinstance(done, Done)
-            replies[party] = done
-        return replies
-
-    def _watch(self, job: _Job) -> Callable[[Any], None]:
+    def _watch(self, job: Job) -> Callable[[Any], None]:
         def observe(exchange: Any) -> None:
             note = exchange.note
             if "level" in note:

@@ -4,6 +4,7 @@ An order names data sets and columns at parties; it holds no row. It is checked 
 an unknown field, a wrong type or a parameter that cannot be is refused before anybody is asked.
 """
 
+from dataclasses import fields
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -35,9 +36,7 @@ class Choice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @classmethod
     def of(cls, option: Any) -> "Choice":
         """Describe an option such as `Masked(k=2)`."""
-        names = msgspec.structs.fields if isinstance(option, msgspec.Struct) else None
-        assert names is None, "options are dataclasses"
-        settings = {name: _plain(getattr(option, name)) for name in option.__dataclass_fields__}
+        settings = {part.name: _plain(getattr(option, part.name)) for part in fields(option)}
         return cls(type(option).__name__, settings)
 
     def make(self) -> Any:

@@ -5,11 +5,11 @@ horizontal forests; the coordinator keeps outlines. What must not be in a share 
 around, the votes of rows left out, lies in a file of its own beside it.
 """
 
-import os
 import re
 from pathlib import Path
 
-from fedforest.errors import ModelFileError, StorageError
+from fedforest.errors import ModelFileError
+from fedforest.runtime.run_store import write_file
 
 _ID = re.compile(r"[0-9a-f]{32}")
 
@@ -23,22 +23,7 @@ class StoredModels:
 
     def write(self, model: str, data: bytes, kind: str = "share") -> None:
         """Keep a file of a model; an earlier one is replaced."""
-        path = self._path(model, kind)
-        fresh = path.with_suffix(".new")
-        try:
-            with os.fdopen(
-                os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb"
-            ) as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            fresh.replace(path)
-        except OSError as error:
-            fresh.unlink(missing_ok=True)
-            raise StorageError(
-                f"model {model} cannot be stored in {self._folder.name!r} ({error.strerror}); free "
-                "some space or mend the folder, then try again"
-            ) from None
+        write_file(self._path(model, kind), data)
 
     def read(self, model: str, kind: str = "share") -> bytes:
         """The file of a model; raises `ModelFileError` where there is none."""
