@@ -59,6 +59,12 @@ class Order(msgspec.Struct, frozen=True, kw_only=True, tag=True, forbid_unknown_
     data: dict[str, str]
 
 
+class Validation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Rows that are kept out of training, to see how good the model is."""
+
+    share: Annotated[float, msgspec.Meta(gt=0, le=0.5)] = 0.2
+
+
 class TrainingOrderOnWire(Order, frozen=True, kw_only=True):
     """What all trainings have in common; without a seed, the coordinator draws one."""
 
@@ -67,6 +73,8 @@ class TrainingOrderOnWire(Order, frozen=True, kw_only=True):
     seed: Seed | None = None
     weight: str | None = None
     class_weight: ClassWeight = None
+    validation: Validation | None = None
+    alone: bool = False  # also what each party would reach without the others; needs validation
 
     @property
     def is_regression(self) -> bool:
@@ -83,6 +91,7 @@ class TrainVertical(TrainingOrderOnWire, frozen=True, kw_only=True):
     hard_votes: bool = False
     early_stopping: EarlyStopping | None = None
     continues: str | None = None  # the model to grow on from
+    align: bool = False  # by the ids of the data sets; otherwise rows are in the same order
 
 
 class TrainHorizontal(TrainingOrderOnWire, frozen=True, kw_only=True):
@@ -110,6 +119,7 @@ class PredictVertical(Order, frozen=True, kw_only=True):
     lookahead: Annotated[int, msgspec.Meta(ge=1)] | None = None  # None: to be chosen
     hard_votes: bool = False
     leaves: bool = False
+    align: bool = False  # by the ids of the data sets; otherwise rows are in the same order
 
 
 RunText = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]

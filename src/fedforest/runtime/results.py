@@ -77,6 +77,34 @@ class Finished(Event, frozen=True):
     """The result is complete."""
 
 
+class Alignment(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """How many rows are in everybody's data set, of how many; ids that stand twice are left out."""
+
+    n_common: int
+    n_rows: dict[str, int]
+    n_duplicates: dict[str, int]
+
+
+class Scores(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """How good predictions of held-out rows are, computed where the labels are."""
+
+    n_rows: int
+    values: dict[str, float]  # such as "accuracy", "auc", "rmse"; what is undefined is not there
+    confusion: list[list[int]] | None = None  # true class by predicted class
+
+
+class ValidationReport(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """Scores of the federated model and, where asked for, of what each party has alone.
+
+    In horizontal training every party scores its own held-out rows: `by_party` says how good the
+    federated model is there, beside `alone`.
+    """
+
+    federated: Scores
+    alone: dict[str, Scores] = {}
+    by_party: dict[str, Scores] = {}
+
+
 class VerticalResult(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """A vertical training: everything its user may know, and the id of the model at its roles."""
 
@@ -90,6 +118,8 @@ class VerticalResult(msgspec.Struct, frozen=True, array_like=True, kw_only=True)
     out_of_bag_votes: bytes | None = None
     n_steps: list[int] = []
     n_extra_steps: list[int] = []
+    alignment: Alignment | None = None
+    validation: ValidationReport | None = None
 
 
 class HorizontalResult(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
@@ -101,6 +131,7 @@ class HorizontalResult(msgspec.Struct, frozen=True, array_like=True, kw_only=Tru
     candidates_per_node: int
     n_trees_begun: int
     lost: list[str]
+    validation: ValidationReport | None = None
 
 
 class Predictions(msgspec.Struct, frozen=True, array_like=True):

@@ -42,6 +42,19 @@ from fedforest.tree.target_checks import (
 from fedforest.tree.workers import ALONE, Workers
 
 
+class RowChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which rows of a data set a role is about, and in which order.
+
+    With an alignment, rows come in its common order. Then a share of them is held out, by a seed
+    that everybody is told: training is about the others, validation about these.
+    """
+
+    alignment: str | None = None  # its id, by which the party kept its rows
+    held_out: float = 0.0
+    seed: int = 0
+    is_validation: bool = False
+
+
 class Role(msgspec.Struct, frozen=True, kw_only=True, tag=True, forbid_unknown_fields=True):
     """Root of roles; `label` and `weight` are columns of the data set, where they are its own."""
 
@@ -49,6 +62,7 @@ class Role(msgspec.Struct, frozen=True, kw_only=True, tag=True, forbid_unknown_f
     is_regression: bool
     label: str | None = None
     weight: str | None = None
+    rows: RowChoice | None = None  # None: all, in the order of the data set
 
 
 class VerticalRole(Role, frozen=True, kw_only=True):
@@ -56,6 +70,7 @@ class VerticalRole(Role, frozen=True, kw_only=True):
 
     class_weight: ClassWeight = None
     continues: str | None = None
+    has_columns: bool = True  # a label party may give its label only: then others stand alone
 
 
 class HorizontalRole(Role, frozen=True, kw_only=True):
