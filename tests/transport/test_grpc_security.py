@@ -178,7 +178,7 @@ def impostor(credentials: Credentials) -> Iterator[tuple[str, list[bytes]]]:
     handlers = {CONVERSE: grpc.stream_stream_rpc_method_handler(listen)}
     server = grpc.server(ThreadPoolExecutor(2))
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
-    port = server.add_secure_port("127.0.0.1:0", server_credentials(credentials))
+    port = server.add_secure_port("127.0.0.1:0", server_credentials(lambda: credentials))
     server.start()
     try:
         yield f"127.0.0.1:{port}", heard

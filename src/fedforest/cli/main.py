@@ -12,6 +12,7 @@ import typer
 
 from fedforest import __version__
 from fedforest.cli.demo import demo
+from fedforest.cli.membership import join_as_user
 from fedforest.cli.services import coordinator, party
 from fedforest.errors import FederationError
 
@@ -23,6 +24,7 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,  # local variables hold rows and, later, keys
 )
 app.command()(demo)
+app.command("join")(join_as_user)
 app.add_typer(coordinator, name="coordinator")
 app.add_typer(party, name="party")
 

@@ -6,6 +6,7 @@ derived says what it is for, so that no two uses ever get the same key.
 """
 
 import hmac
+import re
 from base64 import b32encode
 from collections.abc import Callable, Iterable
 from hashlib import sha256
@@ -74,6 +75,11 @@ def fingerprint(public: bytes) -> str:
     digest = sha256(_FINGERPRINT + public).digest()[:_FINGERPRINT_BYTES]
     text = b32encode(digest).decode().lower()
     return "-".join(text[i : i + 4] for i in range(0, len(text), 4))
+
+
+def is_fingerprint(text: str) -> bool:
+    """Whether a text has the form of a fingerprint."""
+    return re.fullmatch(r"[a-z2-7]{4}(-[a-z2-7]{4}){7}", text) is not None
 
 
 def derive_key(secret: bytes, *context: bytes) -> bytes:

@@ -6,11 +6,12 @@ connection breaks, the client comes back and goes on watching.
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fedforest.errors import TransportError
-from fedforest.runtime.homes import ProfileSettings, find_profile, load_credentials, read_settings
+from fedforest.runtime.homes import PROFILE_FILE, ProfileSettings, find_profile, read_settings
 from fedforest.runtime.orders import (
     AnyOrder,
     TrainHorizontal,
@@ -18,7 +19,11 @@ from fedforest.runtime.orders import (
     WatchRun,
     encode_order,
 )
+from fedforest.runtime.renewal import load_fresh
 from fedforest.runtime.results import Accepted, AnyEvent, decode_event, follow
+
+if TYPE_CHECKING:
+    from fedforest.transport.grpc_client import GrpcClient
 
 PATIENCE_SECONDS = 300.0  # for a coordinator that cannot be reached, once a run has begun
 _DELAY_SECONDS = 0.5
@@ -35,10 +40,9 @@ class Federation:
     """A connection to the coordinator of a profile."""
 
     def __init__(self, profile: Path, *, patience_seconds: float = PATIENCE_SECONDS) -> None:
-        from fedforest.transport.grpc_client import GrpcClient  # noqa: PLC0415 - grpc is an extra
-
-        settings = read_settings(profile, "profile.toml", ProfileSettings)
-        self._client = GrpcClient(settings.coordinator, load_credentials(profile))
+        settings = read_settings(profile, PROFILE_FILE, ProfileSettings)
+        self._connect = partial(_connect, profile, settings.coordinator)
+        self._client = self._connect()
         self._patience_seconds = patience_seconds
 
     @classmethod
@@ -84,6 +88,18 @@ class Federation:
                 if run is None or time.monotonic() - lost_since > self._patience_seconds:
                     raise
                 time.sleep(_DELAY_SECONDS)
+                self._client.close()
+                self._client = self._connect()  # the certificate may have been renewed
 
     def _events(self, order: AnyOrder) -> Iterator[AnyEvent]:
         return map(decode_event, self._client.submit(encode_order(order)))
+
+
+def _connect(profile: Path, address: str) -> "GrpcClient":
+    from fedforest.transport.grpc_client import GrpcClient  # noqa: PLC0415 - grpc is an extra
+    from fedforest.transport.grpc_renewal import (  # noqa: PLC0415 - grpc is an extra
+        renew_certificate,
+    )
+
+    credentials = load_fresh(profile / "tls", partial(renew_certificate, address))
+    return GrpcClient(address, credentials)

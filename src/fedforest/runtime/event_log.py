@@ -12,9 +12,11 @@ Format = Literal["text", "json"]
 _FIELDS = "fedforest_fields"
 
 
-def log_event(logger: logging.Logger, event: str, **fields: Any) -> None:
+def log_event(
+    logger: logging.Logger, event: str, *, level: int = logging.INFO, **fields: Any
+) -> None:
     """One line about something that happened."""
-    logger.info(event, extra={_FIELDS: fields})
+    logger.log(level, event, extra={_FIELDS: fields})
 
 
 def log_exchange(logger: logging.Logger, run: bytes, exchange: Exchange) -> None:

@@ -1,7 +1,7 @@
 """The folders of roles on their machines: settings, certificates, keys.
 
-    coordinator   coordinator.toml  tls/  runs/  models/
-    party         party.toml        tls/  keys/  runs/  models/
+    coordinator   coordinator.toml  tls/  runs/  models/  authority/, members: membership.py
+    party         party.toml        tls/  runs/  models/  keys/  pins.json
     user          profile.toml      tls/
 
 Keys are made when a party first needs them and never leave its folder.
@@ -10,18 +10,22 @@ Keys are made when a party first needs them and never leave its folder.
 import os
 import re
 import secrets
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
 from fedforest.errors import ConfigurationError
-from fedforest.masking.key_agreement import IdentityKey
+from fedforest.masking.key_agreement import IdentityKey, is_fingerprint
 from fedforest.runtime.data_sets import DataFiles
 from fedforest.runtime.roles import PartyKeys
 from fedforest.runtime.run_store import write_file
 from fedforest.transport.tls import Credentials
 
+COORDINATOR_FILE = "coordinator.toml"
+PARTY_FILE = "party.toml"
+PROFILE_FILE = "profile.toml"
 HOME_VARIABLE = "FEDFOREST_HOME"
 _ADDRESS = re.compile(r"[^\s/:]+:[0-9]{1,5}|\[[0-9a-f:]+\]:[0-9]{1,5}")
 _SECRET_BYTES = 32
@@ -37,6 +41,9 @@ class CoordinatorSettings(SettingsFile, frozen=True):
     """`coordinator.toml`."""
 
     address: str = "127.0.0.1:7400"
+    enrolment: str = "127.0.0.1:7401"  # where newcomers come with their invitations
+    host: str = ""  # by which name others reach this machine, where it is not the addresses'
+    certificate_days: float = 30.0  # of life; holders renew when a third of it is left
     patience_seconds: float = 60.0  # for a party that is away, in one exchange
     threads: int = 2
 
@@ -78,7 +85,57 @@ def load_credentials(home: Path) -> Credentials:
     return Credentials.load(home / "tls")
 
 
-def load_keys(home: Path, name: str, pins: dict[str, str]) -> PartyKeys:
+class Pins(Mapping[str, str]):
+    """Fingerprints of other parties that this one trusts: those of its settings and `trust`ed ones.
+
+    They are read anew whenever they are looked at, so that a running party heeds them at once.
+    """
+
+    def __init__(self, home: Path, settings: Mapping[str, str]) -> None:
+        self._path = home / "pins.json"
+        self._settings = settings
+
+    def __getitem__(self, name: str) -> str:
+        return self._read()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._read())
+
+    def __len__(self) -> int:
+        return len(self._read())
+
+    def trust(self, name: str, pin: str, *, replace: bool = False) -> None:
+        """Know a party by this fingerprint from now on."""
+        text = pin.strip().lower()
+        if not is_fingerprint(text):
+            raise ConfigurationError(
+                "this is no fingerprint; copy what `fedforest party identity` prints at the other "
+                "party"
+            )
+        known = self._read().get(name, text)
+        if known != text and not replace:
+            raise ConfigurationError(
+                f"party {name!r} is pinned by another fingerprint: somebody may sit in between. If "
+                "its operator confirms the new one by other means, add --replace"
+            )
+        if name in self._settings and known != text:
+            raise ConfigurationError(f"party {name!r} is pinned in {PARTY_FILE}; change it there")
+        trusted = {**self._read_file(), name: text}
+        write_file(self._path, msgspec.json.format(msgspec.json.encode(trusted)))
+
+    def _read(self) -> dict[str, str]:
+        return {**self._read_file(), **self._settings}
+
+    def _read_file(self) -> dict[str, str]:
+        if not self._path.exists():
+            return {}
+        try:
+            return msgspec.json.decode(self._path.read_bytes(), type=dict[str, str])
+        except msgspec.DecodeError:
+            raise ConfigurationError(f"{self._path} is damaged; pin the parties again") from None
+
+
+def load_keys(home: Path, name: str, pins: Mapping[str, str]) -> PartyKeys:
     """A party's key and lasting secret, which are made at the first time."""
     folder = home / "keys"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -101,6 +158,11 @@ def find_data(home: Path, settings: PartySettings) -> DataFiles:
     return DataFiles({name: home / entry.file for name, entry in settings.data.items()})
 
 
+def profiles_folder() -> Path:
+    """Where users' profiles are, each in a folder of its name."""
+    return Path(os.environ.get(HOME_VARIABLE, "~/.fedforest")).expanduser() / "profiles"
+
+
 def find_profile(transport: Any) -> Path:
     """The folder of a user's profile: a folder, the name of one, or a coordinator's address."""
     if not isinstance(transport, str) or not transport:
@@ -110,7 +172,7 @@ def find_profile(transport: Any) -> Path:
         )
     if (Path(transport) / "profile.toml").exists():
         return Path(transport)
-    profiles = Path(os.environ.get(HOME_VARIABLE, "~/.fedforest")).expanduser() / "profiles"
+    profiles = profiles_folder()
     if (profiles / transport / "profile.toml").exists():
         return profiles / transport
     known = sorted(path.parent for path in profiles.glob("*/profile.toml"))

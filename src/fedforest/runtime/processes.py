@@ -1,26 +1,43 @@
 """The two processes of a federation, put together from their parts; they run until told to stop."""
 
+from __future__ import annotations
+
 import threading
-from collections.abc import Callable
-from pathlib import Path
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING
 
 from fedforest.errors import ConfigurationError
 from fedforest.runtime.coordinator_service import CoordinatorService
 from fedforest.runtime.event_log import Format, start_logging
 from fedforest.runtime.federation import start_workers
 from fedforest.runtime.homes import (
+    COORDINATOR_FILE,
+    PARTY_FILE,
     CoordinatorSettings,
     PartySettings,
+    Pins,
     find_data,
     load_credentials,
     load_keys,
     read_settings,
 )
+from fedforest.runtime.membership import Membership
 from fedforest.runtime.party_service import PartyService
+from fedforest.runtime.presence import Presence, Present
+from fedforest.runtime.renewal import Renewal
 
-# A signal that reached another thread, as it may while the process is stopped, is only heard when
-# the main thread wakes up.
-_SIGNAL_SECONDS = 0.5
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from fedforest.transport.enrolment_server import EnrolmentServer
+    from fedforest.transport.grpc_coordinator import GrpcHub
+    from fedforest.transport.tls import Credentials, Identity
+
+# How soon a revocation acts; and a signal that reached another thread, as it may while the process
+# is stopped, is only heard when the main thread wakes up.
+_TICK_SECONDS = 0.25
 
 
 def serve_coordinator(
@@ -31,9 +48,9 @@ def serve_coordinator(
     from fedforest.transport.grpc_coordinator import GrpcHub  # noqa: PLC0415 - grpc is an extra
 
     start_logging(form)
-    settings = read_settings(home, "coordinator.toml", CoordinatorSettings)
-    limits = Limits(patience_seconds=settings.patience_seconds)
-    with start_workers(settings.threads) as workers:
+    settings = read_settings(home, COORDINATOR_FILE, CoordinatorSettings)
+    members = Membership(home, settings.certificate_days) if Membership.is_in(home) else None
+    with Presence(home) as presence, start_workers(settings.threads) as workers:
         service: CoordinatorService | None = None
 
         def serve_client(identity: object, request: bytes):  # type: ignore[no-untyped-def] # as the hub wants it
@@ -41,15 +58,72 @@ def serve_coordinator(
             return service.serve(identity, request)
 
         hub = GrpcHub(
-            load_credentials(home), settings.address, serve_client=serve_client, limits=limits
+            load_credentials(home),
+            settings.address,
+            serve_client=serve_client,
+            renew=None if members is None else members.renew,
+            limits=Limits(patience_seconds=settings.patience_seconds),
         )
         service = CoordinatorService(home, hub, workers, wait_seconds=settings.patience_seconds)
-        with hub:
+        watch = _Gate(hub, members)
+        watch.look()  # whoever was revoked before is let in at no moment
+        with hub, _enrolment(home, settings, members) as enrolment:
             service.start()
-            say(f"listening at {hub.address}")
-            while not stop.wait(_SIGNAL_SECONDS):
-                pass
+            say(_describe(hub, enrolment))
+            renewal = None if members is None else _renew_own(home, members, hub, enrolment)
+            while not stop.wait(_TICK_SECONDS):
+                presence.tell(watch.look())
+                if renewal is not None:
+                    renewal.look()
             service.close()
+
+
+class _Gate:
+    """Cuts off whoever was revoked since the last look."""
+
+    def __init__(self, hub: GrpcHub, members: Membership | None) -> None:
+        self._hub = hub
+        self._members = members
+        self._cut: set[Identity] = set()
+
+    def look(self) -> Present:
+        """Who is connected after it, and who is refused."""
+        revoked = set() if self._members is None else self._members.revoked()
+        for identity in revoked - self._cut:
+            self._hub.revoke(identity)
+        self._cut |= revoked
+        return Present(self._hub.connected(), sorted(map(str, self._cut)))
+
+
+@contextmanager
+def _enrolment(
+    home: Path, settings: CoordinatorSettings, members: Membership | None
+) -> Iterator[EnrolmentServer | None]:
+    """Let newcomers enrol, where this coordinator is also the federation's authority."""
+    from fedforest.transport.enrolment_server import EnrolmentServer  # noqa: PLC0415 - as its hub
+
+    if members is None:
+        yield None
+        return
+    with EnrolmentServer(home / "tls", settings.enrolment, members.enrol) as server:
+        yield server
+
+
+def _renew_own(
+    home: Path, members: Membership, hub: GrpcHub, enrolment: EnrolmentServer | None
+) -> Renewal:
+    def use(credentials: Credentials) -> None:
+        hub.use_credentials(credentials)
+        if enrolment is not None:
+            enrolment.reload()
+
+    return Renewal(home / "tls", members.renew_own, use)
+
+
+def _describe(hub: GrpcHub, enrolment: EnrolmentServer | None) -> str:
+    if enrolment is None:
+        return f"listening at {hub.address}"
+    return f"listening at {hub.address}; newcomers enrol at {enrolment.address}"
 
 
 def serve_party(
@@ -57,17 +131,23 @@ def serve_party(
 ) -> None:
     """Stay connected and answer."""
     from fedforest.transport.grpc_party import GrpcLink  # noqa: PLC0415 - grpc is an extra
+    from fedforest.transport.grpc_renewal import (  # noqa: PLC0415 - grpc is an extra
+        renew_certificate,
+    )
 
     start_logging(form)
-    settings = read_settings(home, "party.toml", PartySettings)
+    settings = read_settings(home, PARTY_FILE, PartySettings)
     credentials = load_credentials(home)
     identity = credentials.identity
     if identity.role != "party":
         raise ConfigurationError(f"{identity} is no party's certificate; this folder is a party's")
-    keys = load_keys(home, identity.name, dict(settings.pins))
+    keys = load_keys(home, identity.name, Pins(home, settings.pins))
     with start_workers(settings.threads) as workers:
         service = PartyService(home, keys, find_data(home, settings), workers)
         link = GrpcLink(settings.coordinator, credentials, identity.name, service.answer)
+        ask = partial(renew_certificate, settings.coordinator)
+        renewal = Renewal(home / "tls", ask, link.use_credentials)
+        threading.Thread(target=renewal.keep_on, args=(stop,), daemon=True).start()
         say(f"party {identity.name} answers the coordinator at {settings.coordinator}")
         try:
             link.run(stop)

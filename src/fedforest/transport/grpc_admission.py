@@ -6,13 +6,14 @@ in the certificate decides: its federation, its role, and the party it wants to 
 
 import asyncio
 import logging
+from datetime import UTC, datetime
 from typing import Any, NoReturn
 
 import grpc
 
 from fedforest.errors import ConfigurationError, FederationError, ProtocolError, TransportError
 from fedforest.transport.frames import PROTOCOL_VERSION, Hello, decode_frame
-from fedforest.transport.tls import Identity, Role, read_identity
+from fedforest.transport.tls import Identity, Role, read_expiry, read_identity
 
 _LOG = logging.getLogger(__name__)
 
@@ -29,23 +30,20 @@ class Admission:
         """From now on this identity is refused."""
         self._revoked.add(identity)
 
-    async def identify(self, context: Any, role: Role) -> Identity:
-        """The caller's identity, if it may use a method of this role."""
-        certificates = context.auth_context().get("x509_pem_cert", [])
+    async def identify(self, context: Any, *roles: Role) -> Identity:
+        """The caller's identity, if it may use a method of these roles."""
         try:
-            if len(certificates) != 1:
-                raise ConfigurationError("there is no certificate")
-            identity = read_identity(bytes(certificates[0]))
-            self._check(identity, role)
+            identity = read_identity(shown_certificate(context))
+            self._check(identity, roles)
         except ConfigurationError as error:
             await _refuse(context, error)
         return identity
 
-    def _check(self, identity: Identity, role: Role) -> None:
+    def _check(self, identity: Identity, roles: tuple[Role, ...]) -> None:
         if identity.federation != self._federation:
             raise ConfigurationError(f"{identity} is of another federation")
-        if identity.role != role:
-            raise ConfigurationError(f"{identity} is no {role}'s certificate")
+        if identity.role not in roles:
+            raise ConfigurationError(f"{identity} is no {' or '.join(roles)}'s certificate")
         if identity in self._revoked:
             raise ConfigurationError(f"{identity} was revoked")
 
@@ -60,6 +58,20 @@ class Admission:
             await _refuse(context, ProtocolError(f"it said no hello within {seconds:g} seconds"))
         except FederationError as error:
             await _refuse(context, error)
+
+
+def shown_certificate(context: Any) -> bytes:
+    """The caller's certificate (PEM), whose key the handshake has proven."""
+    certificates = context.auth_context().get("x509_pem_cert", [])
+    if len(certificates) != 1:
+        raise ConfigurationError("there is no certificate")
+    return bytes(certificates[0])
+
+
+def seconds_until_expiry(context: Any) -> float:
+    """How long the caller's certificate is good for: a connection lives no longer than that."""
+    left = read_expiry(shown_certificate(context)) - datetime.now(UTC)
+    return left.total_seconds()
 
 
 def _check_hello(data: Any, identity: Identity) -> None:

@@ -15,6 +15,7 @@ from fedforest.transport.tls import Credentials, host_name_of_coordinator
 SERVICE = "fedforest"
 CONVERSE = "Converse"  # a party's stream
 SUBMIT = "Submit"  # a user's call
+RENEW = "Renew"  # the next certificate of a party or a user
 
 # A silent peer is asked for a sign of life and given up PING_PATIENCE_MS later: a frozen one is
 # noticed within 14 seconds. Without ping_timeout_ms that takes more than a minute.
@@ -55,12 +56,20 @@ def server_options() -> Options:
     ]
 
 
-def server_credentials(credentials: Credentials) -> Any:
-    """TLS of the coordinator, which demands a certificate of its authority from everybody."""
-    return grpc.ssl_server_credentials(
-        [(credentials.key, credentials.certificate)],
-        root_certificates=credentials.authority,
-        require_client_auth=True,
+def server_credentials(current: Callable[[], Credentials]) -> Any:
+    """TLS of the coordinator, which demands a certificate of its authority from everybody.
+
+    Whoever connects is shown the current certificate, which may be renewed in between.
+    """
+
+    def configure() -> Any:
+        credentials = current()
+        return grpc.ssl_server_certificate_configuration(
+            [(credentials.key, credentials.certificate)], root_certificates=credentials.authority
+        )
+
+    return grpc.dynamic_ssl_server_credentials(
+        configure(), configure, require_client_authentication=True
     )
 
 

@@ -23,6 +23,7 @@ from fedforest.transport.frames import (
     encode_frame,
     split_message,
 )
+from fedforest.transport.grpc_admission import seconds_until_expiry
 from fedforest.transport.grpc_channel import Limits
 from fedforest.transport.tls import Identity
 
@@ -40,21 +41,25 @@ class ClientCalls:
         self._serve = serve
         self._limits = limits
         self._threads = ThreadPoolExecutor(_MAX_CALLS, thread_name_prefix="fedforest-call")
-        self._calls: dict[Identity, set[asyncio.Future[None]]] = defaultdict(set)
+        self._calls: dict[Identity, set[asyncio.Future[str]]] = defaultdict(set)
 
     async def serve(self, identity: Identity, context: Any) -> None:
         """One call, from its first byte to its last event; runs on the hub's loop."""
-        is_cut: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        is_cut: asyncio.Future[str] = loop.create_future()
+        expired = f"the certificate of {identity} has expired"
+        expiry = loop.call_later(seconds_until_expiry(context), _cut, is_cut, expired)
         self._calls[identity].add(is_cut)
         try:
             request = await self._receive(context)
             answering = self._answer(identity, request, context)
             await asyncio.wait({answering, is_cut}, return_when=asyncio.FIRST_COMPLETED)
             if is_cut.done():
-                await context.abort(grpc.StatusCode.PERMISSION_DENIED, f"{identity} was revoked")
+                await context.abort(grpc.StatusCode.PERMISSION_DENIED, is_cut.result())
         except ProtocolError as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         finally:
+            expiry.cancel()
             self._calls[identity].discard(is_cut)
             if not self._calls[identity]:
                 del self._calls[identity]
@@ -67,7 +72,7 @@ class ClientCalls:
     def cut(self, identity: Identity) -> None:
         """End all calls of this identity."""
         for is_cut in self._calls.get(identity, set()):
-            is_cut.set_result(None)
+            _cut(is_cut, f"{identity} was revoked")
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -110,6 +115,11 @@ class ClientCalls:
         except Exception as error:  # noqa: BLE001 - a bug ends its request, not the service
             _LOG.exception("a call of %s failed", identity)
             send(encode_frame(refuse(0, error, hides_names=False)))
+
+
+def _cut(is_cut: "asyncio.Future[str]", reason: str) -> None:
+    if not is_cut.done():
+        is_cut.set_result(reason)
 
 
 def _add(inbox: Inbox, piece: Piece) -> bytes | None:

@@ -9,7 +9,7 @@ import asyncio
 import logging
 import secrets
 import threading
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import CancelledError
 from typing import Any, TypeVar
 
@@ -17,6 +17,7 @@ import grpc
 
 from fedforest.errors import (
     ConfigurationError,
+    FederationError,
     PartyLost,
     RemoteProtocolError,
     TooFewParties,
@@ -25,9 +26,14 @@ from fedforest.errors import (
 from fedforest.protocol.vertical.prediction_plan import Network
 from fedforest.transport.error_table import error_of_party
 from fedforest.transport.frames import Refusal, check_size
-from fedforest.transport.grpc_admission import Admission
+from fedforest.transport.grpc_admission import (
+    Admission,
+    seconds_until_expiry,
+    shown_certificate,
+)
 from fedforest.transport.grpc_channel import (
     CONVERSE,
+    RENEW,
     SERVICE,
     SUBMIT,
     Limits,
@@ -42,13 +48,14 @@ from fedforest.transport.tls import Credentials, Identity
 _LOG = logging.getLogger(__name__)
 _START_SECONDS = 30.0
 Result = TypeVar("Result")
+Renew = Callable[[Identity, bytes], bytes]  # (who, certificate it shows) -> its next certificate
 
 
 class GrpcHub:
     """Where parties connect to; a transport to all of them.
 
     `address` is the one to listen on; port 0 lets the system choose. `serve_client` answers users'
-    calls, on threads of the hub.
+    calls, and `renew` gives out certificates to who shows one in date, on threads of the hub.
     """
 
     def __init__(
@@ -57,6 +64,7 @@ class GrpcHub:
         address: str = "127.0.0.1:0",
         *,
         serve_client: ServeClient | None = None,
+        renew: Renew | None = None,
         limits: Limits | None = None,
     ) -> None:
         if credentials.identity.role != "coordinator":
@@ -66,6 +74,7 @@ class GrpcHub:
         self.identity = credentials.identity
         self.address = address
         self._credentials = credentials
+        self._renew = renew
         self._limits = limits if limits is not None else Limits()
         self._clients = ClientCalls(serve_client, self._limits) if serve_client else None
         self._loop = asyncio.new_event_loop()
@@ -124,9 +133,18 @@ class GrpcHub:
         """Return when all these parties are connected; `TooFewParties` names who is missing."""
         self._call(self._await_parties(set(names), timeout_seconds))
 
+    def use_credentials(self, credentials: Credentials) -> None:
+        """Show another certificate to whoever connects from now on."""
+        if credentials.identity != self.identity:
+            raise ConfigurationError(f"{credentials.identity} is not who this hub is")
+        self._credentials = credentials
+
     def revoke(self, identity: Identity) -> None:
         """Cut this identity's connections and let it in no more."""
-        self._call(self._revoke(identity))
+        if self._thread is None:
+            self._admission.revoke(identity)  # before anybody can connect
+        else:
+            self._call(self._revoke(identity))
 
     def exchange(
         self,
@@ -177,11 +195,14 @@ class GrpcHub:
         handlers = {CONVERSE: grpc.stream_stream_rpc_method_handler(self._converse)}
         if self._clients is not None:
             handlers[SUBMIT] = grpc.stream_stream_rpc_method_handler(self._submit)
+        if self._renew is not None:
+            handlers[RENEW] = grpc.unary_unary_rpc_method_handler(self._give_certificate)
         self._server.add_generic_rpc_handlers(
             (grpc.method_handlers_generic_handler(SERVICE, handlers),)
         )
         try:
-            port = self._server.add_secure_port(self.address, server_credentials(self._credentials))
+            tls = server_credentials(lambda: self._credentials)
+            port = self._server.add_secure_port(self.address, tls)
         except RuntimeError as error:
             raise TransportError(
                 f"cannot listen at {self.address}: the address is in use or not this machine's"
@@ -213,9 +234,16 @@ class GrpcHub:
             older.cut(grpc.StatusCode.ABORTED, "a newer connection of this party took over")
         self._announce()
         _LOG.info("party %r connected from %s", identity.name, context.peer())
+        expiry = self._loop.call_later(
+            seconds_until_expiry(context),
+            stream.cut,
+            grpc.StatusCode.PERMISSION_DENIED,
+            f"the certificate of {identity} has expired",
+        )
         try:
             await stream.serve(self._take)
         finally:
+            expiry.cancel()
             if self._streams.get(identity.name) is stream:
                 del self._streams[identity.name]
                 _LOG.warning("party %r is disconnected", identity.name)
@@ -226,6 +254,18 @@ class GrpcHub:
         identity = await self._admission.identify(context, "user")
         assert self._clients is not None
         await self._clients.serve(identity, context)
+
+    async def _give_certificate(self, _: bytes, context: Any) -> bytes:
+        identity = await self._admission.identify(context, "party", "user")
+        assert self._renew is not None
+        try:
+            return await self._loop.run_in_executor(
+                None, self._renew, identity, shown_certificate(context)
+            )
+        except FederationError as error:
+            _LOG.warning("no certificate for %s: %s", identity, error)
+            await context.abort(grpc.StatusCode.PERMISSION_DENIED, str(error))
+            raise  # never reached: abort raises
 
     def _take(self, stream: PartyStream, answer: Answer) -> None:
         """Give an answer to who waits for it; nobody waits for late and repeated ones."""

@@ -102,11 +102,19 @@ class GrpcLink:
                 self._work.put(None, timeout=_END_SECONDS)
             threads[0].join(_END_SECONDS)
 
+    def use_credentials(self, credentials: Credentials) -> None:
+        """Connect anew with another certificate; what is asked meanwhile comes again."""
+        self._credentials = credentials
+        session = self._session
+        if session is not None:
+            session.close()
+
     def _connect(self, stop: threading.Event) -> bool:
         """One connection, until it ends; whether the coordinator had let us in."""
+        credentials = self._credentials
         try:
-            _check_date(self._credentials)
-            channel = open_channel(self._address, self._credentials)
+            _check_date(credentials)
+            channel = open_channel(self._address, credentials)
         except FederationError as error:
             self._note(str(error))
             return False
@@ -119,7 +127,9 @@ class GrpcLink:
                     session.read(self._work)
             self._note(f"the coordinator at {self._address} closed the connection")
         except grpc.RpcError as error:
-            if not stop.is_set():
+            if self._credentials is not credentials:
+                _LOG.info("party %r connects anew with another certificate", self._name)
+            elif not stop.is_set():
                 self._note(describe_failure(error, self._address))
         except ProtocolError as error:
             self._note(f"the coordinator at {self._address} broke the protocol: {error}")
@@ -239,5 +249,6 @@ _Work = queue.Queue[tuple[_Session, int, bytes] | None]
 def _check_date(credentials: Credentials) -> None:
     if credentials.expires <= datetime.now(UTC):
         raise ConfigurationError(
-            f"our certificate expired on {credentials.expires:%Y-%m-%d}; have a new one issued"
+            f"our certificate expired on {credentials.expires:%Y-%m-%d}; ask the "
+            "coordinator's operator for an invitation and join again in a new folder"
         )

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -18,7 +19,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from fedforest.errors import ConfigurationError
+from fedforest.errors import ConfigurationError, StorageError
 
 Role = Literal["coordinator", "party", "user"]
 
@@ -68,12 +69,21 @@ class Credentials:
     @property
     def expires(self) -> datetime:
         """The moment from which on peers refuse the certificate."""
-        return _read_certificate(self.certificate).not_valid_after_utc
+        return read_expiry(self.certificate)
+
+    @property
+    def renewal_due(self) -> datetime:
+        """The moment from which on its holder asks for the next one: a third of its life is left.
+
+        What stands before the certificate's own beginning is tolerance, not life.
+        """
+        starts = _read_certificate(self.certificate).not_valid_before_utc + CLOCK_TOLERANCE
+        return self.expires - (self.expires - starts) / 3
 
     def save(self, folder: Path) -> None:
-        """Write three files that only their owner can read."""
+        """Write three files that only their owner can read, the certificate last."""
         contents = (self.certificate, self.key, self.authority)
-        _write_private(folder, dict(zip(_FILES, contents, strict=True)))
+        _write_private(folder, dict(reversed(list(zip(_FILES, contents, strict=True)))))
 
     @classmethod
     def load(cls, folder: Path) -> "Credentials":
@@ -168,6 +178,62 @@ def make_authority(
     return Authority(federation, _sign(builder, key), _key_bytes(key))
 
 
+def make_key() -> bytes:
+    """A new private key, PEM."""
+    return _key_bytes(ec.generate_private_key(ec.SECP256R1()))
+
+
+def load_key(folder: Path) -> bytes:
+    """The key that somebody shows to the authority; made, and on the disk, where there is none."""
+    path = folder / "key.pem"
+    if not path.exists():
+        _write_private(folder, {"key.pem": make_key()})
+    key = _read_file(path)
+    _read_key(key)
+    return key
+
+
+def make_request(key: bytes) -> bytes:
+    """A signing request (PEM), which proves that the key is held.
+
+    Whom the certificate is for is not up to the request, so it says nothing about it.
+    """
+    nobody = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "newcomer")])
+    request = x509.CertificateSigningRequestBuilder().subject_name(nobody)
+    signed = request.sign(_read_key(key), hashes.SHA256())
+    return signed.public_bytes(serialization.Encoding.PEM)
+
+
+def read_request(request: bytes) -> ec.EllipticCurvePublicKey:
+    """The key of a signing request, whose holder has signed it."""
+    try:
+        parsed = x509.load_pem_x509_csr(request)
+        is_signed = parsed.is_signature_valid
+        key = parsed.public_key()
+    except (ValueError, UnsupportedAlgorithm):
+        raise ConfigurationError("a signing request cannot be read") from None
+    return _check_curve(key, is_signed=is_signed)
+
+
+def key_of(certificate: bytes) -> ec.EllipticCurvePublicKey:
+    """The key that a certificate (PEM) is for."""
+    return _check_curve(_read_certificate(certificate).public_key(), is_signed=True)
+
+
+def digest_of_key(key: ec.EllipticCurvePublicKey) -> str:
+    """What tells a public key from others, to be kept beside a name."""
+    form = serialization.PublicFormat.SubjectPublicKeyInfo
+    return sha256(key.public_bytes(serialization.Encoding.DER, form)).hexdigest()
+
+
+def _check_curve(key: object, *, is_signed: bool) -> ec.EllipticCurvePublicKey:
+    if not is_signed or not isinstance(key, ec.EllipticCurvePublicKey):
+        raise ConfigurationError("a signing request is not signed by a key of this federation")
+    if key.curve.name != "secp256r1":
+        raise ConfigurationError("a signing request is not signed by a key of this federation")
+    return key
+
+
 def read_identity(certificate: bytes) -> Identity:
     """Whom a certificate (PEM) is for; that it is valid is for the handshake to check."""
     parsed = _read_certificate(certificate)
@@ -176,15 +242,30 @@ def read_identity(certificate: bytes) -> Identity:
         (uri,) = names.get_values_for_type(x509.UniformResourceIdentifier)
     except (x509.ExtensionNotFound, ValueError):
         raise ConfigurationError("the certificate holds no identity of a federation") from None
+    return parse_identity(uri)
+
+
+def parse_identity(uri: str) -> Identity:
+    """The identity that a URI names."""
     matched = _URI.fullmatch(uri)
     if matched is None:
         raise ConfigurationError("the certificate holds no identity of a federation")
     return Identity(*matched.groups())  # type: ignore[arg-type] # checks the role itself
 
 
+def read_expiry(certificate: bytes) -> datetime:
+    """The moment from which on a certificate (PEM) is refused."""
+    return _read_certificate(certificate).not_valid_after_utc
+
+
 def fingerprint(certificate: bytes) -> str:
     """SHA-256 of a certificate, for people to compare."""
-    return _read_certificate(certificate).fingerprint(hashes.SHA256()).hex(":", 2)
+    return digest_certificate(certificate).hex(":", 2)
+
+
+def digest_certificate(certificate: bytes) -> bytes:
+    """SHA-256 of a certificate (PEM)."""
+    return _read_certificate(certificate).fingerprint(hashes.SHA256())
 
 
 def host_name_of_coordinator(federation: str) -> str:
@@ -273,7 +354,16 @@ def _read_file(path: Path) -> bytes:
 
 
 def _write_private(folder: Path, contents: Mapping[str, bytes]) -> None:
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for name, data in contents.items():
-        with open(os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as f:
-            f.write(data)
+    """Files that only their owner can read, each of them replaced as a whole or not at all."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name, data in contents.items():
+            draft = folder / f"{name}.draft"
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+            with open(os.open(draft, flags, 0o600), "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(folder / name)
+    except OSError as error:
+        raise StorageError(f"{folder} cannot be written to: {error.strerror}") from error

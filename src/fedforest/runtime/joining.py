@@ -1,0 +1,54 @@
+"""How somebody becomes a member of a federation by an invitation.
+
+The key is on the newcomer's disk before the coordinator hears of it, and the settings file, by
+which a folder counts as a member's, is written last. Whoever is killed in between joins again with
+the same token.
+"""
+
+import json
+from pathlib import Path
+
+from fedforest.errors import ConfigurationError
+from fedforest.runtime.homes import PARTY_FILE, PROFILE_FILE
+from fedforest.runtime.invitations import Invitation, InvitedRole
+from fedforest.runtime.run_store import write_file
+from fedforest.transport.enrolment import Application, apply
+from fedforest.transport.tls import Credentials, Identity, load_key, make_request
+
+_SETTINGS = {"party": PARTY_FILE, "user": PROFILE_FILE}
+_COMMAND = {"party": "fedforest party join", "user": "fedforest join"}
+
+
+def join(token: str, role: InvitedRole, home: Path) -> Invitation:
+    """Enrol in this role with a folder; the private key is made there and goes nowhere."""
+    invitation = Invitation.of_token(token)
+    if invitation.role != role:
+        raise ConfigurationError(
+            f"the invitation is for a {invitation.role}, not for a {role}; use "
+            f"`{_COMMAND[invitation.role]}`"
+        )
+    settings = home / _SETTINGS[role]
+    if settings.exists():
+        raise ConfigurationError(f"{home} belongs to a member already; choose another folder")
+    key = load_key(home / "tls")
+    credentials = _enrol(invitation, key)
+    credentials.save(home / "tls")
+    coordinator = json.dumps(invitation.coordinator)
+    write_file(settings, f"# written by `{_COMMAND[role]}`\ncoordinator = {coordinator}\n".encode())
+    return invitation
+
+
+def _enrol(invitation: Invitation, key: bytes) -> Credentials:
+    application = Application(invitation.secret, make_request(key))
+    certificate, authority = apply(
+        invitation.enrolment, invitation.federation, invitation.fingerprint, application
+    )
+    credentials = Credentials(certificate, key, authority)
+    credentials.check()
+    wanted = Identity(invitation.federation, invitation.role, invitation.name)
+    if credentials.identity != wanted:
+        raise ConfigurationError(
+            f"the coordinator issued a certificate for {credentials.identity}, not for {wanted}; "
+            "ask its operator"
+        )
+    return credentials
