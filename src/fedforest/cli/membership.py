@@ -5,7 +5,7 @@ import re
 import sys
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -62,7 +62,7 @@ def invite(
     """
     from fedforest.runtime.coordinator_home import load_members, public_addresses
 
-    role = "user" if user else "party"
+    role: Literal["user", "party"] = "user" if user else "party"
     addresses = public_addresses(home)
     typer.echo(load_members(home).invite(role, name, addresses, _read_duration(valid)))
 
@@ -118,11 +118,11 @@ def join(token: Token, home: NewHome, quiet: Quiet = False) -> None:
     Example: fedforest party join fedforest-invitation-... --home ./bank
     """
     from fedforest.masking.key_agreement import fingerprint
-    from fedforest.runtime.homes import load_keys
+    from fedforest.runtime.homes import load_identity
     from fedforest.runtime.joining import join as enrol
 
     invitation = enrol(_read_token(token), "party", home)
-    own = fingerprint(load_keys(home, invitation.name, {}).identity.public)
+    own = fingerprint(load_identity(home).public)
     if quiet:
         typer.echo(own)
         return
@@ -139,10 +139,10 @@ def identity(home: Home, as_json: AsJson = False) -> None:
     Example: fedforest party identity --home ./bank
     """
     from fedforest.masking.key_agreement import fingerprint
-    from fedforest.runtime.homes import load_credentials, load_keys
+    from fedforest.runtime.homes import load_credentials, load_identity
 
     name = load_credentials(home).identity.name
-    own = fingerprint(load_keys(home, name, {}).identity.public)
+    own = fingerprint(load_identity(home).public)
     typer.echo(json.dumps({"name": name, "fingerprint": own}) if as_json else own)
 
 
@@ -157,7 +157,8 @@ def trust(
 
     Example: fedforest party trust shop mzxw-6ytb-... --home ./bank
     """
-    from fedforest.runtime.homes import PARTY_FILE, PartySettings, Pins, read_settings
+    from fedforest.runtime.homes import PARTY_FILE, PartySettings, read_settings
+    from fedforest.runtime.pins import Pins
 
     settings = read_settings(home, PARTY_FILE, PartySettings)
     Pins(home, settings.pins).trust(name, pin, replace=replace)

@@ -13,10 +13,10 @@ _FIELDS = "fedforest_fields"
 
 
 def log_event(
-    logger: logging.Logger, event: str, *, level: int = logging.INFO, **fields: Any
+    logger: logging.Logger, event: str, *, severity: int = logging.INFO, **fields: Any
 ) -> None:
     """One line about something that happened."""
-    logger.log(level, event, extra={_FIELDS: fields})
+    logger.log(severity, event, extra={_FIELDS: fields})
 
 
 def log_exchange(logger: logging.Logger, run: bytes, exchange: Exchange) -> None:

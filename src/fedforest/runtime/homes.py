@@ -10,18 +10,20 @@ Keys are made when a party first needs them and never leave its folder.
 import os
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from fedforest.errors import ConfigurationError
-from fedforest.masking.key_agreement import IdentityKey, is_fingerprint
-from fedforest.runtime.data_sets import DataFiles
-from fedforest.runtime.roles import PartyKeys
+from fedforest.masking.key_agreement import IdentityKey
 from fedforest.runtime.run_store import write_file
 from fedforest.transport.tls import Credentials
+
+if TYPE_CHECKING:  # these bring numba, which commands about members can do without
+    from fedforest.runtime.data_sets import DataFiles
+    from fedforest.runtime.roles import PartyKeys
 
 COORDINATOR_FILE = "coordinator.toml"
 PARTY_FILE = "party.toml"
@@ -85,67 +87,23 @@ def load_credentials(home: Path) -> Credentials:
     return Credentials.load(home / "tls")
 
 
-class Pins(Mapping[str, str]):
-    """Fingerprints of other parties that this one trusts: those of its settings and `trust`ed ones.
-
-    They are read anew whenever they are looked at, so that a running party heeds them at once.
-    """
-
-    def __init__(self, home: Path, settings: Mapping[str, str]) -> None:
-        self._path = home / "pins.json"
-        self._settings = settings
-
-    def __getitem__(self, name: str) -> str:
-        return self._read()[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._read())
-
-    def __len__(self) -> int:
-        return len(self._read())
-
-    def trust(self, name: str, pin: str, *, replace: bool = False) -> None:
-        """Know a party by this fingerprint from now on."""
-        text = pin.strip().lower()
-        if not is_fingerprint(text):
-            raise ConfigurationError(
-                "this is no fingerprint; copy what `fedforest party identity` prints at the other "
-                "party"
-            )
-        known = self._read().get(name, text)
-        if known != text and not replace:
-            raise ConfigurationError(
-                f"party {name!r} is pinned by another fingerprint: somebody may sit in between. If "
-                "its operator confirms the new one by other means, add --replace"
-            )
-        if name in self._settings and known != text:
-            raise ConfigurationError(f"party {name!r} is pinned in {PARTY_FILE}; change it there")
-        trusted = {**self._read_file(), name: text}
-        write_file(self._path, msgspec.json.format(msgspec.json.encode(trusted)))
-
-    def _read(self) -> dict[str, str]:
-        return {**self._read_file(), **self._settings}
-
-    def _read_file(self) -> dict[str, str]:
-        if not self._path.exists():
-            return {}
-        try:
-            return msgspec.json.decode(self._path.read_bytes(), type=dict[str, str])
-        except msgspec.DecodeError:
-            raise ConfigurationError(f"{self._path} is damaged; pin the parties again") from None
-
-
-def load_keys(home: Path, name: str, pins: Mapping[str, str]) -> PartyKeys:
+def load_keys(home: Path, name: str, pins: Mapping[str, str]) -> "PartyKeys":
     """A party's key and lasting secret, which are made at the first time."""
-    folder = home / "keys"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    private = _load_secret(folder / "identity")
-    lasting = _load_secret(folder / "lasting")
-    return PartyKeys(name, IdentityKey.from_entropy(lambda _: private), lasting, pins)
+    from fedforest.runtime.roles import PartyKeys  # noqa: PLC0415 - see above
+
+    lasting = _load_secret(home / "keys" / "lasting")
+    return PartyKeys(name, load_identity(home), lasting, pins)
+
+
+def load_identity(home: Path) -> IdentityKey:
+    """The key by which other parties know this one, which is made at the first time."""
+    private = _load_secret(home / "keys" / "identity")
+    return IdentityKey.from_entropy(lambda _: private)
 
 
 def _load_secret(path: Path) -> bytes:
     if not path.exists():
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_file(path, secrets.token_bytes(_SECRET_BYTES))
     secret = path.read_bytes()
     if len(secret) != _SECRET_BYTES:
@@ -153,8 +111,10 @@ def _load_secret(path: Path) -> bytes:
     return secret
 
 
-def find_data(home: Path, settings: PartySettings) -> DataFiles:
+def find_data(home: Path, settings: PartySettings) -> "DataFiles":
     """A party's data sets; relative paths count from its folder."""
+    from fedforest.runtime.data_sets import DataFiles  # noqa: PLC0415 - see above
+
     return DataFiles({name: home / entry.file for name, entry in settings.data.items()})
 
 

@@ -109,7 +109,7 @@ class Membership:
                 self._note(identity, digest_of_key(key))
         except FederationError as error:
             log_event(
-                _LOG, "enrolment refused", level=logging.WARNING, host=host, reason=str(error)
+                _LOG, "enrolment refused", severity=logging.WARNING, host=host, reason=str(error)
             )
             raise
         log_event(_LOG, "enrolled", role=role, name=name, host=host)

@@ -16,7 +16,6 @@ from fedforest.runtime.homes import (
     PARTY_FILE,
     CoordinatorSettings,
     PartySettings,
-    Pins,
     find_data,
     load_credentials,
     load_keys,
@@ -24,6 +23,7 @@ from fedforest.runtime.homes import (
 )
 from fedforest.runtime.membership import Membership
 from fedforest.runtime.party_service import PartyService
+from fedforest.runtime.pins import Pins
 from fedforest.runtime.presence import Presence, Present
 from fedforest.runtime.renewal import Renewal
 

@@ -53,7 +53,7 @@ class Renewal:
             self._credentials = renew(self._tls, self._credentials, self._ask)
         except FederationError as error:
             self._not_before = time.monotonic() + _AGAIN_SECONDS
-            log_event(_LOG, "not renewed", level=logging.WARNING, text=str(error))
+            log_event(_LOG, "not renewed", severity=logging.WARNING, text=str(error))
             return
         log_event(_LOG, "certificate renewed", until=self._credentials.expires.isoformat())
         self._use(self._credentials)
@@ -82,5 +82,5 @@ def load_fresh(tls: Path, ask: Ask) -> Credentials:
     try:
         return renew(tls, credentials, ask)
     except FederationError as error:
-        log_event(_LOG, "not renewed", level=logging.WARNING, text=str(error))
+        log_event(_LOG, "not renewed", severity=logging.WARNING, text=str(error))
         return credentials  # it may still be in date; if not, connecting says so

@@ -53,7 +53,8 @@ class ClientCalls:
         try:
             request = await self._receive(context)
             answering = self._answer(identity, request, context)
-            await asyncio.wait({answering, is_cut}, return_when=asyncio.FIRST_COMPLETED)
+            ends: set[asyncio.Future[Any]] = {answering, is_cut}
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             if is_cut.done():
                 await context.abort(grpc.StatusCode.PERMISSION_DENIED, is_cut.result())
         except ProtocolError as error:

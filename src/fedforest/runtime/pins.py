@@ -1,0 +1,61 @@
+"""Fingerprints by which a party knows the others, confirmed by other means than the federation."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from fedforest.errors import ConfigurationError
+from fedforest.masking.key_agreement import is_fingerprint
+from fedforest.runtime.homes import PARTY_FILE
+from fedforest.runtime.run_store import write_file
+
+
+class Pins(Mapping[str, str]):
+    """Fingerprints of other parties that this one trusts: those of its settings and `trust`ed ones.
+
+    They are read anew whenever they are looked at, so that a running party heeds them at once.
+    """
+
+    def __init__(self, home: Path, settings: Mapping[str, str]) -> None:
+        self._path = home / "pins.json"
+        self._settings = settings
+
+    def __getitem__(self, name: str) -> str:
+        return self._read()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._read())
+
+    def __len__(self) -> int:
+        return len(self._read())
+
+    def trust(self, name: str, pin: str, *, replace: bool = False) -> None:
+        """Know a party by this fingerprint from now on."""
+        text = pin.strip().lower()
+        if not is_fingerprint(text):
+            raise ConfigurationError(
+                "this is no fingerprint; copy what `fedforest party identity` prints at the other "
+                "party"
+            )
+        known = self._read().get(name, text)
+        if known != text and not replace:
+            raise ConfigurationError(
+                f"party {name!r} is pinned by another fingerprint: somebody may sit in between. If "
+                "its operator confirms the new one by other means, add --replace"
+            )
+        if name in self._settings and known != text:
+            raise ConfigurationError(f"party {name!r} is pinned in {PARTY_FILE}; change it there")
+        trusted = {**self._read_file(), name: text}
+        write_file(self._path, msgspec.json.format(msgspec.json.encode(trusted)))
+
+    def _read(self) -> dict[str, str]:
+        return {**self._read_file(), **self._settings}
+
+    def _read_file(self) -> dict[str, str]:
+        if not self._path.exists():
+            return {}
+        try:
+            return msgspec.json.decode(self._path.read_bytes(), type=dict[str, str])
+        except msgspec.DecodeError:
+            raise ConfigurationError(f"{self._path} is damaged; pin the parties again") from None
