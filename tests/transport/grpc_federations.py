@@ -18,7 +18,7 @@ from fedforest.transport.frames import (
 )
 from fedforest.transport.grpc_channel import CONVERSE, Limits, method_of, open_channel
 from fedforest.transport.grpc_client_calls import ServeClient
-from fedforest.transport.grpc_coordinator import GrpcHub
+from fedforest.transport.grpc_coordinator import GrpcHub, Renew
 from fedforest.transport.grpc_party import Endpoint, GrpcLink
 from fedforest.transport.outbox import Outbox
 from fedforest.transport.tls import Credentials, make_authority
@@ -39,12 +39,17 @@ class GrpcFederation:
     """A coordinator and any number of parties; all of them end with the block."""
 
     def __init__(
-        self, *, limits: Limits | None = None, serve_client: ServeClient | None = None
+        self,
+        *,
+        limits: Limits | None = None,
+        serve_client: ServeClient | None = None,
+        renew: Renew | None = None,
+        coordinator_life: timedelta = DAY,
     ) -> None:
         self.authority = make_authority("testing", DAY)
-        self.coordinator = self.authority.issue("coordinator", "main", DAY)
+        self.coordinator = self.authority.issue("coordinator", "main", coordinator_life)
         self.limits = limits
-        self.hub = GrpcHub(self.coordinator, serve_client=serve_client, limits=limits)
+        self.hub = GrpcHub(self.coordinator, serve_client=serve_client, renew=renew, limits=limits)
         self._running: list[tuple[threading.Event, threading.Thread]] = []
 
     def __enter__(self) -> "GrpcFederation":

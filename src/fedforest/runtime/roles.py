@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.errors import ConfigurationError, DataError
+from fedforest.errors import ConfigurationError, DataError, MaskingError
 from fedforest.masking.key_agreement import IdentityKey, derive_key
 from fedforest.protocol.aggregation import messages as counting
 from fedforest.protocol.aggregation.introduction import Member
@@ -78,6 +78,7 @@ class HorizontalRole(Role, frozen=True, kw_only=True):
 
     aggregation: Choice | None = None
     is_noisy: bool = False
+    peers: tuple[str, ...] = ()  # the other parties, whose fingerprints protected sums need
 
 
 AnyRole = VerticalRole | HorizontalRole
@@ -184,6 +185,8 @@ class RoleMaker:
         target = read(data.column(role.label), table.n_rows)
         weights = _read_weights(role, data, table.n_rows)
         plug: Plug = "plain" if role.aggregation is None else role.aggregation.make()
+        if plug != "plain":
+            _check_pins(role.peers, self.keys.pins)
         member = self.keys.member(entropies) if plug != "plain" else None
         party = HorizontalParty(
             table,
@@ -195,6 +198,16 @@ class RoleMaker:
             workers=self.workers,
         )
         return HorizontalWork(party)
+
+
+def _check_pins(peers: tuple[str, ...], pins: Mapping[str, str]) -> None:
+    """Refuse to begin what the introduction would refuse later, when tables were declared."""
+    strangers = [repr(peer) for peer in peers if peer not in pins]
+    if strangers:
+        raise MaskingError(
+            f"no fingerprint of {', '.join(strangers)} is pinned here. Ask their operators for it, "
+            "by other means than this federation, and run `fedforest party trust NAME FINGERPRINT`"
+        )
 
 
 def _check_noise(agreed: AgreeOnTable, *, is_noisy: bool) -> None:

@@ -61,6 +61,9 @@ def assign_roles(order: AnyTraining) -> dict[str, AnyRole]:
                 weight=order.weight,
                 aggregation=order.aggregation,
                 is_noisy=order.privacy is not None,
+                peers=()
+                if order.aggregation is None
+                else tuple(other for other in order.data if other != party),
             )
             for party, data in order.data.items()
         }
