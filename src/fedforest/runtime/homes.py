@@ -1,7 +1,7 @@
 """The folders of roles on their machines: settings, certificates, keys.
 
     coordinator   coordinator.toml  tls/  runs/  models/
-    party         party.toml        tls/  keys/  runs/  models/
+    party         party.toml        tls/  keys/  runs/  models/  catalogue/
     user          profile.toml      tls/
 
 Keys are made when a party first needs them and never leave its folder.
@@ -17,7 +17,6 @@ import msgspec
 
 from fedforest.errors import ConfigurationError
 from fedforest.masking.key_agreement import IdentityKey
-from fedforest.runtime.data_sets import DataFiles
 from fedforest.runtime.roles import PartyKeys
 from fedforest.runtime.run_store import write_file
 from fedforest.transport.tls import Credentials
@@ -41,17 +40,10 @@ class CoordinatorSettings(SettingsFile, frozen=True):
     threads: int = 2
 
 
-class DataFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A data set of `party.toml`."""
-
-    file: str
-
-
 class PartySettings(SettingsFile, frozen=True):
     """`party.toml`."""
 
     coordinator: str
-    data: dict[str, DataFile] = {}
     pins: dict[str, str] = {}  # fingerprints of other parties' keys, confirmed by other means
     threads: int = 2
 
@@ -94,11 +86,6 @@ def _load_secret(path: Path) -> bytes:
     if len(secret) != _SECRET_BYTES:
         raise ConfigurationError(f"{path} is damaged; restore it from a copy")
     return secret
-
-
-def find_data(home: Path, settings: PartySettings) -> DataFiles:
-    """A party's data sets; relative paths count from its folder."""
-    return DataFiles({name: home / entry.file for name, entry in settings.data.items()})
 
 
 def find_profile(transport: Any) -> Path:

@@ -5,13 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fedforest.errors import ConfigurationError
+from fedforest.runtime.catalogue.catalogue import Catalogue
 from fedforest.runtime.coordinator_service import CoordinatorService
 from fedforest.runtime.event_log import Format, start_logging
 from fedforest.runtime.federation import start_workers
 from fedforest.runtime.homes import (
     CoordinatorSettings,
     PartySettings,
-    find_data,
     load_credentials,
     load_keys,
     read_settings,
@@ -66,7 +66,7 @@ def serve_party(
         raise ConfigurationError(f"{identity} is no party's certificate; this folder is a party's")
     keys = load_keys(home, identity.name, dict(settings.pins))
     with start_workers(settings.threads) as workers:
-        service = PartyService(home, keys, find_data(home, settings), workers)
+        service = PartyService(home, keys, Catalogue(home), workers)
         link = GrpcLink(settings.coordinator, credentials, identity.name, service.answer)
         say(f"party {identity.name} answers the coordinator at {settings.coordinator}")
         try:
