@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from fedforest import __version__
+from fedforest.cli.data import data
 from fedforest.cli.demo import demo
 from fedforest.cli.services import coordinator, party
 from fedforest.errors import FederationError
@@ -25,6 +26,7 @@ app = typer.Typer(
 app.command()(demo)
 app.add_typer(coordinator, name="coordinator")
 app.add_typer(party, name="party")
+party.add_typer(data, name="data")
 
 
 def _print_version(wanted: bool) -> None:
