@@ -150,9 +150,11 @@ class LiveFederation:
         home = self.folder / name
         authority.issue("party", name, _VALID).save(home / "tls")
         settings = [f'coordinator = "{address}"', f"threads = {THREADS_PER_PARTY}"]
+        (home / "catalogue").mkdir()
         for data_set, table in data_sets.items():
             pyarrow.parquet.write_table(table, home / f"{data_set}.parquet")
-            settings += [f"[data.{data_set}]", f'file = "{data_set}.parquet"']
+            entry = f'source = "{data_set}.parquet"\n'
+            (home / "catalogue" / f"{data_set}.toml").write_text(entry)
         (home / "party.toml").write_text("\n".join(settings) + "\n")
         self.parties[name] = Role("party", home)
         self.parties[name].start()

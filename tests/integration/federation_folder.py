@@ -16,6 +16,8 @@ import pyarrow
 import pyarrow.parquet
 
 from fedforest.masking.key_agreement import fingerprint
+from fedforest.runtime.catalogue.catalogue import Catalogue
+from fedforest.runtime.catalogue.entries import Entry
 from fedforest.runtime.homes import load_keys
 from fedforest.transport.tls import make_authority
 
@@ -165,10 +167,10 @@ def make_federation(
         authority.issue("party", party, DAY).save(home / "tls")
         lines = [f'coordinator = "{address}"', "threads = 1", "[pins]"]
         lines += [f'{other} = "{pin}"' for other, pin in pins.items() if other != party]
+        (home / "party.toml").write_text("\n".join(lines) + "\n")
         for name, table in data_sets.items():
             pyarrow.parquet.write_table(table, home / f"{name}.parquet")
-            lines += [f"[data.{name}]", f'file = "{name}.parquet"']
-        (home / "party.toml").write_text("\n".join(lines) + "\n")
+            Catalogue(home).add(name, Entry(source=f"{name}.parquet"))
         federation.parties[party] = Role("party", home, command)
     return federation
 

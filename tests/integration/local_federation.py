@@ -11,8 +11,9 @@ from pathlib import Path
 
 from fedforest.errors import FederationError, TooFewParties
 from fedforest.protocol.vertical.prediction_plan import Network
+from fedforest.runtime.catalogue.catalogue import Catalogue
 from fedforest.runtime.coordinator_service import CoordinatorService
-from fedforest.runtime.homes import PartySettings, find_data, load_keys, read_settings
+from fedforest.runtime.homes import PartySettings, load_keys, read_settings
 from fedforest.runtime.orders import AnyOrder, encode_order
 from fedforest.runtime.party_service import PartyService
 from fedforest.runtime.results import decode_event, follow
@@ -86,9 +87,7 @@ def make_party(home: Path) -> PartyService:
     """The service of a party's folder, as its process makes it, but for the secrets of runs."""
     settings = read_settings(home, "party.toml", PartySettings)
     keys = load_keys(home, home.name, dict(settings.pins))
-    return PartyService(
-        home, keys, find_data(home, settings), entropy=lambda _: secret_of(home.name)
-    )
+    return PartyService(home, keys, Catalogue(home), entropy=lambda _: secret_of(home.name))
 
 
 @contextmanager

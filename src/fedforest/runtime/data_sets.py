@@ -1,18 +1,18 @@
-"""A party's data sets by name: files that are read when a run needs them, and kept while it does.
+"""A table that a party takes part with, as runs see it.
 
 A table here is columns by name. Which of them are features follows from the run: all but its label
-and its weight.
+and its weight. Columns of ids are apart from the others: no run can use them as anything else.
 """
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.errors import ConfigurationError, DataError
+from fedforest.errors import DataError
+from fedforest.runtime.catalogue.ids import normalise_ids
 from fedforest.tree.table import Table, list_names, read_table
 
 
@@ -20,7 +20,13 @@ class DataSets(Protocol):
     """What a party can take part with."""
 
     def read(self, name: str) -> "DataSet":
-        """The data set of this name; raises `DataError` where there is none."""
+        """The data set of this name, the same one as long as it does not change.
+
+        Raises `DataError` where there is none.
+        """
+
+    def renew(self, name: str) -> None:
+        """A run or a prediction begins: what may have changed unnoticed is to be read again."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,6 +35,32 @@ class DataSet:
 
     name: str
     columns: Any  # pyarrow.Table
+    id_columns: Any = None  # pyarrow.Table, None where no id is configured
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        n_rows: int = self.columns.num_rows
+        return n_rows
+
+    def ids(self) -> NDArray[np.object_]:
+        """The id of each row, as bytes in their one form (`catalogue/ids.py`)."""
+        if self.id_columns is None:
+            raise DataError(
+                f"data set {self.name!r} has no id column, and rows are to be matched by ids; its "
+                "owner names one with `fedforest party data add --id COLUMN --replace`"
+            )
+        return normalise_ids(self.name, self.id_columns)
+
+    def take(self, rows: NDArray[np.integer]) -> "DataSet":
+        """The data set of these rows, in this order."""
+        ids = None if self.id_columns is None else self.id_columns.take(rows)
+        return replace(self, columns=self.columns.take(rows), id_columns=ids)
+
+    def without(self, names: Collection[str]) -> "DataSet":
+        """The data set without some columns, as if they were not there."""
+        kept = [name for name in self.columns.column_names if name not in names]
+        return replace(self, columns=self.columns.select(kept))
 
     def features(self, without: Collection[str | None] = ()) -> Table:
         """All columns but some."""
@@ -54,44 +86,3 @@ class DataSet:
         if not names:
             return Table((), (), self.columns.num_rows, has_names=True)
         return read_table(self.columns.select(names), may_be_empty=True)
-
-
-class DataFiles:
-    """Data sets in Parquet and CSV files; the last one read is kept while its file is the same."""
-
-    def __init__(self, files: Mapping[str, Path]) -> None:
-        self._files = dict(files)
-        self._last: tuple[tuple[str, int, int], DataSet] | None = None
-
-    def read(self, name: str) -> DataSet:
-        """Read the file of this name."""
-        if name not in self._files:
-            raise DataError(f"there is no data set {name!r} at this party")
-        path = self._files[name]
-        try:
-            state = path.stat()
-        except OSError as error:
-            raise DataError(
-                f"the file of data set {name!r} cannot be read ({error.strerror})"
-            ) from None
-        version = (name, state.st_mtime_ns, state.st_size)
-        if self._last is None or self._last[0] != version:
-            self._last = (version, DataSet(name, _read_file(name, path)))
-        return self._last[1]
-
-
-def _read_file(name: str, path: Path) -> Any:
-    import pyarrow  # noqa: PLC0415 - only parties with files need it
-    import pyarrow.csv  # noqa: PLC0415 - as above
-    import pyarrow.parquet  # noqa: PLC0415 - as above
-
-    readers = {".parquet": pyarrow.parquet.read_table, ".csv": pyarrow.csv.read_csv}
-    if path.suffix not in readers:
-        raise ConfigurationError(
-            f"data set {name!r} is no .parquet or .csv file; convert it to one of these"
-        )
-    try:
-        return readers[path.suffix](path)
-    except (OSError, pyarrow.ArrowException) as error:
-        kind = type(error).__name__  # its text may quote what the file holds
-        raise DataError(f"the file of data set {name!r} cannot be read ({kind})") from None

@@ -1,7 +1,7 @@
 """The folders of roles on their machines: settings, certificates, keys.
 
     coordinator   coordinator.toml  tls/  runs/  models/  authority/, members: membership.py
-    party         party.toml        tls/  runs/  models/  keys/  pins.json
+    party         party.toml        tls/  runs/  models/  keys/  pins.json  catalogue/
     user          profile.toml      tls/
 
 Keys are made when a party first needs them and never leave its folder.
@@ -22,7 +22,6 @@ from fedforest.runtime.run_store import write_file
 from fedforest.transport.tls import Credentials
 
 if TYPE_CHECKING:  # these bring numba, which commands about members can do without
-    from fedforest.runtime.data_sets import DataFiles
     from fedforest.runtime.roles import PartyKeys
 
 COORDINATOR_FILE = "coordinator.toml"
@@ -50,17 +49,10 @@ class CoordinatorSettings(SettingsFile, frozen=True):
     threads: int = 2
 
 
-class DataFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A data set of `party.toml`."""
-
-    file: str
-
-
 class PartySettings(SettingsFile, frozen=True):
     """`party.toml`."""
 
     coordinator: str
-    data: dict[str, DataFile] = {}
     pins: dict[str, str] = {}  # fingerprints of other parties' keys, confirmed by other means
     threads: int = 2
 
@@ -109,13 +101,6 @@ def _load_secret(path: Path) -> bytes:
     if len(secret) != _SECRET_BYTES:
         raise ConfigurationError(f"{path} is damaged; restore it from a copy")
     return secret
-
-
-def find_data(home: Path, settings: PartySettings) -> "DataFiles":
-    """A party's data sets; relative paths count from its folder."""
-    from fedforest.runtime.data_sets import DataFiles  # noqa: PLC0415 - see above
-
-    return DataFiles({name: home / entry.file for name, entry in settings.data.items()})
 
 
 def profiles_folder() -> Path:

@@ -24,7 +24,7 @@ from fedforest.protocol.asking import Handler, Message, blame, check
 from fedforest.protocol.payloads import from_bytes
 from fedforest.protocol.vertical import prediction_messages
 from fedforest.protocol.vertical.prediction_party import PredictingParty
-from fedforest.runtime.data_sets import DataSets
+from fedforest.runtime.data_sets import DataSet, DataSets
 from fedforest.runtime.endpoint import make_endpoint
 from fedforest.runtime.entropy import EntropySource
 from fedforest.runtime.envelope import RunRequest
@@ -101,7 +101,7 @@ class PartyService:
         self._runs: OrderedDict[bytes, PartyRun] = OrderedDict()
         self._work: dict[bytes, VerticalWork | HorizontalWork] = {}
         self._predictions: OrderedDict[bytes, _Prediction] = OrderedDict()
-        self._tables: OrderedDict[tuple[str, str], Table] = OrderedDict()
+        self._tables: OrderedDict[tuple[str, str], tuple[DataSet, Table]] = OrderedDict()
         self._handlers = {
             BeginRun: self._begin_run,
             EndRun: self._end_run,
@@ -137,6 +137,7 @@ class PartyService:
             is_same = self._run(request.run).description == description
             check(is_same, "the run was begun in another role")
             return Done()
+        self._data.renew(request.role.data)
         # made once before anything is stored: a role that cannot be leaves no trace
         self._roles.check(request.role)
         self._hold(self._store.begin(request.run, description))
@@ -191,6 +192,7 @@ class PartyService:
         return self._models.keep(model, work)
 
     def _count_rows(self, request: CountRows) -> Done:
+        self._data.renew(request.data)
         return Done(n_rows=self._table(request.model, request.data).n_rows)
 
     def _predict(self, request: InPrediction) -> bytes:
@@ -209,6 +211,8 @@ class PartyService:
         return known.reply
 
     def _begin_prediction(self, prediction: bytes, begin: BeginPrediction) -> _Prediction:
+        if begin.rows is not None:  # otherwise they were counted, and must be the same
+            self._data.renew(begin.data)
         table = self._table(begin.model, begin.data)
         if begin.rows is not None:
             table = table.take_rows(_read_rows(begin.rows, table.n_rows))
@@ -222,14 +226,14 @@ class PartyService:
 
     def _table(self, model: str, data: str) -> Table:
         """The columns of a data set that a model needs, read once for many predictions."""
-        key = (model, data)
-        if key not in self._tables:
+        key, now = (model, data), self._data.read(data)
+        if key not in self._tables or self._tables[key][0] is not now:
             share: PartyModel = self._models.read(model)[0]
-            self._tables[key] = self._data.read(data).select(share.bins.names)
+            self._tables[key] = now, now.select(share.bins.names)
             if len(self._tables) > MOST_TABLES:
                 self._tables.popitem(last=False)
         self._tables.move_to_end(key)
-        return self._tables[key]
+        return self._tables[key][1]
 
 
 def _read_rows(data: memoryview, n_rows: int) -> NDArray[np.int64]:

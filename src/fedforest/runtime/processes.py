@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from fedforest.errors import ConfigurationError
+from fedforest.runtime.catalogue.catalogue import Catalogue
 from fedforest.runtime.coordinator_service import CoordinatorService
 from fedforest.runtime.event_log import Format, start_logging
 from fedforest.runtime.federation import start_workers
@@ -16,7 +17,6 @@ from fedforest.runtime.homes import (
     PARTY_FILE,
     CoordinatorSettings,
     PartySettings,
-    find_data,
     load_credentials,
     load_keys,
     read_settings,
@@ -143,7 +143,7 @@ def serve_party(
         raise ConfigurationError(f"{identity} is no party's certificate; this folder is a party's")
     keys = load_keys(home, identity.name, Pins(home, settings.pins))
     with start_workers(settings.threads) as workers:
-        service = PartyService(home, keys, find_data(home, settings), workers)
+        service = PartyService(home, keys, Catalogue(home), workers)
         link = GrpcLink(settings.coordinator, credentials, identity.name, service.answer)
         ask = partial(renew_certificate, settings.coordinator)
         renewal = Renewal(home / "tls", ask, link.use_credentials)

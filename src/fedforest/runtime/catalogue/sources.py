@@ -1,0 +1,103 @@
+"""Where data sets come from: CSV, Parquet, DuckDB and SQLite files, and PostgreSQL.
+
+Everything becomes a pyarrow table with the columns as the source has them, ids among them.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from fedforest.errors import ConfigurationError, DataError
+from fedforest.runtime.catalogue.databases import read_duckdb, read_postgresql, read_sqlite
+from fedforest.runtime.catalogue.entries import Entry
+
+Version = tuple[object, ...]
+
+_CSV_ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+_SQLITE_MAGIC = b"SQLite format 3\x00"
+_DUCKDB_MAGIC = b"DUCK"  # after a checksum of eight bytes
+_EMPTY = ""  # an empty field of a CSV file is missing, in any column
+
+
+def version_of(name: str, home: Path, entry: Entry) -> Version | None:
+    """What tells two states of a source apart; None where nothing does: a database."""
+    if entry.source is None:
+        return None
+    try:
+        state = (home / entry.source).stat()
+    except OSError as error:
+        raise DataError(
+            f"the file of data set {name!r} cannot be read ({error.strerror})"
+        ) from None
+    return (state.st_mtime_ns, state.st_size, state.st_ino)
+
+
+def read_source(name: str, home: Path, entry: Entry) -> Any:
+    """All columns but those left out, as a pyarrow table."""
+    table = _read(name, home, entry)
+    names = table.column_names
+    missing = [column for column in (*entry.id, *entry.types) if column not in names]
+    if missing:
+        raise DataError(
+            f"data set {name!r} has no column {missing[0]!r}, which its entry in the catalogue "
+            "names; correct the entry with `fedforest party data add --replace`"
+        )
+    if len(set(names)) < len(names):
+        raise DataError(f"data set {name!r} has two columns of one name; rename one by a query")
+    return table.select([column for column in names if column not in entry.exclude])
+
+
+def _read(name: str, home: Path, entry: Entry) -> Any:
+    if entry.source is None:
+        return read_postgresql(name, home, entry)
+    path = home / entry.source
+    if path.name.endswith(_CSV_ENDINGS):
+        return _read_file(name, path, entry)
+    try:
+        with path.open("rb") as file:
+            start = file.read(16)
+    except OSError as error:
+        raise DataError(
+            f"the file of data set {name!r} cannot be read ({error.strerror})"
+        ) from None
+    if start == _SQLITE_MAGIC:
+        return read_sqlite(name, path, entry)
+    if start[8:12] == _DUCKDB_MAGIC:
+        return read_duckdb(name, path, entry)
+    if path.suffix == ".parquet":
+        return _read_file(name, path, entry)
+    raise ConfigurationError(
+        f"data set {name!r} is no .csv, .tsv or .parquet file and no DuckDB or SQLite database; "
+        "convert it to one of these"
+    )
+
+
+def _read_file(name: str, path: Path, entry: Entry) -> Any:
+    import pyarrow  # noqa: PLC0415 - only parties with files need it
+    import pyarrow.parquet  # noqa: PLC0415 - as above
+
+    if entry.table is not None or entry.query is not None:
+        raise ConfigurationError(f"data set {name!r} is a file without tables; name none")
+    try:
+        if path.suffix == ".parquet":
+            return pyarrow.parquet.read_table(path)
+        return _read_csv(path, entry)
+    except (OSError, pyarrow.ArrowException) as error:
+        kind = type(error).__name__  # its text may quote what the file holds
+        raise DataError(f"the file of data set {name!r} cannot be read ({kind})") from None
+
+
+def _read_csv(path: Path, entry: Entry) -> Any:
+    """Types are inferred, but ids and categories stay text: 01234 is not 1234."""
+    import pyarrow  # noqa: PLC0415 - as above
+    import pyarrow.csv  # noqa: PLC0415 - as above
+
+    categories = [column for column, kind in entry.types.items() if kind == "category"]
+    converting = pyarrow.csv.ConvertOptions(
+        column_types=dict.fromkeys([*entry.id, *categories], pyarrow.string()),
+        null_values=[_EMPTY, *map(str, entry.missing)],
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=True,
+    )
+    delimiter = "\t" if ".tsv" in path.suffixes else ","
+    parsing = pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
+    return pyarrow.csv.read_csv(path, convert_options=converting, parse_options=parsing)
