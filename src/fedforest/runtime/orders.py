@@ -18,6 +18,7 @@ from fedforest.protocol.vertical.order import EarlyStopping
 from fedforest.tree.parameters import ForestParameters
 
 Seed = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+RunName = Annotated[str, msgspec.Meta(pattern=r"^[\w .-]{0,64}$")]
 Label = str | int | float | bool
 ClassWeight = Literal["balanced"] | list[tuple[Label, float]] | None
 Setting = int | float | bool | str | list[float] | None
@@ -70,6 +71,7 @@ class TrainingOrderOnWire(Order, frozen=True, kw_only=True):
 
     label: str
     parameters: ForestParameters
+    name: RunName = ""  # what its user calls it
     seed: Seed | None = None
     weight: str | None = None
     class_weight: ClassWeight = None
