@@ -11,8 +11,12 @@ from typing import Any
 import msgspec
 
 from fedforest.errors import ConfigurationError
-from fedforest.estimators import federated_horizontal, federated_vertical
-from fedforest.estimators import horizontal_options, vertical_options
+from fedforest.estimators import (
+    federated_horizontal,
+    federated_vertical,
+    horizontal_options,
+    vertical_options,
+)
 from fedforest.estimators.horizontal import (
     HorizontalExtraTreesClassifier,
     HorizontalExtraTreesRegressor,
@@ -153,7 +157,7 @@ def _read_class_weight(file: RunFile, pairs: list[Any]) -> dict[Any, Any]:
 
 def _make_option(file: RunFile, table: str, option: Option, known: Mapping[str, Any]) -> Any:
     """One of our option classes, by its name and with its settings."""
-    settings = {"name": option} if isinstance(option, str) else dict(option)
+    settings: dict[str, Any] = {"name": option} if isinstance(option, str) else dict(option)
     name = settings.pop("name", None)
     if name not in known:
         place: Place = (table, "name") if (table, "name") in file.places.spans else (table,)

@@ -150,11 +150,19 @@ class EndRunEarly(AboutRun, frozen=True, kw_only=True):
 
 
 class CancelRun(AboutRun, frozen=True, kw_only=True):
-    """Give a paused run up; the coordinator and the parties forget it."""
+    """Give a run up, after the exchange under way; only the coordinator's history remembers it."""
+
+
+class ShowRun(AboutRun, frozen=True, kw_only=True):
+    """Tell everything about a run."""
+
+
+class LogOfRun(AboutRun, frozen=True, kw_only=True):
+    """Tell what happened in a run."""
 
 
 class ListRuns(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """Tell of all runs."""
+    """Tell of all runs, those that are over included."""
 
 
 AnyOrder = (
@@ -165,6 +173,8 @@ AnyOrder = (
     | ResumeRun
     | EndRunEarly
     | CancelRun
+    | ShowRun
+    | LogOfRun
     | ListRuns
 )
 
