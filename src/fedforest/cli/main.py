@@ -12,7 +12,9 @@ import typer
 
 from fedforest import __version__
 from fedforest.cli.demo import demo
+from fedforest.cli.runs import runs
 from fedforest.cli.services import coordinator, party
+from fedforest.cli.train import train
 from fedforest.errors import FederationError
 
 app = typer.Typer(
@@ -23,6 +25,8 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,  # local variables hold rows and, later, keys
 )
 app.command()(demo)
+app.command()(train)
+app.add_typer(runs, name="runs")
 app.add_typer(coordinator, name="coordinator")
 app.add_typer(party, name="party")
 
