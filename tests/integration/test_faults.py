@@ -147,7 +147,7 @@ def test_a_damaged_journal_is_named_and_the_service_stays_up(pair: Processes, na
     pair.check(following, pair.train(following))
     with pair.user() as user:
         user.ask(CancelRun(run=run), RunList)
-    assert _state_of(pair, run).state == "given up"
+    assert _state_of(pair, run).state == "cancelled"
     assert not any(_journal(role, run).exists() for role in pair.folder.roles)
 
 

@@ -14,7 +14,9 @@ from fedforest import __version__
 from fedforest.cli.data import data
 from fedforest.cli.demo import demo
 from fedforest.cli.membership import join_as_user
+from fedforest.cli.runs import runs
 from fedforest.cli.services import coordinator, party
+from fedforest.cli.train import train
 from fedforest.errors import FederationError
 
 app = typer.Typer(
@@ -26,6 +28,8 @@ app = typer.Typer(
 )
 app.command()(demo)
 app.command("join")(join_as_user)
+app.command()(train)
+app.add_typer(runs, name="runs")
 app.add_typer(coordinator, name="coordinator")
 app.add_typer(party, name="party")
 party.add_typer(data, name="data")

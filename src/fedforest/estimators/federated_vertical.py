@@ -85,7 +85,7 @@ def fit(
 ) -> tuple[FederatedModel, dict[str, Any]]:
     """Train where the parties are; the model, and attributes that say what training gave."""
     before = _find_earlier(estimator)
-    order = _order_training(estimator, options, given, before)
+    order = order_training(estimator, options, given, before)
     log = ExchangeLog()
     with (
         watch(log, options.parameters.n_estimators, estimator.verbose),
@@ -122,7 +122,7 @@ def _find_earlier(estimator: Any) -> FederatedModel | None:
     )
 
 
-def _order_training(
+def order_training(
     estimator: Any,
     options: VerticalOptions,
     given: tuple[Any, Any, Any],

@@ -14,13 +14,15 @@ from fedforest.errors import TransportError
 from fedforest.runtime.homes import PROFILE_FILE, ProfileSettings, find_profile, read_settings
 from fedforest.runtime.orders import (
     AnyOrder,
+    EndRunEarly,
+    ResumeRun,
     TrainHorizontal,
     TrainVertical,
     WatchRun,
     encode_order,
 )
 from fedforest.runtime.renewal import load_fresh
-from fedforest.runtime.results import Accepted, AnyEvent, decode_event, follow
+from fedforest.runtime.results import Accepted, AnyEvent, Exchanged, decode_event, follow
 
 if TYPE_CHECKING:
     from fedforest.transport.grpc_client import GrpcClient
@@ -65,28 +67,57 @@ class Federation:
         result: Result = follow(self._events(order), kind, tell)
         return result
 
+    def begin(self, order: TrainVertical | TrainHorizontal) -> str:
+        """Give an order for a training; the id of its run, which goes on without us."""
+        for event in self._events(order):
+            if isinstance(event, Accepted):
+                return event.run
+        raise TransportError("the coordinator closed the connection before it took the order")
+
     def train(
         self, order: TrainVertical | TrainHorizontal, kind: type[Result], tell: Tell = tell_nobody
     ) -> Result:
         """Give an order for a training, and wait for its result through broken connections."""
-        run: str | None = None
+        return self._persist(order, None, kind, tell)
+
+    def watch(
+        self,
+        order: WatchRun | ResumeRun | EndRunEarly,
+        kind: type[Result],
+        tell: Tell = tell_nobody,
+    ) -> Result:
+        """Watch or resume a run, and wait for its result through broken connections."""
+        return self._persist(order, order.run, kind, tell)
+
+    def _persist(self, order: AnyOrder, run: str | None, kind: type[Result], tell: Tell) -> Result:
+        """Come back to a run whose connection broke; an order is given once.
+
+        Whoever comes back is told of all exchanges again; they are passed on once.
+        """
         lost_since: float | None = None
+        n_heard = n_told = 0  # exchanges
 
         def note(event: AnyEvent) -> None:
-            nonlocal run, lost_since
+            nonlocal run, lost_since, n_heard, n_told
             lost_since = None
             if isinstance(event, Accepted):
                 run = event.run
+            if isinstance(event, Exchanged):
+                n_heard += 1
+                if n_heard <= n_told:
+                    return
+                n_told = n_heard
             tell(event)
 
         while True:
             try:
-                watch: AnyOrder = order if run is None else WatchRun(run=run)
-                return self.ask(watch, kind, note)
+                n_heard = 0
+                return self.ask(order, kind, note)
             except TransportError:
                 lost_since = lost_since or time.monotonic()
                 if run is None or time.monotonic() - lost_since > self._patience_seconds:
                     raise
+                order = WatchRun(run=run)
                 time.sleep(_DELAY_SECONDS)
                 self._client.close()
                 self._client = self._connect()  # the certificate may have been renewed

@@ -27,14 +27,17 @@ from fedforest.privacy.randomized_response import Entropy
 from fedforest.runtime.coordinator_models import CoordinatorModels
 from fedforest.runtime.envelope import RUN_ID_BYTES
 from fedforest.runtime.event_log import log_event, log_exchange
+from fedforest.runtime.history import History
 from fedforest.runtime.jobs import Job
 from fedforest.runtime.orders import (
     AnyOrder,
     CancelRun,
     EndRunEarly,
     ListRuns,
+    LogOfRun,
     PredictVertical,
     ResumeRun,
+    ShowRun,
     TrainHorizontal,
     TrainVertical,
     WatchRun,
@@ -48,11 +51,12 @@ from fedforest.runtime.results import (
     AnyEvent,
     Exchanged,
     Predictions,
+    RunEvents,
     RunList,
-    RunState,
     cut_result,
     encode_event,
 )
+from fedforest.runtime.run_records import RunRecords
 from fedforest.runtime.run_store import RunStore
 from fedforest.runtime.training_runs import RESULT, Hub, TrainingRuns, say
 from fedforest.runtime.trainings import (
@@ -89,6 +93,7 @@ class CoordinatorService:
         self._models = CoordinatorModels(home / "models")
         self._trainings = TrainingRuns(hub, self._store, self._models, workers, wait_seconds)
         self._jobs: dict[bytes, Job] = {}
+        self._records = RunRecords(History(home / "history.sqlite"), self._store, self._jobs)
         self._unusable: dict[bytes, FederationError] = {}
         self._enqueuing = threading.Lock()
         self._is_ready = threading.Event()
@@ -98,6 +103,7 @@ class CoordinatorService:
 
     def start(self) -> None:
         """Resume what was left unfinished, and take orders."""
+        self._records.catch_up()
         for run in self._store.unfinished():
             if not self._store.load(run, _FAILURE):
                 self._enqueue_again(run)
@@ -109,21 +115,27 @@ class CoordinatorService:
         self._is_closing = True
         self._queue.put(None)
         self._thread.join(timeout_seconds)
+        if not self._thread.is_alive():
+            self._records.history.close()
 
     def serve(self, identity: object, data: bytes) -> Iterator[bytes]:
         """The events that answer a user's order; raises what is wrong with it."""
         order = decode_order(data)
         self._is_ready.wait(_READY_SECONDS)  # users connect before all runs are known again
         log_event(_LOG, "order", kind=type(order).__name__, user=str(identity))
-        for event in self._answer(order):
+        for event in self._answer(order, str(identity)):
             yield encode_event(event)
 
-    def _answer(self, order: AnyOrder) -> Iterator[AnyEvent]:
+    def _answer(self, order: AnyOrder, user: str) -> Iterator[AnyEvent]:
         if isinstance(order, PredictVertical):
             model = self._models.read(order.model)
             yield from cut_result(Predictions.of(predict(order, model, self._hub, self._workers)))
         elif isinstance(order, ListRuns):
-            yield from cut_result(RunList(list(self._describe_runs())))
+            yield from cut_result(RunList(self._records.list()))
+        elif isinstance(order, ShowRun):
+            yield from cut_result(self._records.show(self._run_of(order.run)))
+        elif isinstance(order, LogOfRun):
+            yield from cut_result(RunEvents(self._records.history.events(self._run_of(order.run))))
         elif isinstance(order, WatchRun):
             yield from self._follow(self._run_of(order.run))
         elif isinstance(order, ResumeRun):
@@ -136,9 +148,9 @@ class CoordinatorService:
             yield from self._follow(run)
         elif isinstance(order, CancelRun):
             self._cancel(self._run_of(order.run))
-            yield from cut_result(RunList(list(self._describe_runs())))
+            yield from cut_result(RunList(self._records.list()))
         else:
-            run = self._begin(order)
+            run = self._begin(order, user)
             yield Accepted(run.hex())
             yield from self._follow(run)
 
@@ -148,13 +160,15 @@ class CoordinatorService:
             raise ConfigurationError(f"there is no run {text} at this coordinator")
         return run
 
-    def _begin(self, order: AnyTraining) -> bytes:
+    def _begin(self, order: AnyTraining, user: str) -> bytes:
         """Store a new run, and queue it."""
         check_training(order)
-        if order.seed is None:
-            order = msgspec.structs.replace(order, seed=secrets.randbits(63))
         run = self._entropy(RUN_ID_BYTES)
-        self._store.begin(run, encode_order(order)).close()
+        seeded = order
+        if order.seed is None:
+            seeded = msgspec.structs.replace(order, seed=secrets.randbits(63))
+        self._store.begin(run, encode_order(seeded)).close()
+        self._records.history.begin(run, order, user)
         self._enqueue(run)
         return run
 
@@ -165,7 +179,10 @@ class CoordinatorService:
         with self._enqueuing:
             job = self._jobs.get(run)
             if job is None or not job.is_underway:
-                job = self._jobs[run] = Job(run, self._read_order(run), left_out=left_out)
+                job = Job(run, self._read_order(run), left_out=left_out)
+                job.record = self._records.history.note_event
+                self._jobs[run] = job
+                self._records.note(run, "queued")
                 self._queue.put(job)
             job.is_to_end |= is_to_end
 
@@ -194,18 +211,28 @@ class CoordinatorService:
         self._enqueue(run, without, is_to_end=is_to_end)
 
     def _cancel(self, run: bytes) -> None:
-        """Give a run up that is not being worked on; parties forget it when they are there."""
+        """Give a run up; one that is being worked on ends after the exchange under way."""
         job = self._jobs.get(run)
-        if job is not None and job.is_underway:
-            raise ConfigurationError(f"run {run.hex()} is under way; wait until it pauses")
+        if job is not None and job.is_underway and not job.drop():
+            job.cancelling.set()
+            job.has_ended.wait()
+        if self._store.load(run, RESULT) is not None:
+            raise ConfigurationError(f"run {run.hex()} is finished; there is nothing to cancel")
         if not self._store.is_finished(run):
-            there = set(self._hub.connected())
-            if run not in self._unusable:
-                there &= self._read_order(run).data.keys()
-            say(self._hub, {party: EndRun(run, None) for party in there}, may_lose=True)
-            self._store.finish(run)
-            self._jobs.pop(run, None)
-            self._unusable.pop(run, None)
+            self._forget(run)
+        if job is not None and job.state == "cancelled" and not job.has_ended.is_set():
+            job.end("cancelled", _cancelled(run))  # it waited in the queue, and somebody watched
+
+    def _forget(self, run: bytes) -> None:
+        """Nobody goes on with this run; parties forget it when they are there."""
+        there = set(self._hub.connected())
+        if run not in self._unusable:
+            there &= self._read_order(run).data.keys()
+        say(self._hub, {party: EndRun(run, None) for party in there}, may_lose=True)
+        self._store.finish(run)
+        self._records.note(run, "cancelled")
+        self._jobs.pop(run, None)
+        self._unusable.pop(run, None)
 
     def _follow(self, run: bytes) -> Iterator[AnyEvent]:
         """Events of a run until its result; raises what it failed with."""
@@ -223,30 +250,27 @@ class CoordinatorService:
             raise job.error
         if result is None:
             raise ConfigurationError(
-                f"run {run.hex()} has no result: it was paused or given up; resume it"
+                f"run {run.hex()} has no result: it is paused, and can be resumed, or cancelled"
             )
         yield from cut_result(result)
-
-    def _describe_runs(self) -> Iterator[RunState]:
-        for run in self._store.all():
-            job = self._jobs.get(run)
-            if self._store.is_finished(run):
-                state = "finished" if self._store.load(run, RESULT) is not None else "given up"
-            else:
-                state = job.state if job else "paused"
-            yield RunState(run.hex(), state, job.doing if job else "")
 
     # On the service's own thread.
 
     def _work(self) -> None:
         while (job := self._next_job()) is not None:
-            job.state = "running"
+            if not job.take_up():
+                continue  # cancelled while it waited
             try:
+                self._records.history.note_state(job.run, "running")
                 self._trainings.carry_out(job, self._watch(job))
+                self._records.note_result(job.run)
                 job.end("finished")
                 del self._jobs[job.run]  # all that is left of it is on the disk
             except FederationError as error:
-                self._pause(job, error)
+                if job.cancelling.is_set():
+                    self._end_cancelled(job)
+                else:
+                    self._pause(job, error)
             except Exception as error:  # noqa: BLE001 - a bug ends one run, not the service
                 _LOG.exception("run %s failed", job.run.hex())
                 self._pause(job, error)
@@ -269,7 +293,16 @@ class CoordinatorService:
         log_event(_LOG, "paused", run=job.run.hex(), reason=type(error).__name__, text=str(error))
         if not isinstance(error, _MAY_PASS):
             self._note_failure(job.run, error)
+        self._records.note(job.run, "paused", str(error))
         job.end("paused", error)
+
+    def _end_cancelled(self, job: Job) -> None:
+        """Somebody waits for it."""
+        try:
+            if self._store.load(job.run, RESULT) is None:
+                self._forget(job.run)
+        finally:
+            job.end("cancelled", _cancelled(job.run))
 
     def _note_failure(self, run: bytes, error: Exception) -> None:
         """Let no restart try again what would only fail again."""
@@ -289,5 +322,11 @@ class CoordinatorService:
             job.tell(Exchanged.of(exchange))
             if self._is_closing:
                 raise TransportError("the coordinator stops; the run goes on when it is back")
+            if job.cancelling.is_set():
+                raise _cancelled(job.run)
 
         return observe
+
+
+def _cancelled(run: bytes) -> ConfigurationError:
+    return ConfigurationError(f"run {run.hex()} was cancelled")

@@ -18,6 +18,7 @@ from fedforest.protocol.vertical.order import EarlyStopping
 from fedforest.tree.parameters import ForestParameters
 
 Seed = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+RunName = Annotated[str, msgspec.Meta(pattern=r"^[\w .-]{0,64}$")]
 Label = str | int | float | bool
 ClassWeight = Literal["balanced"] | list[tuple[Label, float]] | None
 Setting = int | float | bool | str | list[float] | None
@@ -70,6 +71,7 @@ class TrainingOrderOnWire(Order, frozen=True, kw_only=True):
 
     label: str
     parameters: ForestParameters
+    name: RunName = ""  # what its user calls it
     seed: Seed | None = None
     weight: str | None = None
     class_weight: ClassWeight = None
@@ -148,11 +150,19 @@ class EndRunEarly(AboutRun, frozen=True, kw_only=True):
 
 
 class CancelRun(AboutRun, frozen=True, kw_only=True):
-    """Give a paused run up; the coordinator and the parties forget it."""
+    """Give a run up, after the exchange under way; only the coordinator's history remembers it."""
+
+
+class ShowRun(AboutRun, frozen=True, kw_only=True):
+    """Tell everything about a run."""
+
+
+class LogOfRun(AboutRun, frozen=True, kw_only=True):
+    """Tell what happened in a run."""
 
 
 class ListRuns(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """Tell of all runs."""
+    """Tell of all runs, those that are over included."""
 
 
 AnyOrder = (
@@ -163,6 +173,8 @@ AnyOrder = (
     | ResumeRun
     | EndRunEarly
     | CancelRun
+    | ShowRun
+    | LogOfRun
     | ListRuns
 )
 

@@ -151,11 +151,18 @@ class Predictions(msgspec.Struct, frozen=True, array_like=True):
 
 
 class RunState(msgspec.Struct, frozen=True, array_like=True):
-    """How far a run is: queued, running, paused, finished or given up."""
+    """How far a run is: queued, running, paused, finished or cancelled. Times count from 1970."""
 
     run: str
     state: str
-    doing: str
+    doing: str  # the level it is at, or why it is paused
+    name: str = ""
+    user: str = ""
+    protocol: str = ""
+    created: float = 0.0
+    ended: float | None = None
+    n_exchanges: int = 0
+    n_bytes: int = 0  # to and from all parties
 
 
 class RunList(msgspec.Struct, frozen=True, array_like=True):
@@ -164,7 +171,45 @@ class RunList(msgspec.Struct, frozen=True, array_like=True):
     runs: list[RunState]
 
 
-Result = VerticalResult | HorizontalResult | Predictions | RunList
+class RunDetails(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """Everything that a coordinator remembers of a run."""
+
+    state: RunState
+    order: dict[str, Any]  # in the user's words
+    started: float | None = None
+    bytes_to: dict[str, int] = {}
+    bytes_from: dict[str, int] = {}
+    model: str | None = None
+    n_rows: int | None = None
+    n_trees: int | None = None
+    alignment: Alignment | None = None
+    validation: ValidationReport | None = None
+
+
+class LoggedEvent(msgspec.Struct, frozen=True, array_like=True):
+    """A change of a run's state, or one party's part in one of its exchanges."""
+
+    at: float
+    kind: str
+    text: str
+    number: int = 0
+    party: str = ""
+    first_tree: int | None = None
+    last_tree: int | None = None
+    level: int | None = None
+    open_nodes: int | None = None
+    bytes_to: int = 0
+    bytes_from: int = 0
+    seconds: float = 0.0
+
+
+class RunEvents(msgspec.Struct, frozen=True, array_like=True):
+    """What happened in a run, in the order of time."""
+
+    events: list[LoggedEvent]
+
+
+Result = VerticalResult | HorizontalResult | Predictions | RunList | RunDetails | RunEvents
 AnyEvent = Accepted | Exchanged | Waiting | Piece | Finished
 
 _ENCODER = msgspec.msgpack.Encoder()

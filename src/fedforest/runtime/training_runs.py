@@ -6,12 +6,12 @@ tells what the coordinator did.
 
 import logging
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
 
+from fedforest.errors import TooFewParties
 from fedforest.protocol.asking import Message, blame
 from fedforest.runtime.coordinator_models import CoordinatorModel, CoordinatorModels
 from fedforest.runtime.driver import ExchangeLog, Observer
@@ -32,6 +32,7 @@ from fedforest.transport.base import Transport
 from fedforest.transport.codec import decode, encode
 from fedforest.tree.workers import Workers
 
+_LOOK_SECONDS = 0.1  # between looks for parties that a run waits for
 RESULT = "result"  # the file of a run that holds it
 _LOG = logging.getLogger(__name__)
 
@@ -41,9 +42,6 @@ class Hub(Transport, Protocol):
 
     def connected(self) -> list[str]:
         """Names of the parties that are there."""
-
-    def wait_for_parties(self, names: Iterable[str], timeout_seconds: float) -> None:
-        """Return when all these are there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +111,20 @@ class TrainingRuns:
         return order.seed
 
     def _wait_for(self, job: Job) -> None:
-        wanted = [party for party in job.order.data if party not in job.left_out]
-        missing = sorted(set(wanted) - set(self._hub.connected()))
-        if missing:
-            log_event(_LOG, "waiting", run=job.run.hex(), parties=missing)
-            job.tell(Waiting(missing))
-            self._hub.wait_for_parties(wanted, self._wait_seconds)
+        """Until all parties are there, patience is over, or the run is cancelled."""
+        wanted = {party for party in job.order.data if party not in job.left_out}
+        deadline = time.monotonic() + self._wait_seconds
+        is_told = False
+        while missing := sorted(wanted - set(self._hub.connected())):
+            if not is_told:
+                log_event(_LOG, "waiting", run=job.run.hex(), parties=missing)
+                job.tell(Waiting(missing))
+                is_told = True
+            if job.cancelling.wait(_LOOK_SECONDS) or time.monotonic() > deadline:
+                raise TooFewParties(
+                    f"not connected after {self._wait_seconds:g} seconds: {', '.join(missing)}; "
+                    "start their party services"
+                )
 
     def _end(self, job: Job) -> dict[str, Done]:
         parties = [party for party in job.order.data if party not in job.left_out]

@@ -117,7 +117,7 @@ def _grow_trees(session: _Session) -> Conversation[_Harvest]:
     harvest, stopping = _Harvest(), session.order.early_stopping
     try:
         for trees in _plan_batches(session):
-            outline, scores = yield from _grow_batch(session, trees)
+            outline, scores = yield from _grow_batch(session, trees, harvest.curve)
             harvest.outlines.append(outline)
             harvest.n_trees += len(trees)
             harvest.curve.extend(scores)
@@ -223,11 +223,14 @@ def _growth_plan(session: _Session) -> GrowthPlan:
     )
 
 
-def _grow_batch(session: _Session, trees: range) -> Conversation[tuple[ForestOutline, list[float]]]:
+def _grow_batch(
+    session: _Session, trees: range, curve: list[float]
+) -> Conversation[tuple[ForestOutline, list[float]]]:
     """Grow some trees together, level by level: two exchanges each."""
     growing = yield from _start_trees(session, trees)
+    score = {"oob_score": curve[-1]} if curve else {}  # of the batches before, for who watches
     while growing.n_open:
-        note = {"trees": trees, "level": growing.n_steps, "open_nodes": growing.n_open}
+        note = {"trees": trees, "level": growing.n_steps, "open_nodes": growing.n_open, **score}
         requests = _find_requests(session, growing)
         found = yield Ask(requests, SplitsFound, note)
         growing.choose({party: found[party].gains for party in found})

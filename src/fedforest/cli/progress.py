@@ -1,0 +1,166 @@
+"""A run as somebody watches it: what events tell, and how it is drawn.
+
+On a terminal there is one line that moves; elsewhere one line for every level; with `--json` one
+line for every event. Time left is guessed only where the depth of trees is known: from `max_depth`,
+or from batches of trees that are complete.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from fedforest.cli.terminal import Terminal, format_bytes, format_seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from fedforest.runtime.results import AnyEvent, Exchanged
+
+_LEAST_SHARE = 0.02  # of the work; before that nothing can be said about the rest
+
+
+@dataclass(slots=True)
+class RunProgress:
+    """What the events of a run told so far."""
+
+    n_trees: int
+    max_depth: int | None = None
+    clock: Callable[[], float] = time.monotonic
+    doing: str = "waiting its turn"
+    trees: range = range(0)  # that grow at this moment
+    level: int | None = None
+    open_nodes: int = 0
+    n_exchanges: int = 0
+    n_bytes: int = 0
+    oob_score: float | None = None
+    _seconds: float = 0.0  # of exchanges; those of before we watched included
+    _deepest: int = 0  # level of batches that are complete
+    _since: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._since = self.clock()
+
+    def hear(self, event: AnyEvent) -> None:
+        """One more event."""
+        from fedforest.runtime.results import Exchanged, Waiting
+
+        if isinstance(event, Waiting):
+            self.doing = f"waiting for {', '.join(event.parties)}"
+        elif isinstance(event, Exchanged):
+            self._hear_exchange(event)
+
+    def _hear_exchange(self, event: Exchanged) -> None:
+        self.n_exchanges += 1
+        self.n_bytes += sum(event.bytes_to.values()) + sum(event.bytes_from.values())
+        self._seconds += event.seconds
+        note = event.note
+        self.oob_score = note.get("oob_score", self.oob_score)
+        if "level" not in note:
+            self.doing = _name_step(event.request)
+            return
+        trees = range(*note["trees"])
+        if self.level is not None and trees.start > self.trees.start:
+            self._deepest = max(self._deepest, self.level)
+        self.trees, self.level, self.open_nodes = trees, note["level"], note["open_nodes"]
+        self.doing = f"level {self.level}, {self.open_nodes} open nodes"
+
+    @property
+    def share(self) -> float | None:
+        """How much of the growing is done, as far as one can say."""
+        depth = self.max_depth or self._deepest
+        if self.level is None or not depth:
+            return None
+        grown = self.trees.start + len(self.trees) * min(1.0, self.level / depth)
+        return min(1.0, grown / max(1, self.n_trees))
+
+    @property
+    def seconds_left(self) -> float | None:
+        """A guess from what the growing took so far; None where there is no saying."""
+        share = self.share
+        if share is None or share < _LEAST_SHARE:
+            return None
+        spent = max(self._seconds, self.clock() - self._since)
+        return spent * (1.0 - share) / share
+
+    def describe(self) -> str:
+        """All of it on one line."""
+        parts = (
+            [f"trees {self.trees.start}-{self.trees.stop} of {self.n_trees}"] if self.trees else []
+        )
+        parts += [self.doing, f"{self.n_exchanges} exchanges", format_bytes(self.n_bytes)]
+        if self.oob_score is not None:
+            parts.append(f"out-of-bag score {self.oob_score:.4f}")
+        if self.seconds_left is not None:
+            parts.append(f"about {format_seconds(self.seconds_left)} left")
+        return ", ".join(parts)
+
+
+def _name_step(request: str) -> str:
+    """`ShareLabels` as words."""
+    return re.sub(r"(?<!^)(?=[A-Z])", " ", request).lower()
+
+
+@contextmanager
+def watching(
+    terminal: Terminal, run: str, progress: RunProgress
+) -> Iterator[Callable[[AnyEvent], None]]:
+    """Whom to tell of every event while a run is watched."""
+    if terminal.as_json:
+        yield _tell_json(terminal, run)
+    elif terminal.quiet:
+        yield progress.hear
+    elif terminal.err.is_terminal:
+        with _draw_bar(terminal, progress) as tell:
+            yield tell
+    else:
+        yield _tell_lines(terminal, progress)
+
+
+def _tell_json(terminal: Terminal, run: str) -> Callable[[AnyEvent], None]:
+    import msgspec
+
+    def tell(event: AnyEvent) -> None:
+        content: dict[str, Any] = msgspec.structs.asdict(event)
+        name = _name_step(type(event).__name__).replace(" ", "_")
+        terminal.show_json({"event": name, "run": run, **content})
+
+    return tell
+
+
+def _tell_lines(terminal: Terminal, progress: RunProgress) -> Callable[[AnyEvent], None]:
+    last: tuple[range, int | None, str] | None = None
+
+    def tell(event: AnyEvent) -> None:
+        nonlocal last
+        progress.hear(event)
+        now = (progress.trees, progress.level, progress.doing)
+        if now != last:
+            terminal.say(progress.describe())
+        last = now
+
+    return tell
+
+
+@contextmanager
+def _draw_bar(terminal: Terminal, progress: RunProgress) -> Iterator[Callable[[AnyEvent], None]]:
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (BarColumn(bar_width=24), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=terminal.err, transient=True) as bars:
+        bar = bars.add_task(progress.doing, total=None)
+
+        def tell(event: AnyEvent) -> None:
+            progress.hear(event)
+            share = progress.share
+            bars.update(
+                bar,
+                description=progress.describe(),
+                total=None if share is None else 1.0,
+                completed=share or 0.0,
+            )
+
+        yield tell

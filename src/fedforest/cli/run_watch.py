@@ -1,0 +1,55 @@
+"""Watching a run from a terminal until it ends, pauses, or whoever watches has seen enough."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from fedforest.cli.progress import RunProgress, watching
+from fedforest.cli.run_page import SHORT_ID, show_details
+
+if TYPE_CHECKING:
+    from fedforest.cli.terminal import Terminal
+    from fedforest.runtime.client import Federation
+    from fedforest.runtime.orders import EndRunEarly, ResumeRun, WatchRun
+
+_INTERRUPTED = 130
+
+
+def follow_run(
+    terminal: Terminal, federation: Federation, order: WatchRun | ResumeRun | EndRunEarly
+) -> None:
+    """Show a run's progress and then its result; Ctrl-C leaves the run as it is."""
+    from fedforest.errors import FederationError
+    from fedforest.runtime.orders import ShowRun
+    from fedforest.runtime.results import HorizontalResult, RunDetails, VerticalResult
+
+    run = order.run
+    details = federation.ask(ShowRun(run=run), RunDetails)
+    is_vertical = details.state.protocol == "vertical"
+    parameters = details.order["parameters"]
+    progress = RunProgress(parameters["n_estimators"], parameters["max_depth"])
+    try:
+        with watching(terminal, run, progress) as tell:
+            if is_vertical:
+                federation.watch(order, VerticalResult, tell)
+            else:
+                federation.watch(order, HorizontalResult, tell)
+    except KeyboardInterrupt:
+        terminal.say(f"\nThe run goes on at the coordinator.{explain(run)}")
+        raise typer.Exit(_INTERRUPTED) from None
+    except FederationError:
+        terminal.say(f"The run stopped; nothing of it is lost.{explain(run)}")
+        raise
+    show_details(terminal, federation.ask(ShowRun(run=run), RunDetails))
+
+
+def explain(run: str) -> str:
+    """What one can do about a run."""
+    short = run[:SHORT_ID]
+    return (
+        f"\n  fedforest runs watch {short}    watch it again"
+        f"\n  fedforest runs resume {short}   go on with it, once it is paused"
+        f"\n  fedforest runs cancel {short}   give it up"
+    )

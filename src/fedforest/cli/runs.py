@@ -1,0 +1,216 @@
+"""`fedforest runs`: what became of trainings; watch, resume and cancel them."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fedforest.cli.run_page import SHORT_ID, show_details
+from fedforest.cli.terminal import AsJson, Profile, Quiet, Terminal, format_bytes, format_time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fedforest.runtime.client import Federation
+    from fedforest.runtime.results import LoggedEvent, RunState
+
+runs = typer.Typer(help="What became of trainings.", no_args_is_help=True)
+
+WhichRun = Annotated[
+    str, typer.Argument(help="A run: its name, its id, or the first digits of its id.")
+]
+Without = Annotated[
+    list[str] | None,
+    typer.Option("--without", help="A party that is not waited for any more; may repeat."),
+]
+
+
+@runs.callback()
+def runs_commands() -> None:
+    """What became of trainings; the coordinator remembers all of them."""
+
+
+@runs.command("list")
+def list_runs(profile: Profile = "", as_json: AsJson = False) -> None:
+    """List all runs, the oldest first.
+
+    Example: fedforest runs list
+    """
+    terminal = Terminal(as_json)
+    with _federation(profile) as federation:
+        states = _list_states(federation)
+    if as_json:
+        terminal.show_json([_describe_state(state) for state in states])
+    elif states:
+        terminal.out.print(_make_table(states))
+    else:
+        terminal.say("There are no runs yet. Begin one: fedforest train run.toml --watch")
+
+
+@runs.command("show")
+def show(run: WhichRun, profile: Profile = "", as_json: AsJson = False) -> None:
+    """Show a run: its order, state, times, traffic, scores and model.
+
+    Example: fedforest runs show 4f2a
+    """
+    from fedforest.runtime.orders import ShowRun
+    from fedforest.runtime.results import RunDetails
+
+    with _federation(profile) as federation:
+        details = federation.ask(ShowRun(run=find_run(federation, run).run), RunDetails)
+    show_details(Terminal(as_json), details)
+
+
+@runs.command("watch")
+def watch(
+    run: WhichRun, profile: Profile = "", as_json: AsJson = False, quiet: Quiet = False
+) -> None:
+    """Watch a run until it ends, and show its result; Ctrl-C leaves it going.
+
+    Example: fedforest runs watch 4f2a
+    """
+    from fedforest.cli.run_watch import follow_run
+    from fedforest.runtime.orders import WatchRun
+
+    with _federation(profile) as federation:
+        found = find_run(federation, run).run
+        follow_run(Terminal(as_json, quiet), federation, WatchRun(run=found))
+
+
+@runs.command("resume")
+def resume(  # noqa: PLR0913, PLR0917 - options of a command
+    run: WhichRun,
+    without: Without = None,
+    end_early: Annotated[
+        bool, typer.Option("--end-early", help="Finish with the trees that are complete.")
+    ] = False,
+    profile: Profile = "",
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Go on with a paused run, and watch it.
+
+    Example: fedforest runs resume 4f2a
+
+    Example: fedforest runs resume 4f2a --without shop
+    """
+    from fedforest.cli.run_watch import follow_run
+    from fedforest.runtime.orders import EndRunEarly, ResumeRun
+
+    with _federation(profile) as federation:
+        found, kind = find_run(federation, run).run, EndRunEarly if end_early else ResumeRun
+        order = kind(run=found, without=without or [])
+        follow_run(Terminal(as_json, quiet), federation, order)
+
+
+@runs.command("cancel")
+def cancel(run: WhichRun, profile: Profile = "", quiet: Quiet = False) -> None:
+    """Give a run up, also one that is under way; parties forget it.
+
+    Example: fedforest runs cancel 4f2a
+    """
+    from fedforest.runtime.orders import CancelRun
+    from fedforest.runtime.results import RunList
+
+    with _federation(profile) as federation:
+        found = find_run(federation, run).run
+        federation.ask(CancelRun(run=found), RunList)
+    Terminal(quiet=quiet).say(f"run {found} is cancelled")
+
+
+@runs.command("log")
+def log(run: WhichRun, profile: Profile = "", as_json: AsJson = False) -> None:
+    """Print what happened in a run: changes of state, and every party's part in every exchange.
+
+    Example: fedforest runs log 4f2a
+    """
+    from fedforest.runtime.orders import LogOfRun
+    from fedforest.runtime.results import RunEvents
+
+    with _federation(profile) as federation:
+        found = find_run(federation, run).run
+        events = federation.ask(LogOfRun(run=found), RunEvents).events
+    terminal = Terminal(as_json)
+    for event in events:
+        if as_json:
+            terminal.show_json(_describe_state(event))
+        else:
+            typer.echo(_describe_event(event))
+
+
+@contextmanager
+def _federation(profile: str) -> Iterator[Federation]:
+    from fedforest.runtime.client import Federation
+    from fedforest.runtime.profiles import choose_profile
+
+    with Federation(choose_profile(profile)) as federation:
+        yield federation
+
+
+def find_run(federation: Federation, text: str) -> RunState:
+    """The run that is meant; raises `ConfigurationError` where it is none, or not only one."""
+    from fedforest.errors import ConfigurationError
+
+    states = _list_states(federation)
+    named = [state for state in states if text and state.name == text]
+    if named:
+        return named[-1]  # a name that is used again means the latest
+    found = [state for state in states if state.run.startswith(text.lower())]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise ConfigurationError(f"there is no run {text!r}; see: fedforest runs list")
+    some = ", ".join(state.run[:SHORT_ID] for state in found[:5])
+    raise ConfigurationError(f"{len(found)} runs begin with {text!r}, such as {some}; say more")
+
+
+def _list_states(federation: Federation) -> list[RunState]:
+    from fedforest.runtime.orders import ListRuns
+    from fedforest.runtime.results import RunList
+
+    return federation.ask(ListRuns(), RunList).runs
+
+
+def _describe_state(value: Any) -> dict[str, Any]:
+    import msgspec
+
+    described: dict[str, Any] = msgspec.structs.asdict(value)
+    return described
+
+
+def _make_table(states: list[RunState]) -> Any:
+    from rich.table import Table
+
+    table = Table("run", "name", "protocol", "state", "ordered", "by", "exchanges", "bytes")
+    for state in states:
+        table.add_row(
+            state.run[:SHORT_ID],
+            state.name,
+            state.protocol,
+            state.state,
+            format_time(state.created),
+            state.user,
+            str(state.n_exchanges),
+            format_bytes(state.n_bytes),
+        )
+    return table
+
+
+def _describe_event(event: LoggedEvent) -> str:
+    when = format_time(event.at)
+    if event.kind != "exchange":
+        return f"{when}  {event.kind}  {event.text}".rstrip()
+    level = (
+        ""
+        if event.level is None
+        else (
+            f", trees {event.first_tree}-{event.last_tree} level {event.level}, "
+            f"{event.open_nodes} open nodes"
+        )
+    )
+    return (
+        f"{when}  exchange {event.number}  {event.text} with {event.party}: "
+        f"{event.bytes_to} bytes to it, {event.bytes_from} from it, {event.seconds:.3f} s{level}"
+    )

@@ -1,0 +1,82 @@
+"""How commands speak: results to standard output, everything else to standard error.
+
+With `--json` results are JSON and nothing else is printed to standard output; with `--quiet` there
+is no talk beside results. Colours follow the terminal and `NO_COLOR`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but results.")]
+Profile = Annotated[
+    str,
+    typer.Option("--profile", "-p", help="Name or folder of your profile.", show_default=False),
+]
+
+
+@dataclass(frozen=True)
+class Terminal:
+    """Where a command prints."""
+
+    as_json: bool = False
+    quiet: bool = False
+
+    @cached_property
+    def out(self) -> Console:
+        """Standard output, for tables."""
+        from rich.console import Console
+
+        return Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+
+    @cached_property
+    def err(self) -> Console:
+        """Standard error, for progress."""
+        from rich.console import Console
+
+        return Console(highlight=False, stderr=True, soft_wrap=not sys.stderr.isatty())
+
+    def say(self, text: str) -> None:
+        """Something that helps a person and is no result."""
+        if not self.quiet:
+            typer.echo(text, err=True)
+
+    def show_json(self, value: Any) -> None:
+        """A result, on one line."""
+        typer.echo(json.dumps(value, allow_nan=False, default=str))
+
+
+def format_bytes(n_bytes: int) -> str:
+    """In the unit that leaves few digits."""
+    size = float(n_bytes)
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000.0:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000.0
+    return f"{size:.1f} TB"
+
+
+def format_seconds(seconds: float) -> str:
+    """A duration for people."""
+    if seconds < 10.0:
+        return f"{seconds:.1f} s"
+    if seconds < 120.0:
+        return f"{seconds:.0f} s"
+    minutes = seconds / 60.0
+    return f"{minutes:.0f} min" if minutes < 120.0 else f"{minutes / 60.0:.1f} h"
+
+
+def format_time(at: float | None) -> str:
+    """A moment in the time of this place."""
+    return "-" if at is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))

@@ -1,0 +1,53 @@
+"""`fedforest train run.toml`: order a training from a federation, and watch it."""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003 - typer reads the annotations
+from typing import Annotated
+
+import typer
+
+from fedforest.cli.terminal import AsJson, Profile, Quiet, Terminal
+
+
+def train(
+    file: Annotated[Path, typer.Argument(help="The run, as docs/runs.md describes it.")],
+    watch: Annotated[
+        bool, typer.Option("--watch", "-w", help="Show progress and the result.")
+    ] = False,
+    profile: Profile = "",
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Order the training that a file describes; print the run's id.
+
+    With --watch, show its progress and its result; Ctrl-C then leaves the run going.
+
+    Example: fedforest train run.toml --watch
+    """
+    from fedforest.estimators.run_orders import order_run
+    from fedforest.runtime.client import Federation
+    from fedforest.runtime.profiles import choose_profile
+    from fedforest.runtime.run_files import read_run_file
+
+    terminal = Terminal(as_json, quiet)
+    order = order_run(read_run_file(file))
+    with Federation(choose_profile(profile)) as federation:
+        run = federation.begin(order)
+        _say_begun(terminal, run, watch=watch)
+        if watch:
+            from fedforest.cli.run_watch import follow_run
+            from fedforest.runtime.orders import WatchRun
+
+            follow_run(terminal, federation, WatchRun(run=run))
+
+
+def _say_begun(terminal: Terminal, run: str, *, watch: bool) -> None:
+    """The id of a run is the result of ordering it; while it is watched, it is talk."""
+    if terminal.as_json:
+        terminal.show_json({"event": "accepted", "run": run})
+    elif watch:
+        terminal.say(f"run {run}")
+    else:
+        typer.echo(run)
+        terminal.say("It goes on at the coordinator: fedforest runs watch " + run[:12])

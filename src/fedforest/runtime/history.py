@@ -1,0 +1,269 @@
+"""The history of a coordinator's runs in SQLite: who ordered what, how it went, what it cost.
+
+    runs        one row each: order, user, state, times, result in figures
+    exchanges   one row for each exchange and party: bytes and seconds, never content
+    events      changes of state, and what was waited for
+
+The files of runs decide what there is to resume; this only remembers, also what is long over. It is
+written when something happens, so a killed coordinator finds it as of the last exchange.
+"""
+
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from fedforest.errors import ConfigurationError, StorageError
+from fedforest.runtime.orders import TrainVertical
+from fedforest.runtime.results import (
+    Alignment,
+    AnyEvent,
+    Exchanged,
+    HorizontalResult,
+    LoggedEvent,
+    RunDetails,
+    RunState,
+    ValidationReport,
+    VerticalResult,
+    Waiting,
+)
+from fedforest.runtime.trainings import AnyTraining
+
+ENDED = ("finished", "cancelled")
+_WAIT_SECONDS = 30.0  # for another connection that writes
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS runs (
+    run TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    user TEXT NOT NULL,
+    protocol TEXT NOT NULL,
+    description TEXT NOT NULL,
+    state TEXT NOT NULL,
+    reason TEXT NOT NULL DEFAULT '',
+    created REAL NOT NULL,
+    started REAL,
+    ended REAL,
+    result TEXT
+);
+CREATE TABLE IF NOT EXISTS exchanges (
+    run TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    party TEXT NOT NULL,
+    at REAL NOT NULL,
+    request TEXT NOT NULL,
+    first_tree INTEGER,
+    last_tree INTEGER,
+    level INTEGER,
+    open_nodes INTEGER,
+    bytes_to INTEGER NOT NULL,
+    bytes_from INTEGER NOT NULL,
+    seconds REAL NOT NULL,
+    PRIMARY KEY (run, number, party)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS events (
+    run TEXT NOT NULL,
+    at REAL NOT NULL,
+    kind TEXT NOT NULL,
+    text TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS events_of_run ON events (run);
+PRAGMA user_version = 1;
+"""
+_SUMMARY = """
+SELECT runs.run, state, reason, name, user, protocol, created, ended,
+       COUNT(DISTINCT exchanges.number),
+       COALESCE(SUM(bytes_to + bytes_from), 0)
+FROM runs LEFT JOIN exchanges ON runs.run = exchanges.run
+{where} GROUP BY runs.run ORDER BY created, runs.run
+"""
+
+
+class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """What a finished run came to, as far as it is figures."""
+
+    model: str
+    n_rows: int
+    n_trees: int | None = None
+    alignment: Alignment | None = None
+    validation: ValidationReport | None = None
+
+    @classmethod
+    def of(cls, result: VerticalResult | HorizontalResult) -> "RunFigures":
+        return cls(
+            model=result.model,
+            n_rows=result.n_rows,
+            n_trees=getattr(result, "n_trees", None),
+            alignment=getattr(result, "alignment", None),
+            validation=result.validation,
+        )
+
+
+class History:
+    """All runs that a coordinator was ever asked for; used from several threads."""
+
+    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
+        self._path = path
+        self._clock = clock
+        self._lock = threading.Lock()
+        with _complaining(path):
+            self._database = _open(path)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._lock:
+            self._database.close()
+
+    def begin(self, run: bytes, order: AnyTraining, user: str) -> None:
+        """A run was ordered, in these words; a seed that the coordinator drew is not in them."""
+        protocol = "vertical" if isinstance(order, TrainVertical) else "horizontal"
+        description = msgspec.json.encode(order).decode()
+        row = (run.hex(), order.name, user, protocol, description, "queued", self._clock())
+        with self._guarded() as database:
+            database.execute(
+                "INSERT OR IGNORE INTO runs"
+                " (run, name, user, protocol, description, state, created)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                row,
+            )
+        self._log(run, "ordered", f"by {user}")
+
+    def note_state(self, run: bytes, state: str, reason: str = "") -> None:
+        """The run is queued again, running, paused or cancelled now."""
+        now = self._clock()
+        with self._guarded() as database:
+            database.execute(
+                "UPDATE runs SET state = ?, reason = ?,"
+                " started = CASE WHEN ? = 'running' THEN COALESCE(started, ?) ELSE started END,"
+                " ended = CASE WHEN ? = 'cancelled' THEN ? ELSE NULL END WHERE run = ?",
+                (state, reason, state, now, state, now, run.hex()),
+            )
+        self._log(run, state, reason)
+
+    def note_result(self, run: bytes, result: VerticalResult | HorizontalResult) -> None:
+        """The run is over."""
+        figures = msgspec.json.encode(RunFigures.of(result)).decode()
+        with self._guarded() as database:
+            database.execute(
+                "UPDATE runs SET state = 'finished', reason = '', ended = ?, result = ?"
+                " WHERE run = ?",
+                (self._clock(), figures, run.hex()),
+            )
+        self._log(run, "finished", f"model {result.model}")
+
+    def note_event(self, run: bytes, number: int, event: AnyEvent) -> None:
+        """What happened in a run; an exchange has its number, and is noted once."""
+        if isinstance(event, Waiting):
+            self._log(run, "waiting", "for " + ", ".join(map(repr, event.parties)))
+        elif isinstance(event, Exchanged):
+            rows = list(_list_rows(run, number, self._clock(), event))
+            with self._guarded() as database:
+                database.execute("BEGIN")  # one commit for all parties
+                database.executemany(
+                    "INSERT OR IGNORE INTO exchanges VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    rows,
+                )
+                database.execute("COMMIT")
+
+    def has(self, run: bytes) -> bool:
+        """Whether it is known here."""
+        return bool(self._read("SELECT 1 FROM runs WHERE run = ?", run.hex()))
+
+    def not_ended(self) -> list[bytes]:
+        """Runs that were not over when they were last heard of."""
+        rows = self._read("SELECT run FROM runs WHERE state NOT IN (?, ?)", *ENDED)
+        return [bytes.fromhex(row[0]) for row in rows]
+
+    def all(self) -> list[RunState]:
+        """All runs, the oldest first."""
+        return [RunState(*row) for row in self._read(_SUMMARY.format(where=""))]
+
+    def show(self, run: bytes) -> RunDetails:
+        """Everything about a run; raises `ConfigurationError` where there is none."""
+        found = self._read("SELECT description, started, result FROM runs WHERE run = ?", run.hex())
+        if not found:
+            raise ConfigurationError(f"there is no run {run.hex()} in the coordinator's history")
+        description, started, result = found[0]
+        summary = self._read(_SUMMARY.format(where="WHERE runs.run = ?"), run.hex())[0]
+        figures = None if result is None else msgspec.json.decode(result, type=RunFigures)
+        traffic = self._read(
+            "SELECT party, SUM(bytes_to), SUM(bytes_from) FROM exchanges WHERE run = ?"
+            " GROUP BY party",
+            run.hex(),
+        )
+        return RunDetails(
+            state=RunState(*summary),
+            order=msgspec.json.decode(description),
+            started=started,
+            bytes_to={party: n_bytes for party, n_bytes, _ in traffic},
+            bytes_from={party: n_bytes for party, _, n_bytes in traffic},
+            **({} if figures is None else msgspec.structs.asdict(figures)),
+        )
+
+    def events(self, run: bytes) -> list[LoggedEvent]:
+        """What happened in a run, in the order of time."""
+        noted = self._read("SELECT at, kind, text FROM events WHERE run = ?", run.hex())
+        exchanges = self._read(
+            "SELECT at, 'exchange', request, number, party, first_tree, last_tree, level,"
+            " open_nodes, bytes_to, bytes_from, seconds FROM exchanges WHERE run = ?",
+            run.hex(),
+        )
+        events = [LoggedEvent(*row) for row in (*noted, *exchanges)]
+        return sorted(events, key=lambda event: (event.at, event.number, event.party))
+
+    def _log(self, run: bytes, kind: str, text: str) -> None:
+        with self._guarded() as database:
+            database.execute(
+                "INSERT INTO events VALUES (?, ?, ?, ?)", (run.hex(), self._clock(), kind, text)
+            )
+
+    def _read(self, query: str, *values: object) -> list[Any]:
+        with self._guarded() as database:
+            return database.execute(query, values).fetchall()
+
+    @contextmanager
+    def _guarded(self) -> Iterator[sqlite3.Connection]:
+        """One thread at a time; what a failure leaves half written is taken back."""
+        with self._lock, _complaining(self._path):
+            try:
+                yield self._database
+            finally:
+                if self._database.in_transaction:
+                    self._database.rollback()
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    path.touch(mode=0o600)
+    database = sqlite3.connect(
+        path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
+    )
+    database.execute("PRAGMA journal_mode = WAL")  # readers do not stop a run
+    database.execute("PRAGMA synchronous = NORMAL")
+    database.executescript(_SCHEMA)
+    return database
+
+
+@contextmanager
+def _complaining(path: Path) -> Iterator[None]:
+    """What SQLite says against it is a `StorageError`."""
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        raise StorageError(
+            f"the history {path} cannot be used ({error}); make room for it, or move it away: runs "
+            "do not depend on it"
+        ) from error
+
+
+def _list_rows(run: bytes, number: int, at: float, event: Exchanged) -> Iterator[tuple[Any, ...]]:
+    """An exchange in rows, one for each party."""
+    note = event.note
+    first, last = note.get("trees", (None, None))
+    place = (first, last, note.get("level"), note.get("open_nodes"))
+    for party, n_bytes in event.bytes_to.items():
+        sent = event.bytes_from.get(party, 0)
+        yield (run.hex(), number, party, at, event.request, *place, n_bytes, sent, event.seconds)
