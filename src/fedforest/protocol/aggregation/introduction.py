@@ -162,7 +162,8 @@ class MeetingParty:
         if pinned is None:
             raise MaskingError(
                 f"party {peer.name!r} has no pinned fingerprint here; ask its operator for it, by "
-                "other means than this federation, and pin it"
+                f"other means than this federation, then: fedforest party trust {peer.name} "
+                "FINGERPRINT"
             )
         if not _has_fingerprint(peer, pinned):
             raise MaskingError(
