@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from fedforest.errors import TransportError
 from fedforest.runtime.homes import ProfileSettings, find_profile, load_credentials, read_settings
 from fedforest.runtime.orders import (
+    AlignRows,
     AnyOrder,
     TrainHorizontal,
     TrainVertical,
@@ -62,9 +63,12 @@ class Federation:
         return result
 
     def train(
-        self, order: TrainVertical | TrainHorizontal, kind: type[Result], tell: Tell = tell_nobody
+        self,
+        order: TrainVertical | TrainHorizontal | AlignRows,
+        kind: type[Result],
+        tell: Tell = tell_nobody,
     ) -> Result:
-        """Give an order for a training, and wait for its result through broken connections."""
+        """Give an order that begins a run; wait for its result through broken connections."""
         run: str | None = None
         lost_since: float | None = None
 

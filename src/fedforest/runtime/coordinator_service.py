@@ -29,6 +29,7 @@ from fedforest.runtime.envelope import RUN_ID_BYTES
 from fedforest.runtime.event_log import log_event, log_exchange
 from fedforest.runtime.jobs import Job
 from fedforest.runtime.orders import (
+    AlignRows,
     AnyOrder,
     CancelRun,
     EndRunEarly,
@@ -47,18 +48,15 @@ from fedforest.runtime.results import (
     Accepted,
     AnyEvent,
     Exchanged,
-    Predictions,
     RunList,
     RunState,
     cut_result,
     encode_event,
 )
+from fedforest.runtime.run_parts import RESULT, give_up_parts, say
 from fedforest.runtime.run_store import RunStore
-from fedforest.runtime.training_runs import RESULT, Hub, TrainingRuns, say
-from fedforest.runtime.trainings import (
-    AnyTraining,
-    check_training,
-)
+from fedforest.runtime.training_runs import Hub, TrainingRuns
+from fedforest.runtime.trainings import AnyRun, check_run
 from fedforest.tree.workers import ALONE, Workers
 
 _LOG = logging.getLogger(__name__)
@@ -121,7 +119,7 @@ class CoordinatorService:
     def _answer(self, order: AnyOrder) -> Iterator[AnyEvent]:
         if isinstance(order, PredictVertical):
             model = self._models.read(order.model)
-            yield from cut_result(Predictions.of(predict(order, model, self._hub, self._workers)))
+            yield from cut_result(predict(order, model, self._hub, self._workers))
         elif isinstance(order, ListRuns):
             yield from cut_result(RunList(list(self._describe_runs())))
         elif isinstance(order, WatchRun):
@@ -148,10 +146,10 @@ class CoordinatorService:
             raise ConfigurationError(f"there is no run {text} at this coordinator")
         return run
 
-    def _begin(self, order: AnyTraining) -> bytes:
+    def _begin(self, order: AnyRun) -> bytes:
         """Store a new run, and queue it."""
-        check_training(order)
-        if order.seed is None:
+        check_run(order)
+        if not isinstance(order, AlignRows) and order.seed is None:
             order = msgspec.structs.replace(order, seed=secrets.randbits(63))
         run = self._entropy(RUN_ID_BYTES)
         self._store.begin(run, encode_order(order)).close()
@@ -169,12 +167,12 @@ class CoordinatorService:
                 self._queue.put(job)
             job.is_to_end |= is_to_end
 
-    def _read_order(self, run: bytes) -> AnyTraining:
+    def _read_order(self, run: bytes) -> AnyRun:
         stored = self._store.open(run)
         order = decode_order(stored.description)
         stored.close()
-        if not isinstance(order, TrainVertical | TrainHorizontal):
-            raise ConfigurationError(f"run {run.hex()} was begun by an order that trains nothing")
+        if not isinstance(order, TrainVertical | TrainHorizontal | AlignRows):
+            raise ConfigurationError(f"run {run.hex()} was begun by an order that begins none")
         return order
 
     def _enqueue_again(self, run: bytes, *, is_to_end: bool = False) -> None:
@@ -202,6 +200,7 @@ class CoordinatorService:
             there = set(self._hub.connected())
             if run not in self._unusable:
                 there &= self._read_order(run).data.keys()
+            give_up_parts(run, self._store, self._hub, there)
             say(self._hub, {party: EndRun(run, None) for party in there}, may_lose=True)
             self._store.finish(run)
             self._jobs.pop(run, None)
@@ -281,7 +280,9 @@ class CoordinatorService:
     def _watch(self, job: Job) -> Callable[[Any], None]:
         def observe(exchange: Any) -> None:
             note = exchange.note
-            if "level" in note:
+            if "part" in note:
+                job.doing = str(note["part"])
+            elif "level" in note:
                 job.doing = (
                     f"trees {note['trees'].start}-{note['trees'].stop}, level {note['level']}"
                 )

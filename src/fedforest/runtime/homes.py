@@ -45,6 +45,7 @@ class DataFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A data set of `party.toml`."""
 
     file: str
+    id: str | list[str] = []  # the column, or columns, that rows are aligned by
 
 
 class PartySettings(SettingsFile, frozen=True):
@@ -98,7 +99,11 @@ def _load_secret(path: Path) -> bytes:
 
 def find_data(home: Path, settings: PartySettings) -> DataFiles:
     """A party's data sets; relative paths count from its folder."""
-    return DataFiles({name: home / entry.file for name, entry in settings.data.items()})
+    ids = {
+        name: (entry.id,) if isinstance(entry.id, str) else tuple(entry.id)
+        for name, entry in settings.data.items()
+    }
+    return DataFiles({name: home / entry.file for name, entry in settings.data.items()}, ids)
 
 
 def find_profile(transport: Any) -> Path:
