@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from fedforest.errors import ProtocolError
 from fedforest.protocol.aggregation import messages as aggregation_messages
 from fedforest.protocol.aggregation import payloads as aggregation_payloads
+from fedforest.protocol.alignment import messages as alignment_messages
+from fedforest.protocol.alignment import payloads as alignment_payloads
 from fedforest.protocol.asking import Accepted, Message, Payload
 from fedforest.protocol.horizontal import messages as horizontal_messages
 from fedforest.protocol.horizontal import payloads as horizontal_payloads
@@ -38,9 +40,15 @@ MODULES: tuple[Any, ...] = (
     linear_messages,
     aggregation_messages,
     horizontal_messages,
+    alignment_messages,
 )
 REPLIES = (Accepted, *(reply for module in MODULES for reply in module.REPLIES))
-ALLOWED = (*MAY_LEAVE, *aggregation_payloads.MAY_LEAVE, *horizontal_payloads.MAY_LEAVE)
+ALLOWED = (
+    *MAY_LEAVE,
+    *aggregation_payloads.MAY_LEAVE,
+    *horizontal_payloads.MAY_LEAVE,
+    *alignment_payloads.MAY_LEAVE,
+)
 DECLARED = (DeclaredColumns, DeclaredLabels)  # horizontal parties tell names to everybody
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from fedforest.errors import TransportError
 from fedforest.runtime.homes import PROFILE_FILE, ProfileSettings, find_profile, read_settings
 from fedforest.runtime.orders import (
+    AlignRows,
     AnyOrder,
     EndRunEarly,
     ResumeRun,
@@ -75,9 +76,12 @@ class Federation:
         raise TransportError("the coordinator closed the connection before it took the order")
 
     def train(
-        self, order: TrainVertical | TrainHorizontal, kind: type[Result], tell: Tell = tell_nobody
+        self,
+        order: TrainVertical | TrainHorizontal | AlignRows,
+        kind: type[Result],
+        tell: Tell = tell_nobody,
     ) -> Result:
-        """Give an order for a training, and wait for its result through broken connections."""
+        """Give an order that begins a run; wait for its result through broken connections."""
         return self._persist(order, None, kind, tell)
 
     def watch(

@@ -6,6 +6,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
+from fedforest.runtime.roles import RowChoice
 from fedforest.runtime.stored_models import StoredModels
 from fedforest.tree.forest_file import decode_outline, encode_outline
 from fedforest.tree.partial import ForestOutline
@@ -26,6 +29,7 @@ class CoordinatorModel:
     parties: tuple[str, ...]  # in the order of their columns
     n_trees_seeded: int  # trees whose seeds are used up, dropped ones included
     seed: int  # with it, which rows each tree drew could be told: it stays here
+    rows: RowChoice | None = None  # what it was trained on: trees that follow need the same
 
     @cached_property
     def routes(self) -> OwnerRoutes:
@@ -53,7 +57,14 @@ class CoordinatorModels:
             "n_trees_seeded": kept.n_trees_seeded,
             "seed": kept.seed,
         }
+        if kept.rows is not None:
+            about["rows"] = msgspec.to_builtins(kept.rows)
         self._files.write(model, encode_outline(kept.outline, None, about))
+
+    def drop(self, model: str) -> None:
+        """Forget a model."""
+        self._open.pop(model, None)
+        self._files.remove(model)
 
     def read(self, model: str) -> CoordinatorModel:
         """A model; raises `ModelFileError` where there is none."""
@@ -65,6 +76,7 @@ class CoordinatorModels:
                 tuple(about["parties"]),
                 int(about["n_trees_seeded"]),
                 int(about["seed"]),
+                msgspec.convert(about.get("rows"), RowChoice | None),
             )
             if len(self._open) > MOST_OPEN:
                 self._open.popitem(last=False)

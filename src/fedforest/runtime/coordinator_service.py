@@ -30,6 +30,7 @@ from fedforest.runtime.event_log import log_event, log_exchange
 from fedforest.runtime.history import History
 from fedforest.runtime.jobs import Job
 from fedforest.runtime.orders import (
+    AlignRows,
     AnyOrder,
     CancelRun,
     EndRunEarly,
@@ -50,19 +51,16 @@ from fedforest.runtime.results import (
     Accepted,
     AnyEvent,
     Exchanged,
-    Predictions,
     RunEvents,
     RunList,
     cut_result,
     encode_event,
 )
+from fedforest.runtime.run_parts import RESULT, give_up_parts, say
 from fedforest.runtime.run_records import RunRecords
 from fedforest.runtime.run_store import RunStore
-from fedforest.runtime.training_runs import RESULT, Hub, TrainingRuns, say
-from fedforest.runtime.trainings import (
-    AnyTraining,
-    check_training,
-)
+from fedforest.runtime.training_runs import Hub, TrainingRuns
+from fedforest.runtime.trainings import AnyRun, check_run
 from fedforest.tree.workers import ALONE, Workers
 
 _LOG = logging.getLogger(__name__)
@@ -129,7 +127,7 @@ class CoordinatorService:
     def _answer(self, order: AnyOrder, user: str) -> Iterator[AnyEvent]:
         if isinstance(order, PredictVertical):
             model = self._models.read(order.model)
-            yield from cut_result(Predictions.of(predict(order, model, self._hub, self._workers)))
+            yield from cut_result(predict(order, model, self._hub, self._workers))
         elif isinstance(order, ListRuns):
             yield from cut_result(RunList(self._records.list()))
         elif isinstance(order, ShowRun):
@@ -160,12 +158,12 @@ class CoordinatorService:
             raise ConfigurationError(f"there is no run {text} at this coordinator")
         return run
 
-    def _begin(self, order: AnyTraining, user: str) -> bytes:
+    def _begin(self, order: AnyRun, user: str) -> bytes:
         """Store a new run, and queue it."""
-        check_training(order)
+        check_run(order)
         run = self._entropy(RUN_ID_BYTES)
         seeded = order
-        if order.seed is None:
+        if not isinstance(order, AlignRows) and order.seed is None:
             seeded = msgspec.structs.replace(order, seed=secrets.randbits(63))
         self._store.begin(run, encode_order(seeded)).close()
         self._records.history.begin(run, order, user)
@@ -186,12 +184,12 @@ class CoordinatorService:
                 self._queue.put(job)
             job.is_to_end |= is_to_end
 
-    def _read_order(self, run: bytes) -> AnyTraining:
+    def _read_order(self, run: bytes) -> AnyRun:
         stored = self._store.open(run)
         order = decode_order(stored.description)
         stored.close()
-        if not isinstance(order, TrainVertical | TrainHorizontal):
-            raise ConfigurationError(f"run {run.hex()} was begun by an order that trains nothing")
+        if not isinstance(order, TrainVertical | TrainHorizontal | AlignRows):
+            raise ConfigurationError(f"run {run.hex()} was begun by an order that begins none")
         return order
 
     def _enqueue_again(self, run: bytes, *, is_to_end: bool = False) -> None:
@@ -228,6 +226,7 @@ class CoordinatorService:
         there = set(self._hub.connected())
         if run not in self._unusable:
             there &= self._read_order(run).data.keys()
+        give_up_parts(run, self._store, self._hub, there)
         say(self._hub, {party: EndRun(run, None) for party in there}, may_lose=True)
         self._store.finish(run)
         self._records.note(run, "cancelled")
@@ -314,7 +313,9 @@ class CoordinatorService:
     def _watch(self, job: Job) -> Callable[[Any], None]:
         def observe(exchange: Any) -> None:
             note = exchange.note
-            if "level" in note:
+            if "part" in note:
+                job.doing = str(note["part"])
+            elif "level" in note:
                 job.doing = (
                     f"trees {note['trees'].start}-{note['trees'].stop}, level {note['level']}"
                 )

@@ -63,7 +63,7 @@ class DataSet:
         return replace(self, columns=self.columns.select(kept))
 
     def features(self, without: Collection[str | None] = ()) -> Table:
-        """All columns but some."""
+        """All columns but some; ids are none."""
         names = [name for name in self.columns.column_names if name not in without]
         return self._read(names)
 

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from fedforest.errors import ConfigurationError, StorageError
-from fedforest.runtime.orders import TrainVertical
+from fedforest.runtime.orders import AlignRows, TrainHorizontal, TrainVertical
 from fedforest.runtime.results import (
     Alignment,
     AnyEvent,
@@ -32,9 +32,11 @@ from fedforest.runtime.results import (
     VerticalResult,
     Waiting,
 )
-from fedforest.runtime.trainings import AnyTraining
+from fedforest.runtime.trainings import AnyRun
 
 ENDED = ("finished", "cancelled")
+PROTOCOLS = {TrainVertical: "vertical", TrainHorizontal: "horizontal", AlignRows: "alignment"}
+AnyResult = VerticalResult | HorizontalResult | Alignment
 _WAIT_SECONDS = 30.0  # for another connection that writes
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS runs (
@@ -86,14 +88,16 @@ FROM runs LEFT JOIN exchanges ON runs.run = exchanges.run
 class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
     """What a finished run came to, as far as it is figures."""
 
-    model: str
     n_rows: int
+    model: str | None = None
     n_trees: int | None = None
     alignment: Alignment | None = None
     validation: ValidationReport | None = None
 
     @classmethod
-    def of(cls, result: VerticalResult | HorizontalResult) -> "RunFigures":
+    def of(cls, result: AnyResult) -> "RunFigures":
+        if isinstance(result, Alignment):
+            return cls(n_rows=result.n_common, alignment=result)
         return cls(
             model=result.model,
             n_rows=result.n_rows,
@@ -118,11 +122,11 @@ class History:
         with self._lock:
             self._database.close()
 
-    def begin(self, run: bytes, order: AnyTraining, user: str) -> None:
+    def begin(self, run: bytes, order: AnyRun, user: str) -> None:
         """A run was ordered, in these words; a seed that the coordinator drew is not in them."""
-        protocol = "vertical" if isinstance(order, TrainVertical) else "horizontal"
+        protocol, name = PROTOCOLS[type(order)], getattr(order, "name", "")
         description = msgspec.json.encode(order).decode()
-        row = (run.hex(), order.name, user, protocol, description, "queued", self._clock())
+        row = (run.hex(), name, user, protocol, description, "queued", self._clock())
         with self._guarded() as database:
             database.execute(
                 "INSERT OR IGNORE INTO runs"
@@ -144,16 +148,17 @@ class History:
             )
         self._log(run, state, reason)
 
-    def note_result(self, run: bytes, result: VerticalResult | HorizontalResult) -> None:
+    def note_result(self, run: bytes, result: AnyResult) -> None:
         """The run is over."""
-        figures = msgspec.json.encode(RunFigures.of(result)).decode()
+        figures = RunFigures.of(result)
         with self._guarded() as database:
             database.execute(
                 "UPDATE runs SET state = 'finished', reason = '', ended = ?, result = ?"
                 " WHERE run = ?",
-                (self._clock(), figures, run.hex()),
+                (self._clock(), msgspec.json.encode(figures).decode(), run.hex()),
             )
-        self._log(run, "finished", f"model {result.model}")
+        told = f"{figures.n_rows:,} rows" if figures.model is None else f"model {figures.model}"
+        self._log(run, "finished", told)
 
     def note_event(self, run: bytes, number: int, event: AnyEvent) -> None:
         """What happened in a run; an exchange has its number, and is noted once."""

@@ -7,7 +7,7 @@ from queue import SimpleQueue
 
 from fedforest.errors import PartyLost, TooFewParties
 from fedforest.runtime.results import AnyEvent, Exchanged
-from fedforest.runtime.trainings import AnyTraining
+from fedforest.runtime.trainings import AnyRun
 
 
 @dataclass(slots=True)
@@ -15,7 +15,7 @@ class Job:
     """A run that this process works on, and who watches it."""
 
     run: bytes
-    order: AnyTraining
+    order: AnyRun
     state: str = "queued"
     doing: str = ""
     error: Exception | None = None  # why it is paused

@@ -96,6 +96,10 @@ class TrainVertical(TrainingOrderOnWire, frozen=True, kw_only=True):
     align: bool = False  # by the ids of the data sets; otherwise rows are in the same order
 
 
+class AlignRows(Order, frozen=True, kw_only=True):
+    """Find the rows that all parties have; each keeps its own under the id of the run."""
+
+
 class TrainHorizontal(TrainingOrderOnWire, frozen=True, kw_only=True):
     """Extra-trees over the rows of all parties."""
 
@@ -168,6 +172,7 @@ class ListRuns(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True
 AnyOrder = (
     TrainVertical
     | TrainHorizontal
+    | AlignRows
     | PredictVertical
     | WatchRun
     | ResumeRun

@@ -11,15 +11,21 @@ from fedforest.errors import ModelFileError
 from fedforest.privacy.randomized_response import RandomizedResponse
 from fedforest.protocol.vertical.out_of_bag import AnswerKey, OutOfBagRecord
 from fedforest.protocol.vertical.party import PartyModel
-from fedforest.runtime.roles import HorizontalWork, Work
+from fedforest.runtime.role_work import HorizontalWork, ModelWork
 from fedforest.runtime.stored_models import StoredModels
 from fedforest.tree.class_labels import unpack_labels
-from fedforest.tree.forest_file import decode_partial, encode_partial
+from fedforest.tree.forest_file import (
+    StoredForest,
+    decode_forest,
+    decode_partial,
+    encode_partial,
+)
 from fedforest.tree.model_file import JsonValue, decode_model, encode_model
 from fedforest.tree.routes import OwnRoutes
 
 MOST_OPEN = 8  # models that are kept in memory
 _VOTES = "out-of-bag-votes"
+_NOISY = "noisy"  # an empty file: its presence says it
 
 
 class _Opened(NamedTuple):
@@ -35,22 +41,47 @@ class PartyModels:
         self._files = StoredModels(folder)
         self._open: OrderedDict[str, _Opened] = OrderedDict()
 
-    def keep(self, model: str, work: Work) -> JsonValue:
+    def keep(self, model: str, work: ModelWork) -> JsonValue:
         """Store what a training left at this party; returns what `classes` would read again."""
         if isinstance(work, HorizontalWork):
+            if work.is_noisy:
+                self._files.write(model, b"", _NOISY)
             self._files.write(model, bytes(work.party.model_file))
             return None
         share = work.party.model()
-        if share.out_of_bag is not None and share.out_of_bag.votes.counts.any():
-            self._files.write(model, _encode_votes(share.out_of_bag), "votes")
+        record = share.out_of_bag
+        if record is not None and record.votes.counts.any():
+            self._files.write(model, _encode_votes(record), "votes")
+        if record is not None and record.key.response is not None:
+            self._files.write(model, b"", _NOISY)
         classes = work.describe_classes()
         about: dict[str, JsonValue] = {"model": model, "classes": classes}
+        if work.is_alone:
+            about["alone"] = True
         self._files.write(model, encode_partial(share.partial, share.bins, about))
         return classes
 
     def has(self, model: str) -> bool:
         """Whether the model is here."""
         return self._files.has(model)
+
+    def is_noisy(self, model: str) -> bool:
+        """Whether labels of this party went into the model under noise only."""
+        return self._files.has(model, _NOISY)
+
+    def drop_baseline(self, model: str) -> bool:
+        """Forget a forest that was only grown to be scored; other models stay."""
+        if not self.has(model):
+            return True
+        if not decode_partial(self._files.read(model)).metadata.get("alone", False):
+            return False
+        self._open.pop(model, None)
+        self._files.remove(model)
+        return True
+
+    def read_forest(self, model: str) -> StoredForest:
+        """A horizontal forest, which is whole at every party."""
+        return decode_forest(self._files.read(model))
 
     def read(self, model: str) -> tuple[PartyModel, NDArray[Any] | None]:
         """The party's share of a vertical forest and, at the label party, its classes."""

@@ -10,9 +10,9 @@ import msgspec
 
 from fedforest.protocol.asking import Message
 from fedforest.runtime.envelope import RunId, RunRequest, Sequence
-from fedforest.runtime.roles import AnyRole
+from fedforest.runtime.roles import AnyRole, KeptId, RowChoice
 
-ModelId = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
+ModelId = KeptId
 
 
 class BeginRun(Message, frozen=True):
@@ -23,7 +23,7 @@ class BeginRun(Message, frozen=True):
 
 
 class EndRun(Message, frozen=True):
-    """The run is over: keep your share of its model under this id, or nothing."""
+    """The run is over: keep your share of what it gave, a model or an alignment, or nothing."""
 
     run: RunId
     model: ModelId | None
@@ -35,6 +35,7 @@ class BeginPrediction(msgspec.Struct, frozen=True, array_like=True):
     model: ModelId
     data: str
     rows: memoryview | None  # <i4; None: all
+    choice: RowChoice | None = None  # what rows are counted among
 
 
 class InPrediction(Message, frozen=True):
@@ -51,6 +52,13 @@ class CountRows(Message, frozen=True):
 
     model: ModelId
     data: str
+    choice: RowChoice | None = None
+
+
+class DropModel(Message, frozen=True):
+    """Forget a forest that was grown only to be scored beside another one."""
+
+    model: ModelId
 
 
 class Done(Message, frozen=True):
@@ -60,4 +68,4 @@ class Done(Message, frozen=True):
     n_rows: Annotated[int, msgspec.Meta(ge=0, lt=2**31)] = 0
 
 
-TO_PARTY = (BeginRun, RunRequest, EndRun, InPrediction, CountRows)
+TO_PARTY = (BeginRun, RunRequest, EndRun, InPrediction, CountRows, DropModel)

@@ -24,11 +24,13 @@ from fedforest.protocol.asking import Handler, Message, blame, check
 from fedforest.protocol.payloads import from_bytes
 from fedforest.protocol.vertical import prediction_messages
 from fedforest.protocol.vertical.prediction_party import PredictingParty
+from fedforest.runtime.alignments import Alignments
 from fedforest.runtime.data_sets import DataSet, DataSets
 from fedforest.runtime.endpoint import make_endpoint
 from fedforest.runtime.entropy import EntropySource
 from fedforest.runtime.envelope import RunRequest
 from fedforest.runtime.event_log import log_event
+from fedforest.runtime.held_out import take_rows
 from fedforest.runtime.party_models import PartyModels
 from fedforest.runtime.party_requests import (
     TO_PARTY,
@@ -36,12 +38,15 @@ from fedforest.runtime.party_requests import (
     BeginRun,
     CountRows,
     Done,
+    DropModel,
     EndRun,
     InPrediction,
 )
 from fedforest.runtime.party_run import PartyRun
-from fedforest.runtime.roles import AnyRole, HorizontalWork, PartyKeys, RoleMaker, VerticalWork
+from fedforest.runtime.role_work import AlignmentWork, RoleMaker, Work
+from fedforest.runtime.roles import AnyRole, PartyKeys, RowChoice
 from fedforest.runtime.run_store import RunStore, StoredRun
+from fedforest.runtime.scoring_work import ScoringWork
 from fedforest.transport.codec import decode, encode
 from fedforest.tree.model_file import JsonValue
 from fedforest.tree.table import Table
@@ -95,17 +100,21 @@ class PartyService:
     ) -> None:
         self._store = RunStore(home, entropy)
         self._models = PartyModels(home / "models")
+        self._alignments = Alignments(home / "alignments")
         self._data = data
         self._workers = workers
-        self._roles = RoleMaker(keys, data, self._models.read, workers)
+        self._roles = RoleMaker(keys, data, self._models, self._alignments, workers)
         self._runs: OrderedDict[bytes, PartyRun] = OrderedDict()
-        self._work: dict[bytes, VerticalWork | HorizontalWork] = {}
+        self._work: dict[bytes, Work] = {}
         self._predictions: OrderedDict[bytes, _Prediction] = OrderedDict()
-        self._tables: OrderedDict[tuple[str, str], tuple[DataSet, Table]] = OrderedDict()
+        self._tables: OrderedDict[tuple[str, str, RowChoice | None], tuple[DataSet, Table]] = (
+            OrderedDict()
+        )
         self._handlers = {
             BeginRun: self._begin_run,
             EndRun: self._end_run,
             CountRows: self._count_rows,
+            DropModel: self._drop_model,
         }
 
     def answer(self, data: bytes) -> bytes:
@@ -178,22 +187,33 @@ class PartyService:
         done = None
         if self._store.has(request.run):
             if request.model is not None and not self._store.is_finished(request.run):
-                done = Done(self._keep_model(request.run, request.model))
+                done = Done(self._keep(request.run, request.model))
             self._let_go(request.run)
             self._store.finish(request.run)  # also takes away what a crash in here left
         if done is None and request.model is not None and self._models.has(request.model):
             done = Done(self._models.classes(request.model))
         return done or Done()
 
-    def _keep_model(self, run: bytes, model: str) -> JsonValue:
+    def _keep(self, run: bytes, kept: str) -> JsonValue:
+        """Store what a run gave under an id: a model, or the rows of an alignment."""
         party = self._run(run).handler  # caught up, also after a restart
         work = self._work[run]
         assert work.party is party
-        return self._models.keep(model, work)
+        if isinstance(work, AlignmentWork):
+            self._alignments.keep(kept, work.data, work.party.rows)
+            return None
+        if isinstance(work, ScoringWork):
+            raise ProtocolError("scoring leaves nothing to be kept")
+        return self._models.keep(kept, work)
+
+    def _drop_model(self, request: DropModel) -> Done:
+        is_gone = self._models.drop_baseline(request.model)
+        check(is_gone, "the model is no baseline; its owner alone can remove it")
+        return Done()
 
     def _count_rows(self, request: CountRows) -> Done:
         self._data.renew(request.data)
-        return Done(n_rows=self._table(request.model, request.data).n_rows)
+        return Done(n_rows=self._table(request.model, request.data, request.choice).n_rows)
 
     def _predict(self, request: InPrediction) -> bytes:
         known = self._predictions.get(request.prediction)
@@ -213,7 +233,7 @@ class PartyService:
     def _begin_prediction(self, prediction: bytes, begin: BeginPrediction) -> _Prediction:
         if begin.rows is not None:  # otherwise they were counted, and must be the same
             self._data.renew(begin.data)
-        table = self._table(begin.model, begin.data)
+        table = self._table(begin.model, begin.data, begin.choice)
         if begin.rows is not None:
             table = table.take_rows(_read_rows(begin.rows, table.n_rows))
         model = self._models.read(begin.model)[0]
@@ -224,12 +244,13 @@ class PartyService:
             self._predictions.popitem(last=False)
         return begun
 
-    def _table(self, model: str, data: str) -> Table:
+    def _table(self, model: str, data: str, choice: RowChoice | None) -> Table:
         """The columns of a data set that a model needs, read once for many predictions."""
-        key, now = (model, data), self._data.read(data)
+        key, now = (model, data, choice), self._data.read(data)
         if key not in self._tables or self._tables[key][0] is not now:
             share: PartyModel = self._models.read(model)[0]
-            self._tables[key] = now, now.select(share.bins.names)
+            chosen = take_rows(now, choice, self._alignments)
+            self._tables[key] = now, chosen.select(share.bins.names)
             if len(self._tables) > MOST_TABLES:
                 self._tables.popitem(last=False)
         self._tables.move_to_end(key)

@@ -3,7 +3,7 @@
 import secrets
 from collections import Counter
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +11,13 @@ from numpy.typing import NDArray
 from fedforest.errors import ConfigurationError
 from fedforest.protocol.asking import blame
 from fedforest.protocol.vertical.prediction import PredictionOrder, route
+from fedforest.runtime.alignment_runs import align_for_prediction
 from fedforest.runtime.coordinator_models import CoordinatorModel
 from fedforest.runtime.driver import ExchangeLog, run
 from fedforest.runtime.orders import PredictVertical
 from fedforest.runtime.party_requests import BeginPrediction, CountRows, Done, InPrediction
+from fedforest.runtime.results import Predictions
+from fedforest.runtime.roles import RowChoice
 from fedforest.transport.base import Transport
 from fedforest.transport.codec import decode, encode
 from fedforest.tree.table import common_row_count
@@ -53,17 +56,41 @@ class _PredictionTransport:
 
 
 def predict(
+    order: PredictVertical, model: CoordinatorModel, transport: Transport, workers: Workers
+) -> Predictions:
+    """What a user asked for: (rows, outputs) votes, or (trees, rows) leaves."""
+    _check_parties(order, model)
+    if not order.align:
+        return Predictions.of(predict_rows(order, model, transport, workers))
+    if order.rows is not None:
+        raise ConfigurationError("aligned rows have no numbers that a user knows; predict them all")
+    alignment = align_for_prediction(transport, order.data)
+    chosen = RowsToPredict(RowChoice(alignment=alignment.id))
+    return Predictions.of(predict_rows(order, model, transport, workers, chosen), alignment)
+
+
+class RowsToPredict(NamedTuple):
+    """Which rows of the data sets are meant, and who hears of exchanges."""
+
+    choice: RowChoice | None = None
+    log: ExchangeLog | None = None
+
+
+def predict_rows(
     order: PredictVertical,
     model: CoordinatorModel,
     transport: Transport,
     workers: Workers,
-    log: ExchangeLog | None = None,
+    chosen: RowsToPredict = RowsToPredict(),  # noqa: B008 - it cannot change
 ) -> NDArray[Any]:
     """(rows, outputs) votes, or (trees, rows) leaves."""
-    _check_parties(order, model)
-    n_rows = _count_rows(order, transport) if order.rows is None else len(order.rows)
+    choice, log = chosen
+    n_rows = _count_rows(order, transport, choice) if order.rows is None else len(order.rows)
     rows = None if order.rows is None else memoryview(np.array(order.rows, "<i4").tobytes())
-    begins = {party: BeginPrediction(order.model, data, rows) for party, data in order.data.items()}
+    begins = {
+        party: BeginPrediction(order.model, data, rows, choice)
+        for party, data in order.data.items()
+    }
     network: Network = getattr(transport, "network")  # noqa: B009 - every transport to parties has one
     pace = network if order.lookahead is None else order.lookahead
     task = PredictionOrder(model.outline, model.parties, n_rows, pace, model.routes)
@@ -81,8 +108,8 @@ def _check_parties(order: PredictVertical, model: CoordinatorModel) -> None:
         raise ConfigurationError("no rows are asked for; name at least one")
 
 
-def _count_rows(order: PredictVertical, transport: Transport) -> int:
-    requests = {p: encode(CountRows(order.model, data)) for p, data in order.data.items()}
+def _count_rows(order: PredictVertical, transport: Transport, choice: RowChoice | None) -> int:
+    requests = {p: encode(CountRows(order.model, data, choice)) for p, data in order.data.items()}
     replies = transport.exchange(requests)
     counts: dict[str, int] = {}
     for party, data in replies.items():

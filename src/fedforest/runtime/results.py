@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fedforest.errors import ProtocolError, TransportError
 from fedforest.runtime.driver import Exchange
+from fedforest.tree.scores import Judgement
 
 PIECE_BYTES = 1 << 20
 
@@ -78,11 +79,15 @@ class Finished(Event, frozen=True):
 
 
 class Alignment(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
-    """How many rows are in everybody's data set, of how many; ids that stand twice are left out."""
+    """How many rows are in everybody's data set, of how many; ids that stand twice are left out.
+
+    Each party keeps the numbers of its rows, in the common order, under the alignment's id.
+    """
 
     n_common: int
     n_rows: dict[str, int]
-    n_duplicates: dict[str, int]
+    n_duplicates: dict[str, int]  # rows without an id of their own
+    id: str = ""
 
 
 class Scores(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
@@ -91,6 +96,11 @@ class Scores(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     n_rows: int
     values: dict[str, float]  # such as "accuracy", "auc", "rmse"; what is undefined is not there
     confusion: list[list[int]] | None = None  # true class by predicted class
+
+    @classmethod
+    def of(cls, judged: Judgement) -> "Scores":
+        confusion = None if judged.confusion is None else judged.confusion.tolist()
+        return cls(n_rows=judged.n_rows, values=dict(judged.values), confusion=confusion)
 
 
 class ValidationReport(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
@@ -135,16 +145,18 @@ class HorizontalResult(msgspec.Struct, frozen=True, array_like=True, kw_only=Tru
 
 
 class Predictions(msgspec.Struct, frozen=True, array_like=True):
-    """Votes (rows, outputs) or leaves (trees, rows)."""
+    """Votes (rows, outputs) or leaves (trees, rows); rows in the common order if aligned."""
 
     shape: tuple[int, int]
     dtype: str
     data: bytes
+    alignment: Alignment | None = None
 
     @classmethod
-    def of(cls, values: NDArray[Any]) -> "Predictions":
+    def of(cls, values: NDArray[Any], alignment: Alignment | None = None) -> "Predictions":
         dtype = "<f8" if values.dtype.kind == "f" else "<i4"
-        return cls(values.shape, dtype, np.ascontiguousarray(values, dtype).tobytes())
+        data = np.ascontiguousarray(values, dtype).tobytes()
+        return cls(values.shape, dtype, data, alignment)
 
     def read(self) -> NDArray[Any]:
         return np.frombuffer(self.data, self.dtype).reshape(self.shape).copy()
@@ -209,7 +221,9 @@ class RunEvents(msgspec.Struct, frozen=True, array_like=True):
     events: list[LoggedEvent]
 
 
-Result = VerticalResult | HorizontalResult | Predictions | RunList | RunDetails | RunEvents
+Result = (
+    VerticalResult | HorizontalResult | Alignment | Predictions | RunList | RunDetails | RunEvents
+)
 AnyEvent = Accepted | Exchanged | Waiting | Piece | Finished
 
 _ENCODER = msgspec.msgpack.Encoder()

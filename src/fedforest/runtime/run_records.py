@@ -12,12 +12,18 @@ import msgspec
 
 from fedforest.errors import FederationError, StorageError
 from fedforest.runtime.event_log import log_event
-from fedforest.runtime.history import History
+from fedforest.runtime.history import AnyResult, History
 from fedforest.runtime.jobs import Job
-from fedforest.runtime.orders import TrainHorizontal, TrainVertical, decode_order
-from fedforest.runtime.results import HorizontalResult, RunDetails, RunState, VerticalResult
+from fedforest.runtime.orders import AlignRows, TrainHorizontal, TrainVertical, decode_order
+from fedforest.runtime.results import (
+    Alignment,
+    HorizontalResult,
+    RunDetails,
+    RunState,
+    VerticalResult,
+)
+from fedforest.runtime.run_parts import RESULT
 from fedforest.runtime.run_store import RunStore
-from fedforest.runtime.training_runs import RESULT
 
 _LOG = logging.getLogger(__name__)
 _NOBODY = "unknown"  # who ordered a run that the history missed
@@ -64,11 +70,17 @@ class RunRecords:
         stored.close()
         if isinstance(order, TrainVertical | TrainHorizontal):
             self.history.begin(run, msgspec.structs.replace(order, seed=None), _NOBODY)
+        elif isinstance(order, AlignRows):
+            self.history.begin(run, order, _NOBODY)
 
     def _read_result(self, run: bytes) -> None:
         data = self._store.load(run, RESULT)
         assert data is not None, "a run that is over without one is cancelled"
-        kinds = {"vertical": VerticalResult, "horizontal": HorizontalResult}
+        kinds: dict[str, type[AnyResult]] = {
+            "vertical": VerticalResult,
+            "horizontal": HorizontalResult,
+            "alignment": Alignment,
+        }
         kind = kinds[self.history.show(run).state.protocol]
         self.history.note_result(run, msgspec.msgpack.decode(data, type=kind))
 

@@ -36,6 +36,13 @@ class StoredModels:
         """Whether there is such a file."""
         return self._path(model, kind).exists()
 
+    def remove(self, model: str) -> None:
+        """Take all files of a model away, its share last: until then it may be removed again."""
+        for path in sorted(
+            self._folder.glob(f"{model}.*"), key=lambda path: path.suffix == ".share"
+        ):
+            path.unlink(missing_ok=True)
+
     def list(self) -> list[str]:
         """The ids of all models."""
         return sorted(path.stem for path in self._folder.glob("*.share"))

@@ -7,33 +7,39 @@ tells what the coordinator did.
 import logging
 import time
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from fedforest.errors import TooFewParties
-from fedforest.protocol.asking import Message, blame
+from fedforest.errors import ConfigurationError, TooFewParties
+from fedforest.runtime.alignment_runs import align_for_run
 from fedforest.runtime.coordinator_models import CoordinatorModel, CoordinatorModels
 from fedforest.runtime.driver import ExchangeLog, Observer
 from fedforest.runtime.event_log import log_event
 from fedforest.runtime.jobs import Job
-from fedforest.runtime.orders import TrainVertical
+from fedforest.runtime.orders import AlignRows, TrainHorizontal, TrainVertical
 from fedforest.runtime.party_requests import BeginRun, Done, EndRun
-from fedforest.runtime.results import Waiting
+from fedforest.runtime.results import Alignment, HorizontalResult, VerticalResult, Waiting
 from fedforest.runtime.resumable import Wishes, run_with_journal
+from fedforest.runtime.roles import RowChoice
+from fedforest.runtime.run_parts import RESULT, RunParts, say
 from fedforest.runtime.run_store import RunStore
 from fedforest.runtime.trainings import (
+    AnyTraining,
+    Ended,
     assign_roles,
     converse,
     describe_horizontal_result,
     describe_vertical_result,
 )
+from fedforest.runtime.validation import choose_rows, validate_horizontal
+from fedforest.runtime.vertical_validation import VerticalValidation
 from fedforest.transport.base import Transport
-from fedforest.transport.codec import decode, encode
 from fedforest.tree.workers import Workers
 
 _LOOK_SECONDS = 0.1  # between looks for parties that a run waits for
-RESULT = "result"  # the file of a run that holds it
+_TRAINED = "trained"  # the file of a run whose validation is not over
+Trained = TypeVar("Trained", VerticalResult, HorizontalResult)
 _LOG = logging.getLogger(__name__)
 
 
@@ -55,53 +61,124 @@ class TrainingRuns:
     _wait_seconds: float  # for parties to connect before a training begins
 
     def carry_out(self, job: Job, observe: Observer) -> None:
-        """Train, have every role keep its share, and keep the result."""
-        run, order, model = job.run, job.order, job.run.hex()
+        """Do what was ordered, have every role keep its share, and keep the result."""
         started = time.perf_counter()
         self._wait_for(job)
-        roles = assign_roles(order)
-        say(
-            self._hub,
-            {
-                party: BeginRun(run, role)
-                for party, role in roles.items()
-                if party not in job.left_out
-            },
-        )
-        stored = self._store.open(run)
-        try:
-            log = ExchangeLog(observers=[observe])
-            conversation = converse(order, run, stored.entropies(), self._models, self._workers)
-            wishes = Wishes(job.left_out, lambda: job.is_to_end)
-            trained = run_with_journal(conversation, self._hub, stored, log, wishes)
-        finally:
-            stored.close()
-        if isinstance(order, TrainVertical):
-            kept = CoordinatorModel(
-                trained.outline,
-                tuple(order.data),
-                order.parameters.n_estimators,
-                self._seed_of(order),
-            )
-            self._models.keep(model, kept)
-            ended = self._end(job)
-            label_party = ended.get(order.label_party)  # it may be given up in the end
-            classes = None if label_party is None else label_party.classes
-            result: Any = describe_vertical_result(order, model, trained, classes)
+        order, log = job.order, ExchangeLog(observers=[observe])
+        result: Any
+        if isinstance(order, AlignRows):
+            result = align_for_run(self._parts(job, observe), order.data)
+        elif isinstance(order, TrainVertical):
+            result = self._carry_out_vertical(job, order, log)
         else:
-            self._end(job)
-            result = describe_horizontal_result(model, trained)
-        self._store.save(run, RESULT, msgspec.msgpack.encode(result))
-        self._store.finish(run)
+            result = self._carry_out_horizontal(job, order, log)
+        self._store.save(job.run, RESULT, msgspec.msgpack.encode(result))
+        self._store.finish(job.run)
         log_event(
             _LOG,
             "finished",
-            run=model,
+            run=job.run.hex(),
             seconds=round(time.perf_counter() - started, 6),
             exchanging_seconds=round(sum(step.seconds for step in log.exchanges), 6),
             thinking_seconds=round(log.seconds["thinking"], 6),
             journal_seconds=round(log.seconds["journal"], 6),
         )
+
+    def _carry_out_vertical(
+        self, job: Job, order: TrainVertical, log: ExchangeLog
+    ) -> VerticalResult:
+        parts = self._parts(job, log.add) if order.align or order.validation else None
+        alignment = align_for_run(parts, order.data) if parts and order.align else None
+        rows = self._choose_rows(order, alignment)
+        trained = self._recall(job, VerticalResult)
+        if trained is None:
+            trained = self._train_vertical(job, order, log, (rows, alignment))
+        if parts is None or rows is None or order.validation is None or job.left_out:
+            return trained  # a forest predicts only with everybody who split its nodes
+        wishes = msgspec.structs.replace(order, alone=order.alone and not job.is_to_end)
+        validation = VerticalValidation(wishes, rows, parts, self._models, self._hub, self._workers)
+        return msgspec.structs.replace(trained, validation=validation.report(trained))
+
+    def _train_vertical(
+        self,
+        job: Job,
+        order: TrainVertical,
+        log: ExchangeLog,
+        about: tuple[RowChoice | None, Alignment | None],
+    ) -> VerticalResult:
+        rows, alignment = about
+        trained = self._train(job, order, log, rows)
+        kept = CoordinatorModel(
+            trained.outline,
+            tuple(order.data),
+            order.parameters.n_estimators,
+            self._seed_of(order),
+            rows,
+        )
+        model = job.run.hex()
+        self._models.keep(model, kept)
+        label_party = self._end(job).get(order.label_party)  # it may be given up in the end
+        ended = Ended(model, None if label_party is None else label_party.classes)
+        result = describe_vertical_result(order, alignment, trained, ended)
+        self._note(job, order, result)
+        return result
+
+    def _carry_out_horizontal(
+        self, job: Job, order: TrainHorizontal, log: ExchangeLog
+    ) -> HorizontalResult:
+        result = self._recall(job, HorizontalResult)
+        if result is None:
+            trained = self._train(job, order, log, choose_rows(order, None))
+            self._end(job)
+            result = describe_horizontal_result(job.run.hex(), trained)
+            self._note(job, order, result)
+        if order.validation is None:
+            return result
+        away = {*job.left_out, *result.lost}
+        parties = [party for party in order.data if party not in away]
+        wishes = msgspec.structs.replace(order, alone=order.alone and not job.is_to_end)
+        report = validate_horizontal(wishes, self._parts(job, log.add), parties)
+        return msgspec.structs.replace(result, validation=report)
+
+    def _train(self, job: Job, order: AnyTraining, log: ExchangeLog, rows: RowChoice | None) -> Any:
+        """Grow the forest, from wherever the run was."""
+        roles = assign_roles(order, rows)
+        present = {party: role for party, role in roles.items() if party not in job.left_out}
+        say(self._hub, {party: BeginRun(job.run, role) for party, role in present.items()})
+        stored = self._store.open(job.run)
+        try:
+            entropies = stored.entropies()
+            conversation = converse(order, job.run, entropies, self._models, self._workers)
+            wishes = Wishes(job.left_out, lambda: job.is_to_end)
+            return run_with_journal(conversation, self._hub, stored, log, wishes)
+        finally:
+            stored.close()
+
+    def _choose_rows(self, order: TrainVertical, alignment: Alignment | None) -> RowChoice | None:
+        """Those of the order or, for further trees of a forest, those that it was trained on."""
+        if order.continues is None:
+            return choose_rows(order, None if alignment is None else alignment.id)
+        before = self._models.read(order.continues).rows
+        share = 0.0 if before is None else before.held_out
+        if order.validation is not None and order.validation.share != share:
+            raise ConfigurationError(
+                "a warm start is validated on rows that all trees have not seen, those of the "
+                f"training before: a share of {share:g}, not {order.validation.share:g}"
+            )
+        return before
+
+    def _recall(self, job: Job, kind: type[Trained]) -> Trained | None:
+        """A training that is over while its validation is not."""
+        data = self._store.load(job.run, _TRAINED)
+        return None if data is None else msgspec.msgpack.decode(data, type=kind)
+
+    def _note(self, job: Job, order: AnyTraining, result: msgspec.Struct) -> None:
+        """What is trained need not be trained again if validation is interrupted."""
+        if order.validation is not None:
+            self._store.save(job.run, _TRAINED, msgspec.msgpack.encode(result))
+
+    def _parts(self, job: Job, observe: Observer) -> RunParts:
+        return RunParts.of(job.run, self._store, self._hub, observe)
 
     def _seed_of(self, order: TrainVertical) -> int:
         """The seed of all trees of the model, those that it grew on from included."""
@@ -129,15 +206,3 @@ class TrainingRuns:
     def _end(self, job: Job) -> dict[str, Done]:
         parties = [party for party in job.order.data if party not in job.left_out]
         return say(self._hub, {party: EndRun(job.run, job.run.hex()) for party in parties})
-
-
-def say(hub: Hub, messages: dict[str, Message], *, may_lose: bool = False) -> dict[str, Done]:
-    """Tell parties something about a run, and hear that they did it."""
-    encoded = {party: encode(message) for party, message in messages.items()}
-    replies = {}
-    for party, data in hub.exchange(encoded, may_lose=may_lose).items():
-        with blame(party):
-            done = decode(data, (Done,))
-        assert isinstance(done, Done)
-        replies[party] = done
-    return replies

@@ -6,7 +6,7 @@ All of it follows from the order and the run's stored entropy, so that a restart
 """
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,25 +23,36 @@ from fedforest.protocol.horizontal.order import TrainingOrder as HorizontalTrain
 from fedforest.protocol.vertical.coordinator import train as train_vertical
 from fedforest.protocol.vertical.order import Trained as VerticalTrained
 from fedforest.protocol.vertical.order import TrainingOrder as VerticalTraining
+from fedforest.runtime.alignment_runs import check_alignment
 from fedforest.runtime.coordinator_models import CoordinatorModels
 from fedforest.runtime.entropy import EntropySource
-from fedforest.runtime.orders import TrainHorizontal, TrainVertical
-from fedforest.runtime.results import HorizontalResult, VerticalResult
-from fedforest.runtime.roles import AnyRole, HorizontalRole, VerticalRole
+from fedforest.runtime.orders import AlignRows, TrainHorizontal, TrainVertical
+from fedforest.runtime.results import Alignment, HorizontalResult, VerticalResult
+from fedforest.runtime.roles import AnyRole, HorizontalRole, RowChoice, VerticalRole
+from fedforest.runtime.validation import check_validation
 from fedforest.tree.workers import Workers
 
 AnyTraining = TrainVertical | TrainHorizontal
+AnyRun = AnyTraining | AlignRows
 
 
-def check_training(order: AnyTraining) -> None:
+class Ended(NamedTuple):
+    """A vertical training whose shares are kept."""
+
+    model: str
+    classes: Any  # what class numbers mean, from the label party, if it was there in the end
+
+
+def check_run(order: AnyRun) -> None:
     """Refuse what no party needs to be asked about."""
     if not order.data:
         raise ConfigurationError("no party takes part; name a data set for at least one")
+    if isinstance(order, AlignRows):
+        check_alignment(order.data)
+        return
+    check_validation(order)
     if isinstance(order, TrainVertical):
-        if order.label_party not in order.data:
-            raise ConfigurationError(f"label party {order.label_party!r} is none of the parties")
-        if order.label_epsilon is not None:
-            RandomizedResponse(order.label_epsilon).check()
+        _check_vertical(order)
         return
     plug, noise = order.plug(), order.noise()
     if plug != "plain":
@@ -50,8 +61,22 @@ def check_training(order: AnyTraining) -> None:
         noise.check(is_regression=order.is_regression)
 
 
-def assign_roles(order: AnyTraining) -> dict[str, AnyRole]:
-    """What each party is to do."""
+def _check_vertical(order: TrainVertical) -> None:
+    if order.label_party not in order.data:
+        raise ConfigurationError(f"label party {order.label_party!r} is none of the parties")
+    if order.label_epsilon is not None:
+        RandomizedResponse(order.label_epsilon).check()
+    if order.align:
+        check_alignment(order.data)
+    if order.align and order.continues is not None:
+        raise ConfigurationError(
+            "a warm start goes on with the rows of the training before, aligned or not; leave "
+            "align out"
+        )
+
+
+def assign_roles(order: AnyTraining, rows: RowChoice | None) -> dict[str, AnyRole]:
+    """What each party is to do, with which of its rows."""
     if isinstance(order, TrainHorizontal):
         return {
             party: HorizontalRole(
@@ -64,6 +89,7 @@ def assign_roles(order: AnyTraining) -> dict[str, AnyRole]:
                 peers=()
                 if order.aggregation is None
                 else tuple(other for other in order.data if other != party),
+                rows=rows,
             )
             for party, data in order.data.items()
         }
@@ -75,6 +101,7 @@ def assign_roles(order: AnyTraining) -> dict[str, AnyRole]:
             weight=order.weight if party == order.label_party else None,
             class_weight=order.class_weight if party == order.label_party else None,
             continues=order.continues,
+            rows=rows,
         )
         for party, data in order.data.items()
     }
@@ -90,7 +117,7 @@ def converse(
     """The coordinator of the training, from its beginning."""
     assert order.seed is not None, "the service draws one before a run is stored"
     if isinstance(order, TrainVertical):
-        return train_vertical(_describe_vertical(order, models), workers)
+        return train_vertical(describe_vertical_training(order, models), workers)
     class_weight = order.class_weight
     training = HorizontalTraining(
         tuple(order.data),
@@ -110,7 +137,8 @@ def converse(
     return train_horizontal(training, aggregation, workers)
 
 
-def _describe_vertical(order: TrainVertical, models: CoordinatorModels) -> VerticalTraining:
+def describe_vertical_training(order: TrainVertical, models: CoordinatorModels) -> VerticalTraining:
+    """What the coordinator of a vertical training is told."""
     assert order.seed is not None
     training = VerticalTraining(
         tuple(order.data),
@@ -133,10 +161,11 @@ def _describe_vertical(order: TrainVertical, models: CoordinatorModels) -> Verti
 
 
 def describe_vertical_result(
-    order: TrainVertical, model: str, trained: VerticalTrained, classes: Any
+    order: TrainVertical, alignment: Alignment | None, trained: VerticalTrained, ended: Ended
 ) -> VerticalResult:
     """What the user is told of a vertical training."""
     columns = dict(zip(order.data, trained.columns_per_party, strict=True))
+    model, classes = ended
     return VerticalResult(
         model=model,
         n_trees=trained.outline.shape.n_trees,
@@ -148,6 +177,7 @@ def describe_vertical_result(
         out_of_bag_votes=_pack(trained.out_of_bag_votes),
         n_steps=list(trained.n_steps),
         n_extra_steps=list(trained.n_extra_steps),
+        alignment=alignment,
     )
 
 

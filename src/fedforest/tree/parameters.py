@@ -5,7 +5,7 @@ parameter, what it was, and what it may be.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import TypeGuard
 
@@ -57,6 +57,18 @@ class ForestParameters:
                     "max_samples needs bootstrap=True: without it every tree sees all rows."
                 )
             _check_count_or_share("max_samples", self.max_samples, 1)
+
+    def fitted_to(self, n_rows: int, n_columns: int) -> "ForestParameters":
+        """The same parameters for a smaller table: counts of rows and columns as far as there are.
+
+        For baselines: what was asked of the joined table may be more than a part of it has.
+        """
+        features, samples = self.max_features, self.max_samples
+        if _is_whole(features):
+            features = min(features, max(1, n_columns))
+        if _is_whole(samples):
+            samples = min(samples, n_rows)
+        return replace(self, max_features=features, max_samples=samples)
 
     def growth_rules(self, n_rows: int, n_columns: int) -> GrowthRules:
         """The stopping rules for a table of this size."""

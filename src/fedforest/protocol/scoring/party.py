@@ -1,0 +1,118 @@
+"""The party of scoring: whoever has labels says how good predictions are, and says it once.
+
+Who learns what. A party that is sent votes learns what the forest predicts for its rows. It gives
+away figures and counts of classes, never which rows are which.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.protocol.asking import Message, answer, check
+from fedforest.protocol.payloads import from_bytes
+from fedforest.protocol.scoring.messages import Scored, ScoreOwnVotes, ScoreVotes
+from fedforest.protocol.scoring.payloads import ScoreSheet
+from fedforest.tree.scores import Judgement, score_classes, score_numbers
+
+Votes = NDArray[np.float64]
+
+
+class Truth(Protocol):
+    """The labels of the rows that are predicted."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Of votes: rows, and classes or one."""
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether labels are numbers."""
+
+    def judge(self, votes: Votes) -> Judgement:
+        """Compare votes with the labels."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrueClasses:
+    """Class numbers, -1 for a class that the model does not know."""
+
+    codes: NDArray[np.int64]
+    n_classes: int
+    is_regression = False
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Of votes."""
+        return len(self.codes), self.n_classes
+
+    def judge(self, votes: Votes) -> Judgement:
+        """Compare votes with the labels."""
+        return score_classes(self.codes, votes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrueNumbers:
+    """Targets of regression."""
+
+    targets: NDArray[np.float64]
+    is_regression = True
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Of votes."""
+        return len(self.targets), 1
+
+    def judge(self, votes: Votes) -> Judgement:
+        """Compare votes with the labels."""
+        return score_numbers(self.targets, votes[:, 0])
+
+
+class ScoringParty:
+    """Answers the coordinator of scoring, with votes of its own or with those it is sent."""
+
+    def __init__(
+        self,
+        truth: Truth,
+        own_votes: Callable[[], Votes] | None = None,
+        *,
+        with_confusion: bool = True,
+    ) -> None:
+        self._truth = truth
+        self._own_votes = own_votes
+        self._with_confusion = with_confusion
+        self._has_scored = False
+        self._handlers: dict[type[Message], Callable[[Any], Message]] = (
+            {ScoreVotes: self._score_votes}
+            if own_votes is None
+            else {ScoreOwnVotes: self._score_own_votes}
+        )
+
+    def handle(self, request: Message) -> Message:
+        """Answer one request; a request out of place is refused and changes nothing."""
+        return answer(self._handlers, request)
+
+    def _score_votes(self, request: ScoreVotes) -> Scored:
+        n_rows, n_outputs = self._truth.shape
+        votes = from_bytes(request.votes, "<f8", n_rows * n_outputs, "votes")
+        check(bool(np.isfinite(votes).all()), "a vote is not a number")
+        return self._judge(votes.reshape(n_rows, n_outputs))
+
+    def _score_own_votes(self, _request: ScoreOwnVotes) -> Scored:
+        check(not self._has_scored, "scores are asked for twice")
+        assert self._own_votes is not None
+        return self._judge(self._own_votes())
+
+    def _judge(self, votes: Votes) -> Scored:
+        # other votes for the same labels would tell more of the labels
+        check(not self._has_scored, "scores are asked for twice")
+        truth = self._truth
+        with np.errstate(over="ignore"):  # votes may be any numbers; a figure is then undefined
+            judged = truth.judge(votes)
+        sheet = ScoreSheet.of(
+            judged, is_regression=truth.is_regression, with_confusion=self._with_confusion
+        )
+        self._has_scored = True
+        return Scored(sheet)

@@ -1,0 +1,236 @@
+"""What becomes of a role at a party: a handler with what this party has.
+
+The same role, data and entropy always make the same handler: that is what recovery by replay stands
+on. Labels, weights and columns are checked here, before anything is kept of a run.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.errors import ConfigurationError, DataError, MaskingError
+from fedforest.masking.key_agreement import derive_key
+from fedforest.protocol.aggregation import messages as counting
+from fedforest.protocol.aggregation.plugs import Plug, make_aggregator
+from fedforest.protocol.alignment import messages as alignment
+from fedforest.protocol.alignment.party import Aligner, KeyedHashAligner
+from fedforest.protocol.asking import Message, check
+from fedforest.protocol.horizontal import messages as horizontal
+from fedforest.protocol.horizontal.labels import PartyLabels
+from fedforest.protocol.horizontal.messages import AgreeOnTable
+from fedforest.protocol.horizontal.party import HorizontalParty
+from fedforest.protocol.vertical import messages as vertical
+from fedforest.protocol.vertical.labels import ClassLabels, LabelSource, TargetValues
+from fedforest.protocol.vertical.party import PartyModel, VerticalParty
+from fedforest.runtime.alignments import Alignments
+from fedforest.runtime.data_sets import DataSet, DataSets
+from fedforest.runtime.entropy import Entropies, EntropySource
+from fedforest.runtime.held_out import take_rows
+from fedforest.runtime.roles import (
+    AlignmentRole,
+    AloneRole,
+    AnyRole,
+    HorizontalRole,
+    PartyKeys,
+    Role,
+    ScoringRole,
+    VerticalRole,
+)
+from fedforest.runtime.scoring_work import ModelSource, ScoringWork, score_alone, score_model
+from fedforest.tree.class_labels import pack_labels
+from fedforest.tree.class_weights import weigh_classes
+from fedforest.tree.model_file import JsonValue
+from fedforest.tree.table import Table
+from fedforest.tree.target_checks import (
+    check_class_labels,
+    check_regression_target,
+    check_weights,
+)
+from fedforest.tree.workers import ALONE, Workers
+
+
+@dataclass(slots=True)
+class VerticalWork:
+    """A vertical training at this party."""
+
+    party: VerticalParty
+    table_names: tuple[str, ...]
+    classes: NDArray[Any] | None
+    is_alone: bool = False  # a baseline, to be dropped when it is scored
+    requests: tuple[type[Message], ...] = vertical.REQUESTS
+
+    def describe_classes(self) -> JsonValue:
+        """What class numbers mean, from the label party alone."""
+        return None if self.classes is None else pack_labels(self.classes)
+
+
+@dataclass(slots=True)
+class HorizontalWork:
+    """A horizontal training at this party."""
+
+    party: HorizontalParty
+    is_noisy: bool = False
+    requests: tuple[type[Message], ...] = (*horizontal.REQUESTS, *counting.REQUESTS)
+
+
+@dataclass(slots=True)
+class AlignmentWork:
+    """An alignment of this party's rows with those of others."""
+
+    party: Aligner
+    data: DataSet
+    requests: tuple[type[Message], ...] = alignment.REQUESTS
+
+
+ModelWork = VerticalWork | HorizontalWork
+Work = VerticalWork | HorizontalWork | AlignmentWork | ScoringWork
+
+
+class _Columns(NamedTuple):
+    """What a vertical role needs of a data set; handlers only read it."""
+
+    table: Table
+    labels: LabelSource | None
+    classes: NDArray[Any] | None
+    before: PartyModel | None
+
+
+@dataclass(slots=True)
+class RoleMaker:
+    """Makes handlers out of roles with what this party has."""
+
+    keys: PartyKeys
+    data: DataSets
+    models: ModelSource
+    alignments: Alignments
+    workers: Workers = ALONE
+    # Columns are checked before a run is stored and used after it, so the last ones are kept.
+    _last: tuple[VerticalRole, DataSet, _Columns] | None = field(default=None, repr=False)
+
+    def check(self, role: AnyRole) -> None:
+        """Refuse a role that this party's data cannot fill, before anything is kept of it."""
+        self.make(role, Entropies(None))
+
+    def make(self, role: AnyRole, entropies: EntropySource) -> Work:
+        """A fresh handler; raises `DataError` where the data set does not fit the role."""
+        data = self.data.read(role.data)
+        if isinstance(role, VerticalRole):
+            return self._make_vertical(role, data, entropies)
+        if isinstance(role, AlignmentRole):
+            member = self.keys.member(entropies)
+            return AlignmentWork(KeyedHashAligner(member, data.ids().tolist()), data)
+        chosen = self._take_rows(role, data)
+        if isinstance(role, HorizontalRole):
+            return self._make_horizontal(role, chosen, entropies)
+        if isinstance(role, ScoringRole):
+            return score_model(role, chosen, self.models, self.workers)
+        held_out = self._take_rows(_validation_of(role), data)
+        return score_alone(role, (chosen, held_out), entropies.of("training"), self.workers)
+
+    def _take_rows(self, role: Role, data: DataSet) -> DataSet:
+        return take_rows(data, role.rows, self.alignments)
+
+    def _make_vertical(
+        self, role: VerticalRole, data: DataSet, entropies: EntropySource
+    ) -> VerticalWork:
+        if self._last is None or self._last[0] != role or self._last[1] is not data:
+            self._last = (role, data, self._read_columns(role, self._take_rows(role, data)))
+        table, labels, classes, before = self._last[2]
+        party = VerticalParty(
+            table, entropies.of("training"), labels=labels, model=before, workers=self.workers
+        )
+        return VerticalWork(party, table.names, classes, role.is_alone)
+
+    def _read_columns(self, role: VerticalRole, data: DataSet) -> _Columns:
+        before: PartyModel | None = None
+        known: NDArray[Any] | None = None
+        if role.continues is not None:
+            before, known = self.models.read(role.continues)
+        labels, classes = (None, None) if role.label is None else _read_labels(role, data, known)
+        if not role.has_columns:
+            table = data.select(())
+        elif before is not None:
+            table = data.select(before.bins.names)
+        else:
+            table = data.features((role.label, role.weight))
+        return _Columns(table, labels, classes, before)
+
+    def _make_horizontal(
+        self, role: HorizontalRole, data: DataSet, entropies: EntropySource
+    ) -> HorizontalWork:
+        if role.label is None:
+            raise ConfigurationError("a party of horizontal training has labels; none is named")
+        table = data.features((role.label, role.weight))
+        read = check_regression_target if role.is_regression else check_class_labels
+        target = read(data.column(role.label), table.n_rows)
+        weights = _read_weights(role, data, table.n_rows)
+        plug: Plug = "plain" if role.aggregation is None else role.aggregation.make()
+        if plug != "plain":
+            _check_pins(role.peers, self.keys.pins)
+        member = self.keys.member(entropies) if plug != "plain" else None
+        party = HorizontalParty(
+            table,
+            PartyLabels(target, weights, role.is_regression),
+            entropies.of("training"),
+            partial(make_aggregator, plug, member=member, is_noisy=role.is_noisy),
+            response_key=derive_key(self.keys.lasting_secret, b"responses"),
+            approve=partial(_check_noise, is_noisy=role.is_noisy),
+            workers=self.workers,
+        )
+        return HorizontalWork(party, role.is_noisy)
+
+
+def _validation_of(role: AloneRole) -> AloneRole:
+    """The same role, about the rows that it is to be scored on."""
+    if role.rows is None or role.rows.held_out == 0.0:
+        raise ConfigurationError("a baseline is scored on rows that are held out; none are")
+    rows = msgspec.structs.replace(role.rows, is_validation=True)
+    return msgspec.structs.replace(role, rows=rows)
+
+
+def _check_pins(peers: tuple[str, ...], pins: Mapping[str, str]) -> None:
+    """Refuse to begin what the introduction would refuse later, when tables were declared."""
+    strangers = [repr(peer) for peer in peers if peer not in pins]
+    if strangers:
+        raise MaskingError(
+            f"no fingerprint of {', '.join(strangers)} is pinned here. Ask their operators for it, "
+            "by other means than this federation, and run `fedforest party trust NAME FINGERPRINT`"
+        )
+
+
+def _check_noise(agreed: AgreeOnTable, *, is_noisy: bool) -> None:
+    """Sums that leave as noisy are noisy, and none are where noise was not promised."""
+    check(
+        bool(agreed.protection.kind) == is_noisy,
+        "the run is to protect labels in another way than it was begun with",
+    )
+
+
+def _read_labels(
+    role: VerticalRole, data: DataSet, known: NDArray[Any] | None
+) -> tuple[LabelSource, NDArray[Any] | None]:
+    """The labels as the protocol wants them, and the classes in order."""
+    assert role.label is not None
+    column = data.column(role.label)
+    weights = _read_weights(role, data, len(column))
+    if role.is_regression:
+        return TargetValues(check_regression_target(column, len(column)), weights), None
+    labels = check_class_labels(column, len(column))
+    classes, codes = np.unique(labels, return_inverse=True)
+    if known is not None:
+        if not set(classes.tolist()) <= set(known.tolist()):
+            raise DataError("a warm start cannot learn classes that earlier training did not have")
+        classes, codes = known, np.searchsorted(known, labels)
+    class_weight = (
+        dict(role.class_weight) if isinstance(role.class_weight, list) else role.class_weight
+    )
+    return ClassLabels(codes, len(classes), weights, weigh_classes(class_weight, classes)), classes
+
+
+def _read_weights(role: Role, data: DataSet, n_rows: int) -> NDArray[np.float64] | None:
+    return None if role.weight is None else check_weights(data.column(role.weight), n_rows)

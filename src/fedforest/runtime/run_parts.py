@@ -1,0 +1,109 @@
+"""Conversations beside the training of a run: alignment before it, scores and baselines after it.
+
+Each is a run of its own, with an id that follows from the run's and its name. To parties it is one
+like any other; the coordinator keeps it below the folder of the run it belongs to:
+
+    <home>/runs/<run id>/runs/<id of the part>/
+
+What a part came to is on the disk before it is forgotten, so that a restart goes on with the next.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import TypeVar
+
+import msgspec
+
+from fedforest.protocol.asking import Conversation, Message, blame
+from fedforest.runtime.driver import Exchange, ExchangeLog, Observer
+from fedforest.runtime.envelope import RUN_ID_BYTES
+from fedforest.runtime.party_requests import BeginRun, Done, EndRun
+from fedforest.runtime.resumable import run_with_journal
+from fedforest.runtime.roles import AnyRole
+from fedforest.runtime.run_store import RunStore
+from fedforest.transport.base import Transport
+from fedforest.transport.codec import decode, encode
+
+RESULT = "result"  # the file of a run that holds it
+_NOTHING = b""  # parts are described by the run that they belong to
+
+Outcome = TypeVar("Outcome")
+Wire = TypeVar("Wire", bound=msgspec.Struct)
+
+
+def derive_part(run: bytes, name: str) -> bytes:
+    """The id of a part of a run."""
+    return blake2b(name.encode(), key=run, digest_size=RUN_ID_BYTES, person=b"part").digest()
+
+
+@dataclass(frozen=True, slots=True)
+class RunParts:
+    """Carries out the parts of one run."""
+
+    run: bytes
+    _hub: Transport
+    _store: RunStore  # below the run's folder
+    _observe: Observer
+
+    @classmethod
+    def of(cls, run: bytes, store: RunStore, hub: Transport, observe: Observer) -> "RunParts":
+        """The parts of a run in a coordinator's store."""
+        return cls(run, hub, RunStore(store.folder(run)), observe)
+
+    def recall(self, name: str, kind: type[Wire]) -> Wire | None:
+        """What a part came to, if it is over."""
+        data = self._store.load(derive_part(self.run, name), RESULT)
+        return None if data is None else msgspec.msgpack.decode(data, type=kind)
+
+    def converse(
+        self, name: str, roles: Mapping[str, AnyRole], conversation: Conversation[Outcome]
+    ) -> Outcome:
+        """Begin a part at its parties, or go on with it; the conversation must be fresh."""
+        part = derive_part(self.run, name)
+        say(self._hub, {party: BeginRun(part, role) for party, role in roles.items()})
+        has_begun = self._store.has(part)
+        stored = self._store.open(part) if has_begun else self._store.begin(part, _NOTHING)
+        try:
+            return run_with_journal(conversation, self._hub, stored, self.log(name))
+        finally:
+            stored.close()
+
+    def end(
+        self, name: str, parties: Collection[str], outcome: msgspec.Struct, keep: str | None = None
+    ) -> None:
+        """Parties keep what a part gave them under an id, or nothing; then it is over."""
+        part = derive_part(self.run, name)
+        say(self._hub, {party: EndRun(part, keep) for party in parties})
+        self._store.save(part, RESULT, msgspec.msgpack.encode(outcome))
+        self._store.finish(part)
+
+    def log(self, name: str) -> ExchangeLog:
+        """Tells whoever watches the run that these exchanges are of a part of it."""
+
+        def observe(exchange: Exchange) -> None:
+            self._observe(replace(exchange, note={**exchange.note, "part": name}))
+
+        return ExchangeLog(observers=[observe])
+
+
+def give_up_parts(run: bytes, store: RunStore, hub: Transport, parties: Collection[str]) -> None:
+    """Have parties forget the parts of a run that are under way."""
+    parts = RunStore(store.folder(run))
+    for part in parts.unfinished():
+        say(hub, {party: EndRun(part, None) for party in parties}, may_lose=True)
+        parts.finish(part)
+
+
+def say(
+    hub: Transport, messages: Mapping[str, Message], *, may_lose: bool = False
+) -> dict[str, Done]:
+    """Tell parties something about a run, and hear that they did it."""
+    encoded = {party: encode(message) for party, message in messages.items()}
+    replies = {}
+    for party, data in hub.exchange(encoded, may_lose=may_lose).items():
+        with blame(party):
+            done = decode(data, (Done,))
+        assert isinstance(done, Done)
+        replies[party] = done
+    return replies

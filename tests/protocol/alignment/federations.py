@@ -1,0 +1,81 @@
+"""Parties with ids, aligned over a network that keeps every byte."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from fedforest.masking.key_agreement import Entropy
+from fedforest.protocol.aggregation.introduction import Member, make_members
+from fedforest.protocol.alignment.coordinator import CommonRows, align
+from fedforest.protocol.alignment.messages import REQUESTS
+from fedforest.protocol.alignment.party import KeyedHashAligner
+from fedforest.runtime.driver import run
+from fedforest.runtime.endpoint import make_endpoint
+from tests.protocol.aggregation.federations import seeded_entropy
+
+RUN = b"alignment number 1"
+
+Change = Callable[[str, bytes], bytes]
+
+
+def leave(_party: str, data: bytes) -> bytes:
+    return data
+
+
+@dataclass
+class Listener:
+    """Carries bytes, keeps them, and may change requests on their way."""
+
+    endpoints: Mapping[str, Callable[[bytes], bytes]]
+    change: Change = leave
+    requests: list[dict[str, bytes]] = field(default_factory=list)
+    replies: list[dict[str, bytes]] = field(default_factory=list)
+
+    def exchange(
+        self, requests: Mapping[str, bytes], *, may_lose: bool = False
+    ) -> dict[str, bytes]:
+        assert not may_lose
+        self.requests.append(dict(requests))
+        changed = {party: self.change(party, data) for party, data in requests.items()}
+        self.replies.append({party: self.endpoints[party](changed[party]) for party in changed})
+        return self.replies[-1]
+
+    def everything(self) -> bytes:
+        carried = [*self.requests, *self.replies]
+        return b"".join(data for exchange in carried for data in exchange.values())
+
+
+def make_entropies(names: Sequence[str], seed: int = 0) -> dict[str, Entropy]:
+    return {name: seeded_entropy(seed, number) for number, name in enumerate(names)}
+
+
+@dataclass
+class Aligning:
+    """Parties that align their ids."""
+
+    ids: Mapping[str, Sequence[bytes]]
+    seed: int = 0
+    members: dict[str, Member] = field(init=False)
+    parties: dict[str, KeyedHashAligner] = field(init=False)
+    listener: Listener = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.members = make_members(make_entropies(tuple(self.ids), self.seed))
+        self.put_together()
+
+    def put_together(self) -> None:
+        self.parties = {
+            name: KeyedHashAligner(member, self.ids[name]) for name, member in self.members.items()
+        }
+        self.listener = Listener(
+            {name: make_endpoint(party, REQUESTS) for name, party in self.parties.items()}
+        )
+
+    def align(self) -> CommonRows:
+        return run(align(RUN, tuple(self.ids)), self.listener)
+
+    def common_ids(self) -> dict[str, list[bytes]]:
+        """What each party took, in the common order."""
+        return {
+            name: [self.ids[name][row] for row in party.rows]
+            for name, party in self.parties.items()
+        }
