@@ -7,7 +7,7 @@ driver carries the one's questions to the other.
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import msgspec
 
@@ -18,7 +18,13 @@ Result = TypeVar("Result")
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True, tag=True, eq=False):
-    """Root of all requests and replies; fields travel in order, without their names."""
+    """Root of all requests and replies; fields travel in order, without their names.
+
+    Every reply declares in plain words what it reveals of the party that sends it: a party's
+    ledger of what left it says so, and a reply that declares nothing does not leave.
+    """
+
+    reveals: ClassVar[str] = ""
 
 
 class Payload(msgspec.Struct, frozen=True, array_like=True, eq=False):
@@ -27,6 +33,8 @@ class Payload(msgspec.Struct, frozen=True, array_like=True, eq=False):
 
 class Accepted(Message, frozen=True):
     """The reply of a party that has nothing to say."""
+
+    reveals: ClassVar[str] = "nothing but that the party did what it was asked"
 
 
 @dataclass(frozen=True, slots=True)

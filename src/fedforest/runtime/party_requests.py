@@ -4,7 +4,7 @@ A run begins with a role, goes on with numbered requests (`runtime/envelope.py`)
 id of the model to be kept. Everything may be said again: a party that did it already says so again.
 """
 
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 
@@ -63,6 +63,11 @@ class DropModel(Message, frozen=True):
 
 class Done(Message, frozen=True):
     """The party did it; the label party adds what class numbers mean, when a run ends."""
+
+    reveals: ClassVar[str] = (
+        "that the party did it; of the label party, when a run ends, the names of classes; "
+        "where asked for, the number of rows of a data set"
+    )
 
     classes: Any = None
     n_rows: Annotated[int, msgspec.Meta(ge=0, lt=2**31)] = 0

@@ -4,7 +4,7 @@ Fields of replies are payloads from the allow-list (`aggregation/payloads.py`). 
 party only the parts it takes part in. Which vector a question asks for is not known here.
 """
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 
@@ -38,6 +38,8 @@ class Introduce(Message, frozen=True):
 class Introduced(Message, frozen=True):
     """The party's public key, and a nonce for this run."""
 
+    reveals: ClassVar[str] = "the party's public key for this federation, and a random number"
+
     key: PublicKey
 
 
@@ -57,6 +59,10 @@ class MeetPeers(Message, frozen=True):
 
 class Met(Message, frozen=True):
     """For every other party, in the order of introduction, the selection seed; none if unused."""
+
+    reveals: ClassVar[str] = (
+        "nothing to the coordinator: seeds that only the other parties can open"
+    )
 
     seeds: tuple[SealedSeed, ...]
 
@@ -84,6 +90,11 @@ class Count(Message, frozen=True):
 class Counted(Message, frozen=True):
     """One vector for every part, in the clear."""
 
+    reveals: ClassVar[str] = (
+        "exact sums of the party's labels and numbers of its rows on each side of every "
+        "candidate split"
+    )
+
     step: StepEcho
     sums: tuple[PlainSums, ...]
 
@@ -91,12 +102,21 @@ class Counted(Message, frozen=True):
 class NoisilyCounted(Message, frozen=True):
     """One noisy vector for every part, in the clear."""
 
+    reveals: ClassVar[str] = (
+        "noisy sums of the party's labels on each side of every candidate split, and exact "
+        "numbers of rows"
+    )
+
     step: StepEcho
     sums: tuple[NoisySums, ...]
 
 
 class MaskedCounted(Message, frozen=True):
     """One masked vector for every part."""
+
+    reveals: ClassVar[str] = (
+        "only the sum over all participants: the party's own numbers are under masks"
+    )
 
     step: StepEcho
     sums: tuple[MaskedSums, ...]
@@ -117,6 +137,10 @@ class PassOn(Message, frozen=True):
 class Passed(Message, frozen=True):
     """For each part the total: sealed for the next, or from the last participant as it is."""
 
+    reveals: ClassVar[str] = (
+        "only the sum over all participants: totals on their way are sealed for the next party"
+    )
+
     step: StepEcho
     totals: tuple[SealedTotal, ...] = ()
     sums: tuple[MaskedSums, ...] = ()
@@ -131,6 +155,10 @@ class ShareOut(Message, frozen=True):
 
 class SharedOut(Message, frozen=True):
     """Shares of each part: the coordinator's, and the others' part by part in their order."""
+
+    reveals: ClassVar[str] = (
+        "only the sum over all participants: shares, of which too few together tell nothing"
+    )
 
     step: StepEcho
     opened: tuple[OpenShares, ...]
@@ -154,6 +182,8 @@ class AddShares(Message, frozen=True):
 
 class SharesAdded(Message, frozen=True):
     """The sums of shares that were asked for."""
+
+    reveals: ClassVar[str] = "only the sum over all participants: a sum of shares"
 
     step: StepEcho
     sums: tuple[ShareSum, ...]

@@ -4,7 +4,7 @@ Fields of replies are payloads from the allow-list. Every request of training ha
 same request under it gets the same reply, another one is refused.
 """
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 
@@ -25,6 +25,11 @@ class Prepare(Message, frozen=True):
 
 class Prepared(Message, frozen=True):
     """How the party's table and labels are described."""
+
+    reveals: ClassVar[str] = (
+        "the number of rows, names and kinds of columns, categories, which columns have "
+        "missing values, and which classes there are or how large targets can be"
+    )
 
     size: TableSize
     columns: DeclaredColumns
@@ -97,6 +102,11 @@ class ProposeThresholds(Message, frozen=True):
 
 class ThresholdsProposed(Message, frozen=True):
     """One point for each (node, candidate column)."""
+
+    reveals: ClassVar[str] = (
+        "for each open node and candidate column, one random value inside the range of the "
+        "party's rows there, or that it has too few rows"
+    )
 
     points: Points
 

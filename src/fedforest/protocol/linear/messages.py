@@ -4,7 +4,7 @@ Fields of replies are payloads from the allow-list (`protocol/payloads.py`). Sco
 curvatures have one number per row; coefficients are of directions, never of columns.
 """
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 
@@ -27,6 +27,8 @@ class ShareWeights(Message, frozen=True):
 class WeightsShared(Message, frozen=True):
     """For everybody who standardises columns."""
 
+    reveals: ClassVar[str] = "how much each row counts"
+
     weights: RowWeights
 
 
@@ -40,6 +42,8 @@ class Prepare(Message, frozen=True):
 class Prepared(Message, frozen=True):
     """How large the party's table is."""
 
+    reveals: ClassVar[str] = "how many rows and columns the party has"
+
     size: TableSize
 
 
@@ -51,6 +55,10 @@ class Measure(Message, frozen=True):
 
 class Measured(Message, frozen=True):
     """The loss, and its first and second derivative by the score of each row."""
+
+    reveals: ClassVar[str] = (
+        "for each row, how far its score is from its label: so the label itself"
+    )
 
     residuals: Residuals
     curvatures: Curvatures
@@ -72,6 +80,10 @@ class Propose(Message, frozen=True):
 class Proposed(Message, frozen=True):
     """What the new direction does to scores; its product with the gradient and all directions."""
 
+    reveals: ClassVar[str] = (
+        "what a combination of the party's columns is for each row, and products of coefficients"
+    )
+
     scores: PartialScores
     products: DotProducts
 
@@ -88,6 +100,8 @@ class ScoreRows(Message, frozen=True):
 
 class RowsScored(Message, frozen=True):
     """The party's part of each row's score."""
+
+    reveals: ClassVar[str] = "what the party's columns say about each row predicted"
 
     size: TableSize
     scores: PartialScores

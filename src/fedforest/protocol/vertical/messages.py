@@ -4,7 +4,7 @@ Fields of replies are payloads from the allow-list (`protocol/payloads.py`). A r
 which party holds or won what: bits are passed on without their source.
 """
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 
@@ -36,6 +36,11 @@ class Prepare(Message, frozen=True):
 class Prepared(Message, frozen=True):
     """How large the party's table is and, from the label party, what its labels are like."""
 
+    reveals: ClassVar[str] = (
+        "how many rows and columns the party has; of the label party also the number of "
+        "classes, or the unit and origin of targets"
+    )
+
     size: TableSize
     scale: LabelScale | None = None
 
@@ -49,6 +54,11 @@ class ShareLabels(Message, frozen=True):
 
 class LabelsShared(Message, frozen=True):
     """The labels for everybody who searches splits."""
+
+    reveals: ClassVar[str] = (
+        "the label of every row under a code, or its noisy label where the run demands noise, "
+        "and weights of rows if there are any"
+    )
 
     labels: EncodedLabels | None = None
     noisy_labels: NoisyLabels | None = None
@@ -74,6 +84,11 @@ class StartTrees(Message, frozen=True):
 
 class TreesStarted(Message, frozen=True):
     """From the label party: what the trees' rows add up to; rows drawn and left out by each."""
+
+    reveals: ClassVar[str] = (
+        "of the label party: what the labels of each tree's rows add up to, and how many rows "
+        "a tree drew and left out"
+    )
 
     root_sums: NodeSums | None = None
     root_sizes: NodeSums | None = None
@@ -101,6 +116,10 @@ class FindSplits(Message, frozen=True):
 class SplitsFound(Message, frozen=True):
     """A gain for each open node, and nothing else."""
 
+    reveals: ClassVar[str] = (
+        "for each open node, how good the party's best split would be; not in which column or where"
+    )
+
     gains: Gains
 
 
@@ -113,6 +132,11 @@ class ApplySplits(Message, frozen=True):
 
 class SplitsApplied(Message, frozen=True):
     """Where the rows of the nodes go, and what the labels of the left children add up to."""
+
+    reveals: ClassVar[str] = (
+        "which rows of a node go left at the party's own split, and what their labels add up "
+        "to; not by which column or threshold"
+    )
 
     left_sums: NodeSums
     bits: RowBits
@@ -141,6 +165,10 @@ class FinishTrees(Message, frozen=True):
 class TreesFinished(Message, frozen=True):
     """From the label party: the out-of-bag score after each tree so far, by the votes."""
 
+    reveals: ClassVar[str] = (
+        "of the label party: how well the forest does on rows it left out, after each tree"
+    )
+
     scores: OutOfBagScores | None = None
 
 
@@ -164,6 +192,11 @@ class ColumnsWeighed(Message, frozen=True):
 
     From the label party, if asked for: the votes of rows left out.
     """
+
+    reveals: ClassVar[str] = (
+        "how much each of the party's columns helped, in the party's order and without names; "
+        "of the label party, if asked for, what trees say about rows they left out"
+    )
 
     importances: Importances
     votes: OutOfBagVotes | None = None

@@ -7,7 +7,7 @@ level after level, one bit for each row that the exchange was about, set where i
 64-bit words that begin anew for each level.
 """
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 
@@ -33,6 +33,10 @@ class RowsSwept(Message, frozen=True):
     A bit is set where the row goes left; it is zero where own splits keep the row away.
     """
 
+    reveals: ClassVar[str] = (
+        "for each row predicted, which way the party's own splits of the first levels send it"
+    )
+
     outcomes: Outcomes
 
 
@@ -53,6 +57,10 @@ class RowsLeapt(Message, frozen=True):
     It is set where the node is an own split that own splits let the row reach, and it goes left.
     """
 
+    reveals: ClassVar[str] = (
+        "for each row predicted, which way the party's own splits of the next three levels send it"
+    )
+
     outcomes: Outcomes
 
 
@@ -71,6 +79,10 @@ class RouteRows(Message, frozen=True):
 class RowsRouted(Message, frozen=True):
     """Outcomes at own splits, tree after tree, each starting a byte, and the bits of each tree."""
 
+    reveals: ClassVar[str] = (
+        "for each row predicted, which way the party's own splits within the lookahead send it"
+    )
+
     outcomes: Outcomes
     n_bits: NodeSums
 
@@ -84,6 +96,8 @@ class AskSplit(Message, frozen=True):
 
 class SplitAsked(Message, frozen=True):
     """One bit, set where the row goes left."""
+
+    reveals: ClassVar[str] = "which way one of the party's own splits sends one row"
 
     outcome: Outcomes
 
