@@ -17,6 +17,7 @@ from fedforest.runtime.homes import (
     read_settings,
 )
 from fedforest.runtime.party_service import PartyService
+from fedforest.runtime.policy import PolicyFile
 
 # A signal that reached another thread, as it may while the process is stopped, is only heard when
 # the main thread wakes up.
@@ -66,7 +67,9 @@ def serve_party(
         raise ConfigurationError(f"{identity} is no party's certificate; this folder is a party's")
     keys = load_keys(home, identity.name, dict(settings.pins))
     with start_workers(settings.threads) as workers:
-        service = PartyService(home, keys, Catalogue(home), workers)
+        policy = PolicyFile(home)
+        policy.check()
+        service = PartyService(home, keys, Catalogue(home), workers, policy=policy)
         link = GrpcLink(settings.coordinator, credentials, identity.name, service.answer)
         say(f"party {identity.name} answers the coordinator at {settings.coordinator}")
         try:

@@ -5,7 +5,7 @@ itself: its entropy, its key, the fingerprints it trusts. The same role, data an
 make the same handler: that is what recovery by replay stands on.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -92,6 +92,11 @@ class PartyKeys:
     lasting_secret: bytes = field(repr=False)  # for responses that are the same in all runs
     pins: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def response_key(self) -> bytes:
+        """What permanent responses are drawn with, in all runs."""
+        return derive_key(self.lasting_secret, b"responses")
+
     def member(self, entropies: EntropySource) -> Member:
         """The party in one run."""
         return Member(self.name, self.identity, self.pins, entropies.of("aggregation"))
@@ -122,6 +127,19 @@ class HorizontalWork:
 Work = VerticalWork | HorizontalWork
 
 
+Approve = Callable[[Message], None]
+
+
+class Limits(NamedTuple):
+    """What the owner of the data allows in a run."""
+
+    hide: Callable[[Collection[str]], frozenset[str]] = lambda _: frozenset()
+    approve: Approve | None = None
+
+
+NO_LIMITS = Limits()
+
+
 class _Columns(NamedTuple):
     """What a vertical role needs of a data set; handlers only read it."""
 
@@ -141,26 +159,41 @@ class RoleMaker:
     workers: Workers = ALONE
     # Columns are checked before a run is stored and used after it, so the last ones are kept.
     _last: tuple[VerticalRole, DataSet, _Columns] | None = field(default=None, repr=False)
+    _shown: tuple[DataSet, frozenset[str], DataSet] | None = field(default=None, repr=False)
 
-    def check(self, role: AnyRole) -> None:
+    def check(self, role: AnyRole, limits: Limits = NO_LIMITS) -> None:
         """Refuse a role that this party's data cannot fill, before anything is kept of it."""
-        self.make(role, Entropies(None))
+        self.make(role, Entropies(None), limits)
 
-    def make(self, role: AnyRole, entropies: EntropySource) -> Work:
+    def make(self, role: AnyRole, entropies: EntropySource, limits: Limits = NO_LIMITS) -> Work:
         """A fresh handler; raises `DataError` where the data set does not fit the role."""
-        data = self.data.read(role.data)
+        data = self._show(self.data.read(role.data), limits)
         if isinstance(role, VerticalRole):
-            return self._make_vertical(role, data, entropies)
-        return self._make_horizontal(role, data, entropies)
+            return self._make_vertical(role, data, entropies, limits)
+        return self._make_horizontal(role, data, entropies, limits)
+
+    def _show(self, data: DataSet, limits: Limits) -> DataSet:
+        """The data set without hidden columns, the same one as long as these are the same."""
+        hidden = limits.hide(data.columns.column_names)
+        if not hidden:
+            return data
+        if self._shown is None or self._shown[0] is not data or self._shown[1] != hidden:
+            self._shown = (data, hidden, data.without(hidden))
+        return self._shown[2]
 
     def _make_vertical(
-        self, role: VerticalRole, data: DataSet, entropies: EntropySource
+        self, role: VerticalRole, data: DataSet, entropies: EntropySource, limits: Limits
     ) -> VerticalWork:
         if self._last is None or self._last[0] != role or self._last[1] is not data:
             self._last = (role, data, self._read_columns(role, data))
         table, labels, classes, before = self._last[2]
         party = VerticalParty(
-            table, entropies.of("training"), labels=labels, model=before, workers=self.workers
+            table,
+            entropies.of("training"),
+            labels=labels,
+            model=before,
+            approve=limits.approve,
+            workers=self.workers,
         )
         return VerticalWork(party, table.names, classes)
 
@@ -175,7 +208,7 @@ class RoleMaker:
         return _Columns(table, labels, classes, before)
 
     def _make_horizontal(
-        self, role: HorizontalRole, data: DataSet, entropies: EntropySource
+        self, role: HorizontalRole, data: DataSet, entropies: EntropySource, limits: Limits
     ) -> HorizontalWork:
         if role.label is None:
             raise ConfigurationError("a party of horizontal training has labels; none is named")
@@ -190,19 +223,21 @@ class RoleMaker:
             PartyLabels(target, weights, role.is_regression),
             entropies.of("training"),
             partial(make_aggregator, plug, member=member, is_noisy=role.is_noisy),
-            response_key=derive_key(self.keys.lasting_secret, b"responses"),
-            approve=partial(_check_noise, is_noisy=role.is_noisy),
+            response_key=self.keys.response_key,
+            approve=partial(_approve, is_noisy=role.is_noisy, ask_owner=limits.approve),
             workers=self.workers,
         )
         return HorizontalWork(party)
 
 
-def _check_noise(agreed: AgreeOnTable, *, is_noisy: bool) -> None:
+def _approve(agreed: AgreeOnTable, *, is_noisy: bool, ask_owner: Approve | None) -> None:
     """Sums that leave as noisy are noisy, and none are where noise was not promised."""
     check(
         bool(agreed.protection.kind) == is_noisy,
         "the run is to protect labels in another way than it was begun with",
     )
+    if ask_owner is not None:
+        ask_owner(agreed)
 
 
 def _read_labels(

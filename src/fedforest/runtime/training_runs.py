@@ -22,6 +22,7 @@ from fedforest.runtime.party_requests import BeginRun, Done, EndRun
 from fedforest.runtime.results import Waiting
 from fedforest.runtime.resumable import Wishes, run_with_journal
 from fedforest.runtime.run_store import RunStore
+from fedforest.runtime.terms import declare_terms
 from fedforest.runtime.trainings import (
     assign_roles,
     converse,
@@ -65,7 +66,7 @@ class TrainingRuns:
         say(
             self._hub,
             {
-                party: BeginRun(run, role)
+                party: BeginRun(run, role, declare_terms(order))
                 for party, role in roles.items()
                 if party not in job.left_out
             },
