@@ -36,7 +36,7 @@ def test_a_data_set_has_its_own_rules_above_the_default_ones(tmp_path: Path) -> 
     )
     assert policy.check() == ["patients"]
     assert policy.rules("visits") == Rules(min_rows_per_leaf=20, alone=False)
-    own = Rules(min_rows_per_leaf=50, alone=False, hidden_columns=["name"])
+    own = Rules(min_rows_per_leaf=50, alone=False, hidden_columns=("name",))
     assert policy.rules("patients") == own
 
 
@@ -82,6 +82,6 @@ def test_a_file_that_is_wrong_allows_nothing_and_tells_peers_no_more(tmp_path: P
 def test_hidden_columns_are_those_denied_and_those_not_allowed() -> None:
     names = ["age", "city", "name"]
     assert Rules().hidden(names) == frozenset()
-    assert Rules(hidden_columns=["name", "x"]).hidden(names) == {"name"}
-    assert Rules(columns=["age"]).hidden(names) == {"city", "name"}
-    assert Rules(columns=["age", "city"], hidden_columns=["age"]).hidden(names) == {"age", "name"}
+    assert Rules(hidden_columns=("name", "x")).hidden(names) == {"name"}
+    assert Rules(columns=("age",)).hidden(names) == {"city", "name"}
+    assert Rules(columns=("age", "city"), hidden_columns=("age",)).hidden(names) == {"age", "name"}

@@ -37,15 +37,15 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """What may be done with one data set; the defaults are what holds without a file."""
 
     use: bool = True
-    askers: list[str] | None = None  # names of users; None: everybody in the federation
-    protocols: list[Protocol] = ["vertical", "horizontal", "linear", "prediction"]
-    columns: list[str] | None = None  # that runs may see; None: all but those hidden
-    hidden_columns: list[str] = []
+    askers: tuple[str, ...] | None = None  # names of users; None: everybody in the federation
+    protocols: tuple[Protocol, ...] = ("vertical", "horizontal", "linear", "prediction")
+    columns: tuple[str, ...] | None = None  # that runs may see; None: all but those hidden
+    hidden_columns: tuple[str, ...] = ()
     min_rows_per_leaf: Limit = 5
     label_protection: Literal["encoded", "randomized_response"] = "encoded"  # at least
     largest_label_epsilon: Epsilon = math.inf  # of one vertical run with randomized response
-    aggregations: list[AggregationName] = ["plain", "masked", "ring", "shamir"]
-    noise: list[NoiseName] = ["none", "local", "global"]
+    aggregations: tuple[AggregationName, ...] = ("plain", "masked", "ring", "shamir")
+    noise: tuple[NoiseName, ...] = ("none", "local", "global")
     epsilon_ceiling: Epsilon = math.inf  # of all runs together, on the label of a row
     largest_lookahead: Limit = 64  # as much as a coordinator chooses by itself
     complete_model: bool = False  # whether splits may leave, for a model that predicts alone

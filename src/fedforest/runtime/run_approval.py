@@ -157,7 +157,7 @@ class LookaheadLimit:
         """Answer, or refuse to say that much at once."""
         n_levels = min(_count_levels(request), self.depth)
         if n_levels > self.largest:
-            reason = f"an exchange may settle at most {self.largest} levels (lookahead)"
+            reason = f"a lookahead above {self.largest}"
             refuse("prediction", reason, levels=n_levels)
         return self.handler.handle(request)
 
