@@ -88,10 +88,10 @@ def refused(federation: LocalFederation, order: AnyTraining, reason: str) -> Non
     assert PLANTED_COLUMN not in str(caught.value)
 
 
-LABEL_EPSILON = {"label_epsilon": 2.0}
-MASKED = {"aggregation": Choice.of(Masked())}
-LOCAL = {"privacy": Choice.of(LocalDP())}
-GLOBAL = {"privacy": Choice.of(GlobalDP(epsilon_query=0.5))}
+LABEL_EPSILON: dict[str, Any] = {"label_epsilon": 2.0}
+MASKED: dict[str, Any] = {"aggregation": Choice.of(Masked())}
+LOCAL: dict[str, Any] = {"privacy": Choice.of(LocalDP())}
+GLOBAL: dict[str, Any] = {"privacy": Choice.of(GlobalDP(epsilon_query=0.5))}
 
 
 @pytest.mark.parametrize(

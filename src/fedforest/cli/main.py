@@ -13,6 +13,7 @@ import typer
 from fedforest import __version__
 from fedforest.cli.data import data
 from fedforest.cli.demo import demo
+from fedforest.cli.policy import policy
 from fedforest.cli.services import coordinator, party
 from fedforest.errors import FederationError
 
@@ -27,6 +28,7 @@ app.command()(demo)
 app.add_typer(coordinator, name="coordinator")
 app.add_typer(party, name="party")
 party.add_typer(data, name="data")
+party.add_typer(policy, name="policy")
 
 
 def _print_version(wanted: bool) -> None:
