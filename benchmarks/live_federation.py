@@ -150,6 +150,8 @@ class LiveFederation:
         home = self.folder / name
         authority.issue("party", name, _VALID).save(home / "tls")
         settings = [f'coordinator = "{address}"', f"threads = {THREADS_PER_PARTY}"]
+        policy = "[default]\nmin_rows_per_leaf = 1\nprediction_rows_per_day = 1_000_000_000_000\n"
+        (home / "policy.toml").write_text(policy)
         (home / "catalogue").mkdir()
         for data_set, table in data_sets.items():
             pyarrow.parquet.write_table(table, home / f"{data_set}.parquet")

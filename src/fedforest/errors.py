@@ -11,7 +11,8 @@
     │   └── RemoteProtocolError           a peer broke it; `.party` names the peer
     ├── PartyError
     │   ├── PartyLost                     a party stopped answering; `.party` names it
-    │   └── TooFewParties                 not enough parties to go on
+    │   ├── TooFewParties                 not enough parties to go on
+    │   └── PolicyRefusal                 a party's policy does not allow what it was asked
     ├── PrivacyError
     │   └── BudgetExhausted               the next spend would pass the budget
     ├── MaskingError                      masks, shares or keys do not fit together
@@ -85,6 +86,10 @@ class PartyLost(PartyError):  # noqa: N818 - an event in the run's life, named a
 
 class TooFewParties(PartyError):  # noqa: N818 - reads as the finding it reports
     """Fewer parties are present than the run needs to go on."""
+
+
+class PolicyRefusal(PartyError):  # noqa: N818 - reads as the finding it reports
+    """A party's own policy does not allow what it was asked; the party's log says why in full."""
 
 
 class PrivacyError(FederationError):

@@ -23,6 +23,7 @@ from fedforest.transport.tls import make_authority
 
 START_SECONDS = 120.0  # also where others use the machine
 DAY = timedelta(days=1)
+POLICY = "[default]\nmin_rows_per_leaf = 1\n"  # forests of tests are grown out
 
 
 @dataclass(slots=True)
@@ -168,6 +169,7 @@ def make_federation(
         lines = [f'coordinator = "{address}"', "threads = 1", "[pins]"]
         lines += [f'{other} = "{pin}"' for other, pin in pins.items() if other != party]
         (home / "party.toml").write_text("\n".join(lines) + "\n")
+        (home / "policy.toml").write_text(POLICY)
         for name, table in data_sets.items():
             pyarrow.parquet.write_table(table, home / f"{name}.parquet")
             Catalogue(home).add(name, Entry(source=f"{name}.parquet"))

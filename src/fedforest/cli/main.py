@@ -14,6 +14,7 @@ from fedforest import __version__
 from fedforest.cli.data import data
 from fedforest.cli.demo import demo
 from fedforest.cli.membership import join_as_user
+from fedforest.cli.policy import policy
 from fedforest.cli.runs import runs
 from fedforest.cli.services import coordinator, party
 from fedforest.cli.train import train
@@ -33,6 +34,7 @@ app.add_typer(runs, name="runs")
 app.add_typer(coordinator, name="coordinator")
 app.add_typer(party, name="party")
 party.add_typer(data, name="data")
+party.add_typer(policy, name="policy")
 
 
 def _print_version(wanted: bool) -> None:

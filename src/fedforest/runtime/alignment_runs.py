@@ -8,10 +8,12 @@ from fedforest.errors import ConfigurationError, FederationError
 from fedforest.protocol.alignment.coordinator import CommonRows, align
 from fedforest.runtime.driver import run as drive
 from fedforest.runtime.envelope import RUN_ID_BYTES, RunRequest
+from fedforest.runtime.orders import PredictVertical
 from fedforest.runtime.party_requests import BeginRun, EndRun
 from fedforest.runtime.results import Alignment
 from fedforest.runtime.roles import AlignmentRole
 from fedforest.runtime.run_parts import RunParts, derive_part, say
+from fedforest.runtime.terms import Terms
 from fedforest.transport.base import Transport
 from fedforest.transport.codec import encode
 
@@ -36,13 +38,15 @@ def align_for_run(parts: RunParts, data: Mapping[str, str]) -> Alignment:
     return alignment
 
 
-def align_for_prediction(transport: Transport, data: Mapping[str, str]) -> Alignment:
+def align_for_prediction(transport: Transport, order: PredictVertical) -> Alignment:
     """The same for rows that are predicted once: asked anew, with a fresh key, if it fails."""
+    data, terms = order.data, Terms(asker=order.asker, aligns=True)
     check_alignment(data)
     run = secrets.token_bytes(RUN_ID_BYTES)
     parties = tuple(data)
     try:
-        say(transport, {party: BeginRun(run, role) for party, role in _assign(data).items()})
+        roles = _assign(data)
+        say(transport, {party: BeginRun(run, role, terms) for party, role in roles.items()})
         common = drive(align(run, parties), _Numbering(run, transport))
         say(transport, {party: EndRun(run, run.hex()) for party in parties})
     except FederationError:

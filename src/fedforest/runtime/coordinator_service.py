@@ -19,6 +19,7 @@ from fedforest.errors import (
     ConfigurationError,
     FederationError,
     PartyLost,
+    PolicyRefusal,
     StorageError,
     TooFewParties,
     TransportError,
@@ -44,6 +45,7 @@ from fedforest.runtime.orders import (
     WatchRun,
     decode_order,
     encode_order,
+    sign_order,
 )
 from fedforest.runtime.party_requests import EndRun
 from fedforest.runtime.predictions import predict
@@ -118,7 +120,7 @@ class CoordinatorService:
 
     def serve(self, identity: object, data: bytes) -> Iterator[bytes]:
         """The events that answer a user's order; raises what is wrong with it."""
-        order = decode_order(data)
+        order = sign_order(decode_order(data), identity)
         self._is_ready.wait(_READY_SECONDS)  # users connect before all runs are known again
         log_event(_LOG, "order", kind=type(order).__name__, user=str(identity))
         for event in self._answer(order, str(identity)):
@@ -292,8 +294,10 @@ class CoordinatorService:
         log_event(_LOG, "paused", run=job.run.hex(), reason=type(error).__name__, text=str(error))
         if not isinstance(error, _MAY_PASS):
             self._note_failure(job.run, error)
-        self._records.note(job.run, "paused", str(error))
-        job.end("paused", error)
+        # asked again, a policy would say the same until its owner changes it
+        state = "failed" if isinstance(error, PolicyRefusal) else "paused"
+        self._records.note(job.run, state, str(error))
+        job.end(state, error)
 
     def _end_cancelled(self, job: Job) -> None:
         """Somebody waits for it."""

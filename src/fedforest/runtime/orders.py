@@ -58,6 +58,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True, tag=True, forbid_unknown_
     """Root of what users ask for; `data` names the data set that each party takes part with."""
 
     data: dict[str, str]
+    asker: str = ""  # who gave the order: whatever a user writes here, the coordinator replaces
 
 
 class Validation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -182,6 +183,14 @@ AnyOrder = (
     | LogOfRun
     | ListRuns
 )
+
+
+def sign_order(order: AnyOrder, identity: object) -> AnyOrder:
+    """The order with the name of who gave it, by the certificate; parties' policies ask for it."""
+    if not isinstance(order, Order):
+        return order
+    return msgspec.structs.replace(order, asker=getattr(identity, "name", str(identity)))
+
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(AnyOrder)

@@ -11,15 +11,17 @@ import msgspec
 from fedforest.protocol.asking import Message
 from fedforest.runtime.envelope import RunId, RunRequest, Sequence
 from fedforest.runtime.roles import AnyRole, KeptId, RowChoice
+from fedforest.runtime.terms import Terms
 
 ModelId = KeptId
 
 
 class BeginRun(Message, frozen=True):
-    """Take part in a run in this role."""
+    """Take part in a run in this role, on these terms."""
 
     run: RunId
     role: AnyRole
+    terms: Terms = Terms()
 
 
 class EndRun(Message, frozen=True):
@@ -36,6 +38,7 @@ class BeginPrediction(msgspec.Struct, frozen=True, array_like=True):
     data: str
     rows: memoryview | None  # <i4; None: all
     choice: RowChoice | None = None  # what rows are counted among
+    asker: str = ""
 
 
 class InPrediction(Message, frozen=True):
@@ -53,6 +56,7 @@ class CountRows(Message, frozen=True):
     model: ModelId
     data: str
     choice: RowChoice | None = None
+    asker: str = ""
 
 
 class DropModel(Message, frozen=True):
@@ -71,6 +75,7 @@ class Done(Message, frozen=True):
 
     classes: Any = None
     n_rows: Annotated[int, msgspec.Meta(ge=0, lt=2**31)] = 0
+    largest_lookahead: Annotated[int, msgspec.Meta(ge=1)] | None = None  # where rows are counted
 
 
 TO_PARTY = (BeginRun, RunRequest, EndRun, InPrediction, CountRows, DropModel)

@@ -10,6 +10,7 @@ import secrets
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,10 +44,27 @@ from fedforest.runtime.party_requests import (
     InPrediction,
 )
 from fedforest.runtime.party_run import PartyRun
-from fedforest.runtime.role_work import AlignmentWork, RoleMaker, Work
-from fedforest.runtime.roles import AnyRole, PartyKeys, RowChoice
+from fedforest.runtime.policy import Policy, Rules
+from fedforest.runtime.role_work import AlignmentWork, Limits, RoleMaker, Work
+from fedforest.runtime.roles import (
+    AnyRole,
+    HorizontalRole,
+    PartyKeys,
+    RowChoice,
+    VerticalRole,
+)
+from fedforest.runtime.run_approval import (
+    LookaheadLimit,
+    RunApproval,
+    check_columns,
+    check_leaf_size,
+    check_run,
+    check_use,
+)
 from fedforest.runtime.run_store import RunStore, StoredRun
 from fedforest.runtime.scoring_work import ScoringWork
+from fedforest.runtime.spending import Budgets, PredictionQuota
+from fedforest.runtime.terms import Terms
 from fedforest.transport.codec import decode, encode
 from fedforest.tree.model_file import JsonValue
 from fedforest.tree.table import Table
@@ -59,7 +77,17 @@ _LOG = logging.getLogger(__name__)
 MOST_PREDICTIONS = 64  # at the same time; the one that was silent longest is forgotten
 MOST_RUNS = 8  # in memory; the others are on the disk, and go on from there
 MOST_TABLES = 8  # kept for further predictions
-_ROLE = msgspec.msgpack.Decoder(AnyRole)
+
+
+class _Begun(msgspec.Struct, frozen=True, array_like=True):
+    """What a run was begun with; the rules are those of that moment."""
+
+    role: AnyRole
+    terms: Terms
+    rules: Rules
+
+
+_BEGUN = msgspec.msgpack.Decoder(_Begun)
 
 
 @dataclass(slots=True)
@@ -85,19 +113,26 @@ class PartyService:
         What it can take part with.
     workers : Workers
         Threads for its kernels.
+    policy : Policy
+        What its owner allows; without one, everything.
     entropy : callable
         Where the secrets of runs are drawn from; tests pass a reproducible one.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - everything that belongs to a party
         self,
         home: Path,
         keys: PartyKeys,
         data: DataSets,
         workers: Workers = ALONE,
         *,
+        policy: Policy | None = None,
         entropy: Entropy = secrets.token_bytes,
     ) -> None:
+        self._policy = policy or Policy()
+        self._budgets = Budgets(home)
+        self._quota = PredictionQuota(home)
+        self._keys = keys
         self._store = RunStore(home, entropy)
         self._models = PartyModels(home / "models")
         self._alignments = Alignments(home / "alignments")
@@ -139,17 +174,22 @@ class PartyService:
         self._work.clear()
 
     def _begin_run(self, request: BeginRun) -> Done:
-        description = msgspec.msgpack.encode(request.role)
         if self._store.is_finished(request.run):
             return Done()  # said again by a coordinator that was killed before it noted the end
         if self._store.has(request.run):
-            is_same = self._run(request.run).description == description
-            check(is_same, "the run was begun in another role")
+            begun = _BEGUN.decode(self._run(request.run).description)
+            is_same = (begun.role, begun.terms) == (request.role, request.terms)
+            check(is_same, "the run was begun in another role, or on other terms")
             return Done()
+        rules = self._policy.rules(request.role.data)
+        check_run(rules, request.role, request.terms)
         self._data.renew(request.role.data)
         # made once before anything is stored: a role that cannot be leaves no trace
-        self._roles.check(request.role)
-        self._hold(self._store.begin(request.run, description))
+        self._roles.check(request.role, Limits(rules.hidden))
+        if isinstance(request.role, VerticalRole | HorizontalRole):
+            check_leaf_size(rules, request.terms, self._data.read(request.role.data).n_rows)
+        begun = _Begun(request.role, request.terms, rules)
+        self._hold(self._store.begin(request.run, msgspec.msgpack.encode(begun)))
         return Done()
 
     def _run(self, run: bytes) -> PartyRun:
@@ -176,11 +216,18 @@ class PartyService:
         def make(
             description: bytes, entropies: EntropySource
         ) -> tuple[Handler, tuple[type[Message], ...]]:
-            work = self._roles.make(_ROLE.decode(description), entropies)
+            begun = _BEGUN.decode(description)
+            work = self._roles.make(begun.role, entropies, self._limit(run, begun))
             self._work[run] = work
             return work.party, work.requests
 
         return make
+
+    def _limit(self, run: bytes, begun: _Begun) -> Limits:
+        """What was allowed when the run began, whatever the policy says now."""
+        rules = begun.rules
+        spend = partial(self._budgets.book, begun.role.data, rules.epsilon_ceiling, run.hex())
+        return Limits(rules.hidden, RunApproval(rules, spend, self._keys.response_key))
 
     def _end_run(self, request: EndRun) -> Done:
         """Keep the model and forget the run; said again, it is the same."""
@@ -212,8 +259,11 @@ class PartyService:
         return Done()
 
     def _count_rows(self, request: CountRows) -> Done:
+        rules = self._policy.rules(request.data)
+        check_use(rules, request.data, request.asker, "prediction", "prediction")
         self._data.renew(request.data)
-        return Done(n_rows=self._table(request.model, request.data, request.choice).n_rows)
+        n_rows = self._table(request.model, request.data, request.choice).n_rows
+        return Done(n_rows=n_rows, largest_lookahead=rules.largest_lookahead)
 
     def _predict(self, request: InPrediction) -> bytes:
         known = self._predictions.get(request.prediction)
@@ -231,14 +281,20 @@ class PartyService:
         return known.reply
 
     def _begin_prediction(self, prediction: bytes, begin: BeginPrediction) -> _Prediction:
+        rules = self._policy.rules(begin.data)
+        check_use(rules, begin.data, begin.asker, "prediction", "prediction")
         if begin.rows is not None:  # otherwise they were counted, and must be the same
             self._data.renew(begin.data)
         table = self._table(begin.model, begin.data, begin.choice)
         if begin.rows is not None:
             table = table.take_rows(_read_rows(begin.rows, table.n_rows))
         model = self._models.read(begin.model)[0]
-        party = PredictingParty(model, table, self._workers, self._models.routes(begin.model))
-        begun = _Prediction(make_endpoint(party, prediction_messages.REQUESTS))
+        check_columns(rules, begin.data, model.bins.names)
+        self._quota.take(rules, begin.asker, table.n_rows)
+        routes = self._models.routes(begin.model)
+        party = PredictingParty(model, table, self._workers, routes)
+        limited = LookaheadLimit(party, rules.largest_lookahead, routes.depth)
+        begun = _Prediction(make_endpoint(limited, prediction_messages.REQUESTS))
         self._predictions[prediction] = begun
         if len(self._predictions) > MOST_PREDICTIONS:
             self._predictions.popitem(last=False)

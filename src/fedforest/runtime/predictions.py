@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from fedforest.errors import ConfigurationError
 from fedforest.protocol.asking import blame
-from fedforest.protocol.vertical.prediction import PredictionOrder, route
+from fedforest.protocol.vertical.prediction import Pace, PredictionOrder, route
+from fedforest.protocol.vertical.prediction_plan import MAX_CHOSEN_LOOKAHEAD, plan_for
 from fedforest.runtime.alignment_runs import align_for_prediction
 from fedforest.runtime.coordinator_models import CoordinatorModel
 from fedforest.runtime.driver import ExchangeLog, run
@@ -64,7 +65,7 @@ def predict(
         return Predictions.of(predict_rows(order, model, transport, workers))
     if order.rows is not None:
         raise ConfigurationError("aligned rows have no numbers that a user knows; predict them all")
-    alignment = align_for_prediction(transport, order.data)
+    alignment = align_for_prediction(transport, order)
     chosen = RowsToPredict(RowChoice(alignment=alignment.id))
     return Predictions.of(predict_rows(order, model, transport, workers, chosen), alignment)
 
@@ -85,14 +86,19 @@ def predict_rows(
 ) -> NDArray[Any]:
     """(rows, outputs) votes, or (trees, rows) leaves."""
     choice, log = chosen
-    n_rows = _count_rows(order, transport, choice) if order.rows is None else len(order.rows)
+    if order.rows is None:
+        n_rows, most_levels = _count_rows(order, transport, choice)
+    else:
+        n_rows, most_levels = len(order.rows), MAX_CHOSEN_LOOKAHEAD
     rows = None if order.rows is None else memoryview(np.array(order.rows, "<i4").tobytes())
     begins = {
-        party: BeginPrediction(order.model, data, rows, choice)
+        party: BeginPrediction(order.model, data, rows, choice, order.asker)
         for party, data in order.data.items()
     }
     network: Network = getattr(transport, "network")  # noqa: B009 - every transport to parties has one
-    pace = network if order.lookahead is None else order.lookahead
+    pace: Pace = network if order.lookahead is None else order.lookahead
+    if order.lookahead is None and most_levels < MAX_CHOSEN_LOOKAHEAD:
+        pace = plan_for(network, model.routes, n_rows, most_levels)
     task = PredictionOrder(model.outline, model.parties, n_rows, pace, model.routes)
     leaf_of = run(route(task, workers), _PredictionTransport(transport, begins), log)
     return leaf_of if order.leaves else model.votes.mean(leaf_of, workers, hard=order.hard_votes)
@@ -108,13 +114,21 @@ def _check_parties(order: PredictVertical, model: CoordinatorModel) -> None:
         raise ConfigurationError("no rows are asked for; name at least one")
 
 
-def _count_rows(order: PredictVertical, transport: Transport, choice: RowChoice | None) -> int:
-    requests = {p: encode(CountRows(order.model, data, choice)) for p, data in order.data.items()}
+def _count_rows(
+    order: PredictVertical, transport: Transport, choice: RowChoice | None
+) -> tuple[int, int]:
+    """How many rows there are, and how many levels an exchange may settle at every party."""
+    requests = {
+        party: encode(CountRows(order.model, data, choice, order.asker))
+        for party, data in order.data.items()
+    }
     replies = transport.exchange(requests)
     counts: dict[str, int] = {}
+    most_levels = MAX_CHOSEN_LOOKAHEAD
     for party, data in replies.items():
         with blame(party):
             done = decode(data, (Done,))
         assert isinstance(done, Done)
         counts[party] = done.n_rows
-    return common_row_count(counts)
+        most_levels = min(most_levels, done.largest_lookahead or most_levels)
+    return common_row_count(counts), most_levels

@@ -24,6 +24,7 @@ from fedforest.runtime.homes import (
 from fedforest.runtime.membership import Membership
 from fedforest.runtime.party_service import PartyService
 from fedforest.runtime.pins import Pins
+from fedforest.runtime.policy import PolicyFile
 from fedforest.runtime.presence import Presence, Present
 from fedforest.runtime.renewal import Renewal
 
@@ -143,7 +144,9 @@ def serve_party(
         raise ConfigurationError(f"{identity} is no party's certificate; this folder is a party's")
     keys = load_keys(home, identity.name, Pins(home, settings.pins))
     with start_workers(settings.threads) as workers:
-        service = PartyService(home, keys, Catalogue(home), workers)
+        policy = PolicyFile(home)
+        policy.check()
+        service = PartyService(home, keys, Catalogue(home), workers, policy=policy)
         link = GrpcLink(settings.coordinator, credentials, identity.name, service.answer)
         ask = partial(renew_certificate, settings.coordinator)
         renewal = Renewal(home / "tls", ask, link.use_credentials)

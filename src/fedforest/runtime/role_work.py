@@ -4,7 +4,7 @@ The same role, data and entropy always make the same handler: that is what recov
 on. Labels, weights and columns are checked here, before anything is kept of a run.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import ConfigurationError, DataError, MaskingError
-from fedforest.masking.key_agreement import derive_key
 from fedforest.protocol.aggregation import messages as counting
 from fedforest.protocol.aggregation.plugs import Plug, make_aggregator
 from fedforest.protocol.alignment import messages as alignment
@@ -91,6 +90,19 @@ ModelWork = VerticalWork | HorizontalWork
 Work = VerticalWork | HorizontalWork | AlignmentWork | ScoringWork
 
 
+Approve = Callable[[Message], None]
+
+
+class Limits(NamedTuple):
+    """What the owner of the data allows in a run."""
+
+    hide: Callable[[Collection[str]], frozenset[str]] = lambda _: frozenset()
+    approve: Approve | None = None
+
+
+NO_LIMITS = Limits()
+
+
 class _Columns(NamedTuple):
     """What a vertical role needs of a data set; handlers only read it."""
 
@@ -111,38 +123,53 @@ class RoleMaker:
     workers: Workers = ALONE
     # Columns are checked before a run is stored and used after it, so the last ones are kept.
     _last: tuple[VerticalRole, DataSet, _Columns] | None = field(default=None, repr=False)
+    _shown: tuple[DataSet, frozenset[str], DataSet] | None = field(default=None, repr=False)
 
-    def check(self, role: AnyRole) -> None:
+    def check(self, role: AnyRole, limits: Limits = NO_LIMITS) -> None:
         """Refuse a role that this party's data cannot fill, before anything is kept of it."""
-        self.make(role, Entropies(None))
+        self.make(role, Entropies(None), limits)
 
-    def make(self, role: AnyRole, entropies: EntropySource) -> Work:
+    def make(self, role: AnyRole, entropies: EntropySource, limits: Limits = NO_LIMITS) -> Work:
         """A fresh handler; raises `DataError` where the data set does not fit the role."""
-        data = self.data.read(role.data)
+        data = self._show(self.data.read(role.data), limits)
         if isinstance(role, VerticalRole):
-            return self._make_vertical(role, data, entropies)
+            return self._make_vertical(role, data, entropies, limits)
         if isinstance(role, AlignmentRole):
             member = self.keys.member(entropies)
             return AlignmentWork(KeyedHashAligner(member, data.ids().tolist()), data)
         chosen = self._take_rows(role, data)
         if isinstance(role, HorizontalRole):
-            return self._make_horizontal(role, chosen, entropies)
+            return self._make_horizontal(role, chosen, entropies, limits)
         if isinstance(role, ScoringRole):
             return score_model(role, chosen, self.models, self.workers)
         held_out = self._take_rows(_validation_of(role), data)
         return score_alone(role, (chosen, held_out), entropies.of("training"), self.workers)
 
+    def _show(self, data: DataSet, limits: Limits) -> DataSet:
+        """The data set without hidden columns, the same one as long as these are the same."""
+        hidden = limits.hide(data.columns.column_names)
+        if not hidden:
+            return data
+        if self._shown is None or self._shown[0] is not data or self._shown[1] != hidden:
+            self._shown = (data, hidden, data.without(hidden))
+        return self._shown[2]
+
     def _take_rows(self, role: Role, data: DataSet) -> DataSet:
         return take_rows(data, role.rows, self.alignments)
 
     def _make_vertical(
-        self, role: VerticalRole, data: DataSet, entropies: EntropySource
+        self, role: VerticalRole, data: DataSet, entropies: EntropySource, limits: Limits
     ) -> VerticalWork:
         if self._last is None or self._last[0] != role or self._last[1] is not data:
             self._last = (role, data, self._read_columns(role, self._take_rows(role, data)))
         table, labels, classes, before = self._last[2]
         party = VerticalParty(
-            table, entropies.of("training"), labels=labels, model=before, workers=self.workers
+            table,
+            entropies.of("training"),
+            labels=labels,
+            model=before,
+            approve=limits.approve,
+            workers=self.workers,
         )
         return VerticalWork(party, table.names, classes, role.is_alone)
 
@@ -161,7 +188,7 @@ class RoleMaker:
         return _Columns(table, labels, classes, before)
 
     def _make_horizontal(
-        self, role: HorizontalRole, data: DataSet, entropies: EntropySource
+        self, role: HorizontalRole, data: DataSet, entropies: EntropySource, limits: Limits
     ) -> HorizontalWork:
         if role.label is None:
             raise ConfigurationError("a party of horizontal training has labels; none is named")
@@ -178,8 +205,8 @@ class RoleMaker:
             PartyLabels(target, weights, role.is_regression),
             entropies.of("training"),
             partial(make_aggregator, plug, member=member, is_noisy=role.is_noisy),
-            response_key=derive_key(self.keys.lasting_secret, b"responses"),
-            approve=partial(_check_noise, is_noisy=role.is_noisy),
+            response_key=self.keys.response_key,
+            approve=partial(_approve, is_noisy=role.is_noisy, ask_owner=limits.approve),
             workers=self.workers,
         )
         return HorizontalWork(party, role.is_noisy)
@@ -203,12 +230,14 @@ def _check_pins(peers: tuple[str, ...], pins: Mapping[str, str]) -> None:
         )
 
 
-def _check_noise(agreed: AgreeOnTable, *, is_noisy: bool) -> None:
+def _approve(agreed: AgreeOnTable, *, is_noisy: bool, ask_owner: Approve | None) -> None:
     """Sums that leave as noisy are noisy, and none are where noise was not promised."""
     check(
         bool(agreed.protection.kind) == is_noisy,
         "the run is to protect labels in another way than it was begun with",
     )
+    if ask_owner is not None:
+        ask_owner(agreed)
 
 
 def _read_labels(

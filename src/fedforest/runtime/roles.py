@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from fedforest.masking.key_agreement import IdentityKey
+from fedforest.masking.key_agreement import IdentityKey, derive_key
 from fedforest.protocol.aggregation.introduction import Member
 from fedforest.runtime.entropy import EntropySource
 from fedforest.runtime.orders import Choice, ClassWeight
@@ -103,6 +103,11 @@ class PartyKeys:
     identity: IdentityKey = field(repr=False)
     lasting_secret: bytes = field(repr=False)  # for responses that are the same in all runs
     pins: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def response_key(self) -> bytes:
+        """What permanent responses are drawn with, in all runs."""
+        return derive_key(self.lasting_secret, b"responses")
 
     def member(self, entropies: EntropySource) -> Member:
         """The party in one run."""

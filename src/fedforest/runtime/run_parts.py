@@ -22,6 +22,7 @@ from fedforest.runtime.party_requests import BeginRun, Done, EndRun
 from fedforest.runtime.resumable import run_with_journal
 from fedforest.runtime.roles import AnyRole
 from fedforest.runtime.run_store import RunStore
+from fedforest.runtime.terms import Terms
 from fedforest.transport.base import Transport
 from fedforest.transport.codec import decode, encode
 
@@ -42,14 +43,17 @@ class RunParts:
     """Carries out the parts of one run."""
 
     run: bytes
+    _terms: Terms
     _hub: Transport
     _store: RunStore  # below the run's folder
     _observe: Observer
 
     @classmethod
-    def of(cls, run: bytes, store: RunStore, hub: Transport, observe: Observer) -> "RunParts":
-        """The parts of a run in a coordinator's store."""
-        return cls(run, hub, RunStore(store.folder(run)), observe)
+    def of(
+        cls, run: bytes, terms: Terms, store: RunStore, hub: Transport, observe: Observer
+    ) -> "RunParts":
+        """The parts of a run in a coordinator's store, declared to parties like the run itself."""
+        return cls(run, terms, hub, RunStore(store.folder(run)), observe)
 
     def recall(self, name: str, kind: type[Wire]) -> Wire | None:
         """What a part came to, if it is over."""
@@ -61,7 +65,7 @@ class RunParts:
     ) -> Outcome:
         """Begin a part at its parties, or go on with it; the conversation must be fresh."""
         part = derive_part(self.run, name)
-        say(self._hub, {party: BeginRun(part, role) for party, role in roles.items()})
+        say(self._hub, {party: BeginRun(part, role, self._terms) for party, role in roles.items()})
         has_begun = self._store.has(part)
         stored = self._store.open(part) if has_begun else self._store.begin(part, _NOTHING)
         try:

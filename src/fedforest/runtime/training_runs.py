@@ -24,6 +24,7 @@ from fedforest.runtime.resumable import Wishes, run_with_journal
 from fedforest.runtime.roles import RowChoice
 from fedforest.runtime.run_parts import RESULT, RunParts, say
 from fedforest.runtime.run_store import RunStore
+from fedforest.runtime.terms import declare_terms
 from fedforest.runtime.trainings import (
     AnyTraining,
     Ended,
@@ -142,9 +143,9 @@ class TrainingRuns:
 
     def _train(self, job: Job, order: AnyTraining, log: ExchangeLog, rows: RowChoice | None) -> Any:
         """Grow the forest, from wherever the run was."""
-        roles = assign_roles(order, rows)
+        roles, terms = assign_roles(order, rows), declare_terms(order)
         present = {party: role for party, role in roles.items() if party not in job.left_out}
-        say(self._hub, {party: BeginRun(job.run, role) for party, role in present.items()})
+        say(self._hub, {party: BeginRun(job.run, role, terms) for party, role in present.items()})
         stored = self._store.open(job.run)
         try:
             entropies = stored.entropies()
@@ -178,7 +179,7 @@ class TrainingRuns:
             self._store.save(job.run, _TRAINED, msgspec.msgpack.encode(result))
 
     def _parts(self, job: Job, observe: Observer) -> RunParts:
-        return RunParts.of(job.run, self._store, self._hub, observe)
+        return RunParts.of(job.run, declare_terms(job.order), self._store, self._hub, observe)
 
     def _seed_of(self, order: TrainVertical) -> int:
         """The seed of all trees of the model, those that it grew on from included."""

@@ -53,7 +53,9 @@ class VerticalValidation:
         if known is not None:
             return known
         order = self._order
-        task = PredictVertical(data=dict(data), model=model, hard_votes=order.hard_votes)
+        task = PredictVertical(
+            data=dict(data), model=model, hard_votes=order.hard_votes, asker=order.asker
+        )
         chosen = RowsToPredict(held_out(self._rows), self._parts.log(name))
         kept = self._models.read(model)
         votes = predict_rows(task, kept, self._hub, self._workers, chosen)

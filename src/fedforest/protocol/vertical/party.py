@@ -6,6 +6,7 @@ or a name of another party, nor who split a node. It gives away the best gain of
 its own candidate columns, and where rows go at the nodes it won.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -57,8 +58,6 @@ from fedforest.tree.table import Table
 from fedforest.tree.workers import ALONE, Workers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from fedforest.kernels.layout import Columns
     from fedforest.tree.targets import TrainingTargets
 
@@ -75,16 +74,18 @@ class PartyModel:
 class VerticalParty:
     """Answers the coordinator of a vertical training with one table."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - everything that a party brings into a run
         self,
         table: Table,
         entropy: Entropy,
         *,
         labels: LabelSource | None = None,
         model: PartyModel | None = None,
+        approve: Callable[[ShareLabels | StartTrees], None] | None = None,
         workers: Workers = ALONE,
     ) -> None:
         self._table = table
+        self._approve = approve
         self._entropy = entropy
         self._label_source = labels
         self._workers = workers
@@ -149,6 +150,8 @@ class VerticalParty:
         # a second answer would let noise average out, or codes be compared
         check(not self._has_shared, "labels are asked for twice")
         shared, key = self._label_source.share(request, self._entropy)
+        if self._approve is not None:
+            self._approve(request)  # last: labels that are refused anyway are not paid for
         self._has_shared = True
         if self._out_of_bag is None or self._out_of_bag.n_rows != self._table.n_rows:
             self._out_of_bag = OutOfBagRecord(key, self._table.n_rows)
@@ -162,6 +165,8 @@ class VerticalParty:
     def _start_trees(self, request: StartTrees) -> TreesStarted:
         if self._columns is None or self._targets is None:
             raise ProtocolError("trees are started before columns and labels are there")
+        if self._approve is not None:
+            self._approve(request)
         self._trees = PartyTrees(self._columns, self._targets, request, self._workers)
         if self._label_source is None:
             return TreesStarted()

@@ -62,10 +62,17 @@ def plan_lookahead(lookahead: int, depth: int) -> Plan:
     return (Stage(Manner.ROUTE, lookahead),) * -(-depth // lookahead)
 
 
-def plan_for(network: Network, routes: OwnerRoutes, n_rows: int) -> Plan:
-    """The plan for so many rows with the least estimated time."""
+def plan_for(
+    network: Network, routes: OwnerRoutes, n_rows: int, most_levels: int = MAX_CHOSEN_LOOKAHEAD
+) -> Plan:
+    """The plan for so many rows with the least estimated time.
+
+    No exchange settles more than `most_levels`.
+    """
     estimate, depth = _Estimate(routes, n_rows, network), routes.depth
-    leap, by_lookahead = estimate.leaps(), estimate.routes()
+    leap, by_lookahead = estimate.leaps(), estimate.routes()[:, :most_levels]
+    if most_levels < LEAP:
+        leap = np.full_like(leap, np.inf)
     n_choices = by_lookahead.shape[1]
     cost = np.full(depth + max(LEAP, n_choices), np.inf)  # from a level on
     cost[depth:] = 0.0
@@ -77,7 +84,8 @@ def plan_for(network: Network, routes: OwnerRoutes, n_rows: int) -> Plan:
         if routed[lookahead] < cost[level]:
             cost[level] = routed[lookahead]
             best[level] = Stage(Manner.ROUTE, 1 + lookahead)
-    swept = [cost[n] + estimate.sweep(n) for n in range(min(depth, MAX_SWEPT_LEVELS) + 1)]
+    most_swept = min(depth, MAX_SWEPT_LEVELS, most_levels)
+    swept = [cost[n] + estimate.sweep(n) for n in range(most_swept + 1)]
     return tuple(_follow(int(np.argmin(swept)), best))
 
 

@@ -1,0 +1,111 @@
+"""What a party has given away so far, in its folder: epsilon of labels, rows of predictions.
+
+    budgets/NAME.json      one ledger for each data set, on the disk before labels leave
+    prediction_rows.json   rows predicted today for each asker
+
+A ledger is never shortened: a run that was refused or given up later keeps what it booked. Rows of
+predictions are counted by the day in UTC and survive the process, but are not waited for on the
+disk: a quota slows down, it proves nothing.
+"""
+
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from fedforest.errors import DataError, StorageError
+from fedforest.privacy.budget import BudgetLedger
+from fedforest.privacy.composition import PrivacySpending
+from fedforest.runtime.policy import Rules
+from fedforest.runtime.run_approval import refuse
+from fedforest.runtime.run_store import write_file
+
+
+class Budgets:
+    """The privacy ledgers of a party's data sets."""
+
+    def __init__(self, home: Path) -> None:
+        self._folder = home / "budgets"
+
+    def read(self, data: str, ceiling: float) -> BudgetLedger:
+        """The ledger of a data set, under the ceiling that holds now."""
+        path = self._path(data)
+        if not path.exists():
+            return BudgetLedger(ceiling)
+        limit = None if ceiling == float("inf") else ceiling
+        try:
+            stored = msgspec.json.decode(path.read_bytes(), type=dict)
+        except (OSError, msgspec.DecodeError):
+            raise StorageError(
+                f"the privacy ledger {path} cannot be read; restore a copy"
+            ) from None
+        return BudgetLedger.from_dict({**stored, "ceiling": limit})
+
+    def book(self, data: str, ceiling: float, run: str, spending: PrivacySpending) -> None:
+        """Charge a run, on the disk when this returns; raises `BudgetExhausted`."""
+        ledger = self.read(data, ceiling)
+        before = ledger.spends
+        ledger.reserve(run, spending)
+        if ledger.spends != before:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_file(self._path(data), msgspec.json.encode(ledger.as_dict()))
+
+    def _path(self, data: str) -> Path:
+        if "/" in data or data.startswith("."):
+            raise DataError(f"there is no data set {data!r} at this party")
+        return self._folder / f"{data}.json"
+
+
+class _Counted(msgspec.Struct):
+    """Rows of one day."""
+
+    day: str = ""
+    rows: dict[str, int] = {}
+
+
+def today() -> str:
+    """The day in UTC."""
+    return datetime.now(UTC).date().isoformat()
+
+
+class PredictionQuota:
+    """Rows that each asker had predicted today."""
+
+    def __init__(self, home: Path, day: Callable[[], str] = today) -> None:
+        self._path = home / "prediction_rows.json"
+        self._day = day
+
+    def count(self, asker: str) -> int:
+        """Rows so far, today."""
+        return self._load().rows.get(asker, 0)
+
+    def take(self, rules: Rules, asker: str, n_rows: int) -> None:
+        """Count rows of a prediction that begins, or refuse it."""
+        counted = self._load()
+        after = counted.rows.get(asker, 0) + n_rows
+        if after > rules.prediction_rows_per_day:
+            reason = f"at most {rules.prediction_rows_per_day:,} rows a day for each asker"
+            refuse("prediction", reason, asker=asker, rows=after)
+        counted.rows[asker] = after
+        self._save(counted)
+
+    def _load(self) -> _Counted:
+        try:
+            counted = msgspec.json.decode(self._path.read_bytes(), type=_Counted)
+        except FileNotFoundError:
+            return _Counted(self._day())
+        except (OSError, msgspec.DecodeError):
+            raise StorageError(f"{self._path} cannot be read; restore or remove it") from None
+        return counted if counted.day == self._day() else _Counted(self._day())
+
+    def _save(self, counted: _Counted) -> None:
+        draft = self._path.with_suffix(".draft")
+        try:
+            file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(file, "wb") as stream:
+                stream.write(msgspec.json.encode(counted))
+            draft.replace(self._path)
+        except OSError as error:
+            raise StorageError(f"{self._path} cannot be written: {error.strerror}") from error
