@@ -12,6 +12,8 @@ import typer
 
 from fedforest import __version__
 from fedforest.cli.demo import demo
+from fedforest.cli.export import export
+from fedforest.cli.predict import predict
 from fedforest.cli.runs import runs
 from fedforest.cli.services import coordinator, party
 from fedforest.cli.train import train
@@ -27,6 +29,8 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(train)
 app.add_typer(runs, name="runs")
+app.command()(predict)
+app.command()(export)
 app.add_typer(coordinator, name="coordinator")
 app.add_typer(party, name="party")
 

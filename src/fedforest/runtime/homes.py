@@ -54,6 +54,7 @@ class PartySettings(SettingsFile, frozen=True):
     data: dict[str, DataFile] = {}
     pins: dict[str, str] = {}  # fingerprints of other parties' keys, confirmed by other means
     threads: int = 2
+    complete_model: bool = False  # whether its shares may become part of a whole forest
 
 
 class ProfileSettings(SettingsFile, frozen=True):

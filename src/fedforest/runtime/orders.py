@@ -124,6 +124,14 @@ class PredictVertical(Order, frozen=True, kw_only=True):
     align: bool = False  # by the ids of the data sets; otherwise rows are in the same order
 
 
+class CompleteModel(
+    msgspec.Struct, frozen=True, kw_only=True, tag=True, forbid_unknown_fields=True
+):
+    """Put a vertical forest together as a whole; every party must allow it."""
+
+    model: str
+
+
 RunText = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
 
 
@@ -169,6 +177,7 @@ AnyOrder = (
     TrainVertical
     | TrainHorizontal
     | PredictVertical
+    | CompleteModel
     | WatchRun
     | ResumeRun
     | EndRunEarly

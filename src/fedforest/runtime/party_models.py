@@ -52,6 +52,10 @@ class PartyModels:
         """Whether the model is here."""
         return self._files.has(model)
 
+    def file(self, model: str) -> bytes:
+        """A model as it is stored; the votes of rows left out are not in it."""
+        return self._files.read(model)
+
     def read(self, model: str) -> tuple[PartyModel, NDArray[Any] | None]:
         """The party's share of a vertical forest and, at the label party, its classes."""
         opened = self._opened(model)

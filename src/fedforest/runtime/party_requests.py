@@ -53,6 +53,18 @@ class CountRows(Message, frozen=True):
     data: str
 
 
+class GiveShare(Message, frozen=True):
+    """Give your share of a model away, to be made whole; you may refuse."""
+
+    model: ModelId
+
+
+class ShareGiven(Message, frozen=True):
+    """A party's splits, bins and column names, with which it parts knowingly."""
+
+    share: memoryview
+
+
 class Done(Message, frozen=True):
     """The party did it; the label party adds what class numbers mean, when a run ends."""
 
@@ -60,4 +72,4 @@ class Done(Message, frozen=True):
     n_rows: Annotated[int, msgspec.Meta(ge=0, lt=2**31)] = 0
 
 
-TO_PARTY = (BeginRun, RunRequest, EndRun, InPrediction, CountRows)
+TO_PARTY = (BeginRun, RunRequest, EndRun, InPrediction, CountRows, GiveShare)

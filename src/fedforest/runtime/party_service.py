@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.errors import ProtocolError
+from fedforest.errors import PrivacyError, ProtocolError
 from fedforest.privacy.randomized_response import Entropy
 from fedforest.protocol.asking import Handler, Message, blame, check
 from fedforest.protocol.payloads import from_bytes
@@ -37,7 +37,9 @@ from fedforest.runtime.party_requests import (
     CountRows,
     Done,
     EndRun,
+    GiveShare,
     InPrediction,
+    ShareGiven,
 )
 from fedforest.runtime.party_run import PartyRun
 from fedforest.runtime.roles import AnyRole, HorizontalWork, PartyKeys, RoleMaker, VerticalWork
@@ -82,9 +84,11 @@ class PartyService:
         Threads for its kernels.
     entropy : callable
         Where the secrets of runs are drawn from; tests pass a reproducible one.
+    gives_shares : bool
+        Whether its shares of vertical forests may be put together with the others' to a whole.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a party has, and what it allows
         self,
         home: Path,
         keys: PartyKeys,
@@ -92,7 +96,9 @@ class PartyService:
         workers: Workers = ALONE,
         *,
         entropy: Entropy = secrets.token_bytes,
+        gives_shares: bool = False,
     ) -> None:
+        self._gives_shares = gives_shares
         self._store = RunStore(home, entropy)
         self._models = PartyModels(home / "models")
         self._data = data
@@ -106,6 +112,7 @@ class PartyService:
             BeginRun: self._begin_run,
             EndRun: self._end_run,
             CountRows: self._count_rows,
+            GiveShare: self._give_share,
         }
 
     def answer(self, data: bytes) -> bytes:
@@ -189,6 +196,14 @@ class PartyService:
         work = self._work[run]
         assert work.party is party
         return self._models.keep(model, work)
+
+    def _give_share(self, request: GiveShare) -> ShareGiven:
+        if not self._gives_shares:
+            raise PrivacyError(
+                "a complete model shows this party's splits and columns; its policy does not "
+                "allow it (complete_model)"
+            )
+        return ShareGiven(memoryview(self._models.file(request.model)))
 
     def _count_rows(self, request: CountRows) -> Done:
         return Done(n_rows=self._table(request.model, request.data).n_rows)

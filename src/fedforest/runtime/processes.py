@@ -66,7 +66,13 @@ def serve_party(
         raise ConfigurationError(f"{identity} is no party's certificate; this folder is a party's")
     keys = load_keys(home, identity.name, dict(settings.pins))
     with start_workers(settings.threads) as workers:
-        service = PartyService(home, keys, find_data(home, settings), workers)
+        service = PartyService(
+            home,
+            keys,
+            find_data(home, settings),
+            workers,
+            gives_shares=settings.complete_model,
+        )
         link = GrpcLink(settings.coordinator, credentials, identity.name, service.answer)
         say(f"party {identity.name} answers the coordinator at {settings.coordinator}")
         try:

@@ -150,6 +150,12 @@ class Predictions(msgspec.Struct, frozen=True, array_like=True):
         return np.frombuffer(self.data, self.dtype).reshape(self.shape).copy()
 
 
+class ModelFile(msgspec.Struct, frozen=True, array_like=True):
+    """A model in one file."""
+
+    file: bytes
+
+
 class RunState(msgspec.Struct, frozen=True, array_like=True):
     """How far a run is: queued, running, paused, finished or cancelled. Times count from 1970."""
 
@@ -209,7 +215,9 @@ class RunEvents(msgspec.Struct, frozen=True, array_like=True):
     events: list[LoggedEvent]
 
 
-Result = VerticalResult | HorizontalResult | Predictions | RunList | RunDetails | RunEvents
+Result = (
+    VerticalResult | HorizontalResult | Predictions | ModelFile | RunList | RunDetails | RunEvents
+)
 AnyEvent = Accepted | Exchanged | Waiting | Piece | Finished
 
 _ENCODER = msgspec.msgpack.Encoder()
