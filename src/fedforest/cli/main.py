@@ -13,8 +13,10 @@ import typer
 from fedforest import __version__
 from fedforest.cli.data import data
 from fedforest.cli.demo import demo
+from fedforest.cli.export import export
 from fedforest.cli.membership import join_as_user
 from fedforest.cli.policy import policy
+from fedforest.cli.predict import predict
 from fedforest.cli.runs import runs
 from fedforest.cli.services import coordinator, party
 from fedforest.cli.train import train
@@ -31,6 +33,8 @@ app.command()(demo)
 app.command("join")(join_as_user)
 app.command()(train)
 app.add_typer(runs, name="runs")
+app.command()(predict)
+app.command()(export)
 app.add_typer(coordinator, name="coordinator")
 app.add_typer(party, name="party")
 party.add_typer(data, name="data")

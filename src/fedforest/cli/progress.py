@@ -66,7 +66,8 @@ class RunProgress:
         if self.level is not None and trees.start > self.trees.start:
             self._deepest = max(self._deepest, self.level)
         self.trees, self.level, self.open_nodes = trees, note["level"], note["open_nodes"]
-        self.doing = f"level {self.level}, {self.open_nodes} open nodes"
+        nodes = "node" if self.open_nodes == 1 else "nodes"
+        self.doing = f"level {self.level}, {self.open_nodes} open {nodes}"
 
     @property
     def share(self) -> float | None:

@@ -184,14 +184,16 @@ def _make_table(states: list[RunState]) -> Any:
     from rich.table import Table
 
     table = Table("run", "name", "protocol", "state", "ordered", "by", "exchanges", "bytes")
+    for column in table.columns:
+        column.no_wrap = True
     for state in states:
         table.add_row(
             state.run[:SHORT_ID],
             state.name,
             state.protocol,
             state.state,
-            format_time(state.created),
-            state.user,
+            format_time(state.created)[5:-3],
+            state.user.rpartition("/")[2],
             str(state.n_exchanges),
             format_bytes(state.n_bytes),
         )

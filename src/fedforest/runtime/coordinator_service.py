@@ -25,6 +25,7 @@ from fedforest.errors import (
     TransportError,
 )
 from fedforest.privacy.randomized_response import Entropy
+from fedforest.runtime.complete_models import gather
 from fedforest.runtime.coordinator_models import CoordinatorModels
 from fedforest.runtime.envelope import RUN_ID_BYTES
 from fedforest.runtime.event_log import log_event, log_exchange
@@ -34,6 +35,7 @@ from fedforest.runtime.orders import (
     AlignRows,
     AnyOrder,
     CancelRun,
+    CompleteModel,
     EndRunEarly,
     ListRuns,
     LogOfRun,
@@ -53,6 +55,7 @@ from fedforest.runtime.results import (
     Accepted,
     AnyEvent,
     Exchanged,
+    ModelFile,
     RunEvents,
     RunList,
     cut_result,
@@ -130,6 +133,9 @@ class CoordinatorService:
         if isinstance(order, PredictVertical):
             model = self._models.read(order.model)
             yield from cut_result(predict(order, model, self._hub, self._workers))
+        elif isinstance(order, CompleteModel):
+            whole = gather(order, self._models.read(order.model), self._hub)
+            yield from cut_result(ModelFile(whole))
         elif isinstance(order, ListRuns):
             yield from cut_result(RunList(self._records.list()))
         elif isinstance(order, ShowRun):

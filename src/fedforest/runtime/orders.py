@@ -129,6 +129,15 @@ class PredictVertical(Order, frozen=True, kw_only=True):
     align: bool = False  # by the ids of the data sets; otherwise rows are in the same order
 
 
+class CompleteModel(
+    msgspec.Struct, frozen=True, kw_only=True, tag=True, forbid_unknown_fields=True
+):
+    """Put a vertical forest together as a whole; every party must allow it."""
+
+    model: str
+    asker: str = ""  # as in `Order`
+
+
 RunText = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
 
 
@@ -175,6 +184,7 @@ AnyOrder = (
     | TrainHorizontal
     | AlignRows
     | PredictVertical
+    | CompleteModel
     | WatchRun
     | ResumeRun
     | EndRunEarly
@@ -187,7 +197,7 @@ AnyOrder = (
 
 def sign_order(order: AnyOrder, identity: object) -> AnyOrder:
     """The order with the name of who gave it, by the certificate; parties' policies ask for it."""
-    if not isinstance(order, Order):
+    if not isinstance(order, Order | CompleteModel):
         return order
     return msgspec.structs.replace(order, asker=getattr(identity, "name", str(identity)))
 

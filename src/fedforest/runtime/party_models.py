@@ -25,6 +25,7 @@ from fedforest.tree.routes import OwnRoutes
 
 MOST_OPEN = 8  # models that are kept in memory
 _VOTES = "out-of-bag-votes"
+_DATA = "data"  # the name of the data set that it was trained on
 _NOISY = "noisy"  # an empty file: its presence says it
 
 
@@ -41,8 +42,9 @@ class PartyModels:
         self._files = StoredModels(folder)
         self._open: OrderedDict[str, _Opened] = OrderedDict()
 
-    def keep(self, model: str, work: ModelWork) -> JsonValue:
-        """Store what a training left at this party; returns what `classes` would read again."""
+    def keep(self, model: str, work: ModelWork, data: str) -> JsonValue:
+        """Store what a training on a data set left; returns what `classes` would read again."""
+        self._files.write(model, data.encode(), _DATA)
         if isinstance(work, HorizontalWork):
             if work.is_noisy:
                 self._files.write(model, b"", _NOISY)
@@ -65,6 +67,10 @@ class PartyModels:
         """Whether the model is here."""
         return self._files.has(model)
 
+    def data_of(self, model: str) -> str:
+        """The data set that a model was trained on, whose rules hold for it."""
+        return self._files.read(model, _DATA).decode()
+
     def is_noisy(self, model: str) -> bool:
         """Whether labels of this party went into the model under noise only."""
         return self._files.has(model, _NOISY)
@@ -82,6 +88,10 @@ class PartyModels:
     def read_forest(self, model: str) -> StoredForest:
         """A horizontal forest, which is whole at every party."""
         return decode_forest(self._files.read(model))
+
+    def file(self, model: str) -> bytes:
+        """A model as it is stored; the votes of rows left out are not in it."""
+        return self._files.read(model)
 
     def read(self, model: str) -> tuple[PartyModel, NDArray[Any] | None]:
         """The party's share of a vertical forest and, at the label party, its classes."""

@@ -65,6 +65,21 @@ class DropModel(Message, frozen=True):
     model: ModelId
 
 
+class GiveShare(Message, frozen=True):
+    """Give your share of a model away, to be made whole; you may refuse."""
+
+    model: ModelId
+    asker: str = ""
+
+
+class ShareGiven(Message, frozen=True):
+    """A party's splits, bins and column names, with which it parts knowingly."""
+
+    reveals: ClassVar[str] = "all splits of the party, with their thresholds and column names"
+
+    share: memoryview
+
+
 class Done(Message, frozen=True):
     """The party did it; the label party adds what class numbers mean, when a run ends."""
 
@@ -78,4 +93,4 @@ class Done(Message, frozen=True):
     largest_lookahead: Annotated[int, msgspec.Meta(ge=1)] | None = None  # where rows are counted
 
 
-TO_PARTY = (BeginRun, RunRequest, EndRun, InPrediction, CountRows, DropModel)
+TO_PARTY = (BeginRun, RunRequest, EndRun, InPrediction, CountRows, DropModel, GiveShare)

@@ -41,7 +41,9 @@ from fedforest.runtime.party_requests import (
     Done,
     DropModel,
     EndRun,
+    GiveShare,
     InPrediction,
+    ShareGiven,
 )
 from fedforest.runtime.party_run import PartyRun
 from fedforest.runtime.policy import Policy, Rules
@@ -57,6 +59,7 @@ from fedforest.runtime.run_approval import (
     LookaheadLimit,
     RunApproval,
     check_columns,
+    check_giving,
     check_leaf_size,
     check_run,
     check_use,
@@ -150,6 +153,7 @@ class PartyService:
             EndRun: self._end_run,
             CountRows: self._count_rows,
             DropModel: self._drop_model,
+            GiveShare: self._give_share,
         }
 
     def answer(self, data: bytes) -> bytes:
@@ -251,12 +255,17 @@ class PartyService:
             return None
         if isinstance(work, ScoringWork):
             raise ProtocolError("scoring leaves nothing to be kept")
-        return self._models.keep(kept, work)
+        return self._models.keep(kept, work, _BEGUN.decode(self._run(run).description).role.data)
 
     def _drop_model(self, request: DropModel) -> Done:
         is_gone = self._models.drop_baseline(request.model)
         check(is_gone, "the model is no baseline; its owner alone can remove it")
         return Done()
+
+    def _give_share(self, request: GiveShare) -> ShareGiven:
+        rules = self._policy.rules(self._models.data_of(request.model))
+        check_giving(rules, request.model, request.asker)
+        return ShareGiven(memoryview(self._models.file(request.model)))
 
     def _count_rows(self, request: CountRows) -> Done:
         rules = self._policy.rules(request.data)

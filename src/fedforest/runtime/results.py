@@ -162,6 +162,12 @@ class Predictions(msgspec.Struct, frozen=True, array_like=True):
         return np.frombuffer(self.data, self.dtype).reshape(self.shape).copy()
 
 
+class ModelFile(msgspec.Struct, frozen=True, array_like=True):
+    """A model in one file."""
+
+    file: bytes
+
+
 class RunState(msgspec.Struct, frozen=True, array_like=True):
     """How far a run is: queued, running, paused, finished or cancelled. Times count from 1970."""
 
@@ -222,7 +228,14 @@ class RunEvents(msgspec.Struct, frozen=True, array_like=True):
 
 
 Result = (
-    VerticalResult | HorizontalResult | Alignment | Predictions | RunList | RunDetails | RunEvents
+    VerticalResult
+    | HorizontalResult
+    | Alignment
+    | Predictions
+    | ModelFile
+    | RunList
+    | RunDetails
+    | RunEvents
 )
 AnyEvent = Accepted | Exchanged | Waiting | Piece | Finished
 

@@ -86,6 +86,15 @@ def _stands_alone(role: AnyRole) -> bool:
     return isinstance(role, AloneRole) or (isinstance(role, VerticalRole) and role.is_alone)
 
 
+def check_giving(rules: Rules, model: str, asker: str) -> None:
+    """Whether a party's share of a vertical model may leave it."""
+    if rules.askers is not None and asker not in rules.askers:
+        refuse("export", "who asks is not among those who may", model=model, asker=asker)
+    if not rules.complete_model:
+        reason = "a complete model shows its splits and columns (complete_model)"
+        refuse("export", reason, model=model, asker=asker)
+
+
 def check_columns(
     rules: Rules, data: str, names: Collection[str], what: str = "prediction"
 ) -> None:

@@ -1,0 +1,133 @@
+"""`fedforest predict`: what a model says about rows, written to a file.
+
+A vertical forest is asked where its parties are, and their rows stay there. A forest that is all in
+one place, a horizontal one or a file of `fedforest export`, predicts a table that is here.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fedforest.cli.terminal import AsJson, Profile, Quiet, Terminal
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from fedforest.runtime.client import Federation
+    from fedforest.runtime.results import RunDetails
+
+
+def predict(  # noqa: PLR0913, PLR0917 - options of a command
+    model: Annotated[
+        str, typer.Argument(help="A finished run (name, id or first digits), or a model file.")
+    ],
+    data: Annotated[
+        list[str],
+        typer.Option(
+            "--data", "-d", help="PARTY=DATA_SET for each party, or one file that is here."
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="A .parquet or .csv file.")],
+    align: Annotated[
+        bool | None,
+        typer.Option(
+            "--align/--in-order",
+            help="Match rows by their ids, or take them in order; as in training by default.",
+        ),
+    ] = None,
+    lookahead: Annotated[
+        int | None,
+        typer.Option(min=1, help="Levels that each exchange settles; chosen by default."),
+    ] = None,
+    profile: Profile = "",
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Predict rows and write a file: row, predicted class and probabilities, or value.
+
+    Example: fedforest predict 4f2a --data bank=new_customers --data shop=baskets -o p.parquet
+
+    Example: fedforest predict forest.model --data patients.csv --out predictions.csv
+    """
+    from fedforest.cli.prediction_file import check_name, make_table, write_table
+
+    check_name(out)
+    if Path(model).is_file():
+        votes, classes = _predict_here(Path(model).read_bytes(), data)
+    else:
+        votes, classes = _predict_run(profile, model, data, align=align, lookahead=lookahead)
+    write_table(make_table(votes, classes), out)
+    terminal = Terminal(as_json, quiet)
+    if as_json:
+        terminal.show_json({"rows": len(votes), "file": str(out)})
+    else:
+        terminal.say(f"{len(votes):,} rows predicted, in {out}")
+
+
+def _predict_run(
+    profile: str, model: str, data: list[str], *, align: bool | None, lookahead: int | None
+) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    from fedforest.cli.runs import find_run
+    from fedforest.runtime.client import Federation
+    from fedforest.runtime.orders import ShowRun, WatchRun
+    from fedforest.runtime.profiles import choose_profile
+    from fedforest.runtime.results import HorizontalResult, RunDetails
+
+    with Federation(choose_profile(profile)) as federation:
+        run = find_run(federation, model).run
+        details = federation.ask(ShowRun(run=run), RunDetails)
+        if details.state.protocol == "horizontal":
+            file = federation.ask(WatchRun(run=run), HorizontalResult).file
+            return _predict_here(file, data)
+        wish = bool(details.order.get("align")) if align is None else align
+        return _predict_there(federation, details, data, align=wish, lookahead=lookahead)
+
+
+def _predict_there(
+    federation: Federation,
+    details: RunDetails,
+    data: list[str],
+    *,
+    align: bool,
+    lookahead: int | None,
+) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    from fedforest.runtime.orders import PredictVertical, WatchRun
+    from fedforest.runtime.results import Predictions, VerticalResult
+    from fedforest.tree.class_labels import unpack_labels
+
+    run = details.state.run
+    order = PredictVertical(
+        data=_read_pairs(data),
+        model=run,
+        lookahead=lookahead,
+        hard_votes=bool(details.order.get("hard_votes")),
+        align=align,
+    )
+    result = federation.ask(WatchRun(run=run), VerticalResult)
+    votes = federation.ask(order, Predictions).read()
+    return votes, None if result.classes is None else unpack_labels(result.classes)
+
+
+def _predict_here(file: bytes, data: list[str]) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    from fedforest.cli.prediction_file import read_local_table
+    from fedforest.estimators.whole_forest import WholeForest
+
+    if len(data) != 1:
+        raise typer.BadParameter(
+            "this model predicts one table that is here; name its file", param_hint="--data"
+        )
+    forest = WholeForest.from_bytes(file)
+    return forest.votes(read_local_table(Path(data[0]))), forest.classes
+
+
+def _read_pairs(data: list[str]) -> dict[str, str]:
+    pairs = dict(item.partition("=")[::2] for item in data)
+    if len(pairs) != len(data) or not all(party and name for party, name in pairs.items()):
+        raise typer.BadParameter(
+            "the rows stay with the parties; name a data set of each: --data bank=customers",
+            param_hint="--data",
+        )
+    return pairs
