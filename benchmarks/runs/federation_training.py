@@ -9,7 +9,7 @@ from benchmarks.network_floor import Steps
 from benchmarks.tasks import ForestSettings
 from fedforest.runtime.client import Federation
 from fedforest.runtime.orders import PredictVertical, TrainVertical
-from fedforest.runtime.results import AnyEvent, Exchanged, Predictions, VerticalResult
+from fedforest.runtime.results import Exchanged, News, Predictions, VerticalResult
 from fedforest.tree.parameters import ForestParameters
 
 LOG_SECONDS = 10.0  # for lines of the log that are written after the result has left
@@ -41,7 +41,7 @@ def train(client: Federation, forest: ForestSettings, seed: int) -> Training:
         ),
         seed=seed,
     )
-    events: list[AnyEvent] = []
+    events: list[News] = []
     started = time.perf_counter()
     result = client.train(order, VerticalResult, events.append)
     wall = time.perf_counter() - started

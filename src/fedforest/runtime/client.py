@@ -18,16 +18,16 @@ from fedforest.runtime.orders import (
     WatchRun,
     encode_order,
 )
-from fedforest.runtime.results import Accepted, AnyEvent, decode_event, follow
+from fedforest.runtime.results import Accepted, AnyEvent, News, decode_event, follow
 
 PATIENCE_SECONDS = 300.0  # for a coordinator that cannot be reached, once a run has begun
 _DELAY_SECONDS = 0.5
 
 Result = TypeVar("Result")
-Tell = Callable[[AnyEvent], None]
+Tell = Callable[[News], None]
 
 
-def tell_nobody(_event: AnyEvent) -> None:
+def tell_nobody(_event: News) -> None:
     """Nobody listens."""
 
 
@@ -68,7 +68,7 @@ class Federation:
         run: str | None = None
         lost_since: float | None = None
 
-        def note(event: AnyEvent) -> None:
+        def note(event: News) -> None:
             nonlocal run, lost_since
             lost_since = None
             if isinstance(event, Accepted):

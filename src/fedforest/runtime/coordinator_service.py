@@ -54,7 +54,7 @@ from fedforest.runtime.results import (
     encode_event,
 )
 from fedforest.runtime.run_store import RunStore
-from fedforest.runtime.training_runs import RESULT, Hub, TrainingRuns, say
+from fedforest.runtime.training_runs import Hub, TrainingRuns, say
 from fedforest.runtime.trainings import (
     AnyTraining,
     check_training,
@@ -155,17 +155,23 @@ class CoordinatorService:
             order = msgspec.structs.replace(order, seed=secrets.randbits(63))
         run = self._entropy(RUN_ID_BYTES)
         self._store.begin(run, encode_order(order)).close()
-        self._enqueue(run)
+        self._enqueue(run, order=order)
         return run
 
     def _enqueue(
-        self, run: bytes, left_out: frozenset[str] = frozenset(), *, is_to_end: bool = False
+        self,
+        run: bytes,
+        left_out: frozenset[str] = frozenset(),
+        *,
+        is_to_end: bool = False,
+        order: AnyTraining | None = None,
     ) -> None:
         """Have a run worked on; if it is already, it only hears the wish to end early."""
         with self._enqueuing:
             job = self._jobs.get(run)
             if job is None or not job.is_underway:
-                job = self._jobs[run] = Job(run, self._read_order(run), left_out=left_out)
+                order = self._read_order(run) if order is None else order
+                job = self._jobs[run] = Job(run, order, left_out=left_out)
                 self._queue.put(job)
             job.is_to_end |= is_to_end
 
@@ -212,13 +218,10 @@ class CoordinatorService:
         if run in self._unusable:
             raise self._unusable[run]
         job = self._jobs.get(run)
-        queue = None if job is None else job.watch()
-        if queue is not None:
-            while (event := queue.get()) is not None:
-                if isinstance(event, BaseException):
-                    raise event
-                yield event
-        result = self._store.load(run, RESULT)
+        watcher = None if job is None else job.watch()
+        if watcher is not None:
+            yield from watcher.events()
+        result = self._store.result(run)
         if result is None and job is not None and job.error is not None:
             raise job.error
         if result is None:
@@ -231,7 +234,7 @@ class CoordinatorService:
         for run in self._store.all():
             job = self._jobs.get(run)
             if self._store.is_finished(run):
-                state = "finished" if self._store.load(run, RESULT) is not None else "given up"
+                state = "finished" if self._store.result(run) is not None else "given up"
             else:
                 state = job.state if job else "paused"
             yield RunState(run.hex(), state, job.doing if job else "")

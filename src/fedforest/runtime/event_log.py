@@ -1,15 +1,17 @@
 """Logs of services: one line per event, as text or as JSON; fields hold counts, never data."""
 
-import json
 import logging
 import sys
 import time
 from typing import Any, Literal
 
+import msgspec
+
 from fedforest.runtime.driver import Exchange
 
 Format = Literal["text", "json"]
 _FIELDS = "fedforest_fields"
+_JSON = msgspec.json.Encoder(enc_hook=str)
 
 
 def log_event(logger: logging.Logger, event: str, **fields: Any) -> None:
@@ -54,7 +56,7 @@ class _Line(logging.Formatter):
             about = {"time": moment, "severity": record.levelname.lower()}
             line = {**about, "event": record.getMessage()}
             line |= fields | ({"trace": trace} if trace else {})
-            return json.dumps(line, default=str)
+            return _JSON.encode(line).decode()
         told = " ".join(f"{name}={value}" for name, value in fields.items())
         text = f"{moment} {record.levelname.lower():7} {record.getMessage()} {told}".rstrip()
         return f"{text}\n{trace}" if trace else text

@@ -7,6 +7,7 @@ tells what the coordinator did.
 import logging
 import time
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -32,7 +33,6 @@ from fedforest.transport.base import Transport
 from fedforest.transport.codec import decode, encode
 from fedforest.tree.workers import Workers
 
-RESULT = "result"  # the file of a run that holds it
 _LOG = logging.getLogger(__name__)
 
 
@@ -85,16 +85,18 @@ class TrainingRuns:
                 order.parameters.n_estimators,
                 self._seed_of(order),
             )
-            self._models.keep(model, kept)
-            ended = self._end(job)
+            # The journal is on the disk: were the outline lost now, a replay would make it again.
+            with ThreadPoolExecutor(1) as beside:
+                keeping = beside.submit(self._models.keep, model, kept)
+                ended = self._end(job)
+                keeping.result()
             label_party = ended.get(order.label_party)  # it may be given up in the end
             classes = None if label_party is None else label_party.classes
             result: Any = describe_vertical_result(order, model, trained, classes)
         else:
             self._end(job)
             result = describe_horizontal_result(model, trained)
-        self._store.save(run, RESULT, msgspec.msgpack.encode(result))
-        self._store.finish(run)
+        self._store.finish(run, msgspec.msgpack.encode(result))
         log_event(
             _LOG,
             "finished",
