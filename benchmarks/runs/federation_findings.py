@@ -123,8 +123,9 @@ def whereabouts(result: dict[str, Any]) -> Finding:
         "equally long messages between as many processes over gRPC and mutual TLS, without any of "
         "our code; before a party answers it computes for as long as it did in the training, which "
         "is taken off, because what wakes after work is slower than what never sleeps. Over an "
-        "idle network: the same share if messages were sent in a tight loop instead. Journals: both sides wait for their disks, which here is one disk. Everything "
-        "else: encoding, copying, framing, scheduling, logs, reading columns, storing the model."
+        "idle network: the same share if messages were sent in a tight loop instead. Journals: "
+        "both sides wait for their disks, which here is one disk. Everything else: encoding, "
+        "copying, framing, scheduling, logs, reading columns, storing the model."
     )
     return Finding("Where the time goes", header, rows, note)
 
