@@ -115,7 +115,10 @@ class FederationBenchmark:
                 )
             best = min(trainings, key=lambda training: training.wall)
             phases = find_phases(federation, best)
-        floor = min(network_floor.measure(best.steps, self._repeats(FLOOR_REPEATS)))
+        floors = {
+            name: min(network_floor.measure(best.steps, work, self._repeats(FLOOR_REPEATS)))
+            for name, work in (("network", phases.work), ("idle", network_floor.idle(best.steps)))
+        }
         self.result["speed"].append(
             {
                 "name": task.name,
@@ -124,7 +127,7 @@ class FederationBenchmark:
                 "ours": ours,
                 "theirs": theirs,
                 "exchanges": len(best.steps),
-                "phases": {"wall": best.wall, "network": floor, **phases},
+                "phases": {"wall": best.wall, **floors, **phases.seconds},
             }
         )
 

@@ -5,11 +5,11 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 from benchmarks.live_federation import LABEL, PARTIES, TESTING, TRAINING, LiveFederation
-from benchmarks.network_floor import Steps
+from benchmarks.network_floor import Steps, Work
 from benchmarks.tasks import ForestSettings
 from fedforest.runtime.client import Federation
 from fedforest.runtime.orders import PredictVertical, TrainVertical
-from fedforest.runtime.results import AnyEvent, Exchanged, Predictions, VerticalResult
+from fedforest.runtime.results import Exchanged, News, Predictions, VerticalResult
 from fedforest.tree.parameters import ForestParameters
 
 LOG_SECONDS = 10.0  # for lines of the log that are written after the result has left
@@ -41,7 +41,7 @@ def train(client: Federation, forest: ForestSettings, seed: int) -> Training:
         ),
         seed=seed,
     )
-    events: list[AnyEvent] = []
+    events: list[News] = []
     started = time.perf_counter()
     result = client.train(order, VerticalResult, events.append)
     wall = time.perf_counter() - started
@@ -59,11 +59,18 @@ def predict(client: Federation, model: str, rows: list[int] | None = None) -> An
     return client.ask(order, Predictions).read()
 
 
-def find_phases(federation: LiveFederation, training: Training) -> dict[str, float]:
+class Phases(NamedTuple):
     """Seconds of one training as its roles wrote them into their logs.
 
     Of parties that work at the same time, those of the one that takes longest count.
     """
+
+    seconds: dict[str, float]
+    work: Work  # the handling of each party in each step
+
+
+def find_phases(federation: LiveFederation, training: Training) -> Phases:
+    """Where the seconds of a training went."""
     run = training.model  # a model has the id of its run
     finished = _wait_for_end(federation, run)
     answered = {
@@ -71,18 +78,19 @@ def find_phases(federation: LiveFederation, training: Training) -> dict[str, flo
         for name, role in federation.parties.items()
     }
     place: Counter[str] = Counter()
-    handling = journal = 0.0
+    work, journal = [], 0.0
     for step in training.steps:
-        answers = [answered[party][place[party]] for party in step]
+        answers = {party: answered[party][place[party]] for party in step}
         place.update(step.keys())
-        handling += max(answer["handling_seconds"] for answer in answers)
-        journal += max(answer["journal_seconds"] for answer in answers)
-    return {
-        "handling": handling,
+        work.append({party: answer["handling_seconds"] for party, answer in answers.items()})
+        journal += max(answer["journal_seconds"] for answer in answers.values())
+    seconds = {
+        "handling": sum(max(pause.values()) for pause in work),
         "thinking": finished["thinking_seconds"],
         "journal": journal + finished["journal_seconds"],
         "exchanging": finished["exchanging_seconds"],
     }
+    return Phases(seconds, work)
 
 
 def _wait_for_end(federation: LiveFederation, run: str) -> dict[str, Any]:

@@ -67,6 +67,7 @@ def test_the_parts_of_a_training_add_up_to_its_wall_time(result: dict[str, Any])
     assert 0.0 < phases["handling"] < phases["exchanging"] < phases["wall"]
     assert phases["network"] > 0.0
     assert overhead(phases) < 1.0
+    assert 0.0 < phases["idle"] < phases["wall"]
 
 
 @pytest.mark.exhaustive

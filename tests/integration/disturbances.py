@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from fedforest.runtime.results import AnyEvent, Exchanged
+from fedforest.runtime.results import Exchanged, News
 from tests.integration.processes import AnyResult, Processes, result_type
 from tests.integration.samples import AnyTraining
 
@@ -23,7 +23,7 @@ class Disturber:
         self.waiting = sorted(disturbances, key=lambda disturbance: disturbance.n_exchanges)
         self._n_exchanges = 0
 
-    def tell(self, event: AnyEvent) -> None:
+    def tell(self, event: News) -> None:
         if not isinstance(event, Exchanged) or event.note.get("replayed"):
             return
         self._n_exchanges += 1

@@ -16,7 +16,7 @@ from fedforest.errors import (
     StorageError,
 )
 from fedforest.runtime.orders import CancelRun, EndRunEarly, ListRuns, ResumeRun, WatchRun
-from fedforest.runtime.results import Accepted, AnyEvent, RunList, RunState
+from fedforest.runtime.results import Accepted, News, RunList, RunState
 from tests.integration.disturbances import Disturbance, Disturber, train_disturbed
 from tests.integration.federation_folder import Role, wait_for
 from tests.integration.processes import Processes, result_type, start_processes
@@ -45,7 +45,7 @@ def _train_until(
     accepted: list[str] = []
     disturber = Disturber([Disturbance(n_exchanges, lambda: act(accepted[0]))])
 
-    def tell(event: AnyEvent) -> None:
+    def tell(event: News) -> None:
         if isinstance(event, Accepted):
             accepted.append(event.run)
         disturber.tell(event)

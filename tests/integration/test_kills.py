@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fedforest.runtime.orders import ListRuns, WatchRun
-from fedforest.runtime.results import Accepted, AnyEvent, RunList, VerticalResult
+from fedforest.runtime.results import Accepted, News, RunList, VerticalResult
 from tests.integration.disturbances import Disturbance, kill_and_restart, train_disturbed
 from tests.integration.federation_folder import wait_for
 from tests.integration.processes import SUBMIT_SECONDS, Processes
@@ -77,9 +77,9 @@ def test_a_coordinator_killed_while_runs_are_queued_carries_all_of_them_out(
     pair: Processes,
 ) -> None:
     orders = [vertical(2), vertical(2, n_trees=3), vertical(2, n_trees=2)]
-    accepted: list[AnyEvent] = []
+    accepted: list[News] = []
 
-    def note(event: AnyEvent) -> None:
+    def note(event: News) -> None:
         if isinstance(event, Accepted):
             accepted.append(event)
 

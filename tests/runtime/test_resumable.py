@@ -142,13 +142,35 @@ def test_a_reply_that_is_refused_is_not_recorded(stored: StoredRun) -> None:
     assert run_with_journal(sizes(), Parties(), stored) == [2, 4, 6]
 
 
-def test_a_full_disk_ends_the_coordinator_before_it_asks_on(stored: StoredRun) -> None:
+def test_a_full_disk_ends_the_coordinator_before_it_is_two_exchanges_ahead_of_its_journal(
+    stored: StoredRun,
+) -> None:
     parties = Parties()
     size = stored.journal.path.stat().st_size
     with disk_of(size + 20), pytest.raises(StorageError, match="make room"):
         run_with_journal(sizes(), parties, stored)
-    assert len(parties.asked) == 1
-    assert run_with_journal(sizes(), Parties(), stored) == [2, 4, 6]
+    assert parties.asked == [{"a": 1, "b": 1}, {"a": 2, "b": 2}]
+    assert stored.journal.n_records == 0
+    parties = Parties()
+    assert run_with_journal(sizes(), parties, stored) == [2, 4, 6]
+    assert parties.asked[0] == {"a": 1, "b": 1}  # which parties remember
+
+
+def test_what_follows_from_a_wish_is_asked_after_the_wish_is_on_the_disk(
+    stored: StoredRun,
+) -> None:
+    def endable() -> Conversation[str]:
+        try:
+            yield Ask({"a": Prepare(1, 255)}, Prepared)
+        except EndEarly:
+            yield Ask({"a": Prepare(2, 255)}, Prepared)
+        return "ended"
+
+    parties = Parties()
+    size = stored.journal.path.stat().st_size
+    with disk_of(size + 20), pytest.raises(StorageError, match="make room"):
+        run_with_journal(endable(), parties, stored, wishes=Wishes(ends_early=lambda: True))
+    assert parties.asked == [{"a": 1}]
 
 
 class Without:

@@ -13,7 +13,7 @@ from fedforest.errors import ConfigurationError
 from fedforest.estimators.validation import draw_seed
 from fedforest.runtime.driver import ExchangeLog
 from fedforest.runtime.orders import ClassWeight
-from fedforest.runtime.results import AnyEvent, Exchanged
+from fedforest.runtime.results import Exchanged, News
 
 _EXAMPLE = "{'bank': 'loans', 'shop': 'baskets'}"
 
@@ -55,10 +55,10 @@ def _plain(label: Any) -> Any:
     return label.item() if isinstance(label, np.generic) else label
 
 
-def note_exchanges(log: ExchangeLog) -> Callable[[AnyEvent], None]:
+def note_exchanges(log: ExchangeLog) -> Callable[[News], None]:
     """Keep the coordinator's record of a run here; whoever listens to the log sees it grow."""
 
-    def note(event: AnyEvent) -> None:
+    def note(event: News) -> None:
         if isinstance(event, Exchanged):
             log.add(event.to_exchange())
 

@@ -23,7 +23,7 @@ from fedforest.runtime.orders import (
     encode_order,
 )
 from fedforest.runtime.renewal import load_fresh
-from fedforest.runtime.results import Accepted, AnyEvent, Exchanged, decode_event, follow
+from fedforest.runtime.results import Accepted, AnyEvent, Exchanged, News, decode_event, follow
 
 if TYPE_CHECKING:
     from fedforest.transport.grpc_client import GrpcClient
@@ -32,10 +32,10 @@ PATIENCE_SECONDS = 300.0  # for a coordinator that cannot be reached, once a run
 _DELAY_SECONDS = 0.5
 
 Result = TypeVar("Result")
-Tell = Callable[[AnyEvent], None]
+Tell = Callable[[News], None]
 
 
-def tell_nobody(_event: AnyEvent) -> None:
+def tell_nobody(_event: News) -> None:
     """Nobody listens."""
 
 
@@ -101,7 +101,7 @@ class Federation:
         lost_since: float | None = None
         n_heard = n_told = 0  # exchanges
 
-        def note(event: AnyEvent) -> None:
+        def note(event: News) -> None:
             nonlocal run, lost_since, n_heard, n_told
             lost_since = None
             if isinstance(event, Accepted):

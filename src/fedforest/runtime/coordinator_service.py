@@ -61,7 +61,7 @@ from fedforest.runtime.results import (
     cut_result,
     encode_event,
 )
-from fedforest.runtime.run_parts import RESULT, give_up_parts, say
+from fedforest.runtime.run_parts import give_up_parts, say
 from fedforest.runtime.run_records import RunRecords
 from fedforest.runtime.run_store import RunStore
 from fedforest.runtime.training_runs import Hub, TrainingRuns
@@ -175,17 +175,23 @@ class CoordinatorService:
             seeded = msgspec.structs.replace(order, seed=secrets.randbits(63))
         self._store.begin(run, encode_order(seeded)).close()
         self._records.history.begin(run, order, user)
-        self._enqueue(run)
+        self._enqueue(run, order=seeded)
         return run
 
     def _enqueue(
-        self, run: bytes, left_out: frozenset[str] = frozenset(), *, is_to_end: bool = False
+        self,
+        run: bytes,
+        left_out: frozenset[str] = frozenset(),
+        *,
+        is_to_end: bool = False,
+        order: AnyRun | None = None,
     ) -> None:
         """Have a run worked on; if it is already, it only hears the wish to end early."""
         with self._enqueuing:
             job = self._jobs.get(run)
             if job is None or not job.is_underway:
-                job = Job(run, self._read_order(run), left_out=left_out)
+                order = self._read_order(run) if order is None else order
+                job = Job(run, order, left_out=left_out)
                 job.record = self._records.history.note_event
                 self._jobs[run] = job
                 self._records.note(run, "queued")
@@ -222,7 +228,7 @@ class CoordinatorService:
         if job is not None and job.is_underway and not job.drop():
             job.cancelling.set()
             job.has_ended.wait()
-        if self._store.load(run, RESULT) is not None:
+        if self._store.result(run) is not None:
             raise ConfigurationError(f"run {run.hex()} is finished; there is nothing to cancel")
         if not self._store.is_finished(run):
             self._forget(run)
@@ -246,13 +252,10 @@ class CoordinatorService:
         if run in self._unusable:
             raise self._unusable[run]
         job = self._jobs.get(run)
-        queue = None if job is None else job.watch()
-        if queue is not None:
-            while (event := queue.get()) is not None:
-                if isinstance(event, BaseException):
-                    raise event
-                yield event
-        result = self._store.load(run, RESULT)
+        watcher = None if job is None else job.watch()
+        if watcher is not None:
+            yield from watcher.events()
+        result = self._store.result(run)
         if result is None and job is not None and job.error is not None:
             raise job.error
         if result is None:
@@ -308,7 +311,7 @@ class CoordinatorService:
     def _end_cancelled(self, job: Job) -> None:
         """Somebody waits for it."""
         try:
-            if self._store.load(job.run, RESULT) is None:
+            if self._store.result(job.run) is None:
                 self._forget(job.run)
         finally:
             job.end("cancelled", _cancelled(job.run))

@@ -1,15 +1,23 @@
-"""Logs of services: one line per event, as text or as JSON; fields hold counts, never data."""
+"""Logs of services: one line per event, as text or as JSON; fields hold counts, never data.
 
-import json
+Lines are written beside the work that they tell of, a few milliseconds later; warnings at once.
+"""
+
 import logging
 import sys
+import threading
 import time
-from typing import Any, Literal
+from collections import deque
+from typing import Any, Literal, TextIO
+
+import msgspec
 
 from fedforest.runtime.driver import Exchange
 
 Format = Literal["text", "json"]
 _FIELDS = "fedforest_fields"
+_LATER_SECONDS = 0.02
+_JSON = msgspec.json.Encoder(enc_hook=str)
 
 
 def log_event(
@@ -56,15 +64,60 @@ class _Line(logging.Formatter):
             about = {"time": moment, "severity": record.levelname.lower()}
             line = {**about, "event": record.getMessage()}
             line |= fields | ({"trace": trace} if trace else {})
-            return json.dumps(line, default=str)
+            return _JSON.encode(line).decode()
         told = " ".join(f"{name}={value}" for name, value in fields.items())
         text = f"{moment} {record.levelname.lower():7} {record.getMessage()} {told}".rstrip()
         return f"{text}\n{trace}" if trace else text
 
 
+class LineWriter(logging.Handler):
+    """Writes lines on a thread of its own, many at a time: who logs does not wait for them.
+
+    When the process ends by itself, `logging` closes its handlers, and what is left is written.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__()
+        self._stream = stream
+        self._records: deque[logging.LogRecord] = deque()
+        self._has_records = threading.Event()
+        self._is_closed = threading.Event()
+        threading.Thread(target=self._write_all, name="fedforest-log", daemon=True).start()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep an event until it is written; a warning and what came before it are, at once."""
+        self._records.append(record)
+        if record.levelno >= logging.WARNING:
+            self.flush()
+        elif not self._has_records.is_set():
+            self._has_records.set()
+
+    def flush(self) -> None:
+        """Write everything there is."""
+        with self.lock or threading.RLock():
+            records = [self._records.popleft() for _ in range(len(self._records))]
+            if records:
+                self._stream.write("".join(f"{self.format(record)}\n" for record in records))
+                self._stream.flush()
+
+    def close(self) -> None:
+        """Write what is left, and end the thread."""
+        self._is_closed.set()
+        self._has_records.set()
+        self.flush()
+        super().close()
+
+    def _write_all(self) -> None:
+        while not self._is_closed.is_set():
+            self._has_records.wait()
+            self._is_closed.wait(_LATER_SECONDS)
+            self._has_records.clear()
+            self.flush()
+
+
 def start_logging(form: Format, *, verbose: bool = False) -> None:
     """Write the package's events to standard error."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = LineWriter(sys.stderr)
     handler.setFormatter(_Line(form))
     logger = logging.getLogger("fedforest")
     logger.handlers[:] = [handler]

@@ -5,7 +5,8 @@
     events      changes of state, and what was waited for
 
 The files of runs decide what there is to resume; this only remembers, also what is long over. It is
-written when something happens, so a killed coordinator finds it as of the last exchange.
+written when something happens, exchanges several at a time, so that no run waits for the disk at
+each; what a killed coordinator had not written yet is told again when the run goes on.
 """
 
 import sqlite3
@@ -22,12 +23,12 @@ from fedforest.errors import ConfigurationError, StorageError
 from fedforest.runtime.orders import AlignRows, TrainHorizontal, TrainVertical
 from fedforest.runtime.results import (
     Alignment,
-    AnyEvent,
     Exchanged,
     HorizontalResult,
     LoggedEvent,
     RunDetails,
     RunState,
+    Told,
     ValidationReport,
     VerticalResult,
     Waiting,
@@ -38,6 +39,7 @@ ENDED = ("finished", "cancelled")
 PROTOCOLS = {TrainVertical: "vertical", TrainHorizontal: "horizontal", AlignRows: "alignment"}
 AnyResult = VerticalResult | HorizontalResult | Alignment
 _WAIT_SECONDS = 30.0  # for another connection that writes
+_LATER_SECONDS = 0.5  # so long exchanges wait to be written together
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS runs (
     run TEXT PRIMARY KEY,
@@ -114,12 +116,15 @@ class History:
         self._path = path
         self._clock = clock
         self._lock = threading.Lock()
+        self._waiting: list[tuple[Any, ...]] = []  # rows of exchanges
+        self._written_at = 0.0
         with _complaining(path):
             self._database = _open(path)
 
     def close(self) -> None:
         """Let go of the file."""
-        with self._lock:
+        with self._lock, _complaining(self._path):
+            self._write_waiting()
             self._database.close()
 
     def begin(self, run: bytes, order: AnyRun, user: str) -> None:
@@ -160,19 +165,18 @@ class History:
         told = f"{figures.n_rows:,} rows" if figures.model is None else f"model {figures.model}"
         self._log(run, "finished", told)
 
-    def note_event(self, run: bytes, number: int, event: AnyEvent) -> None:
+    def note_event(self, run: bytes, number: int, event: Told) -> None:
         """What happened in a run; an exchange has its number, and is noted once."""
         if isinstance(event, Waiting):
             self._log(run, "waiting", "for " + ", ".join(map(repr, event.parties)))
         elif isinstance(event, Exchanged):
-            rows = list(_list_rows(run, number, self._clock(), event))
-            with self._guarded() as database:
-                database.execute("BEGIN")  # one commit for all parties
-                database.executemany(
-                    "INSERT OR IGNORE INTO exchanges VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    rows,
-                )
-                database.execute("COMMIT")
+            now = self._clock()
+            with self._lock:
+                self._waiting += _list_rows(run, number, now, event)
+            if not 0.0 <= now - self._written_at < _LATER_SECONDS:
+                self._written_at = now
+                with self._guarded():
+                    pass  # which writes what waits
 
     def has(self, run: bytes) -> bool:
         """Whether it is known here."""
@@ -235,10 +239,21 @@ class History:
         """One thread at a time; what a failure leaves half written is taken back."""
         with self._lock, _complaining(self._path):
             try:
+                self._write_waiting()
                 yield self._database
             finally:
                 if self._database.in_transaction:
                     self._database.rollback()
+
+    def _write_waiting(self) -> None:
+        if self._waiting:
+            self._database.execute("BEGIN")  # one commit for all
+            self._database.executemany(
+                "INSERT OR IGNORE INTO exchanges VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                self._waiting,
+            )
+            self._database.execute("COMMIT")
+            self._waiting.clear()
 
 
 def _open(path: Path) -> sqlite3.Connection:

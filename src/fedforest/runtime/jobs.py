@@ -1,13 +1,51 @@
 """A run as the coordinator's process works on it, and those who watch it."""
 
 import threading
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from queue import SimpleQueue
 
 from fedforest.errors import PartyLost, TooFewParties
-from fedforest.runtime.results import AnyEvent, Exchanged
+from fedforest.runtime.results import AnyEvent, Exchanged, Progress, Told
 from fedforest.runtime.trainings import AnyRun
+
+# Nobody looks more often; told one by one, events took as much of the event loop as requests.
+PACE_SECONDS = 0.05
+
+
+class Watcher:
+    """Somebody who watches a run: hears everything so far, then what is new, several at a time."""
+
+    def __init__(self, history: Iterable[Told]) -> None:
+        self._told = deque(history)
+        self._has_news = threading.Event()
+        self._is_over = threading.Event()
+        self._error: Exception | None = None
+        if self._told:
+            self._has_news.set()
+
+    def tell(self, event: Told) -> None:
+        self._told.append(event)
+        self._has_news.set()
+
+    def end(self, error: Exception | None) -> None:
+        """There will be no more; an error is raised where the others were told."""
+        self._error = error
+        self._is_over.set()
+        self._has_news.set()
+
+    def events(self) -> Iterator[AnyEvent]:
+        """What is told until the end of the run."""
+        is_over = False
+        while not is_over:
+            self._has_news.wait()
+            is_over = self._is_over.wait(PACE_SECONDS)
+            self._has_news.clear()
+            news = [self._told.popleft() for _ in range(len(self._told))]
+            if news:
+                yield Progress(news)
+        if self._error is not None:
+            raise self._error
 
 
 @dataclass(slots=True)
@@ -19,12 +57,12 @@ class Job:
     state: str = "queued"
     doing: str = ""
     error: Exception | None = None  # why it is paused
-    watchers: list["SimpleQueue[AnyEvent | BaseException | None]"] = field(default_factory=list)
-    record: Callable[[bytes, int, AnyEvent], None] | None = None  # run, number, what happened
+    watchers: list[Watcher] = field(default_factory=list)
+    record: Callable[[bytes, int, Told], None] | None = None  # run, number, what happened
     is_to_end: bool = False
     cancelling: threading.Event = field(default_factory=threading.Event)
     left_out: frozenset[str] = frozenset()
-    history: list[AnyEvent] = field(default_factory=list)
+    history: list[Told] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
     has_ended: threading.Event = field(default_factory=threading.Event)
 
@@ -54,13 +92,13 @@ class Job:
             self.state = state
             return True
 
-    def tell(self, event: AnyEvent) -> None:
+    def tell(self, event: Told) -> None:
         """Tell everybody who watches; exchanges are kept for those who come later."""
         with self.lock:
             if isinstance(event, Exchanged):
                 self.history.append(event)
             for watcher in self.watchers:
-                watcher.put(event)
+                watcher.tell(event)
         if self.record is not None:
             self.record(self.run, len(self.history), event)
 
@@ -70,16 +108,14 @@ class Job:
             self.error = error
             self.state = state
             for watcher in self.watchers:
-                watcher.put(error)
+                watcher.end(error)
             self.has_ended.set()
 
-    def watch(self) -> "SimpleQueue[AnyEvent | BaseException | None] | None":
+    def watch(self) -> Watcher | None:
         """Everything told so far, and what follows; None where it has ended."""
-        queue: SimpleQueue[AnyEvent | BaseException | None] = SimpleQueue()
         with self.lock:
             if not self.is_underway:
                 return None
-            for event in self.history:
-                queue.put(event)
-            self.watchers.append(queue)
-        return queue
+            watcher = Watcher(self.history)
+            self.watchers.append(watcher)
+        return watcher

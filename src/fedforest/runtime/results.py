@@ -3,7 +3,7 @@
 A result may be large, so it travels in pieces among the events.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -68,6 +68,15 @@ class Waiting(Event, frozen=True):
     parties: list[str]
 
 
+Told = Exchanged | Waiting
+
+
+class Progress(Event, frozen=True):
+    """What happened since the last time."""
+
+    events: list[Told]
+
+
 class Piece(Event, frozen=True):
     """The next part of the result."""
 
@@ -75,7 +84,9 @@ class Piece(Event, frozen=True):
 
 
 class Finished(Event, frozen=True):
-    """The result is complete."""
+    """The last part of the result, which is complete now."""
+
+    data: memoryview
 
 
 class Alignment(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
@@ -237,7 +248,8 @@ Result = (
     | RunDetails
     | RunEvents
 )
-AnyEvent = Accepted | Exchanged | Waiting | Piece | Finished
+News = Accepted | Told  # what its user hears of a run
+AnyEvent = Accepted | Progress | Piece | Finished
 
 _ENCODER = msgspec.msgpack.Encoder()
 _EVENTS = msgspec.msgpack.Decoder(AnyEvent)
@@ -260,21 +272,25 @@ def decode_event(data: bytes) -> AnyEvent:
 def cut_result(result: Result | bytes) -> Iterator[AnyEvent]:
     """The events that carry a result, which may be encoded already."""
     data = memoryview(result if isinstance(result, bytes) else _ENCODER.encode(result))
-    for start in range(0, len(data), PIECE_BYTES):
-        yield Piece(data[start : start + PIECE_BYTES])
-    yield Finished()
+    while len(data) > PIECE_BYTES:
+        yield Piece(data[:PIECE_BYTES])
+        data = data[PIECE_BYTES:]
+    yield Finished(data)
 
 
-def follow(events: Iterable[AnyEvent], kind: type[Any], tell: Any) -> Any:
-    """Tell of every event until the result is there; raises where it does not come."""
+def follow(events: Iterable[AnyEvent], kind: type[Any], tell: Callable[[News], None]) -> Any:
+    """Tell of everything that happens until the result is there; raises where it does not come."""
     pieces: list[memoryview] = []
     for event in events:
-        if isinstance(event, Finished):
-            return _read_result(b"".join(pieces), kind)
-        if isinstance(event, Piece):
-            pieces.append(event.data)
-        else:
+        if isinstance(event, Accepted):
             tell(event)
+        elif isinstance(event, Progress):
+            for told in event.events:
+                tell(told)
+        else:
+            pieces.append(event.data)
+            if isinstance(event, Finished):
+                return _read_result(b"".join(pieces), kind)
     raise TransportError("the coordinator closed the connection before the result was there")
 
 

@@ -1,9 +1,9 @@
 """Runs a coordinator so that it can be killed at any moment and go on where it was.
 
-Replies are in the journal before anything that follows from them leaves, and on the disk one
-exchange later. To resume, a fresh conversation is given the journaled replies; it makes the same
-requests again, which digests prove, and then goes on asking. The last two exchanges may be asked
-for again: parties answer them once (`party_run.py`) and repeat those answers.
+Replies are brought to the disk during the next exchange, and are there before the one after it
+begins. To resume, a fresh conversation is given the journaled replies; it makes the same requests
+again, which digests prove, and then goes on asking. So the last two exchanges may be asked for
+again: parties answer them once (`party_run.py`) and repeat those answers.
 
 Replies that the coordinator refuses are not recorded, so no error becomes part of a run. A party
 that is lost, `PartyLost`, leaves the run as it was before the exchange: it can be resumed once the
@@ -76,6 +76,10 @@ class _Question:
         return digest.digest()
 
 
+def _with_digest(record: _Exchanged, question: _Question) -> _Exchanged:
+    return msgspec.structs.replace(record, requests_digest=question.digest())
+
+
 @dataclass(frozen=True, slots=True)
 class _Done(Generic[Result]):
     """The coordinator has come to its end."""
@@ -138,20 +142,21 @@ class _Run(Generic[Result]):
         return self._tell(question, record, is_replayed=True)
 
     def carry(self, question: _Question) -> _Question | _Done[Result]:
-        """One exchange, recorded before anything that follows from it is sent.
+        """One exchange, recorded while the next one is underway.
 
-        It is brought to the disk while the next one is underway: parties know their last two
-        replies, so that a loss of power may take one exchange with it.
+        Parties know their last two replies, so that a crash may take one exchange with it: asked
+        again, they answer the same, and the conversation goes on as it did.
         """
         started = time.perf_counter()
         replies = self._exchange(question)
         seconds = time.perf_counter() - started
         ends_early = not self._has_ended and self._wishes.ends_early()
-        record = _Exchanged(question.digest(), replies, seconds, ends_early)
+        record = _Exchanged(b"", replies, seconds, ends_early)
         state = self._tell(question, record, is_replayed=False)
-        with self._log.clock("journal"):
-            self._stored.write(record)
-            self._stored.journal.sync_soon()  # waits for the one before
+        with self._log.clock("journal"):  # it waits for the record before
+            self._stored.append_soon(lambda: _with_digest(record, question))
+            if ends_early or self._wishes.left_out:
+                self._stored.journal.wait()  # asked again, the operator might wish otherwise
         return state
 
     def _exchange(self, question: _Question) -> dict[str, bytes]:

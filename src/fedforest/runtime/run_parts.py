@@ -26,7 +26,6 @@ from fedforest.runtime.terms import Terms
 from fedforest.transport.base import Transport
 from fedforest.transport.codec import decode, encode
 
-RESULT = "result"  # the file of a run that holds it
 _NOTHING = b""  # parts are described by the run that they belong to
 
 Outcome = TypeVar("Outcome")
@@ -57,7 +56,7 @@ class RunParts:
 
     def recall(self, name: str, kind: type[Wire]) -> Wire | None:
         """What a part came to, if it is over."""
-        data = self._store.load(derive_part(self.run, name), RESULT)
+        data = self._store.result(derive_part(self.run, name))
         return None if data is None else msgspec.msgpack.decode(data, type=kind)
 
     def converse(
@@ -79,8 +78,7 @@ class RunParts:
         """Parties keep what a part gave them under an id, or nothing; then it is over."""
         part = derive_part(self.run, name)
         say(self._hub, {party: EndRun(part, keep) for party in parties})
-        self._store.save(part, RESULT, msgspec.msgpack.encode(outcome))
-        self._store.finish(part)
+        self._store.finish(part, msgspec.msgpack.encode(outcome))
 
     def log(self, name: str) -> ExchangeLog:
         """Tells whoever watches the run that these exchanges are of a part of it."""

@@ -22,7 +22,6 @@ from fedforest.runtime.results import (
     RunState,
     VerticalResult,
 )
-from fedforest.runtime.run_parts import RESULT
 from fedforest.runtime.run_store import RunStore
 
 _LOG = logging.getLogger(__name__)
@@ -61,7 +60,7 @@ class RunRecords:
                 self._try(run, lambda run=run: self._adopt(run))  # type: ignore[misc] # bound now
         for run in self.history.not_ended():
             if self._store.is_finished(run):
-                has_result = self._store.load(run, RESULT) is not None
+                has_result = self._store.result(run) is not None
                 self.note_result(run) if has_result else self.note(run, "cancelled")
 
     def _adopt(self, run: bytes) -> None:
@@ -74,7 +73,7 @@ class RunRecords:
             self.history.begin(run, order, _NOBODY)
 
     def _read_result(self, run: bytes) -> None:
-        data = self._store.load(run, RESULT)
+        data = self._store.result(run)
         assert data is not None, "a run that is over without one is cancelled"
         kinds: dict[str, type[AnyResult]] = {
             "vertical": VerticalResult,

@@ -1,8 +1,8 @@
 """Where a coordinator or a party keeps its runs: a folder each, readable by its owner only.
 
     <home>/runs/<run id>/journal    what happened so far; opens with description and secret
-                        /<name>     results, each written whole or not at all
-                        /finished   the run is over; its id is never used again
+                        /<name>     what else is kept, each written whole or not at all
+                        /finished   the run is over; its id is never used again. Holds its result
 
 The journal of a party holds what the coordinator told it, labels in the protection of the run among
 it, and the secret that masks and noise come from. So it is removed when the run is over, unless it
@@ -11,7 +11,7 @@ is to be kept.
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -54,6 +54,10 @@ class StoredRun:
     def write(self, record: msgspec.Struct) -> None:
         """Add to the journal what happened; the journal's `wait` and `sync_soon` say when."""
         self.journal.write(msgspec.msgpack.encode(record))
+
+    def append_soon(self, make_record: Callable[[], msgspec.Struct]) -> None:
+        """Add it and bring it to the disk, beside other work; the journal's `wait` says when."""
+        self.journal.append_soon(lambda: msgspec.msgpack.encode(make_record()))
 
     def take_back(self) -> None:
         """Remove from the journal what was added last."""
@@ -152,20 +156,28 @@ class RunStore:
                 yield bytes.fromhex(folder.name)
 
     def save(self, run: bytes, name: str, data: bytes) -> None:
-        """Keep a result of the run: on the disk, whole, when this returns."""
+        """Keep something about the run: on the disk, whole, when this returns."""
         write_file(self.folder(run) / name, data)
 
     def load(self, run: bytes, name: str) -> bytes | None:
-        """A result that was kept, None where there is none."""
+        """What was kept under this name, None where there is nothing."""
         try:
             return (self.folder(run) / name).read_bytes()
         except FileNotFoundError:
             return None
 
-    def finish(self, run: bytes, *, keep_journal: bool = False) -> None:
-        """The run is over and everybody who needs its results has them; may be repeated."""
+    def result(self, run: bytes) -> bytes | None:
+        """What the run was finished with, None where that was nothing or it is not finished."""
+        return self.load(run, _FINISHED) or None
+
+    def finish(self, run: bytes, result: bytes = b"", *, keep_journal: bool = False) -> None:
+        """The run is over and everybody who needs its results has them; may be repeated.
+
+        Mark and result are one file: there is no moment with one of them and not the other.
+        """
         folder = self.folder(run)
-        write_file(folder / _FINISHED, b"")
+        if result or not self.is_finished(run):
+            write_file(folder / _FINISHED, result)
         if not keep_journal:
             (folder / _JOURNAL).unlink(missing_ok=True)
 
@@ -176,9 +188,10 @@ def write_file(path: Path, data: bytes) -> None:
     try:
         file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(file, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(file)
+            if data:  # of an empty file there is only the name to wait for
+                stream.write(data)
+                stream.flush()
+                os.fsync(file)
         draft.replace(path)
         sync_folder(path.parent)
     except OSError as error:

@@ -6,6 +6,7 @@ tells what the coordinator did.
 
 import logging
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -22,7 +23,7 @@ from fedforest.runtime.party_requests import BeginRun, Done, EndRun
 from fedforest.runtime.results import Alignment, HorizontalResult, VerticalResult, Waiting
 from fedforest.runtime.resumable import Wishes, run_with_journal
 from fedforest.runtime.roles import RowChoice
-from fedforest.runtime.run_parts import RESULT, RunParts, say
+from fedforest.runtime.run_parts import RunParts, say
 from fedforest.runtime.run_store import RunStore
 from fedforest.runtime.terms import declare_terms
 from fedforest.runtime.trainings import (
@@ -73,8 +74,7 @@ class TrainingRuns:
             result = self._carry_out_vertical(job, order, log)
         else:
             result = self._carry_out_horizontal(job, order, log)
-        self._store.save(job.run, RESULT, msgspec.msgpack.encode(result))
-        self._store.finish(job.run)
+        self._store.finish(job.run, msgspec.msgpack.encode(result))
         log_event(
             _LOG,
             "finished",
@@ -117,8 +117,11 @@ class TrainingRuns:
             rows,
         )
         model = job.run.hex()
-        self._models.keep(model, kept)
-        label_party = self._end(job).get(order.label_party)  # it may be given up in the end
+        # The journal is on the disk: were the outline lost now, a replay would make it again.
+        with ThreadPoolExecutor(1) as beside:
+            keeping = beside.submit(self._models.keep, model, kept)
+            label_party = self._end(job).get(order.label_party)  # it may be given up in the end
+            keeping.result()
         ended = Ended(model, None if label_party is None else label_party.classes)
         result = describe_vertical_result(order, alignment, trained, ended)
         self._note(job, order, result)

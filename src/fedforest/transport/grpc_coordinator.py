@@ -11,6 +11,7 @@ import secrets
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import CancelledError
+from functools import partial
 from typing import Any, TypeVar
 
 import grpc
@@ -42,7 +43,7 @@ from fedforest.transport.grpc_channel import (
 )
 from fedforest.transport.grpc_client_calls import ClientCalls, ServeClient
 from fedforest.transport.grpc_party_stream import Answer, PartyStream, keep
-from fedforest.transport.grpc_questions import Question, Questions
+from fedforest.transport.grpc_questions import Exchange, Question, Questions
 from fedforest.transport.tls import Credentials, Identity
 
 _LOG = logging.getLogger(__name__)
@@ -161,7 +162,19 @@ class GrpcHub:
         for data in requests.values():
             check_size(data, self._limits.max_message_bytes)
         patience = self._limits.patience_seconds if patience_seconds is None else patience_seconds
-        answers = self._call(self._exchange(requests, patience, may_lose=may_lose))
+        if not requests:
+            return {}
+        self._require_running()
+        exchange = Exchange(self._questions)
+        self._loop.call_soon_threadsafe(
+            partial(self._begin, exchange, requests, patience, may_lose=may_lose)
+        )
+        try:  # the loop ends it in time; more is only waited for a loop that has stopped
+            answers = exchange.outcome.result(self._limits.answer_seconds + _START_SECONDS)
+        except BaseException:
+            if not exchange.outcome.done():
+                self._loop.call_soon_threadsafe(exchange.end)
+            raise
         return {party: reply for party, reply in answers.items() if reply is not None}
 
     # On the calling thread, above; on the loop's thread, below.
@@ -170,9 +183,11 @@ class GrpcHub:
         self, work: Coroutine[Any, Any, Result], timeout_seconds: float | None = None
     ) -> Result:
         """Have the loop do something; every wait in it has a deadline of its own."""
-        if self._thread is None or not self._thread.is_alive():
+        try:
+            self._require_running()
+        except TransportError:
             work.close()
-            raise TransportError("the coordinator's hub is not running; start it first")
+            raise
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result(timeout_seconds)
@@ -181,6 +196,10 @@ class GrpcHub:
         except BaseException:
             future.cancel()
             raise
+
+    def _require_running(self) -> None:
+        if self._thread is None or not self._thread.is_alive():
+            raise TransportError("the coordinator's hub is not running; start it first")
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -293,31 +312,19 @@ class GrpcHub:
             else:
                 keep(asyncio.ensure_future(self._carry(question)))
 
-    async def _exchange(
-        self, requests: Mapping[str, bytes], patience_seconds: float, *, may_lose: bool
-    ) -> dict[str, bytes | None]:
-        if not requests:
-            return {}
-        questions = {
+    def _begin(
+        self,
+        exchange: Exchange,
+        requests: Mapping[str, bytes],
+        patience_seconds: float,
+        *,
+        may_lose: bool,
+    ) -> None:
+        asked = {
             party: self._ask(party, data, patience_seconds, may_lose=may_lose)
             for party, data in requests.items()
         }
-        seconds = self._limits.answer_seconds
-        try:
-            await asyncio.wait(
-                [question.reply for question in questions.values()],
-                timeout=seconds,
-                return_when=asyncio.FIRST_EXCEPTION,
-            )
-            for question in questions.values():  # the first error of those that there are
-                if question.is_settled:
-                    question.reply.result()
-            for party, question in questions.items():
-                question.fail(PartyLost(f"no reply within {seconds:g} seconds; see its log", party))
-            return {party: question.reply.result() for party, question in questions.items()}
-        finally:
-            for question in questions.values():
-                self._questions.close(question)
+        exchange.begin(asked, self._limits.answer_seconds)
 
     def _ask(self, party: str, data: bytes, patience_seconds: float, *, may_lose: bool) -> Question:
         self._next_id += 1

@@ -1,11 +1,13 @@
 """Requests whose replies a hub waits for.
 
 A question is settled once: by a reply, by an error, or, where its party may be lost, by nothing.
-Everybody who works for it looks whether it is settled; nobody is interrupted.
+Everybody who works for it looks whether it is settled; nobody is interrupted. What settles the last
+question of an exchange wakes the thread that waits for it, with no turn of the loop in between.
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 from fedforest.errors import PartyLost
@@ -24,6 +26,7 @@ class Question:
         self.reply: asyncio.Future[bytes | None] = asyncio.get_running_loop().create_future()
         self.patience_seconds = 0.0  # what is left of it
         self.stream: PartyStream | None = None  # the one it was sent on
+        self.when_settled: Callable[[], None] = _nobody_waits
         self._may_lose = may_lose
         self._is_answered = False
 
@@ -35,6 +38,7 @@ class Question:
         self._is_answered = True
         if not self.reply.done():
             self.reply.set_result(data)
+            self.when_settled()
 
     def refuse(self, error: Exception) -> None:
         """The party answers with an error."""
@@ -48,6 +52,7 @@ class Question:
             self.reply.set_result(None)
         else:
             self.reply.set_exception(error)
+        self.when_settled()
 
     def close(self) -> None:
         """Nobody asks any more; the party is told if it has not answered."""
@@ -84,3 +89,55 @@ class Questions:
         if question is None or question.party != party or question.is_settled:
             return None
         return question
+
+
+class Exchange:
+    """Questions that are asked together; its outcome is waited for on another thread.
+
+    It is over when all of them are settled, when one fails, or when the time is.
+    """
+
+    def __init__(self, questions: Questions) -> None:
+        self.outcome: Future[dict[str, bytes | None]] = Future()
+        self._questions = questions
+        self._asked: dict[str, Question] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def begin(self, asked: dict[str, Question], timeout_seconds: float) -> None:
+        """Wait for these questions, which are open and not settled yet."""
+        self._asked = asked
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(timeout_seconds, self._expire, timeout_seconds)
+        for question in asked.values():
+            question.when_settled = self._look
+
+    def end(self) -> None:
+        """Nobody waits for the questions any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        for question in self._asked.values():
+            question.when_settled = _nobody_waits
+            self._questions.close(question)
+        self._asked = {}
+
+    def _look(self) -> None:
+        """A question is settled: perhaps the exchange is over."""
+        questions = self._asked.values()
+        settled = [question.reply for question in questions if question.is_settled]
+        error = next(filter(None, (reply.exception() for reply in settled)), None)
+        if error is None and len(settled) < len(questions):
+            return
+        answers = {} if error else {party: q.reply.result() for party, q in self._asked.items()}
+        self.end()
+        if error is not None:
+            self.outcome.set_exception(error)
+        else:
+            self.outcome.set_result(answers)
+
+    def _expire(self, seconds: float) -> None:
+        for party, question in list(self._asked.items()):
+            question.fail(PartyLost(f"no reply within {seconds:g} seconds; see its log", party))
+
+
+def _nobody_waits() -> None:
+    """Of a question that is asked by no exchange, or by none any more."""
