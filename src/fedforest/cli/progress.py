@@ -18,7 +18,7 @@ from fedforest.cli.terminal import Terminal, format_bytes, format_seconds
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from fedforest.runtime.results import AnyEvent, Exchanged
+    from fedforest.runtime.results import Exchanged, News
 
 _LEAST_SHARE = 0.02  # of the work; before that nothing can be said about the rest
 
@@ -44,7 +44,7 @@ class RunProgress:
     def __post_init__(self) -> None:
         self._since = self.clock()
 
-    def hear(self, event: AnyEvent) -> None:
+    def hear(self, event: News) -> None:
         """One more event."""
         from fedforest.runtime.results import Exchanged, Waiting
 
@@ -108,7 +108,7 @@ def _name_step(request: str) -> str:
 @contextmanager
 def watching(
     terminal: Terminal, run: str, progress: RunProgress
-) -> Iterator[Callable[[AnyEvent], None]]:
+) -> Iterator[Callable[[News], None]]:
     """Whom to tell of every event while a run is watched."""
     if terminal.as_json:
         yield _tell_json(terminal, run)
@@ -121,10 +121,10 @@ def watching(
         yield _tell_lines(terminal, progress)
 
 
-def _tell_json(terminal: Terminal, run: str) -> Callable[[AnyEvent], None]:
+def _tell_json(terminal: Terminal, run: str) -> Callable[[News], None]:
     import msgspec
 
-    def tell(event: AnyEvent) -> None:
+    def tell(event: News) -> None:
         content: dict[str, Any] = msgspec.structs.asdict(event)
         name = _name_step(type(event).__name__).replace(" ", "_")
         terminal.show_json({"event": name, "run": run, **content})
@@ -132,10 +132,10 @@ def _tell_json(terminal: Terminal, run: str) -> Callable[[AnyEvent], None]:
     return tell
 
 
-def _tell_lines(terminal: Terminal, progress: RunProgress) -> Callable[[AnyEvent], None]:
+def _tell_lines(terminal: Terminal, progress: RunProgress) -> Callable[[News], None]:
     last: tuple[range, int | None, str] | None = None
 
-    def tell(event: AnyEvent) -> None:
+    def tell(event: News) -> None:
         nonlocal last
         progress.hear(event)
         now = (progress.trees, progress.level, progress.doing)
@@ -147,14 +147,14 @@ def _tell_lines(terminal: Terminal, progress: RunProgress) -> Callable[[AnyEvent
 
 
 @contextmanager
-def _draw_bar(terminal: Terminal, progress: RunProgress) -> Iterator[Callable[[AnyEvent], None]]:
+def _draw_bar(terminal: Terminal, progress: RunProgress) -> Iterator[Callable[[News], None]]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (BarColumn(bar_width=24), TimeElapsedColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=terminal.err, transient=True) as bars:
         bar = bars.add_task(progress.doing, total=None)
 
-        def tell(event: AnyEvent) -> None:
+        def tell(event: News) -> None:
             progress.hear(event)
             share = progress.share
             bars.update(
