@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from fedforest import __version__
+from fedforest.cli.audit import audit
 from fedforest.cli.demo import demo
 from fedforest.cli.membership import join_as_user
 from fedforest.cli.services import coordinator, party
@@ -27,6 +28,7 @@ app.command()(demo)
 app.command("join")(join_as_user)
 app.add_typer(coordinator, name="coordinator")
 app.add_typer(party, name="party")
+app.add_typer(audit, name="audit")
 
 
 def _print_version(wanted: bool) -> None:

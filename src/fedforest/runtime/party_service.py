@@ -25,6 +25,7 @@ from fedforest.protocol.payloads import from_bytes
 from fedforest.protocol.vertical import prediction_messages
 from fedforest.protocol.vertical.prediction_party import PredictingParty
 from fedforest.runtime.data_sets import DataSets
+from fedforest.runtime.egress_ledger import NO_LEDGER, Departure, Kind, Ledger
 from fedforest.runtime.endpoint import make_endpoint
 from fedforest.runtime.entropy import EntropySource
 from fedforest.runtime.envelope import RunRequest
@@ -39,10 +40,11 @@ from fedforest.runtime.party_requests import (
     EndRun,
     InPrediction,
 )
-from fedforest.runtime.party_run import PartyRun
+from fedforest.runtime.party_run import Clocked, PartyRun
 from fedforest.runtime.roles import AnyRole, HorizontalWork, PartyKeys, RoleMaker, VerticalWork
 from fedforest.runtime.run_store import RunStore, StoredRun
 from fedforest.transport.codec import decode, encode
+from fedforest.transport.error_table import refuse
 from fedforest.tree.model_file import JsonValue
 from fedforest.tree.table import Table
 from fedforest.tree.workers import ALONE, Workers
@@ -62,6 +64,7 @@ class _Prediction:
     """A prediction underway, and the last request it answered."""
 
     endpoint: Any
+    party: Clocked
     sequence: int = 0
     digest: bytes = b""
     reply: bytes = b""
@@ -80,19 +83,23 @@ class PartyService:
         What it can take part with.
     workers : Workers
         Threads for its kernels.
+    ledger : Ledger
+        Where everything is noted before it leaves.
     entropy : callable
         Where the secrets of runs are drawn from; tests pass a reproducible one.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a party is made of, all but the first by keyword
         self,
         home: Path,
         keys: PartyKeys,
         data: DataSets,
         workers: Workers = ALONE,
         *,
+        ledger: Ledger = NO_LEDGER,
         entropy: Entropy = secrets.token_bytes,
     ) -> None:
+        self._ledger = ledger
         self._store = RunStore(home, entropy)
         self._models = PartyModels(home / "models")
         self._data = data
@@ -109,7 +116,14 @@ class PartyService:
         }
 
     def answer(self, data: bytes) -> bytes:
-        """The reply to one request; raises what the coordinator is then told."""
+        """The reply to one request, noted in the ledger; raises what the coordinator is told."""
+        try:
+            return self._answer(data)
+        except Exception as error:
+            self._ledger.record(_describe_refusal(error))
+            raise
+
+    def _answer(self, data: bytes) -> bytes:
         with blame("coordinator"):
             request = decode(data, TO_PARTY)
             if isinstance(request, RunRequest):
@@ -117,7 +131,10 @@ class PartyService:
             if isinstance(request, InPrediction):
                 return self._predict(request)
             started = time.perf_counter()
-            reply = encode(self._handlers[type(request)](request))  # type: ignore[operator] # by type
+            done = self._handlers[type(request)](request)  # type: ignore[operator] # by type
+            reply = encode(done)
+            run = getattr(request, "run", b"")
+            self._ledger.record(Departure.of_reply("sent", type(done), len(reply), run))
             seconds = round(time.perf_counter() - started, 6)
             log_event(_LOG, "answered", step=type(request).__name__, seconds=seconds)
             return reply
@@ -152,7 +169,7 @@ class PartyService:
 
     def _hold(self, stored: StoredRun) -> None:
         """Have a run in memory, and no longer the one that was silent longest."""
-        self._runs[stored.run] = PartyRun(stored, self._make_handler(stored.run))
+        self._runs[stored.run] = PartyRun(stored, self._make_handler(stored.run), self._ledger)
         if len(self._runs) > MOST_RUNS:
             self._let_go(next(iter(self._runs)))
 
@@ -175,6 +192,7 @@ class PartyService:
     def _end_run(self, request: EndRun) -> Done:
         """Keep the model and forget the run; said again, it is the same."""
         done = None
+        self._ledger.sync()  # what is not there could be recovered from the journal until now
         if self._store.has(request.run):
             if request.model is not None and not self._store.is_finished(request.run):
                 done = Done(self._keep_model(request.run, request.model))
@@ -202,19 +220,29 @@ class PartyService:
         self._predictions.move_to_end(request.prediction)
         digest = blake2b(request.payload, digest_size=16).digest()
         if request.sequence == known.sequence and digest == known.digest:
+            self._note_prediction("resent", request, known)
             return known.reply
         check(request.sequence == known.sequence + 1, "a request of a prediction is out of order")
         known.reply = known.endpoint(request.payload)
         known.sequence, known.digest = request.sequence, digest
+        self._note_prediction("sent", request, known)
         return known.reply
+
+    def _note_prediction(self, kind: Kind, request: InPrediction, known: _Prediction) -> None:
+        reply, n_bytes = known.party.reply, len(known.reply)
+        self._ledger.record(
+            Departure.of_reply(kind, reply, n_bytes, request.prediction, request.sequence)
+        )
 
     def _begin_prediction(self, prediction: bytes, begin: BeginPrediction) -> _Prediction:
         table = self._table(begin.model, begin.data)
         if begin.rows is not None:
             table = table.take_rows(_read_rows(begin.rows, table.n_rows))
         model = self._models.read(begin.model)[0]
-        party = PredictingParty(model, table, self._workers, self._models.routes(begin.model))
-        begun = _Prediction(make_endpoint(party, prediction_messages.REQUESTS))
+        party = Clocked(
+            PredictingParty(model, table, self._workers, self._models.routes(begin.model))
+        )
+        begun = _Prediction(make_endpoint(party, prediction_messages.REQUESTS), party)
         self._predictions[prediction] = begun
         if len(self._predictions) > MOST_PREDICTIONS:
             self._predictions.popitem(last=False)
@@ -230,6 +258,13 @@ class PartyService:
                 self._tables.popitem(last=False)
         self._tables.move_to_end(key)
         return self._tables[key]
+
+
+def _describe_refusal(error: Exception) -> Departure:
+    """What the coordinator is told instead of a reply."""
+    told = refuse(0, error, hides_names=True)
+    reveals = "that the party refuses a request, and why, in words that name no column and no value"
+    return Departure("refused", told.kind, reveals, len(told.text.encode()))
 
 
 def _read_rows(data: memoryview, n_rows: int) -> NDArray[np.int64]:
