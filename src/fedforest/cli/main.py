@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from fedforest import __version__
+from fedforest.cli.audit import audit
 from fedforest.cli.data import data
 from fedforest.cli.demo import demo
 from fedforest.cli.export import export
@@ -39,6 +40,7 @@ app.add_typer(coordinator, name="coordinator")
 app.add_typer(party, name="party")
 party.add_typer(data, name="data")
 party.add_typer(policy, name="policy")
+app.add_typer(audit, name="audit")
 
 
 def _print_version(wanted: bool) -> None:

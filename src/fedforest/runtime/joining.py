@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 
 from fedforest.errors import ConfigurationError
+from fedforest.runtime.egress_ledger import Departure, EgressLedger
 from fedforest.runtime.homes import PARTY_FILE, PROFILE_FILE
 from fedforest.runtime.invitations import Invitation, InvitedRole
 from fedforest.runtime.run_store import write_file
@@ -16,6 +17,7 @@ from fedforest.transport.enrolment import Application, apply
 from fedforest.transport.tls import Credentials, Identity, load_key, make_request
 
 _SETTINGS = {"party": PARTY_FILE, "user": PROFILE_FILE}
+_REVEALS = "the public key of the party's certificate, and that it has the invitation"
 _COMMAND = {"party": "fedforest party join", "user": "fedforest join"}
 
 
@@ -31,15 +33,18 @@ def join(token: str, role: InvitedRole, home: Path) -> Invitation:
     if settings.exists():
         raise ConfigurationError(f"{home} belongs to a member already; choose another folder")
     key = load_key(home / "tls")
-    credentials = _enrol(invitation, key)
+    application = Application(invitation.secret, make_request(key))
+    if role == "party":
+        with EgressLedger(home, invitation.name) as ledger:
+            ledger.record(Departure("sent", "Application", _REVEALS, len(application.request)))
+    credentials = _enrol(invitation, key, application)
     credentials.save(home / "tls")
     coordinator = json.dumps(invitation.coordinator)
     write_file(settings, f"# written by `{_COMMAND[role]}`\ncoordinator = {coordinator}\n".encode())
     return invitation
 
 
-def _enrol(invitation: Invitation, key: bytes) -> Credentials:
-    application = Application(invitation.secret, make_request(key))
+def _enrol(invitation: Invitation, key: bytes, application: Application) -> Credentials:
     certificate, authority = apply(
         invitation.enrolment, invitation.federation, invitation.fingerprint, application
     )

@@ -21,6 +21,7 @@ import msgspec
 
 from fedforest.errors import FederationError, LocalProtocolError, ReplayError
 from fedforest.protocol.asking import Handler, Message, blame, check
+from fedforest.runtime.egress_ledger import NO_LEDGER, Kind, Ledger, RunEgress
 from fedforest.runtime.endpoint import make_endpoint
 from fedforest.runtime.entropy import EntropySource, RunEntropies
 from fedforest.runtime.envelope import RunRequest
@@ -53,14 +54,16 @@ class _Said(NamedTuple):
 
     request_digest: bytes
     reply: bytes
+    kind: type[Message]
 
 
-class _Clocked:
-    """A handler, and how long it took for the last request."""
+class Clocked:
+    """A handler, what its last reply was, and how long that took."""
 
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
         self.step = ""
+        self.reply: type[Message] = Message
         self.seconds = 0.0
 
     def handle(self, request: Message) -> Message:
@@ -69,6 +72,7 @@ class _Clocked:
         started = time.perf_counter()
         reply = self._handler.handle(request)
         self.seconds = time.perf_counter() - started
+        self.reply = type(reply)
         return reply
 
 
@@ -78,7 +82,7 @@ class _Live(NamedTuple):
     handler: Handler
     endpoint: Callable[[bytes | memoryview], bytes]
     entropies: RunEntropies
-    clocked: _Clocked
+    clocked: Clocked
     said: Mapping[int, _Said] = {}
     n_answered: int = 0
 
@@ -86,7 +90,7 @@ class _Live(NamedTuple):
         """The same handler after one more request."""
         digest = _digest(request)
         self.entropies.begin(number, digest)
-        said = _Said(digest, self.endpoint(request))
+        said = _Said(digest, self.endpoint(request), self.clocked.reply)
         kept = {n: old for n, old in self.said.items() if n > number - N_REMEMBERED}
         return self._replace(said={**kept, number: said}, n_answered=number)
 
@@ -97,7 +101,10 @@ class _Live(NamedTuple):
 class PartyRun:
     """Answers the requests of one run, each of them once."""
 
-    def __init__(self, stored: StoredRun, make_handler: MakeHandler) -> None:
+    def __init__(
+        self, stored: StoredRun, make_handler: MakeHandler, ledger: Ledger = NO_LEDGER
+    ) -> None:
+        self._egress = RunEgress(ledger, stored.run)
         self._stored = stored
         self._make_handler = make_handler
         self._lock = Lock()  # a repeated request may come while the first is being handled
@@ -135,7 +142,7 @@ class PartyRun:
             live = self._caught_up()
             self._check_place(request, live.n_answered)
             if request.sequence <= live.n_answered:
-                return _repeat(live, request)
+                return self._repeat(live, request)
             return self._handle(live, request)
 
     def close(self) -> None:
@@ -175,6 +182,7 @@ class PartyRun:
         answered = time.perf_counter()
         journal.wait()
         self._stored.write(digest)
+        self._note("sent", after)
         self._live = after
         reply, ended = after.said[after.n_answered].reply, time.perf_counter()
         log_event(
@@ -200,7 +208,7 @@ class PartyRun:
         """A fresh handler that is given everything again."""
         entropies = self._stored.entropies()
         handler, accepted = self._make_handler(self.description, entropies)
-        clocked = _Clocked(handler)
+        clocked = Clocked(handler)
         live = _Live(handler, make_endpoint(clocked, accepted), entropies, clocked)
         pending: memoryview | None = None
         for record in self._stored.records(_Record):
@@ -211,6 +219,7 @@ class PartyRun:
             live, pending = self._answer_again(live, pending), None
             if live.last_digest() != record.reply_digest:
                 raise self._differs(live.n_answered, "has another answer now than before")
+            self._note("recovered", live)
         return live if pending is None else self._answer_pending(live, pending)
 
     def _answer_again(self, live: _Live, request: memoryview) -> _Live:
@@ -230,22 +239,28 @@ class PartyRun:
                 raise
             return self._replay()
         self._stored.write(_Record(reply_digest=after.last_digest()))
+        self._note("recovered", after)
         return after
+
+    def _repeat(self, live: _Live, request: RunRequest) -> bytes:
+        """The reply that the same request had."""
+        said = live.said[request.sequence]
+        with blame("coordinator"):
+            is_same = _digest(request.payload) == said.request_digest
+            check(is_same, f"another request in place of {request.sequence}, which was answered")
+        self._egress.note("resent", request.sequence, said.kind, len(said.reply))
+        return said.reply
+
+    def _note(self, kind: Kind, live: _Live) -> None:
+        """The last reply may leave from now on, or may have left before a restart."""
+        said = live.said[live.n_answered]
+        self._egress.note(kind, live.n_answered, said.kind, len(said.reply))
 
     def _differs(self, number: int, how: str) -> ReplayError:
         return ReplayError(
             f"run {self.run.hex()} cannot be resumed: request {number} {how}. The table, the "
             "settings or the release of this party changed; put back what there was, or begin anew"
         )
-
-
-def _repeat(live: _Live, request: RunRequest) -> bytes:
-    """The reply that the same request had."""
-    said = live.said[request.sequence]
-    with blame("coordinator"):
-        is_same = _digest(request.payload) == said.request_digest
-        check(is_same, f"another request in place of {request.sequence}, which was answered")
-    return said.reply
 
 
 def _digest(data: bytes | memoryview) -> bytes:

@@ -27,6 +27,7 @@ from fedforest.protocol.vertical import prediction_messages
 from fedforest.protocol.vertical.prediction_party import PredictingParty
 from fedforest.runtime.alignments import Alignments
 from fedforest.runtime.data_sets import DataSet, DataSets
+from fedforest.runtime.egress_ledger import NO_LEDGER, Departure, Kind, Ledger
 from fedforest.runtime.endpoint import make_endpoint
 from fedforest.runtime.entropy import EntropySource
 from fedforest.runtime.envelope import RunRequest
@@ -45,7 +46,7 @@ from fedforest.runtime.party_requests import (
     InPrediction,
     ShareGiven,
 )
-from fedforest.runtime.party_run import PartyRun
+from fedforest.runtime.party_run import Clocked, PartyRun
 from fedforest.runtime.policy import Policy, Rules
 from fedforest.runtime.role_work import AlignmentWork, Limits, RoleMaker, Work
 from fedforest.runtime.roles import (
@@ -69,6 +70,7 @@ from fedforest.runtime.scoring_work import ScoringWork
 from fedforest.runtime.spending import Budgets, PredictionQuota
 from fedforest.runtime.terms import Terms
 from fedforest.transport.codec import decode, encode
+from fedforest.transport.error_table import refuse
 from fedforest.tree.model_file import JsonValue
 from fedforest.tree.table import Table
 from fedforest.tree.workers import ALONE, Workers
@@ -98,6 +100,7 @@ class _Prediction:
     """A prediction underway, and the last request it answered."""
 
     endpoint: Any
+    party: Clocked
     sequence: int = 0
     digest: bytes = b""
     reply: bytes = b""
@@ -118,6 +121,8 @@ class PartyService:
         Threads for its kernels.
     policy : Policy
         What its owner allows; without one, everything.
+    ledger : Ledger
+        Where everything is noted before it leaves.
     entropy : callable
         Where the secrets of runs are drawn from; tests pass a reproducible one.
     """
@@ -130,9 +135,11 @@ class PartyService:
         workers: Workers = ALONE,
         *,
         policy: Policy | None = None,
+        ledger: Ledger = NO_LEDGER,
         entropy: Entropy = secrets.token_bytes,
     ) -> None:
         self._policy = policy or Policy()
+        self._ledger = ledger
         self._budgets = Budgets(home)
         self._quota = PredictionQuota(home)
         self._keys = keys
@@ -157,7 +164,14 @@ class PartyService:
         }
 
     def answer(self, data: bytes) -> bytes:
-        """The reply to one request; raises what the coordinator is then told."""
+        """The reply to one request, noted in the ledger; raises what the coordinator is told."""
+        try:
+            return self._answer(data)
+        except Exception as error:
+            self._ledger.record(_describe_refusal(error))
+            raise
+
+    def _answer(self, data: bytes) -> bytes:
         with blame("coordinator"):
             request = decode(data, TO_PARTY)
             if isinstance(request, RunRequest):
@@ -165,7 +179,10 @@ class PartyService:
             if isinstance(request, InPrediction):
                 return self._predict(request)
             started = time.perf_counter()
-            reply = encode(self._handlers[type(request)](request))  # type: ignore[operator] # by type
+            done = self._handlers[type(request)](request)  # type: ignore[operator] # by type
+            reply = encode(done)
+            run = getattr(request, "run", b"")
+            self._ledger.record(Departure.of_reply("sent", type(done), len(reply), run))
             seconds = round(time.perf_counter() - started, 6)
             log_event(_LOG, "answered", step=type(request).__name__, seconds=seconds)
             return reply
@@ -206,7 +223,7 @@ class PartyService:
 
     def _hold(self, stored: StoredRun) -> None:
         """Have a run in memory, and no longer the one that was silent longest."""
-        self._runs[stored.run] = PartyRun(stored, self._make_handler(stored.run))
+        self._runs[stored.run] = PartyRun(stored, self._make_handler(stored.run), self._ledger)
         if len(self._runs) > MOST_RUNS:
             self._let_go(next(iter(self._runs)))
 
@@ -236,6 +253,7 @@ class PartyService:
     def _end_run(self, request: EndRun) -> Done:
         """Keep the model and forget the run; said again, it is the same."""
         done = None
+        self._ledger.sync()  # what is not there could be recovered from the journal until now
         if self._store.has(request.run):
             if request.model is not None and not self._store.is_finished(request.run):
                 done = Done(self._keep(request.run, request.model))
@@ -283,11 +301,19 @@ class PartyService:
         self._predictions.move_to_end(request.prediction)
         digest = blake2b(request.payload, digest_size=16).digest()
         if request.sequence == known.sequence and digest == known.digest:
+            self._note_prediction("resent", request, known)
             return known.reply
         check(request.sequence == known.sequence + 1, "a request of a prediction is out of order")
         known.reply = known.endpoint(request.payload)
         known.sequence, known.digest = request.sequence, digest
+        self._note_prediction("sent", request, known)
         return known.reply
+
+    def _note_prediction(self, kind: Kind, request: InPrediction, known: _Prediction) -> None:
+        reply, n_bytes = known.party.reply, len(known.reply)
+        self._ledger.record(
+            Departure.of_reply(kind, reply, n_bytes, request.prediction, request.sequence)
+        )
 
     def _begin_prediction(self, prediction: bytes, begin: BeginPrediction) -> _Prediction:
         rules = self._policy.rules(begin.data)
@@ -301,9 +327,9 @@ class PartyService:
         check_columns(rules, begin.data, model.bins.names)
         self._quota.take(rules, begin.asker, table.n_rows)
         routes = self._models.routes(begin.model)
-        party = PredictingParty(model, table, self._workers, routes)
-        limited = LookaheadLimit(party, rules.largest_lookahead, routes.depth)
-        begun = _Prediction(make_endpoint(limited, prediction_messages.REQUESTS))
+        predicting = PredictingParty(model, table, self._workers, routes)
+        party = Clocked(LookaheadLimit(predicting, rules.largest_lookahead, routes.depth))
+        begun = _Prediction(make_endpoint(party, prediction_messages.REQUESTS), party)
         self._predictions[prediction] = begun
         if len(self._predictions) > MOST_PREDICTIONS:
             self._predictions.popitem(last=False)
@@ -320,6 +346,13 @@ class PartyService:
                 self._tables.popitem(last=False)
         self._tables.move_to_end(key)
         return self._tables[key][1]
+
+
+def _describe_refusal(error: Exception) -> Departure:
+    """What the coordinator is told instead of a reply."""
+    told = refuse(0, error, hides_names=True)
+    reveals = "that the party refuses a request, and why, in words that name no column and no value"
+    return Departure("refused", told.kind, reveals, len(told.text.encode()))
 
 
 def _read_rows(data: memoryview, n_rows: int) -> NDArray[np.int64]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from fedforest.errors import ConfigurationError
 from fedforest.runtime.catalogue.catalogue import Catalogue
 from fedforest.runtime.coordinator_service import CoordinatorService
+from fedforest.runtime.egress_ledger import EgressLedger
 from fedforest.runtime.event_log import Format, start_logging
 from fedforest.runtime.federation import start_workers
 from fedforest.runtime.homes import (
@@ -26,7 +27,7 @@ from fedforest.runtime.party_service import PartyService
 from fedforest.runtime.pins import Pins
 from fedforest.runtime.policy import PolicyFile
 from fedforest.runtime.presence import Presence, Present
-from fedforest.runtime.renewal import Renewal
+from fedforest.runtime.renewal import Renewal, noting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -143,13 +144,19 @@ def serve_party(
     if identity.role != "party":
         raise ConfigurationError(f"{identity} is no party's certificate; this folder is a party's")
     keys = load_keys(home, identity.name, Pins(home, settings.pins))
-    with start_workers(settings.threads) as workers:
+    with (
+        start_workers(settings.threads) as workers,
+        EgressLedger(home, identity.name) as ledger,
+    ):
         policy = PolicyFile(home)
         policy.check()
-        service = PartyService(home, keys, Catalogue(home), workers, policy=policy)
+        service = PartyService(home, keys, Catalogue(home), workers, policy=policy, ledger=ledger)
         link = GrpcLink(settings.coordinator, credentials, identity.name, service.answer)
-        ask = partial(renew_certificate, settings.coordinator)
-        renewal = Renewal(home / "tls", ask, link.use_credentials)
+        renewal = Renewal(
+            home / "tls",
+            noting(ledger, partial(renew_certificate, settings.coordinator)),
+            link.use_credentials,
+        )
         threading.Thread(target=renewal.keep_on, args=(stop,), daemon=True).start()
         say(f"party {identity.name} answers the coordinator at {settings.coordinator}")
         try:

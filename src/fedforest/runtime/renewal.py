@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from fedforest.errors import ConfigurationError, FederationError
+from fedforest.runtime.egress_ledger import Departure, Ledger
 from fedforest.runtime.event_log import log_event
 from fedforest.transport.tls import Credentials
 
@@ -62,6 +63,17 @@ class Renewal:
         """Look again and again, on a thread of its own."""
         while not stop.wait(_LOOK_SECONDS):
             self.look()
+
+
+def noting(ledger: Ledger, ask: Ask) -> Ask:
+    """Note in a party's ledger that it asks."""
+
+    def noted(credentials: Credentials) -> bytes:
+        reveals = "that the party is there, and its certificate once more"
+        ledger.record(Departure("sent", "Renew", reveals, len(credentials.certificate)))
+        return ask(credentials)
+
+    return noted
 
 
 def renew(tls: Path, credentials: Credentials, ask: Ask) -> Credentials:

@@ -1,0 +1,77 @@
+"""`fedforest audit`: what left a party, whether the record of it is whole, and who learned what."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from fedforest.cli.services import Home
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Run = Annotated[str, typer.Argument(help="The id of a run; its first letters are enough.")]
+
+audit = typer.Typer(help="What left a party, for its auditors.", no_args_is_help=True)
+
+
+@audit.callback()
+def audit_commands() -> None:
+    """What left a party, for its auditors; nothing is sent anywhere."""
+
+
+@audit.command("verify")
+def verify(
+    home: Home,
+    expect: Annotated[
+        str, typer.Option(help="An end that an earlier check printed, NUMBER:HASH.")
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Check that no record of a party's ledger was changed, removed, moved or cut off.
+
+    Keep the end it prints somewhere else, and give it to a later check by --expect: then nobody
+    can have written the ledger anew in between. Exit code 1 where it is damaged.
+
+    Example: fedforest audit verify --home ./bank
+    """
+    from fedforest.runtime.ledger_check import check_ledger, parse_place
+
+    verdict = check_ledger(home, parse_place(expect) if expect else None)
+    if as_json:
+        typer.echo(json.dumps(verdict.to_json(), indent=2))
+    else:
+        for line in verdict.damage:
+            typer.echo(f"damaged: {line}")
+        for line in verdict.notices:
+            typer.echo(f"note: {line}")
+        state = "whole" if verdict.is_whole else "DAMAGED"
+        typer.echo(f"{verdict.n_records} records, {state}; end {verdict.to_json()['end']}")
+    if not verdict.is_whole:
+        raise typer.Exit(1)
+
+
+@audit.command("summary")
+def summary(home: Home, as_json: AsJson = False) -> None:
+    """What left a party, by run and kind of message: how often, how many bytes, what it reveals.
+
+    Example: fedforest audit summary --home ./bank
+    """
+    from fedforest.runtime.ledger_summary import summarise
+
+    told = summarise(home)
+    if as_json:
+        typer.echo(json.dumps([part.to_json() for part in told], indent=2))
+        return
+    for part in told:
+        typer.echo(part.to_text())
+
+
+@audit.command("report")
+def report(run: Run, home: Home, as_json: AsJson = False) -> None:
+    """What one run or prediction took from a party, by the party's own ledger.
+
+    Example: fedforest audit report 3f2a --home ./bank
+    """
+    from fedforest.runtime.ledger_summary import report_run
+
+    told = report_run(home, run)
+    typer.echo(json.dumps(told.to_json(), indent=2) if as_json else told.to_text(with_attacks=True))

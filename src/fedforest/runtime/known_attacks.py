@@ -1,0 +1,117 @@
+"""Attacks that are known on what messages reveal, and what helps against them.
+
+They are listed by the replies that give them something to work with, so that a report names those
+that apply to a run, and no others.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """What somebody could do with what it learned."""
+
+    name: str
+    who: str
+    how: str
+    against: str  # what helps
+    messages: frozenset[str]  # replies that it works with; any of them is enough
+
+    def to_json(self) -> dict[str, str]:
+        return {"name": self.name, "who": self.who, "how": self.how, "against": self.against}
+
+    def to_text(self) -> str:
+        return f"{self.name} ({self.who}): {self.how}. Against it: {self.against}."
+
+
+_ALL = (
+    Attack(
+        "reading labels",
+        "the coordinator, and parties with columns",
+        "the coordinator knows the class of every row; parties know which rows share a class and "
+        "match codes to classes by their sizes",
+        "noisy labels (RandomizedResponse)",
+        frozenset({"LabelsShared"}),
+    ),
+    Attack(
+        "grouping rows",
+        "the coordinator, and parties with columns",
+        "rows that go together through many trees are alike in labels or in somebody else's "
+        "columns; clustering them recovers labels and groups (ID2Graph, Takahashi et al. 2023)",
+        "fewer trees, larger min_samples_leaf, noisy labels",
+        frozenset({"SplitsApplied"}),
+    ),
+    Attack(
+        "ranking columns",
+        "the coordinator",
+        "gains and importances tell which party's columns carry the label",
+        "nothing but the party's decision to take part",
+        frozenset({"SplitsFound", "ColumnsWeighed"}),
+    ),
+    Attack(
+        "restricting paths",
+        "the coordinator, and who sees predictions",
+        "which way splits send a row bounds its values by their thresholds; with a guess of these, "
+        "values follow (Luo et al. 2021)",
+        "prediction=1 instead of 'one_round', quotas of predicted rows",
+        frozenset({"RowsSwept", "RowsLeapt", "RowsRouted", "SplitAsked"}),
+    ),
+    Attack(
+        "enclosing ranges",
+        "the coordinator",
+        "random points inside a party's range, over many nodes and trees, come close to its "
+        "smallest and largest values",
+        "fewer trees, clipping of extreme values before training",
+        frozenset({"ThresholdsProposed"}),
+    ),
+    Attack(
+        "differencing",
+        "the coordinator",
+        "two exact sums over nearly the same rows differ by the labels of the rest; a group of one "
+        "row is that row's label",
+        "larger min_samples_leaf, Masked sums, LocalDP or GlobalDP",
+        frozenset({"Counted"}),
+    ),
+    Attack(
+        "collusion",
+        "the coordinator together with other parties",
+        "who knows all sums but one knows that one; with two parties, either knows the other's",
+        "more parties, a larger k or threshold, participation_scope='run'",
+        frozenset({"MaskedCounted", "Passed", "SharedOut", "SharesAdded"}),
+    ),
+    Attack(
+        "averaging noise",
+        "the coordinator",
+        "noisy answers about the same labels, over runs, average out as far as the budget goes",
+        "the ceiling on epsilon over all runs",
+        frozenset({"NoisilyCounted"}),
+    ),
+    Attack(
+        "testing membership",
+        "whoever holds the model",
+        "a model is surer about rows that it was trained on (Shokri et al. 2017)",
+        "larger min_samples_leaf, noise on labels, giving the model to nobody else",
+        frozenset({"ThresholdsProposed"}),
+    ),
+    Attack(
+        "reading labels off residuals",
+        "the coordinator, and parties with columns",
+        "the sign of a residual is the class, the first residuals are the targets",
+        "nothing in this baseline; use a forest with noisy labels",
+        frozenset({"Measured"}),
+    ),
+    Attack(
+        "guessing ids",
+        "the coordinator together with one party",
+        "with the key that parties share, ids that can be listed are hashed and compared",
+        "private set intersection, ids that cannot be guessed",
+        frozenset({"IdsHashed"}),
+    ),
+)
+
+
+def attacks_on(messages: Iterable[str]) -> list[Attack]:
+    """Known attacks that replies of these kinds give something to work with."""
+    sent = set(messages)
+    return [attack for attack in _ALL if attack.messages & sent]
