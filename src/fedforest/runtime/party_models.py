@@ -26,6 +26,7 @@ class _Opened(NamedTuple):
     model: PartyModel
     classes: JsonValue
     routes: OwnRoutes
+    data: str
 
 
 class PartyModels:
@@ -35,8 +36,11 @@ class PartyModels:
         self._files = StoredModels(folder)
         self._open: OrderedDict[str, _Opened] = OrderedDict()
 
-    def keep(self, model: str, work: Work) -> JsonValue:
-        """Store what a training left at this party; returns what `classes` would read again."""
+    def keep(self, model: str, work: Work, data: str = "") -> JsonValue:
+        """Store what a training left at this party; returns what `classes` would read again.
+
+        `data` names the data set that it was trained on, whose rules hold for it from now on.
+        """
         if isinstance(work, HorizontalWork):
             self._files.write(model, bytes(work.party.model_file))
             return None
@@ -44,7 +48,7 @@ class PartyModels:
         if share.out_of_bag is not None and share.out_of_bag.votes.counts.any():
             self._files.write(model, _encode_votes(share.out_of_bag), "votes")
         classes = work.describe_classes()
-        about: dict[str, JsonValue] = {"model": model, "classes": classes}
+        about: dict[str, JsonValue] = {"model": model, "classes": classes, "data": data}
         self._files.write(model, encode_partial(share.partial, share.bins, about))
         return classes
 
@@ -65,6 +69,10 @@ class PartyModels:
         except ModelFileError:  # a whole forest: the coordinator has it too
             return None
 
+    def data_of(self, model: str) -> str:
+        """The data set that a vertical forest was trained on here; empty where that is unknown."""
+        return self._opened(model).data
+
     def routes(self, model: str) -> OwnRoutes:
         """The trees, prepared for predictions."""
         return self._opened(model).routes
@@ -76,7 +84,8 @@ class PartyModels:
             record = None if votes is None else _decode_votes(votes)
             share = PartyModel(stored.bins, stored.partial, record)
             routes = OwnRoutes.of(stored.partial)
-            self._open[model] = _Opened(share, stored.metadata.get("classes"), routes)
+            classes, data = (stored.metadata.get(key) for key in ("classes", "data"))
+            self._open[model] = _Opened(share, classes, routes, str(data or ""))
             if len(self._open) > MOST_OPEN:
                 self._open.popitem(last=False)
         self._open.move_to_end(model)

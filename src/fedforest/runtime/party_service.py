@@ -236,7 +236,8 @@ class PartyService:
         party = self._run(run).handler  # caught up, also after a restart
         work = self._work[run]
         assert work.party is party
-        return self._models.keep(model, work)
+        begun = _BEGUN.decode(self._run(run).description)
+        return self._models.keep(model, work, begun.role.data)
 
     def _count_rows(self, request: CountRows) -> Done:
         rules = self._policy.rules(request.data)

@@ -76,6 +76,13 @@ def check_columns(
         refuse(what, "a column that it needs is not for use", data=data, columns=sorted(hidden))
 
 
+def check_complete_model(rules: Rules, data: str, asker: str) -> None:
+    """Whether this party's splits of a model may leave, for a copy that predicts alone."""
+    check_use(rules, data, asker, "vertical", "export")
+    if not rules.complete_model:
+        refuse("export", "a complete model shows its splits (complete_model)", data=data)
+
+
 def check_leaf_size(rules: Rules, terms: Terms, n_rows: int) -> None:
     """Whether leaves are declared to be large enough; a share counts of this party's own rows."""
     declared = terms.min_samples_leaf
