@@ -1,7 +1,8 @@
 """The folders of roles on their machines: settings, certificates, keys.
 
     coordinator   coordinator.toml  tls/  runs/  models/
-    party         party.toml        tls/  keys/  runs/  models/  catalogue/
+    party         party.toml        tls/  keys/  runs/  models/  catalogue/  budgets/
+                  policy.toml
     user          profile.toml      tls/
 
 Keys are made when a party first needs them and never leave its folder.
