@@ -22,7 +22,10 @@ from fedforest.runtime.orders import (
     TrainVertical,
     Validation,
 )
+from fedforest.runtime.party_models import PartyModels
+from fedforest.runtime.policy import PolicyFile
 from fedforest.runtime.results import HorizontalResult, Predictions, RunList, VerticalResult
+from fedforest.runtime.run_approval import check_complete_model
 from fedforest.runtime.spending import Budgets, PredictionQuota
 from fedforest.runtime.terms import declare_terms
 from fedforest.tree.parameters import ForestParameters
@@ -329,6 +332,21 @@ def test_a_damaged_ledger_is_no_permission(
     damage(federation.homes["bank"] / "budgets" / "columns.json")
     with pytest.raises(Exception, match=r"see its log|ledger"):
         train(federation, vertical(**LABEL_EPSILON))
+
+
+def test_splits_leave_for_a_complete_model_only_where_the_data_set_allows_it(
+    federation: LocalFederation,
+) -> None:
+    train(federation, vertical())
+    home = federation.homes["bank"]
+    data = PartyModels(home / "models").data_of(RUN.hex())
+    assert data == "columns"
+    with pytest.raises(PolicyRefusal, match="complete_model"):
+        check_complete_model(PolicyFile(home).rules(data), data, "user")
+    (home / "policy.toml").write_text("[data.columns]\ncomplete_model = true\n")
+    check_complete_model(PolicyFile(home).rules(data), data, "user")
+    with pytest.raises(PolicyRefusal, match="this export: a complete model"):
+        check_complete_model(PolicyFile(home).rules("rows"), "rows", "user")
 
 
 def test_a_masked_run_is_what_it_is_without_a_policy(federation: LocalFederation) -> None:

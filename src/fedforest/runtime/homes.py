@@ -1,7 +1,8 @@
 """The folders of roles on their machines: settings, certificates, keys.
 
     coordinator   coordinator.toml  tls/  runs/  models/  authority/, members: membership.py
-    party         party.toml        tls/  runs/  models/  keys/  pins.json  catalogue/
+    party         party.toml        tls/  runs/  models/  keys/  pins.json  policy.toml
+                  catalogue/  budgets/  ledger/
     user          profile.toml      tls/
 
 Keys are made when a party first needs them and never leave its folder.

@@ -25,7 +25,6 @@ from fedforest.tree.routes import OwnRoutes
 
 MOST_OPEN = 8  # models that are kept in memory
 _VOTES = "out-of-bag-votes"
-_DATA = "data"  # the name of the data set that it was trained on
 _NOISY = "noisy"  # an empty file: its presence says it
 
 
@@ -33,6 +32,7 @@ class _Opened(NamedTuple):
     model: PartyModel
     classes: JsonValue
     routes: OwnRoutes
+    data: str
 
 
 class PartyModels:
@@ -42,9 +42,11 @@ class PartyModels:
         self._files = StoredModels(folder)
         self._open: OrderedDict[str, _Opened] = OrderedDict()
 
-    def keep(self, model: str, work: ModelWork, data: str) -> JsonValue:
-        """Store what a training on a data set left; returns what `classes` would read again."""
-        self._files.write(model, data.encode(), _DATA)
+    def keep(self, model: str, work: ModelWork, data: str = "") -> JsonValue:
+        """Store what a training left at this party; returns what `classes` would read again.
+
+        `data` names the data set that it was trained on, whose rules hold for it from now on.
+        """
         if isinstance(work, HorizontalWork):
             if work.is_noisy:
                 self._files.write(model, b"", _NOISY)
@@ -57,7 +59,7 @@ class PartyModels:
         if record is not None and record.key.response is not None:
             self._files.write(model, b"", _NOISY)
         classes = work.describe_classes()
-        about: dict[str, JsonValue] = {"model": model, "classes": classes}
+        about: dict[str, JsonValue] = {"model": model, "classes": classes, "data": data}
         if work.is_alone:
             about["alone"] = True
         self._files.write(model, encode_partial(share.partial, share.bins, about))
@@ -66,10 +68,6 @@ class PartyModels:
     def has(self, model: str) -> bool:
         """Whether the model is here."""
         return self._files.has(model)
-
-    def data_of(self, model: str) -> str:
-        """The data set that a model was trained on, whose rules hold for it."""
-        return self._files.read(model, _DATA).decode()
 
     def is_noisy(self, model: str) -> bool:
         """Whether labels of this party went into the model under noise only."""
@@ -106,6 +104,10 @@ class PartyModels:
         except ModelFileError:  # a whole forest: the coordinator has it too
             return None
 
+    def data_of(self, model: str) -> str:
+        """The data set that a vertical forest was trained on here; empty where that is unknown."""
+        return self._opened(model).data
+
     def routes(self, model: str) -> OwnRoutes:
         """The trees, prepared for predictions."""
         return self._opened(model).routes
@@ -117,7 +119,8 @@ class PartyModels:
             record = None if votes is None else _decode_votes(votes)
             share = PartyModel(stored.bins, stored.partial, record)
             routes = OwnRoutes.of(stored.partial)
-            self._open[model] = _Opened(share, stored.metadata.get("classes"), routes)
+            classes, data = (stored.metadata.get(key) for key in ("classes", "data"))
+            self._open[model] = _Opened(share, classes, routes, str(data or ""))
             if len(self._open) > MOST_OPEN:
                 self._open.popitem(last=False)
         self._open.move_to_end(model)

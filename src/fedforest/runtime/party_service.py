@@ -60,7 +60,7 @@ from fedforest.runtime.run_approval import (
     LookaheadLimit,
     RunApproval,
     check_columns,
-    check_giving,
+    check_complete_model,
     check_leaf_size,
     check_run,
     check_use,
@@ -273,7 +273,8 @@ class PartyService:
             return None
         if isinstance(work, ScoringWork):
             raise ProtocolError("scoring leaves nothing to be kept")
-        return self._models.keep(kept, work, _BEGUN.decode(self._run(run).description).role.data)
+        begun = _BEGUN.decode(self._run(run).description)
+        return self._models.keep(kept, work, begun.role.data)
 
     def _drop_model(self, request: DropModel) -> Done:
         is_gone = self._models.drop_baseline(request.model)
@@ -281,8 +282,8 @@ class PartyService:
         return Done()
 
     def _give_share(self, request: GiveShare) -> ShareGiven:
-        rules = self._policy.rules(self._models.data_of(request.model))
-        check_giving(rules, request.model, request.asker)
+        data = self._models.data_of(request.model)
+        check_complete_model(self._policy.rules(data), data, request.asker)
         return ShareGiven(memoryview(self._models.file(request.model)))
 
     def _count_rows(self, request: CountRows) -> Done:

@@ -86,15 +86,6 @@ def _stands_alone(role: AnyRole) -> bool:
     return isinstance(role, AloneRole) or (isinstance(role, VerticalRole) and role.is_alone)
 
 
-def check_giving(rules: Rules, model: str, asker: str) -> None:
-    """Whether a party's share of a vertical model may leave it."""
-    if rules.askers is not None and asker not in rules.askers:
-        refuse("export", "who asks is not among those who may", model=model, asker=asker)
-    if not rules.complete_model:
-        reason = "a complete model shows its splits and columns (complete_model)"
-        refuse("export", reason, model=model, asker=asker)
-
-
 def check_columns(
     rules: Rules, data: str, names: Collection[str], what: str = "prediction"
 ) -> None:
@@ -102,6 +93,13 @@ def check_columns(
     hidden = rules.hidden(names)
     if hidden:
         refuse(what, "a column that it needs is not for use", data=data, columns=sorted(hidden))
+
+
+def check_complete_model(rules: Rules, data: str, asker: str) -> None:
+    """Whether this party's splits of a model may leave, for a copy that predicts alone."""
+    check_use(rules, data, asker, "vertical", "export")
+    if not rules.complete_model:
+        refuse("export", "a complete model shows its splits (complete_model)", data=data)
 
 
 def check_leaf_size(rules: Rules, terms: Terms, n_rows: int) -> None:

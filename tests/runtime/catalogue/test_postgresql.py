@@ -1,5 +1,6 @@
 """Tables of a real PostgreSQL server, which these tests start themselves."""
 
+import subprocess
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -49,8 +50,8 @@ def start_server(folder: Path) -> Any:
         warnings.simplefilter("ignore")  # of the wheel's own libraries
         try:
             return pgserver.get_server(folder, cleanup_mode="stop")
-        except OSError as error:
-            pytest.skip(f"the wheel's PostgreSQL does not run on this machine: {error.strerror}")
+        except (OSError, subprocess.SubprocessError) as error:
+            pytest.skip(f"the wheel's PostgreSQL does not run on this machine: {type(error)}")
 
 
 @pytest.fixture

@@ -1,7 +1,9 @@
 """The same rows, whatever they are stored in."""
 
 import os
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import duckdb
@@ -20,7 +22,9 @@ from tests.runtime.catalogue.samples import (
     FILES,
     IDS,
     add_csv,
+    write_csv,
     write_duckdb,
+    write_parquet,
     write_sqlite,
 )
 
@@ -38,7 +42,31 @@ def test_every_kind_of_file_gives_the_same_columns_and_ids(
     assert data.n_rows == 3
 
 
-@everywhere
+@pytest.mark.parametrize("write", [write_duckdb, write_sqlite])
+def test_a_database_in_a_file_is_read_again_for_every_run_and_only_then(
+    write: Callable[[Path], Entry], tmp_path: Path
+) -> None:
+    catalogue = Catalogue(tmp_path)
+    catalogue.add("people", write(tmp_path))
+    first = catalogue.read("people")
+    assert catalogue.read("people") is first
+    catalogue.renew("people")
+    assert catalogue.read("people") is not first
+
+
+def test_rows_that_are_still_in_a_log_beside_the_database_are_read(tmp_path: Path) -> None:
+    catalogue = Catalogue(tmp_path)
+    catalogue.add("people", write_sqlite(tmp_path))
+    assert catalogue.read("people").n_rows == 3
+    with closing(sqlite3.connect(tmp_path / "people.db")) as connection:
+        connection.execute("PRAGMA journal_mode = wal")
+        connection.execute("INSERT INTO people VALUES (10, 1, 'Ulm', 0)")
+        connection.commit()
+        catalogue.renew("people")
+        assert catalogue.read("people").n_rows == 4
+
+
+@pytest.mark.parametrize("write", [write_csv, write_parquet])
 def test_a_data_set_read_again_is_the_same_object_until_its_file_changes(
     write: Callable[[Path], Entry], tmp_path: Path
 ) -> None:

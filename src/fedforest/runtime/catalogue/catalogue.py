@@ -1,6 +1,6 @@
 """The data sets of a party by name: read when a run needs them, and kept while they are the same.
 
-A file is the same while its time and size are. A database cannot be asked, so it is read again for
+A file is the same while its time and size are. A database does not tell, so it is read again for
 every run and every prediction. Entries are looked up each time: a data set that is added or removed
 counts from then on, without a restart.
 """

@@ -49,9 +49,14 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             )
         if self.table is not None and self.query is not None:
             raise ConfigurationError("a data set is a table or a query, not both")
-        if self.source is None and self.table is None and self.query is None:
+        if self.source is None and not self.is_database:
             raise ConfigurationError("a data set of a database needs a table or a query")
         _check_columns(self)
+
+    @property
+    def is_database(self) -> bool:
+        """Whether it is a table or a query, and not a file as a whole."""
+        return self.table is not None or self.query is not None
 
     @property
     def place(self) -> str:

@@ -19,8 +19,11 @@ _EMPTY = ""  # an empty field of a CSV file is missing, in any column
 
 
 def version_of(name: str, home: Path, entry: Entry) -> Version | None:
-    """What tells two states of a source apart; None where nothing does: a database."""
-    if entry.source is None:
+    """What tells two states of a source apart; None where nothing does: a database.
+
+    Also one in a file: what was written last may be in a log beside it.
+    """
+    if entry.source is None or entry.is_database:
         return None
     try:
         state = (home / entry.source).stat()
@@ -75,7 +78,7 @@ def _read_file(name: str, path: Path, entry: Entry) -> Any:
     import pyarrow  # noqa: PLC0415 - only parties with files need it
     import pyarrow.parquet  # noqa: PLC0415 - as above
 
-    if entry.table is not None or entry.query is not None:
+    if entry.is_database:
         raise ConfigurationError(f"data set {name!r} is a file without tables; name none")
     try:
         if path.suffix == ".parquet":

@@ -1,0 +1,47 @@
+"""What the guides to the catalogue and the policy say is run, or compared with the code."""
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from fedforest.cli.main import app
+from fedforest.runtime.catalogue.entries import Entry
+from fedforest.runtime.policy import Rules
+
+DOCS = Path(__file__).parent.parent.parent / "docs"
+REFUSED = "--min-samples-leaf 3"  # the guide shows what a refusal looks like
+
+
+@pytest.mark.parametrize("guide", ["catalogue.md", "policy.md"])
+def test_the_commands_of_a_guide_run_as_they_stand_there(
+    guide: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("bank").mkdir()
+    (block,) = re.findall(r"```sh\n(.*?)```", (DOCS / guide).read_text(), flags=re.DOTALL)
+    for line in block.splitlines():
+        words = shlex.split(line, comments=True)
+        if words[0] == "fedforest":
+            outcome = CliRunner().invoke(app, words[1:])
+            assert outcome.exit_code == (1 if REFUSED in line else 0), f"{line}\n{outcome.output}"
+        else:
+            subprocess.run(line, shell=True, check=True, timeout=60)
+
+
+def test_the_guide_to_the_policy_tells_every_rule() -> None:
+    table = (DOCS / "policy.md").read_text().partition("| Rule |")[2].partition("\n\n")[0]
+    assert re.findall(r"^\| `([a-z_]+)`", table, flags=re.MULTILINE) == list(
+        Rules.__struct_fields__
+    )
+    assert f"| {Rules().prediction_rows_per_day:,} |" in table
+    assert f"`min_rows_per_leaf` | {Rules().min_rows_per_leaf} |" in table
+    assert f"`largest_lookahead` | {Rules().largest_lookahead} |" in table
+
+
+def test_the_guide_to_the_catalogue_tells_every_field_of_an_entry() -> None:
+    section = (DOCS / "catalogue.md").read_text().partition("## An entry")[2].partition("## ")[0]
+    assert all(re.search(rf"\b{field}\b", section) for field in Entry.__struct_fields__)
