@@ -146,7 +146,10 @@ def make_federation(
     command: tuple[str, ...] = (),
     patience_seconds: float = 60.0,
 ) -> FederationFolder:
-    """Folders of a coordinator, a user and parties with these data sets, none of them started."""
+    """Folders of a coordinator, a user and parties with these data sets, none of them started.
+
+    A column called `id` is what rows are known by to other parties.
+    """
     port = find_port()
     address = f"127.0.0.1:{port}"
     authority = make_authority("tests", DAY)
@@ -168,6 +171,7 @@ def make_federation(
         for name, table in data_sets.items():
             pyarrow.parquet.write_table(table, home / f"{name}.parquet")
             lines += [f"[data.{name}]", f'file = "{name}.parquet"']
+            lines += ['id = "id"'] if "id" in table.column_names else []
         (home / "party.toml").write_text("\n".join(lines) + "\n")
         federation.parties[party] = Role("party", home, command)
     return federation

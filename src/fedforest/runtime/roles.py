@@ -19,7 +19,7 @@ from fedforest.tree.parameters import ForestParameters
 
 KeptId = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]  # of a model or an alignment
 HeldOutShare = Annotated[float, msgspec.Meta(ge=0.0, le=0.5)]
-HeldOutSeed = Annotated[int, msgspec.Meta(ge=0, lt=2**63)]
+HeldOutSeed = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class RowChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -162,6 +162,10 @@ class RunStore:
         except FileNotFoundError:
             return None
 
+    def remove(self, run: bytes, name: str) -> None:
+        """Take away what was kept only for the while."""
+        (self.folder(run) / name).unlink(missing_ok=True)
+
     def finish(self, run: bytes, *, keep_journal: bool = False) -> None:
         """The run is over and everybody who needs its results has them; may be repeated."""
         folder = self.folder(run)

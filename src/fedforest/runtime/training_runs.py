@@ -77,6 +77,7 @@ class TrainingRuns:
             result = self._carry_out_horizontal(job, order, log)
         self._store.save(job.run, RESULT, msgspec.msgpack.encode(result))
         self._store.finish(job.run)
+        self._store.remove(job.run, _TRAINED)
         log_event(
             _LOG,
             "finished",
