@@ -149,7 +149,10 @@ def make_federation(
     command: tuple[str, ...] = (),
     patience_seconds: float = 60.0,
 ) -> FederationFolder:
-    """Folders of a coordinator, a user and parties with these data sets, none of them started."""
+    """Folders of a coordinator, a user and parties with these data sets, none of them started.
+
+    A column called `id` is what rows are known by to other parties.
+    """
     port = find_port()
     address = f"127.0.0.1:{port}"
     authority = make_authority("tests", DAY)
@@ -172,7 +175,8 @@ def make_federation(
         (home / "policy.toml").write_text(POLICY)
         for name, table in data_sets.items():
             pyarrow.parquet.write_table(table, home / f"{name}.parquet")
-            Catalogue(home).add(name, Entry(source=f"{name}.parquet"))
+            ids = ["id"] if "id" in table.column_names else []
+            Catalogue(home).add(name, Entry(source=f"{name}.parquet", id=ids))
         federation.parties[party] = Role("party", home, command)
     return federation
 

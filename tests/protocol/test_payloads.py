@@ -32,6 +32,8 @@ from fedforest.protocol.payloads import (
     from_bytes,
     to_bytes,
 )
+from fedforest.protocol.scoring import messages as scoring_messages
+from fedforest.protocol.scoring import payloads as scoring_payloads
 from fedforest.protocol.vertical import messages, prediction_messages
 
 MODULES: tuple[Any, ...] = (
@@ -41,6 +43,7 @@ MODULES: tuple[Any, ...] = (
     aggregation_messages,
     horizontal_messages,
     alignment_messages,
+    scoring_messages,
 )
 REPLIES = (Accepted, *(reply for module in MODULES for reply in module.REPLIES))
 ALLOWED = (
@@ -48,6 +51,7 @@ ALLOWED = (
     *aggregation_payloads.MAY_LEAVE,
     *horizontal_payloads.MAY_LEAVE,
     *alignment_payloads.MAY_LEAVE,
+    *scoring_payloads.MAY_LEAVE,
 )
 DECLARED = (DeclaredColumns, DeclaredLabels)  # horizontal parties tell names to everybody
 

@@ -82,7 +82,9 @@ def test_a_coordinator_that_dies_at_any_exchange_ends_the_run_when_it_is_back(
     recording = recordings[name]
     for moment in range(int(is_heard) % step, n_exchanges_of(recording), step):
         with local_federation(tmp_path / str(moment), recording.pattern) as federation:
-            _die(federation, recording.order, MortalHub(federation, moment, is_heard=is_heard))
+            begin_and_die(
+                federation, recording.order, MortalHub(federation, moment, is_heard=is_heard)
+            )
             reborn = CoordinatorService(federation.homes["coordinator"], federation.hub)
             reborn.start()
             list(reborn.serve("user", encode_order(WatchRun(run=RUN.hex()))))
@@ -90,7 +92,7 @@ def test_a_coordinator_that_dies_at_any_exchange_ends_the_run_when_it_is_back(
             assert role_files(federation.homes, RUN.hex()) == recording.files
 
 
-def _die(
+def begin_and_die(
     federation: LocalFederation, order: TrainVertical | TrainHorizontal, hub: MortalHub
 ) -> None:
     """Begin the run with a coordinator that does not live to see its end."""
@@ -119,12 +121,12 @@ def test_a_party_that_dies_at_any_exchange_answers_as_if_it_had_not(
     first = (1 + PARTIES.index(party) + is_answered) % step
     for moment in range(first, n_exchanges_of(recording), step):
         with local_federation(tmp_path / str(moment), recording.pattern) as federation:
-            _mortify(federation, party, moment, is_answered=is_answered)
+            mortify(federation, party, moment, is_answered=is_answered)
             federation.ask(recording.order, result_type(recording.order), RUN)
             assert role_files(federation.homes, RUN.hex()) == recording.files
 
 
-def _mortify(federation: LocalFederation, party: str, moment: int, *, is_answered: bool) -> None:
+def mortify(federation: LocalFederation, party: str, moment: int, *, is_answered: bool) -> None:
     """Let a party die at one of its requests, which it is sent again when it is back."""
     n_left = moment
 

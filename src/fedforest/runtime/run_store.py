@@ -166,6 +166,10 @@ class RunStore:
         except FileNotFoundError:
             return None
 
+    def remove(self, run: bytes, name: str) -> None:
+        """Take away what was kept only for the while."""
+        (self.folder(run) / name).unlink(missing_ok=True)
+
     def result(self, run: bytes) -> bytes | None:
         """What the run was finished with, None where that was nothing or it is not finished."""
         return self.load(run, _FINISHED) or None

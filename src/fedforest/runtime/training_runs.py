@@ -75,6 +75,7 @@ class TrainingRuns:
         else:
             result = self._carry_out_horizontal(job, order, log)
         self._store.finish(job.run, msgspec.msgpack.encode(result))
+        self._store.remove(job.run, _TRAINED)
         log_event(
             _LOG,
             "finished",

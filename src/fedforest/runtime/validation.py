@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fedforest.errors import ConfigurationError
 from fedforest.protocol.scoring.coordinator import score_own_votes
+from fedforest.protocol.scoring.payloads import round_figure
 from fedforest.runtime.orders import TrainHorizontal, TrainVertical
 from fedforest.runtime.results import Scores, ValidationReport
 from fedforest.runtime.roles import AloneRole, RowChoice, ScoringRole
@@ -149,7 +150,7 @@ def combine_scores(by_party: Mapping[str, Scores]) -> Scores:
         values |= score_confusion(confusion)
     return Scores(
         n_rows=sum(part.n_rows for part in parts),
-        values=values,
+        values={name: round_figure(value) for name, value in values.items()},
         confusion=None if confusion is None else confusion.tolist(),
     )
 

@@ -112,7 +112,8 @@ def decode_partial(data: bytes | memoryview) -> StoredPartial:
     """Read what `encode_partial` gave; raises `ModelFileError` for anything else."""
     file = _open(data, PARTIAL)
     bins = Bins.from_arrays(file.arrays, file.metadata)
-    shape = _read_shape(file.arrays)
+    # an owner of labels only is not told the trees
+    shape = _read_shape(file.arrays, least_trees=0 if bins.n_features == 0 else 1)
     splits = _read_splits(file.arrays, shape, bins, no_split=(LEAF, FOREIGN))
     partial = PartialForest(shape, splits, bins.n_features)
     return StoredPartial(partial, bins, _read_about(file.metadata))
@@ -177,11 +178,11 @@ def _open(data: bytes | memoryview, kind: str) -> ModelContents:
     return file
 
 
-def _read_shape(arrays: Mapping[str, NDArray[Any]]) -> Shape:
+def _read_shape(arrays: Mapping[str, NDArray[Any]], least_trees: int = 1) -> Shape:
     shape = Shape(
         _read_vector(arrays, "tree_start", np.int64), _read_vector(arrays, "left_child", np.int32)
     )
-    _require(shape.n_trees > 0, "trees", "there are none")
+    _require(shape.n_trees >= least_trees, "trees", "there are none")
     shape.depths()  # raises where these are no trees
     return shape
 

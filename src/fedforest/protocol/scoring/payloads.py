@@ -31,7 +31,7 @@ class ScoreSheet(Payload, frozen=True):
     @classmethod
     def of(cls, judged: Judgement, *, is_regression: bool, with_confusion: bool) -> Self:
         names = NUMBER_SCORES if is_regression else CLASS_SCORES
-        figures = [_round(judged.values.get(name, math.nan)) for name in names]
+        figures = [round_figure(judged.values.get(name, math.nan)) for name in names]
         shown = judged.confusion if with_confusion else None
         counts = np.zeros(0, np.int64) if shown is None else shown
         return cls(judged.n_rows, to_bytes(np.array(figures), "<f8"), to_bytes(counts, "<i8"))
@@ -56,8 +56,9 @@ class ScoreSheet(Payload, frozen=True):
         return Judgement(self.n_rows, values, counts.reshape(size, size))
 
 
-def _round(figure: float) -> float:
-    return float(f"{figure:.{DIGITS}g}") if math.isfinite(figure) else math.nan
-
-
 MAY_LEAVE = (ScoreSheet,)
+
+
+def round_figure(figure: float) -> float:
+    """With the digits that may leave; NaN where it is not finite."""
+    return float(f"{figure:.{DIGITS}g}") if math.isfinite(figure) else math.nan
