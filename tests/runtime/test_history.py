@@ -144,5 +144,5 @@ def test_an_unknown_run_and_a_damaged_file_are_named(tmp_path: Path, history: Hi
     with pytest.raises(ConfigurationError, match=f"no run {RUN.hex()}"):
         history.show(RUN)
     (tmp_path / "damaged.sqlite").write_bytes(b"no database" * 100)
-    with pytest.raises(StorageError, match="damaged.sqlite cannot be used"):
+    with pytest.raises(StorageError, match=r"damaged\.sqlite cannot be used"):
         History(tmp_path / "damaged.sqlite")
