@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from fedforest import __version__
+from fedforest.cli.align import align
 from fedforest.cli.demo import demo
 from fedforest.cli.export import export
 from fedforest.cli.predict import predict
@@ -29,6 +30,7 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(train)
 app.add_typer(runs, name="runs")
+app.command()(align)
 app.command()(predict)
 app.command()(export)
 app.add_typer(coordinator, name="coordinator")
