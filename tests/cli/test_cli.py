@@ -98,8 +98,9 @@ def test_ctrl_c_during_training_exits_with_130_and_no_traceback() -> None:
     # a shell starts background jobs deaf to Ctrl-C, and their children inherit that
     listen = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
     start = f"{listen}; import runpy; runpy.run_module('fedforest', run_name='__main__')"
+    arguments = ["demo", "--in-process", "--rows", "20000", "--trees", "3000"]
     with subprocess.Popen(
-        [sys.executable, "-c", start, *["demo", "--in-process", "--rows", "20000", "--trees", "3000"]],
+        [sys.executable, "-c", start, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
