@@ -8,7 +8,7 @@ from typer.testing import CliRunner, Result
 import fedforest
 from fedforest.cli.main import app, app_entry
 
-QUICK_DEMO = ["demo", "--rows", "400", "--trees", "5"]
+QUICK_DEMO = ["demo", "--in-process", "--rows", "400", "--trees", "5"]
 
 
 def run(*arguments: str) -> Result:
@@ -71,7 +71,8 @@ def test_the_demo_repeats_its_accuracies_from_the_same_seed() -> None:
 def test_an_error_raised_on_purpose_is_one_line_on_stderr_and_exit_code_1(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["fedforest", "demo", "--rows", "100", "--trees", "0"])
+    arguments = ["fedforest", "demo", "--in-process", "--rows", "100", "--trees", "0"]
+    monkeypatch.setattr(sys, "argv", arguments)
     with pytest.raises(SystemExit) as stop:
         app_entry()
     lines = capsys.readouterr().err.splitlines()
@@ -87,7 +88,7 @@ def test_the_module_runs_as_a_process() -> None:
 
 
 def test_the_module_fails_as_a_process_without_a_traceback() -> None:
-    outcome = run_as_process("demo", "--rows", "100", "--trees", "0")
+    outcome = run_as_process("demo", "--in-process", "--rows", "100", "--trees", "0")
     assert outcome.returncode == 1
     assert outcome.stderr.count("\n") == 1
     assert "Traceback" not in outcome.stderr
@@ -97,8 +98,9 @@ def test_ctrl_c_during_training_exits_with_130_and_no_traceback() -> None:
     # a shell starts background jobs deaf to Ctrl-C, and their children inherit that
     listen = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
     start = f"{listen}; import runpy; runpy.run_module('fedforest', run_name='__main__')"
+    arguments = ["demo", "--in-process", "--rows", "20000", "--trees", "3000"]
     with subprocess.Popen(
-        [sys.executable, "-c", start, "demo", "--rows", "20000", "--trees", "3000"],
+        [sys.executable, "-c", start, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -1,157 +1,155 @@
-"""`fedforest demo`: three parties train a forest over columns that none of them shows the others.
+"""`fedforest demo`: a federation of processes on this machine, from nothing to its models.
 
-Beside it stand the forest of each party alone and the forest of the joined table, which the
-federated one equals bit for bit. Everything happens in this process; the messages are counted.
+Certificates, a coordinator, three parties over mutual TLS, rows matched by ids, a vertical and a
+horizontal run, a prediction; beside them what each party reaches alone and what the pooled table
+would give. Nothing is left running or lying around, unless `--keep` asks for it.
 """
 
 from __future__ import annotations
 
-import os
-from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+import signal
+import tempfile
+import time
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fedforest.cli.terminal import Quiet, Terminal, format_seconds
+
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-    from rich.console import Console
-    from rich.table import Table as Report
+    from collections.abc import Iterator
 
-    from fedforest.estimators.vertical import VerticalForestClassifier
-
-PARTIES = ("bank", "insurer", "shop")
-_COLUMNS = 30
-_WHO_LEARNED_WHAT = "Who learned what"
+    from fedforest.cli.demonstration.report import Comparison
+    from fedforest.runtime.client import Federation
+    from fedforest.runtime.results import RunDetails
 
 
-class Tables(NamedTuple):
-    """Every party's columns of the same rows, and the labels, which the first party owns."""
-
-    train: dict[str, NDArray[Any]]
-    test: dict[str, NDArray[Any]]
-    y_train: NDArray[Any]
-    y_test: NDArray[Any]
-
-
-class Result(NamedTuple):
-    """A trained forest, how well it does on rows it has not seen, and what training took."""
-
-    forest: VerticalForestClassifier
-    accuracy: float
-    seconds: float
-
-
-def demo(
-    rows: Annotated[int, typer.Option(min=100, help="Rows of the parties' tables.")] = 20_000,
-    trees: Annotated[int, typer.Option(help="Trees of each forest.")] = 100,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the data and the forests.")] = 0,
+def demo(  # noqa: PLR0913, PLR0917 - options of a command
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Keep the federation up until Ctrl-C.")
+    ] = False,
+    plot: Annotated[Path, typer.Option(help="Where the picture goes.")] = Path(
+        "fedforest-demo.png"
+    ),
+    in_process: Annotated[
+        bool, typer.Option("--in-process", help="All parties in this process, no network.")
+    ] = False,
+    rows: Annotated[int, typer.Option(min=100, help="Rows, with --in-process.")] = 20_000,
+    trees: Annotated[int, typer.Option(help="Trees, with --in-process.")] = 100,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of data and forests.")] = 0,
+    quiet: Quiet = False,
 ) -> None:
-    """Train a forest over three parties' columns, beside each party alone and the joined table.
+    """Show it all on this machine: three parties in processes of their own train together.
 
-    Example: fedforest demo --rows 50000 --trees 200
+    Example: fedforest demo
+
+    Example: fedforest demo --keep
     """
-    from rich.console import Console
+    if in_process:
+        from fedforest.cli.demonstration.in_process import demonstrate
 
-    console = Console()
-    tables = _draw_tables(rows, seed)
-    n_columns = ", ".join(f"{party} {X.shape[1]}" for party, X in tables.train.items())
-    console.print(
-        f"{rows:,} people known to three parties (columns: {n_columns}); the {PARTIES[0]} knows "
-        f"the outcome. {len(tables.y_train):,} to learn from, {len(tables.y_test):,} to score on."
+        demonstrate(rows, trees, seed)
+        return
+    with _interrupted_by_sigterm(), ExitStack() as stack:
+        folder = Path(tempfile.mkdtemp(prefix="fedforest-demo-"))
+        stack.callback(_remove, folder)
+        _demonstrate(Terminal(quiet=quiet), folder, plot, seed, keep=keep)
+
+
+def _demonstrate(terminal: Terminal, folder: Path, plot: Path, seed: int, *, keep: bool) -> None:
+    from fedforest.cli.demonstration.federation import running_federation
+    from fedforest.cli.demonstration.letters import N_NEW, draw_letters
+    from fedforest.cli.demonstration.report import draw, make_table
+    from fedforest.cli.demonstration.story import pool, predict_new
+    from fedforest.runtime.client import Federation
+
+    started = time.perf_counter()
+    letters = draw_letters(seed)
+    terminal.say(
+        "Three sorting offices scanned strips of the same letters, a third of each picture; each "
+        "misses some letters.\nFirst what nobody can have: forests of all tables in one place "
+        "(this also compiles the kernels, once per machine)."
     )
-    with console.status("Preparing the kernels (compiled once per machine)"):
-        _train(tables, PARTIES, 1, seed)
-    together = _train(tables, PARTIES, trees, seed, verbose=1)
-    pooled = _train_pooled(tables, trees, seed)
-    console.print(_compare(tables, together, pooled, trees, seed))
-    _print_identity(console, together, pooled)
-    console.print(f"\n[bold]{_WHO_LEARNED_WHAT}[/bold]\n{together.forest.leakage_}")
-
-
-def _draw_tables(rows: int, seed: int) -> Tables:
-    """Columns of one synthetic table, dealt out so that each party has some of the signal."""
-    from sklearn.datasets import make_classification
-    from sklearn.model_selection import train_test_split
-
-    X, y = make_classification(
-        n_samples=rows,
-        n_features=_COLUMNS,
-        n_informative=15,
-        flip_y=0.02,
-        class_sep=1.2,
-        random_state=seed,
+    pooled = pool(letters, seed)
+    terminal.say(
+        f"That took {format_seconds(time.perf_counter() - started)}. Now a coordinator and three "
+        "parties, each a process: keys, certificates, fingerprints, mutual TLS."
     )
-    X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.3, random_state=seed)
-    width = _COLUMNS // len(PARTIES)
-    columns = {party: slice(i * width, (i + 1) * width) for i, party in enumerate(PARTIES)}
-    return Tables(
-        {party: X_train[:, own] for party, own in columns.items()},
-        {party: X_test[:, own] for party, own in columns.items()},
-        y_train,
-        y_test,
+    with running_federation(folder, letters.tables) as profile, Federation(profile) as federation:
+        terminal.say(f"They are connected after {format_seconds(time.perf_counter() - started)}.")
+        comparisons = _compare(terminal, federation, folder, seed, pooled)
+        terminal.out.print(make_table(comparisons))
+        _print_rows(terminal, comparisons[0].details)
+        right = predict_new(federation, comparisons[0].details.state.run, folder, letters)
+        typer.echo(f"Of {N_NEW} letters that came later, {right:.1%} are read right.")
+        draw(comparisons, plot)
+        typer.echo(f"The picture is {plot}.")
+        terminal.say(f"All of it took {format_seconds(time.perf_counter() - started)}.")
+        if keep:
+            _keep_up(profile, folder)
+
+
+def _compare(
+    terminal: Terminal,
+    federation: Federation,
+    folder: Path,
+    seed: int,
+    pooled: tuple[float, float],
+) -> list[Comparison]:
+    from fedforest.cli.demonstration.report import Comparison
+    from fedforest.cli.demonstration.story import carry_out, write_run_files
+
+    strips, scans = write_run_files(folder, seed)
+    terminal.say("A vertical run: rows are matched by ids that nobody shows, then trees grow.")
+    vertical = carry_out(federation, strips, terminal)
+    terminal.say("A horizontal run: the coordinator sees masked sums only.")
+    horizontal = carry_out(federation, scans, terminal)
+    return [
+        Comparison("strips of the same letters", vertical, pooled[0]),
+        Comparison("letters of their own", horizontal, pooled[1]),
+    ]
+
+
+def _print_rows(terminal: Terminal, details: RunDetails) -> None:
+    alignment = details.alignment
+    if alignment is not None:
+        counts = ", ".join(f"{party} {n:,}" for party, n in alignment.n_rows.items())
+        terminal.out.print(f"All offices have {alignment.n_common:,} letters, of {counts}.")
+
+
+def _keep_up(profile: Path, folder: Path) -> None:
+    """Until Ctrl-C, with what to try."""
+    typer.echo(
+        f"\nThe federation stays up until Ctrl-C. In another terminal:\n\n"
+        f"  export FEDFOREST_PROFILE={profile}\n"
+        f"  fedforest runs list\n"
+        f"  fedforest runs show strips\n"
+        f"  fedforest train {folder / 'strips.toml'} --watch\n"
+        f"  fedforest export scans --format onnx --out scans.onnx\n"
+        f"  fedforest coordinator parties --home {folder / 'coordinator'}\n"
+        f"  fedforest party data list --home {folder / 'amsterdam'}\n"
     )
+    while True:
+        time.sleep(3600.0)
 
 
-def _train(
-    tables: Tables, parties: tuple[str, ...], trees: int, seed: int, verbose: int = 0
-) -> Result:
-    """A forest over the columns of some parties."""
-    train = {party: tables.train[party] for party in parties}
-    test = {party: tables.test[party] for party in parties}
-    return _measure(train, test, tables, trees, seed, verbose)
+@contextmanager
+def _interrupted_by_sigterm() -> Iterator[None]:
+    """Whoever ends the demo politely sets its clearing up in motion, as Ctrl-C does."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
-def _train_pooled(tables: Tables, trees: int, seed: int) -> Result:
-    """A forest over the joined table, which nobody could have."""
-    import numpy as np
+def _remove(folder: Path) -> None:
+    import shutil
 
-    train = np.hstack(list(tables.train.values()))
-    test = np.hstack(list(tables.test.values()))
-    return _measure(train, test, tables, trees, seed)
-
-
-def _measure(  # noqa: PLR0913, PLR0917 - what is trained on, scored on, and how
-    train: Any, test: Any, tables: Tables, trees: int, seed: int, verbose: int = 0
-) -> Result:
-    from fedforest import VerticalForestClassifier
-
-    n_jobs = os.cpu_count() or 1
-    forest = VerticalForestClassifier(
-        n_estimators=trees, random_state=seed, n_jobs=n_jobs, verbose=verbose
-    )
-    started = perf_counter()
-    forest.fit(train, tables.y_train)
-    seconds = perf_counter() - started
-    return Result(forest, float(forest.score(test, tables.y_test)), seconds)
-
-
-def _compare(tables: Tables, together: Result, pooled: Result, trees: int, seed: int) -> Report:
-    from rich.table import Table as Report
-
-    report = Report(
-        "Forest", "Accuracy", "Training", "Exchanges", "Bytes sent", title=f"{trees} trees"
-    )
-    for party in PARTIES:
-        alone = _train(tables, (party,), trees, seed)
-        report.add_row(f"{party} alone", *_cells(alone), "-", "-")
-    report.add_section()
-    sent = sum(together.forest.bytes_sent_.values())
-    exchanges = str(together.forest.n_exchanges_)
-    report.add_row("[bold]federated[/bold]", *_cells(together), exchanges, f"{sent:,}")
-    report.add_row("joined table", *_cells(pooled), "-", "-")
-    return report
-
-
-def _print_identity(console: Console, together: Result, pooled: Result) -> None:
-    """Compare the forests themselves, not only what they predict."""
-    from fedforest.tree.forest_file import decode_forest, encode_forest
-
-    joined = decode_forest(pooled.forest.complete_model({"party_0": True}))
-    united = together.forest.union(dict.fromkeys(PARTIES, True))
-    same = encode_forest(united, joined.bins) == encode_forest(joined.forest, joined.bins)
-    verdict = "bit for bit the same" if same else "[red]different[/red]"
-    console.print(f"The federated forest and the forest of the joined table are {verdict}.")
-
-
-def _cells(result: Result) -> tuple[str, str]:
-    return f"{result.accuracy:.4f}", f"{result.seconds:.2f} s"
+    shutil.rmtree(folder, ignore_errors=True)

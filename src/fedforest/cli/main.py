@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from fedforest import __version__
+from fedforest.cli.align import align
 from fedforest.cli.audit import audit
 from fedforest.cli.data import data
 from fedforest.cli.demo import demo
@@ -34,6 +35,7 @@ app.command()(demo)
 app.command("join")(join_as_user)
 app.command()(train)
 app.add_typer(runs, name="runs")
+app.command()(align)
 app.command()(predict)
 app.command()(export)
 app.add_typer(coordinator, name="coordinator")

@@ -7,7 +7,7 @@ one place, a horizontal one or a file of `fedforest export`, predicts a table th
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fedforest.runtime.client import Federation
-    from fedforest.runtime.results import RunDetails
+    from fedforest.runtime.results import Predictions, RunDetails
 
 
 def predict(  # noqa: PLR0913, PLR0917 - options of a command
@@ -38,6 +38,12 @@ def predict(  # noqa: PLR0913, PLR0917 - options of a command
             help="Match rows by their ids, or take them in order; as in training by default.",
         ),
     ] = None,
+    home: Annotated[
+        Path | None,
+        typer.Option(
+            "--home", help="A party's folder on this machine: its ids stand beside the rows."
+        ),
+    ] = None,
     lookahead: Annotated[
         int | None,
         typer.Option(min=1, help="Levels that each exchange settles; chosen by default."),
@@ -55,11 +61,13 @@ def predict(  # noqa: PLR0913, PLR0917 - options of a command
     from fedforest.cli.prediction_file import check_name, make_table, write_table
 
     check_name(out)
+    ids = None
     if Path(model).is_file():
         votes, classes = _predict_here(Path(model).read_bytes(), data)
     else:
-        votes, classes = _predict_run(profile, model, data, align=align, lookahead=lookahead)
-    write_table(make_table(votes, classes), out)
+        wishes = _Wishes(data, align, lookahead, home)
+        votes, classes, ids = _predict_run(profile, model, wishes)
+    write_table(make_table(votes, classes, ids), out)
     terminal = Terminal(as_json, quiet)
     if as_json:
         terminal.show_json({"rows": len(votes), "file": str(out)})
@@ -67,9 +75,22 @@ def predict(  # noqa: PLR0913, PLR0917 - options of a command
         terminal.say(f"{len(votes):,} rows predicted, in {out}")
 
 
-def _predict_run(
-    profile: str, model: str, data: list[str], *, align: bool | None, lookahead: int | None
-) -> tuple[NDArray[Any], NDArray[Any] | None]:
+class _Wishes(NamedTuple):
+    """What is to be predicted, and how."""
+
+    data: list[str]
+    align: bool | None  # None: as in training
+    lookahead: int | None
+    home: Path | None
+
+
+class _Predicted(NamedTuple):
+    votes: NDArray[Any]
+    classes: NDArray[Any] | None
+    ids: Any = None  # pyarrow table
+
+
+def _predict_run(profile: str, model: str, wishes: _Wishes) -> _Predicted:
     from fedforest.cli.runs import find_run
     from fedforest.runtime.client import Federation
     from fedforest.runtime.orders import ShowRun, WatchRun
@@ -81,34 +102,40 @@ def _predict_run(
         details = federation.ask(ShowRun(run=run), RunDetails)
         if details.state.protocol == "horizontal":
             file = federation.ask(WatchRun(run=run), HorizontalResult).file
-            return _predict_here(file, data)
-        wish = bool(details.order.get("align")) if align is None else align
-        return _predict_there(federation, details, data, align=wish, lookahead=lookahead)
+            return _Predicted(*_predict_here(file, wishes.data))
+        return _predict_there(federation, details, wishes)
 
 
-def _predict_there(
-    federation: Federation,
-    details: RunDetails,
-    data: list[str],
-    *,
-    align: bool,
-    lookahead: int | None,
-) -> tuple[NDArray[Any], NDArray[Any] | None]:
+def _predict_there(federation: Federation, details: RunDetails, wishes: _Wishes) -> _Predicted:
     from fedforest.runtime.orders import PredictVertical, WatchRun
     from fedforest.runtime.results import Predictions, VerticalResult
     from fedforest.tree.class_labels import unpack_labels
 
-    run = details.state.run
+    run, pairs = details.state.run, read_pairs(wishes.data)
     order = PredictVertical(
-        data=_read_pairs(data),
+        data=pairs,
         model=run,
-        lookahead=lookahead,
+        lookahead=wishes.lookahead,
         hard_votes=bool(details.order.get("hard_votes")),
-        align=align,
+        align=bool(details.order.get("align")) if wishes.align is None else wishes.align,
     )
-    result = federation.ask(WatchRun(run=run), VerticalResult)
-    votes = federation.ask(order, Predictions).read()
-    return votes, None if result.classes is None else unpack_labels(result.classes)
+    packed = federation.ask(WatchRun(run=run), VerticalResult).classes
+    predictions = federation.ask(order, Predictions)
+    ids = None if wishes.home is None else _read_ids(wishes.home, pairs, predictions)
+    classes = None if packed is None else unpack_labels(packed)
+    return _Predicted(predictions.read(), classes, ids)
+
+
+def _read_ids(home: Path, pairs: dict[str, str], predictions: Predictions) -> Any:
+    """What the party of a folder calls the rows; only who can read the folder sees it."""
+    from fedforest.runtime.aligned_ids import read_ids
+    from fedforest.runtime.homes import load_credentials
+
+    party = load_credentials(home).identity.name
+    if party not in pairs:
+        raise typer.BadParameter(f"{party} is none of the parties", param_hint="--home")
+    alignment = predictions.alignment
+    return read_ids(home, pairs[party], None if alignment is None else alignment.id)
 
 
 def _predict_here(file: bytes, data: list[str]) -> tuple[NDArray[Any], NDArray[Any] | None]:
@@ -123,7 +150,8 @@ def _predict_here(file: bytes, data: list[str]) -> tuple[NDArray[Any], NDArray[A
     return forest.votes(read_local_table(Path(data[0]))), forest.classes
 
 
-def _read_pairs(data: list[str]) -> dict[str, str]:
+def read_pairs(data: list[str]) -> dict[str, str]:
+    """`PARTY=DATA_SET` options as a mapping."""
     pairs = dict(item.partition("=")[::2] for item in data)
     if len(pairs) != len(data) or not all(party and name for party, name in pairs.items()):
         raise typer.BadParameter(

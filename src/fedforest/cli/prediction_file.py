@@ -22,12 +22,17 @@ def check_name(path: Path) -> None:
         raise ConfigurationError(f"{path}: there is no folder {path.parent}")
 
 
-def make_table(votes: NDArray[Any], classes: NDArray[Any] | None) -> Any:
-    """(rows, classes) votes, or (rows, 1) values where there are no classes, as a pyarrow table."""
+def make_table(votes: NDArray[Any], classes: NDArray[Any] | None, ids: Any = None) -> Any:
+    """(rows, classes) votes, or (rows, 1) values without classes, as a pyarrow table.
+
+    Columns of ids, where the party that has them is asked, come behind the number of the row.
+    """
     import numpy as np
     import pyarrow
 
     columns: dict[str, Any] = {"row": np.arange(len(votes))}
+    if ids is not None:
+        columns |= dict(zip(ids.column_names, ids.columns, strict=True))
     if classes is None:
         columns["value"] = votes[:, 0]
     else:

@@ -63,7 +63,7 @@ def _facts(details: RunDetails) -> Iterator[tuple[str, str]]:
         yield "Sent", _list_traffic(details.bytes_from)
         yield "Received", _list_traffic(details.bytes_to)
     if details.alignment is not None:
-        yield "Rows", _describe_alignment(details.alignment)
+        yield "Rows", describe_alignment(details.alignment)
     elif details.n_rows is not None:
         yield "Rows", f"{details.n_rows:,}"
     if details.model is not None:
@@ -72,6 +72,8 @@ def _facts(details: RunDetails) -> Iterator[tuple[str, str]]:
 
 def _describe_order(protocol: str, order: dict[str, Any]) -> str:
     parties = ", ".join(f"{party} ({data})" for party, data in order["data"].items())
+    if "parameters" not in order:
+        return f"{protocol} of {parties}"
     label = order["label"]
     owner = f" of {order['label_party']}" if "label_party" in order else ""
     task = order["parameters"]["task"]
@@ -89,7 +91,8 @@ def _list_traffic(bytes_by_party: dict[str, int]) -> str:
     return ", ".join(f"{party} {format_bytes(n)}" for party, n in bytes_by_party.items())
 
 
-def _describe_alignment(alignment: Alignment) -> str:
+def describe_alignment(alignment: Alignment) -> str:
+    """How many rows all parties have."""
     of_all = ", ".join(f"{party} {n:,}" for party, n in alignment.n_rows.items())
     twice = {party: n for party, n in alignment.n_duplicates.items() if n}
     left_out = ", ".join(f"{party} {n:,}" for party, n in twice.items())

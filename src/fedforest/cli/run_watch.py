@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -23,19 +23,22 @@ def follow_run(
     """Show a run's progress and then its result; Ctrl-C leaves the run as it is."""
     from fedforest.errors import FederationError
     from fedforest.runtime.orders import ShowRun
-    from fedforest.runtime.results import HorizontalResult, RunDetails, VerticalResult
+    from fedforest.runtime.results import (
+        Alignment,
+        HorizontalResult,
+        RunDetails,
+        VerticalResult,
+    )
 
     run = order.run
     details = federation.ask(ShowRun(run=run), RunDetails)
-    is_vertical = details.state.protocol == "vertical"
-    parameters = details.order["parameters"]
-    progress = RunProgress(parameters["n_estimators"], parameters["max_depth"])
+    results = {"vertical": VerticalResult, "horizontal": HorizontalResult, "alignment": Alignment}
+    kind: type[Any] = results[details.state.protocol]
+    parameters = details.order.get("parameters", {})
+    progress = RunProgress(parameters.get("n_estimators", 0), parameters.get("max_depth"))
     try:
         with watching(terminal, run, progress) as tell:
-            if is_vertical:
-                federation.watch(order, VerticalResult, tell)
-            else:
-                federation.watch(order, HorizontalResult, tell)
+            federation.watch(order, kind, tell)
     except KeyboardInterrupt:
         terminal.say(f"\nThe run goes on at the coordinator.{explain(run)}")
         raise typer.Exit(_INTERRUPTED) from None

@@ -1,0 +1,45 @@
+"""`fedforest align`: find out how many rows parties have in common, before anything is trained."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from fedforest.cli.terminal import AsJson, Profile, Quiet, Terminal
+
+
+def align(
+    data: Annotated[
+        list[str], typer.Option("--data", "-d", help="PARTY=DATA_SET for each party; repeat it.")
+    ],
+    profile: Profile = "",
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Match the rows of data sets by their ids and count them; ids stay where they are.
+
+    Example: fedforest align --data bank=customers --data shop=baskets
+    """
+    from fedforest.cli.predict import read_pairs
+    from fedforest.cli.run_page import describe_alignment
+    from fedforest.runtime.client import Federation
+    from fedforest.runtime.orders import AlignRows
+    from fedforest.runtime.profiles import choose_profile
+    from fedforest.runtime.results import Alignment
+
+    order = AlignRows(data=read_pairs(data))
+    with Federation(choose_profile(profile)) as federation:
+        alignment = federation.train(order, Alignment)
+    terminal = Terminal(as_json, quiet)
+    if as_json:
+        terminal.show_json(
+            {
+                "common": alignment.n_common,
+                "rows": alignment.n_rows,
+                "without_an_id_of_their_own": alignment.n_duplicates,
+                "alignment": alignment.id,
+            }
+        )
+    else:
+        typer.echo(describe_alignment(alignment))

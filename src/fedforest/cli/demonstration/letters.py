@@ -1,0 +1,82 @@
+"""The demo's data: scikit-learn's handwritten digits, as three sorting offices have them.
+
+Vertically, every office scanned its strip of the same letters: no strip is enough to read a digit.
+Each office misses some letters, and none has them in the order of the others, so only ids tell what
+belongs together. Horizontally, every office has whole scans of letters of its own.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow
+from numpy.typing import NDArray
+from sklearn.datasets import load_digits
+
+OFFICES = ("amsterdam", "brussels", "cologne")  # the first one knows the digits
+LABEL, ID = "digit", "letter"
+STRIPS, NEW, SCANS = "strips", "new_strips", "scans"  # names of data sets
+N_NEW = 200  # letters that come after training
+KNOWN_SHARE = 0.9  # of all letters that an office has scanned
+_COLUMNS_OF_PIXELS = ((0, 1, 2), (3, 4), (5, 6, 7))
+_SIDE = 8
+
+
+class Letters(NamedTuple):
+    """Tables by office and name of data set, and what nobody could know: everything in one."""
+
+    tables: Mapping[str, Mapping[str, pyarrow.Table]]
+    old: NDArray[np.int64]  # letters for training
+    common: NDArray[np.int64]  # those of them that all offices have
+    pixels: NDArray[np.float32]
+    digits: NDArray[np.int64]
+
+
+def draw_letters(seed: int) -> Letters:
+    """Divide the digits among the offices."""
+    rng = np.random.default_rng(seed)
+    images, digits = load_digits(return_X_y=True)
+    pixels, digits = images.astype(np.float32), digits.astype(np.int64)
+    shuffled = rng.permutation(len(digits))
+    new, old = shuffled[:N_NEW], shuffled[N_NEW:]
+    tables: dict[str, dict[str, pyarrow.Table]] = {}
+    common = set(old.tolist())
+    for number, office in enumerate(OFFICES):
+        known = rng.permutation(old)[: round(KNOWN_SHARE * len(old))]
+        common &= set(known.tolist())
+        own = old[number :: len(OFFICES)]
+        label = digits if number == 0 else None
+        strip = _pixels_of(_COLUMNS_OF_PIXELS[number])
+        tables[office] = {
+            STRIPS: _table(known, pixels, strip, label),
+            NEW: _table(rng.permutation(new), pixels, strip, None),
+            SCANS: _table(own, pixels, range(_SIDE * _SIDE), digits),
+        }
+    return Letters(tables, old, np.array(sorted(common)), pixels, digits)
+
+
+def letter_id(number: int) -> str:
+    """What is written on the back of every letter."""
+    return f"L{number:04d}"
+
+
+def number_of(letter: str) -> int:
+    """Which letter an id means."""
+    return int(letter[1:])
+
+
+def _pixels_of(columns: tuple[int, ...]) -> list[int]:
+    return [_SIDE * row + column for row in range(_SIDE) for column in columns]
+
+
+def _table(
+    letters: NDArray[np.int64],
+    pixels: NDArray[np.float32],
+    which: Any,
+    digits: NDArray[np.int64] | None,
+) -> pyarrow.Table:
+    columns: dict[str, Any] = {ID: [letter_id(letter) for letter in letters.tolist()]}
+    columns |= {f"pixel_{pixel:02d}": pixels[letters, pixel] for pixel in which}
+    if digits is not None:
+        columns[LABEL] = digits[letters]
+    return pyarrow.table(columns)

@@ -1,0 +1,105 @@
+"""What somebody who watches a run is told, from nothing but its events."""
+
+import json
+
+import pytest
+
+from fedforest.cli.progress import RunProgress, watching
+from fedforest.cli.terminal import Terminal, format_bytes, format_seconds
+from fedforest.runtime.results import Exchanged, Waiting
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def exchange(trees: tuple[int, int], level: int, **more: float) -> Exchanged:
+    note = {"trees": list(trees), "level": level, "open_nodes": 8, **more}
+    return Exchanged("FindSplits", 2, {"bank": 400}, {"bank": 600}, 0.5, note)
+
+
+def prepare() -> Exchanged:
+    return Exchanged("ShareLabels", 1, {"bank": 1}, {"bank": 1}, 0.1, {})
+
+
+def test_steps_outside_of_trees_are_named_in_words() -> None:
+    progress = RunProgress(100)
+    progress.hear(prepare())
+    assert progress.describe() == "share labels, 1 exchanges, 2 B"
+
+
+def test_time_left_is_guessed_from_the_depth_that_is_allowed() -> None:
+    clock = Clock()
+    progress = RunProgress(10, max_depth=4, clock=clock)
+    progress.hear(exchange((0, 10), 1))
+    clock.now = 3.0
+    assert progress.share == 0.25
+    assert progress.seconds_left == pytest.approx(9.0)
+
+
+def test_nothing_is_guessed_before_the_depth_of_trees_is_known() -> None:
+    progress = RunProgress(20, clock=Clock())
+    progress.hear(exchange((0, 10), 7))
+    assert progress.seconds_left is None
+    progress.hear(exchange((10, 20), 0))  # a batch is complete, and says how deep trees are
+    assert progress.share == 0.5
+    assert progress.seconds_left == pytest.approx(1.0)  # two exchanges of half a second so far
+
+
+def test_the_score_of_earlier_batches_is_told_until_there_is_another() -> None:
+    progress = RunProgress(20)
+    progress.hear(exchange((10, 20), 0, oob_score=0.91234))
+    progress.hear(prepare())
+    assert "out-of-bag score 0.9123" in progress.describe()
+
+
+def test_a_run_that_waits_says_for_whom() -> None:
+    progress = RunProgress(20)
+    progress.hear(Waiting(["shop"]))
+    assert progress.describe().startswith("waiting for shop")
+
+
+def test_away_from_a_terminal_every_level_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with watching(Terminal(), "ab", RunProgress(10)) as tell:
+        for level in (0, 0, 1, 1):
+            tell(exchange((0, 10), level))
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert [line.split(", ")[1] for line in told.err.splitlines()] == ["level 0", "level 1"]
+
+
+def test_with_json_every_event_is_one_object_on_standard_output(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with watching(Terminal(as_json=True), "ab", RunProgress(10)) as tell:
+        tell(exchange((0, 10), 3))
+        tell(Waiting(["shop"]))
+    told = capsys.readouterr()
+    events = [json.loads(line) for line in told.out.splitlines()]
+    assert [event["event"] for event in events] == ["exchanged", "waiting"]
+    assert (events[0]["run"], events[0]["note"]["level"]) == ("ab", 3)
+    assert told.err == ""
+
+
+def test_quiet_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with watching(Terminal(quiet=True), "ab", RunProgress(10)) as tell:
+        tell(exchange((0, 10), 3))
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("n_bytes", "text"), [(0, "0 B"), (999, "999 B"), (1_500, "1.5 kB"), (2_000_000, "2.0 MB")]
+)
+def test_bytes_are_told_in_a_fitting_unit(n_bytes: int, text: str) -> None:
+    assert format_bytes(n_bytes) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(1.24, "1.2 s"), (75.0, "75 s"), (600.0, "10 min"), (9000.0, "2.5 h")]
+)
+def test_durations_are_told_in_a_fitting_unit(seconds: float, text: str) -> None:
+    assert format_seconds(seconds) == text

@@ -1,0 +1,76 @@
+"""The demo as a newcomer runs it: one command, a whole federation, and nothing left afterwards."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+DEADLINE_SECONDS = 600.0  # also where others use the machine; alone it takes some twenty
+
+
+def start(folder: Path, *options: str) -> "subprocess.Popen[str]":
+    listen = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    script = f"{listen}; import runpy; runpy.run_module('fedforest', run_name='__main__')"
+    return subprocess.Popen(
+        [sys.executable, "-c", script, "demo", "--plot", str(folder / "demo.png"), *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(folder), "NO_COLOR": "1"},
+    )
+
+
+def left_over(folder: Path) -> list[str]:
+    """Folders of the demo, and processes that were started with one of them."""
+    folders = [path.name for path in folder.glob("fedforest-demo-*")]
+    running = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (process / "cmdline").read_bytes().decode(errors="replace")
+        except OSError:
+            continue  # it has ended
+        if f"{folder}{os.sep}fedforest-demo-" in command:
+            running.append(command)
+    return folders + running
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
+def test_the_demo_goes_from_nothing_to_models_and_leaves_nothing(tmp_path: Path) -> None:
+    with start(tmp_path) as process:
+        out, err = process.communicate(timeout=DEADLINE_SECONDS)
+    assert process.returncode == 0, err
+    accuracy = {
+        row.split("│")[1].strip(): float(row.split("│")[2])
+        for row in out.splitlines()
+        if row.count("│") == 6 and "." in row.split("│")[2]
+    }
+    assert {"amsterdam alone", "brussels alone", "cologne alone", "federated", "pooled"} <= set(
+        accuracy
+    )
+    assert accuracy["federated"] > max(
+        value for name, value in accuracy.items() if name.endswith("alone")
+    )
+    assert "letters that came later" in out
+    assert (tmp_path / "demo.png").stat().st_size > 10_000
+    assert left_over(tmp_path) == []
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_demo_that_is_interrupted_leaves_nothing(tmp_path: Path, number: int) -> None:
+    with start(tmp_path) as process:
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while not any(tmp_path.glob("fedforest-demo-*/coordinator/log.txt")):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        process.send_signal(number)
+        _, err = process.communicate(timeout=DEADLINE_SECONDS)
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
+    assert left_over(tmp_path) == []
+    assert tempfile.gettempdir() != str(tmp_path)  # the demo's folder was its own
