@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.errors import ProtocolError
+from fedforest.errors import PredictionForgotten, ProtocolError
 from fedforest.privacy.randomized_response import Entropy
 from fedforest.protocol.asking import Handler, Message, blame, check
 from fedforest.protocol.payloads import from_bytes
@@ -54,6 +54,7 @@ _LOG = logging.getLogger(__name__)
 MOST_PREDICTIONS = 64  # at the same time; the one that was silent longest is forgotten
 MOST_RUNS = 8  # in memory; the others are on the disk, and go on from there
 MOST_TABLES = 8  # kept for further predictions
+_FORGOTTEN = "the prediction is unknown here, perhaps since a restart; begin it again"
 _ROLE = msgspec.msgpack.Decoder(AnyRole)
 
 
@@ -95,6 +96,7 @@ class PartyService:
     ) -> None:
         self._store = RunStore(home, entropy)
         self._models = PartyModels(home / "models")
+        self._name = keys.name
         self._data = data
         self._workers = workers
         self._roles = RoleMaker(keys, data, self._models.read, workers)
@@ -196,8 +198,8 @@ class PartyService:
     def _predict(self, request: InPrediction) -> bytes:
         known = self._predictions.get(request.prediction)
         if known is None:
-            check(request.begin is not None, "the prediction is unknown here; begin it again")
-            assert request.begin is not None
+            if request.begin is None:  # it was begun before this process was
+                raise PredictionForgotten(_FORGOTTEN, self._name)
             known = self._begin_prediction(request.prediction, request.begin)
         self._predictions.move_to_end(request.prediction)
         digest = blake2b(request.payload, digest_size=16).digest()

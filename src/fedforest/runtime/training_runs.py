@@ -29,14 +29,14 @@ from fedforest.runtime.trainings import (
     describe_horizontal_result,
     describe_vertical_result,
 )
-from fedforest.transport.base import Transport
+from fedforest.transport.base import MeasuredTransport
 from fedforest.transport.codec import decode, encode
 from fedforest.tree.workers import Workers
 
 _LOG = logging.getLogger(__name__)
 
 
-class Hub(Transport, Protocol):
+class Hub(MeasuredTransport, Protocol):
     """A transport whose parties come and go."""
 
     def connected(self) -> list[str]:
