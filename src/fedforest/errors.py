@@ -11,6 +11,7 @@
     │   └── RemoteProtocolError           a peer broke it; `.party` names the peer
     ├── PartyError
     │   ├── PartyLost                     a party stopped answering; `.party` names it
+    │   │   └── PredictionForgotten       it came back and knows nothing of the prediction
     │   ├── TooFewParties                 not enough parties to go on
     │   └── PolicyRefusal                 a party's policy does not allow what it was asked
     ├── PrivacyError
@@ -82,6 +83,10 @@ class PartyLost(PartyError):  # noqa: N818 - an event in the run's life, named a
 
     def __str__(self) -> str:
         return f"party {self.party!r}: {self.args[0]}"
+
+
+class PredictionForgotten(PartyLost):
+    """The party named by `party` was restarted in the middle of a prediction: begin it again."""
 
 
 class TooFewParties(PartyError):  # noqa: N818 - reads as the finding it reports

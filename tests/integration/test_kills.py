@@ -4,14 +4,15 @@ Which training is disturbed, who is killed and when follows from a seed; what a 
 on the machine. Every moment must do.
 """
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
 
-from fedforest.runtime.orders import ListRuns, WatchRun
-from fedforest.runtime.results import Accepted, News, RunList, VerticalResult
+from fedforest.runtime.orders import ListRuns, PredictVertical, WatchRun
+from fedforest.runtime.results import Accepted, News, Predictions, RunList, VerticalResult
 from tests.integration.disturbances import Disturbance, kill_and_restart, train_disturbed
 from tests.integration.federation_folder import wait_for
 from tests.integration.processes import SUBMIT_SECONDS, Processes
@@ -96,3 +97,22 @@ def test_a_coordinator_killed_while_runs_are_queued_carries_all_of_them_out(
         assert {states[result.model] for result in results} == {"finished"}
         again = user.ask(WatchRun(run=results[0].model), VerticalResult)
     assert again == results[0]
+
+
+def test_a_prediction_in_which_a_party_is_killed_comes_to_the_same(pair: Processes) -> None:
+    """Killed somewhere in predictions of many exchanges until it was in the middle of one."""
+    order = vertical(2)
+    model = pair.train(order).model
+    predict = PredictVertical(data=order.data, model=model, lookahead=1)
+    rng, shop = np.random.default_rng(0), pair.folder.parties["shop"]
+    with pair.user() as user, ThreadPoolExecutor(1) as thread:
+        started = time.monotonic()
+        expected = user.ask(predict, Predictions)
+        seconds = time.monotonic() - started
+        while "prediction begun again" not in pair.folder.coordinator.log_since_start():
+            assert time.monotonic() - started < SUBMIT_SECONDS, "it was never killed in the middle"
+            call = thread.submit(user.ask, predict, Predictions)
+            time.sleep(seconds * rng.random())
+            shop.kill()
+            shop.start()
+            assert call.result(SUBMIT_SECONDS) == expected

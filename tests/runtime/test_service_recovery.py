@@ -5,14 +5,24 @@ every exchange, before its requests arrive and after its replies are there but n
 quick tests at every third one, beginning differently in each.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
+from fedforest.errors import PredictionForgotten
 from fedforest.runtime.coordinator_service import CoordinatorService
-from fedforest.runtime.orders import TrainHorizontal, TrainVertical, WatchRun, encode_order
-from fedforest.runtime.results import Accepted, decode_event
+from fedforest.runtime.orders import (
+    PredictVertical,
+    TrainHorizontal,
+    TrainVertical,
+    WatchRun,
+    encode_order,
+)
+from fedforest.runtime.party_requests import TO_PARTY, InPrediction
+from fedforest.runtime.predictions import MOST_BEGINNINGS
+from fedforest.runtime.results import Accepted, Predictions, VerticalResult, decode_event
+from fedforest.transport.codec import decode
 from tests.integration.local_federation import (
     LocalFederation,
     LocalHub,
@@ -141,3 +151,61 @@ def mortify(federation: LocalFederation, party: str, moment: int, *, is_answered
         return federation.parties[party].answer(data)
 
     federation.hub.endpoints[party] = answer
+
+
+@pytest.fixture(scope="module")
+def trained(
+    recordings: Mapping[str, Recording], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LocalFederation]:
+    """A federation that has a forest to predict with."""
+    recording = recordings["vertical"]
+    with local_federation(tmp_path_factory.mktemp("trained"), recording.pattern) as federation:
+        federation.ask(recording.order, VerticalResult, RUN)
+        yield federation
+
+
+# A level in each exchange, so that parties are in the middle of a prediction for some time.
+PREDICT = PredictVertical(data=dict.fromkeys(PARTIES, "columns"), model=RUN.hex(), lookahead=1)
+
+
+@pytest.mark.parametrize("party", PARTIES)
+@pytest.mark.parametrize("is_answered", [False, True])
+def test_a_prediction_in_which_a_party_dies_is_begun_again_and_comes_to_the_same(
+    trained: LocalFederation, party: str, *, is_answered: bool
+) -> None:
+    n_asked = 0
+
+    def count(data: bytes) -> bytes:
+        nonlocal n_asked
+        n_asked += 1
+        return trained.parties[party].answer(data)
+
+    trained.hub.endpoints[party] = count
+    expected = trained.ask(PREDICT, Predictions)
+    n_undisturbed = n_asked
+    assert n_undisturbed > 2
+    for moment in range(n_undisturbed):
+        mortify(trained, party, moment, is_answered=is_answered)
+        assert trained.ask(PREDICT, Predictions) == expected
+
+
+def test_a_party_that_dies_again_and_again_ends_a_prediction_by_name(
+    trained: LocalFederation,
+) -> None:
+    n_begun = 0
+
+    def forget(data: bytes) -> bytes:
+        nonlocal n_begun
+        message = decode(data, TO_PARTY)
+        if isinstance(message, InPrediction):
+            n_begun += message.begin is not None
+            if message.begin is None:
+                trained.parties["shop"].close()
+                trained.parties["shop"] = make_party(trained.homes["shop"])
+        return trained.parties["shop"].answer(data)
+
+    trained.hub.endpoints["shop"] = forget
+    with pytest.raises(PredictionForgotten) as caught:
+        trained.ask(PREDICT, Predictions)
+    assert caught.value.party == "shop"
+    assert n_begun == MOST_BEGINNINGS

@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.errors import ProtocolError
+from fedforest.errors import PredictionForgotten, ProtocolError
 from fedforest.privacy.randomized_response import Entropy
 from fedforest.protocol.asking import Handler, Message, blame, check
 from fedforest.protocol.payloads import from_bytes
@@ -82,6 +82,7 @@ _LOG = logging.getLogger(__name__)
 MOST_PREDICTIONS = 64  # at the same time; the one that was silent longest is forgotten
 MOST_RUNS = 8  # in memory; the others are on the disk, and go on from there
 MOST_TABLES = 8  # kept for further predictions
+_FORGOTTEN = "the prediction is unknown here, perhaps since a restart; begin it again"
 
 
 class _Begun(msgspec.Struct, frozen=True, array_like=True):
@@ -145,6 +146,7 @@ class PartyService:
         self._keys = keys
         self._store = RunStore(home, entropy)
         self._models = PartyModels(home / "models")
+        self._name = keys.name
         self._alignments = Alignments(home / "alignments")
         self._data = data
         self._workers = workers
@@ -296,8 +298,8 @@ class PartyService:
     def _predict(self, request: InPrediction) -> bytes:
         known = self._predictions.get(request.prediction)
         if known is None:
-            check(request.begin is not None, "the prediction is unknown here; begin it again")
-            assert request.begin is not None
+            if request.begin is None:  # it was begun before this process was
+                raise PredictionForgotten(_FORGOTTEN, self._name)
             known = self._begin_prediction(request.prediction, request.begin)
         self._predictions.move_to_end(request.prediction)
         digest = blake2b(request.payload, digest_size=16).digest()

@@ -1,31 +1,37 @@
-"""Vertical predictions as a coordinator's service carries them out."""
+"""Vertical predictions as a coordinator's service carries them out.
 
+Nothing is drawn in a prediction and nothing of it is stored: where a party was restarted in the
+middle of one, it is begun again and comes to the same.
+"""
+
+import logging
 import secrets
 from collections import Counter
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.errors import ConfigurationError
+from fedforest.errors import ConfigurationError, PredictionForgotten
 from fedforest.protocol.asking import blame
 from fedforest.protocol.vertical.prediction import Pace, PredictionOrder, route
 from fedforest.protocol.vertical.prediction_plan import MAX_CHOSEN_LOOKAHEAD, plan_for
 from fedforest.runtime.alignment_runs import align_for_prediction
 from fedforest.runtime.coordinator_models import CoordinatorModel
 from fedforest.runtime.driver import ExchangeLog, run
+from fedforest.runtime.event_log import log_event
 from fedforest.runtime.orders import PredictVertical
 from fedforest.runtime.party_requests import BeginPrediction, CountRows, Done, InPrediction
 from fedforest.runtime.results import Predictions
 from fedforest.runtime.roles import RowChoice
-from fedforest.transport.base import Transport
+from fedforest.transport.base import MeasuredTransport, Transport
 from fedforest.transport.codec import decode, encode
 from fedforest.tree.table import common_row_count
 from fedforest.tree.workers import Workers
 
-if TYPE_CHECKING:
-    from fedforest.protocol.vertical.prediction_plan import Network
+_LOG = logging.getLogger(__name__)
+MOST_BEGINNINGS = 5  # a party that is restarted more often than that is ill
 
 
 class _PredictionTransport:
@@ -57,7 +63,7 @@ class _PredictionTransport:
 
 
 def predict(
-    order: PredictVertical, model: CoordinatorModel, transport: Transport, workers: Workers
+    order: PredictVertical, model: CoordinatorModel, transport: MeasuredTransport, workers: Workers
 ) -> Predictions:
     """What a user asked for: (rows, outputs) votes, or (trees, rows) leaves."""
     _check_parties(order, model)
@@ -80,11 +86,14 @@ class RowsToPredict(NamedTuple):
 def predict_rows(
     order: PredictVertical,
     model: CoordinatorModel,
-    transport: Transport,
+    transport: MeasuredTransport,
     workers: Workers,
     chosen: RowsToPredict = RowsToPredict(),  # noqa: B008 - it cannot change
 ) -> NDArray[Any]:
-    """(rows, outputs) votes, or (trees, rows) leaves."""
+    """(rows, outputs) votes, or (trees, rows) leaves.
+
+    A party that is killed meanwhile is waited for as long as the transport does.
+    """
     choice, log = chosen
     if order.rows is None:
         n_rows, most_levels = _count_rows(order, transport, choice)
@@ -95,12 +104,18 @@ def predict_rows(
         party: BeginPrediction(order.model, data, rows, choice, order.asker)
         for party, data in order.data.items()
     }
-    network: Network = getattr(transport, "network")  # noqa: B009 - every transport to parties has one
-    pace: Pace = network if order.lookahead is None else order.lookahead
+    pace: Pace = transport.network if order.lookahead is None else order.lookahead
     if order.lookahead is None and most_levels < MAX_CHOSEN_LOOKAHEAD:
-        pace = plan_for(network, model.routes, n_rows, most_levels)
+        pace = plan_for(transport.network, model.routes, n_rows, most_levels)
     task = PredictionOrder(model.outline, model.parties, n_rows, pace, model.routes)
-    leaf_of = run(route(task, workers), _PredictionTransport(transport, begins), log)
+    for n_left in reversed(range(MOST_BEGINNINGS)):
+        try:
+            leaf_of = run(route(task, workers), _PredictionTransport(transport, begins), log)
+            break
+        except PredictionForgotten as error:
+            log_event(_LOG, "prediction begun again", model=order.model, party=error.party)
+            if n_left == 0:
+                raise
     return leaf_of if order.leaves else model.votes.mean(leaf_of, workers, hard=order.hard_votes)
 
 

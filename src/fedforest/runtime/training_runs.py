@@ -36,7 +36,7 @@ from fedforest.runtime.trainings import (
 )
 from fedforest.runtime.validation import choose_rows, validate_horizontal
 from fedforest.runtime.vertical_validation import VerticalValidation
-from fedforest.transport.base import Transport
+from fedforest.transport.base import MeasuredTransport
 from fedforest.tree.workers import Workers
 
 _LOOK_SECONDS = 0.1  # between looks for parties that a run waits for
@@ -45,7 +45,7 @@ Trained = TypeVar("Trained", VerticalResult, HorizontalResult)
 _LOG = logging.getLogger(__name__)
 
 
-class Hub(Transport, Protocol):
+class Hub(MeasuredTransport, Protocol):
     """A transport whose parties come and go."""
 
     def connected(self) -> list[str]:

@@ -20,7 +20,7 @@ from fedforest.runtime.roles import AnyRole, RowChoice, ScoringRole, VerticalRol
 from fedforest.runtime.run_parts import RunParts, derive_part, say
 from fedforest.runtime.trainings import assign_roles, describe_vertical_training
 from fedforest.runtime.validation import ALONE, SCORES, held_out
-from fedforest.transport.base import Transport
+from fedforest.transport.base import MeasuredTransport
 from fedforest.tree.workers import Workers
 
 
@@ -36,7 +36,7 @@ class VerticalValidation:
     _rows: RowChoice  # that it was trained on
     _parts: RunParts
     _models: CoordinatorModels
-    _hub: Transport
+    _hub: MeasuredTransport
     _workers: Workers
 
     def report(self, trained: VerticalResult) -> ValidationReport:

@@ -1,7 +1,12 @@
-"""What every transport offers: carry one request to each of some parties and bring the replies."""
+"""What every transport offers: carry one request to each of some parties and bring the replies.
+
+Predictions also ask how fast the way to the parties is, to choose between few and short messages.
+"""
 
 from collections.abc import Mapping
 from typing import Protocol
+
+from fedforest.protocol.vertical.prediction_plan import Network
 
 
 class Transport(Protocol):
@@ -14,3 +19,11 @@ class Transport(Protocol):
 
         A party that is lost raises `PartyLost`, or is left out of the answers if it may be.
         """
+
+
+class MeasuredTransport(Transport, Protocol):
+    """A transport that knows how fast it is."""
+
+    @property
+    def network(self) -> Network:
+        """The slowest way to a party."""

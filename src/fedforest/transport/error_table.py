@@ -60,7 +60,7 @@ def error_of_party(refusal: Refusal, party: str) -> FederationError:
     if kind is None:
         return RemoteProtocolError("internal error at the party, see its log", party)
     if issubclass(kind, PartyLost):
-        return PartyLost(refusal.text, party)
+        return kind(refusal.text, party)
     if issubclass(kind, ProtocolError):
         return RemoteProtocolError(f"refused the request: {refusal.text}", party)
     return kind(f"party {party!r}: {refusal.text}")
