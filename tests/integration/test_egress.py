@@ -1,5 +1,6 @@
 """What the ledgers of real parties say, beside what the coordinator got from them."""
 
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -7,12 +8,19 @@ import pytest
 from typer.testing import CliRunner
 
 from fedforest.cli.main import app
+from fedforest.protocol.aggregation.options import Masked
 from fedforest.runtime.egress_ledger import Record, ledger_files
 from fedforest.runtime.ledger_check import check_ledger, read_records
 from fedforest.runtime.orders import PredictVertical
-from fedforest.runtime.results import AnyEvent, Exchanged, Predictions, VerticalResult
+from fedforest.runtime.results import (
+    AnyEvent,
+    Exchanged,
+    HorizontalResult,
+    Predictions,
+    VerticalResult,
+)
 from tests.integration.processes import Processes
-from tests.integration.samples import vertical
+from tests.integration.samples import horizontal, vertical
 
 
 def records_of(home: Path, run: str) -> list[Record]:
@@ -39,6 +47,29 @@ def test_every_byte_that_the_coordinator_got_in_a_run_is_in_the_ledgers(pair: Pr
         assert [record.sequence for record in records] == list(range(1, len(records) + 1))
         assert {record.kind for record in records} == {"sent"}
         assert check_ledger(role.home).is_whole
+    leakage = json.loads(
+        (pair.folder.coordinator.home / "runs" / result.model / "leakage.json").read_bytes()
+    )
+    assert leakage["figures"]["nodes_asked_about"] > 0
+    told = Counter[str]()
+    for learned in leakage["learned"]:
+        assert "not declared" not in learned["reveals"]
+        if learned["who"] == "the coordinator":
+            told[learned["from"]] += learned["bytes"]
+    assert told == got
+
+
+def test_a_masked_run_leaves_a_report_and_ledgers_that_agree(pair: Processes) -> None:
+    order = horizontal(2, aggregation=Masked())
+    with pair.user() as user:
+        run = user.train(order, HorizontalResult).model
+    folder = pair.folder.coordinator.home / "runs" / run
+    learned = json.loads((folder / "leakage.json").read_bytes())["learned"]
+    at_coordinator = {one["message"] for one in learned if one["who"] == "the coordinator"}
+    for role in pair.folder.parties.values():
+        assert {record.message for record in records_of(role.home, run)} == at_coordinator
+    assert "MaskedCounted" in at_coordinator
+    assert "Counted" not in at_coordinator
 
 
 def test_predictions_are_in_the_ledgers(pair: Processes) -> None:

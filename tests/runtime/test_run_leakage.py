@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from fedforest.errors import LocalProtocolError
 from fedforest.privacy.local_dp import LocalDP
 from fedforest.protocol.aggregation import messages as aggregation
 from fedforest.protocol.aggregation.options import Masked
@@ -136,9 +135,10 @@ def test_labels_without_noise_have_no_finite_epsilon() -> None:
     assert {attack.name for attack in told.attacks} == {"reading labels"}
 
 
-def test_a_request_that_nobody_knows_makes_no_report_rather_than_an_incomplete_one() -> None:
-    with pytest.raises(LocalProtocolError, match="Whisper"):
-        run_leakage(vertical(2), RESULT, [exchange("Whisper", 1)])
+def test_a_request_that_is_not_known_stands_in_the_report_as_such() -> None:
+    told = run_leakage(vertical(2), RESULT, [exchange("Whisper", 1)])
+    assert "Whisper from bank x 1, 1 bytes: not declared here" in told.to_text()
+    assert "not declared" not in report().to_text()
 
 
 def test_attacks_are_listed_by_replies_that_there_are() -> None:

@@ -4,7 +4,8 @@ Protocols use the same words for the same things, so that a name alone does not 
 it is: the order of the run does.
 """
 
-from fedforest.errors import LocalProtocolError
+from typing import ClassVar
+
 from fedforest.protocol.aggregation import messages as counting
 from fedforest.protocol.asking import Accepted, Message
 from fedforest.protocol.horizontal import messages as horizontal
@@ -46,12 +47,18 @@ _COUNTING: Pairs = {
 }
 
 
+class Undeclared(Message, frozen=True):
+    """Stands for messages that this module does not know: a report says so, and goes on."""
+
+    reveals: ClassVar[str] = "not declared here; read the protocol that it belongs to"
+
+
 def find_messages(order: AnyOrder, request: str) -> tuple[type[Message], type[Message]]:
     """A request of a run by its name, and the reply that it gets there."""
     for asked, reply in pairs_of(order).items():
         if asked.__name__ == request:
             return asked, reply
-    raise LocalProtocolError(f"{request} is no request of such a run; no report can be made")
+    return Undeclared, Undeclared
 
 
 def pairs_of(order: AnyOrder) -> Pairs:

@@ -23,7 +23,7 @@ from fedforest.runtime.driver import Exchange
 from fedforest.runtime.horizontal_leakage import HorizontalRun, report_horizontal_forest
 from fedforest.runtime.known_attacks import Attack, attacks_on
 from fedforest.runtime.leakage import LeakageReport, VerticalRun, report_vertical_forest
-from fedforest.runtime.message_pairs import AnyOrder, find_messages
+from fedforest.runtime.message_pairs import AnyOrder, Undeclared, find_messages
 from fedforest.runtime.orders import TrainHorizontal, TrainVertical
 from fedforest.runtime.results import HorizontalResult, VerticalResult
 from fedforest.tree.forest_file import StoredForest, decode_forest
@@ -148,7 +148,8 @@ def _collect(order: AnyOrder, log: Iterable[Exchange]) -> list[Learning]:
     found: dict[tuple[str, str, str], Learning] = {}
 
     def add(who: str, source: str, message: type[Message], n_bytes: int) -> None:
-        key = (who, source, message.__name__)
+        name = message.__name__ if message is not Undeclared else exchange.request
+        key = (who, source, name)
         learning = found.setdefault(key, Learning(*key, message.reveals))
         learning.n_messages += 1
         learning.n_bytes += n_bytes

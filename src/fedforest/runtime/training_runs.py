@@ -21,6 +21,7 @@ from fedforest.runtime.orders import TrainVertical
 from fedforest.runtime.party_requests import BeginRun, Done, EndRun
 from fedforest.runtime.results import Waiting
 from fedforest.runtime.resumable import Wishes, run_with_journal
+from fedforest.runtime.run_leakage import run_leakage
 from fedforest.runtime.run_store import RunStore
 from fedforest.runtime.trainings import (
     assign_roles,
@@ -33,6 +34,7 @@ from fedforest.transport.codec import decode, encode
 from fedforest.tree.workers import Workers
 
 RESULT = "result"  # the file of a run that holds it
+LEAKAGE = "leakage.json"  # who learned what, `run_leakage`
 _LOG = logging.getLogger(__name__)
 
 
@@ -93,6 +95,8 @@ class TrainingRuns:
         else:
             self._end(job)
             result = describe_horizontal_result(model, trained)
+        leakage = run_leakage(order, result, log.exchanges)
+        self._store.save(run, LEAKAGE, msgspec.json.encode(leakage.to_json()))
         self._store.save(run, RESULT, msgspec.msgpack.encode(result))
         self._store.finish(run)
         log_event(
