@@ -194,13 +194,15 @@ def test_what_a_restart_finds_answered_and_not_noted_is_noted_then_and_only_once
     ]
 
 
-def test_a_reply_that_does_not_declare_what_it_reveals_may_not_leave() -> None:
+def test_a_reply_that_does_not_declare_what_it_reveals_may_not_leave(tmp_path: Path) -> None:
     class Undeclared(Message, frozen=True):
         pass
 
-    with pytest.raises(LocalProtocolError, match="Undeclared does not declare"):
-        Departure.of_reply("sent", Undeclared, 1)
-    assert Departure.of_reply("sent", Accepted, 1).reveals == Accepted.reveals
+    with EgressLedger(tmp_path, "bank") as ledger:
+        with pytest.raises(LocalProtocolError, match="Undeclared may not leave"):
+            ledger.record(Departure.of_reply("sent", Undeclared, 1))
+        ledger.record(Departure.of_reply("sent", Accepted, 1))
+    assert [record.message for record in read_records(tmp_path)] == ["", "Accepted"]
 
 
 def test_one_process_at_a_time_writes_a_ledger(tmp_path: Path) -> None:

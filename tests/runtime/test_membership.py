@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedforest.errors import ConfigurationError, FederationError
-from fedforest.runtime import invitations
 from fedforest.runtime.coordinator_home import describe_members, make_coordinator, public_addresses
 from fedforest.runtime.homes import CoordinatorSettings
 from fedforest.runtime.invitations import Invitation
@@ -115,7 +114,7 @@ def test_a_used_invitation_expires_for_its_own_key_too(
     secret, key = secret_for(members), make_key()
     enrol(members, secret, key)
     later = time.time() + 61.0
-    monkeypatch.setattr(invitations.time, "time", lambda: later)
+    monkeypatch.setattr(time, "time", lambda: later)
     with pytest.raises(ConfigurationError, match="expired"):
         enrol(members, secret, key)
 

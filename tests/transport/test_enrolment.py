@@ -43,8 +43,8 @@ DEADLINE_SECONDS = 60.0
 class Office:
     """An authority that gives every applicant a certificate, and remembers them."""
 
-    def __init__(self, folder: Path, federation: str = "clinics", **bounds: float) -> None:
-        self.authority = make_authority(federation, DAY)
+    def __init__(self, folder: Path, **bounds: float) -> None:
+        self.authority = make_authority("clinics", DAY)
         self.authority.issue("coordinator", "coordinator", DAY).save(folder)
         self.applications: list[Application] = []
         self.server = EnrolmentServer(folder, "127.0.0.1:0", self.decide, Bounds(**bounds))  # type: ignore[arg-type] # numbers of either kind

@@ -32,6 +32,10 @@ class RenewingFederation(GrpcFederation):
         while not self.is_over.wait(0.05):
             yield request
 
+    def __enter__(self) -> "RenewingFederation":
+        super().__enter__()
+        return self
+
     def __exit__(self, *_: object) -> None:
         self.is_over.set()
         super().__exit__()

@@ -20,8 +20,9 @@ Result = TypeVar("Result")
 class Message(msgspec.Struct, frozen=True, array_like=True, tag=True, eq=False):
     """Root of all requests and replies; fields travel in order, without their names.
 
-    Every reply declares in plain words what it reveals of the party that sends it: a party's
-    ledger of what left it says so, and a reply that declares nothing does not leave.
+    Every message declares in plain words what it reveals: a reply, of the party that sends it, to
+    the coordinator; a request, of others, to the party that gets it. A party's ledger of what left
+    it and the leakage report of a run say so, and a reply that declares nothing does not leave.
     """
 
     reveals: ClassVar[str] = ""

@@ -62,10 +62,6 @@ class Departure(NamedTuple):
         cls, kind: Kind, reply: type[Message], n_bytes: int, run: bytes = b"", sequence: int = 0
     ) -> "Departure":
         """A reply, by what its type declares."""
-        if not reply.reveals:
-            raise LocalProtocolError(
-                f"{reply.__name__} does not declare what it reveals, so it may not leave"
-            )
         return cls(kind, reply.__name__, reply.reveals, n_bytes, run.hex(), sequence)
 
 
@@ -115,6 +111,7 @@ class EgressLedger:
         self._folder = home / "ledger"
         self._max_file_bytes = max_file_bytes
         self._lock = threading.Lock()
+        self._end = BEFORE_ALL
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._head = os.open(self._folder / _HEAD, os.O_RDWR | os.O_CREAT, 0o600)
@@ -146,6 +143,8 @@ class EgressLedger:
     def record(self, departure: Departure) -> None:
         """Note what is about to leave; raises `StorageError` where that cannot be."""
         kind, message, reveals, n_bytes, run, sequence = departure
+        if not reveals:
+            raise LocalProtocolError(f"{message} may not leave: it declares not what it reveals")
         self._append(
             lambda number, now: Record(number, now, kind, run, sequence, message, n_bytes, reveals)
         )

@@ -13,7 +13,7 @@ import re
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 
@@ -45,7 +45,8 @@ class CoordinatorSettings(SettingsFile, frozen=True):
     address: str = "127.0.0.1:7400"
     enrolment: str = "127.0.0.1:7401"  # where newcomers come with their invitations
     host: str = ""  # by which name others reach this machine, where it is not the addresses'
-    certificate_days: float = 30.0  # of life; holders renew when a third of it is left
+    # the life of certificates; holders renew them when a third of it is left
+    certificate_days: Annotated[float, msgspec.Meta(gt=0, le=3650)] = 30.0
     patience_seconds: float = 60.0  # for a party that is away, in one exchange
     threads: int = 2
 

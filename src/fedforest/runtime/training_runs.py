@@ -23,6 +23,7 @@ from fedforest.runtime.party_requests import BeginRun, Done, EndRun
 from fedforest.runtime.results import Alignment, HorizontalResult, VerticalResult, Waiting
 from fedforest.runtime.resumable import Wishes, run_with_journal
 from fedforest.runtime.roles import RowChoice
+from fedforest.runtime.run_leakage import run_leakage
 from fedforest.runtime.run_parts import RunParts, say
 from fedforest.runtime.run_store import RunStore
 from fedforest.runtime.terms import declare_terms
@@ -41,6 +42,7 @@ from fedforest.tree.workers import Workers
 
 _LOOK_SECONDS = 0.1  # between looks for parties that a run waits for
 _TRAINED = "trained"  # the file of a run whose validation is not over
+LEAKAGE = "leakage.json"  # who learned what, `run_leakage`
 Trained = TypeVar("Trained", VerticalResult, HorizontalResult)
 _LOG = logging.getLogger(__name__)
 
@@ -69,11 +71,13 @@ class TrainingRuns:
         order, log = job.order, ExchangeLog(observers=[observe])
         result: Any
         if isinstance(order, AlignRows):
-            result = align_for_run(self._parts(job, observe), order.data)
+            result = align_for_run(self._parts(job, log.add), order.data)
         elif isinstance(order, TrainVertical):
             result = self._carry_out_vertical(job, order, log)
         else:
             result = self._carry_out_horizontal(job, order, log)
+        leakage = run_leakage(order, result, log.exchanges)
+        self._store.save(job.run, LEAKAGE, msgspec.json.encode(leakage.to_json()))
         self._store.finish(job.run, msgspec.msgpack.encode(result))
         self._store.remove(job.run, _TRAINED)
         log_event(

@@ -32,6 +32,8 @@ RunId = Annotated[memoryview, msgspec.Meta(min_length=8, max_length=64)]
 class Introduce(Message, frozen=True):
     """A run with this id begins: say who you are."""
 
+    reveals: ClassVar[str] = "nothing of others"
+
     run: RunId
 
 
@@ -54,6 +56,8 @@ class Peer(Payload, frozen=True):
 class MeetPeers(Message, frozen=True):
     """These take part in the run, you among them."""
 
+    reveals: ClassVar[str] = "who the other parties are, and their public keys"
+
     peers: tuple[Peer, ...]
 
 
@@ -70,6 +74,8 @@ class Met(Message, frozen=True):
 class TakeSeeds(Message, frozen=True):
     """What every other party, in the order of introduction, has sealed for you."""
 
+    reveals: ClassVar[str] = "by which seeds the others choose their peers"
+
     seeds: tuple[SealedSeed, ...]
 
 
@@ -82,6 +88,10 @@ class Part(Payload, frozen=True):
 
 class Count(Message, frozen=True):
     """Answer the question of every part, as the chosen plug protects answers."""
+
+    reveals: ClassVar[str] = (
+        "the thresholds that are tried and, where sums are protected, who takes part"
+    )
 
     step: StepNumber
     parts: tuple[Part, ...]
@@ -129,6 +139,10 @@ class PassOn(Message, frozen=True):
     predecessor sealed. A party stands at the same place in all parts of one request.
     """
 
+    reveals: ClassVar[str] = (
+        "the thresholds that are tried, who takes part, and a total that random numbers hide"
+    )
+
     step: StepNumber
     parts: tuple[Part, ...]
     totals: tuple[memoryview, ...]
@@ -148,6 +162,8 @@ class Passed(Message, frozen=True):
 
 class ShareOut(Message, frozen=True):
     """Shamir: divide your answer to each part's question among all participants and me."""
+
+    reveals: ClassVar[str] = "the thresholds that are tried, and who takes part"
 
     step: StepNumber
     parts: tuple[Part, ...]
@@ -175,6 +191,8 @@ class Delivery(Payload, frozen=True):
 
 class AddShares(Message, frozen=True):
     """Shamir: add up the shares you hold of each part of the step, your own among them."""
+
+    reveals: ClassVar[str] = "shares of others' sums, of which too few together tell nothing"
 
     step: StepNumber
     deliveries: tuple[Delivery, ...]

@@ -20,6 +20,8 @@ Limit = Annotated[int, msgspec.Meta(ge=1, lt=2**31)]  # a limit of nothing would
 class Prepare(Message, frozen=True):
     """Declare your table and your labels, which are classes or targets."""
 
+    reveals: ClassVar[str] = "nothing of others"
+
     is_regression: bool
 
 
@@ -52,6 +54,11 @@ class Protection(Payload, frozen=True):
 
 class AgreeOnTable(Message, frozen=True):
     """What all parties' tables have in common, and the limits that the run will keep to."""
+
+    reveals: ClassVar[str] = (
+        "all parties' columns, categories and classes, not whose they are, and how large "
+        "targets are"
+    )
 
     names: tuple[str, ...]
     categories: tuple[tuple[Category, ...] | None, ...]  # per column, in code order; None: numbers
@@ -94,6 +101,10 @@ class ProposeThresholds(Message, frozen=True):
     A party that only follows gets an empty bitmap.
     """
 
+    reveals: ClassVar[str] = (
+        "which columns are candidates in open nodes, and the splits that were made"
+    )
+
     step: Step
     start: StartTrees | None
     moves: Moves | None
@@ -113,6 +124,10 @@ class ThresholdsProposed(Message, frozen=True):
 
 class TakeForest(Message, frozen=True):
     """The finished model: everybody keeps it and predicts alone."""
+
+    reveals: ClassVar[str] = (
+        "the finished model: every split with its threshold, and what every leaf says"
+    )
 
     model: memoryview
 

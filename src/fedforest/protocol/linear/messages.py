@@ -23,6 +23,8 @@ from fedforest.protocol.payloads import (
 class ShareWeights(Message, frozen=True):
     """To the label party: tell how much each row counts."""
 
+    reveals: ClassVar[str] = "nothing of others"
+
 
 class WeightsShared(Message, frozen=True):
     """For everybody who standardises columns."""
@@ -34,6 +36,8 @@ class WeightsShared(Message, frozen=True):
 
 class Prepare(Message, frozen=True):
     """Standardise your columns; `penalty` is the L2 penalty of their coefficients."""
+
+    reveals: ClassVar[str] = "weights of rows, if there are any"
 
     penalty: Annotated[float, msgspec.Meta(ge=0.0)]
     weights: RowWeights | None = None
@@ -49,6 +53,8 @@ class Prepared(Message, frozen=True):
 
 class Measure(Message, frozen=True):
     """To the label party: tell how well these scores fit, one number per row."""
+
+    reveals: ClassVar[str] = "the total score of each row, to which all parties' columns contribute"
 
     scores: memoryview
 
@@ -72,6 +78,10 @@ class Propose(Message, frozen=True):
     the coordinator keeps, takes what they sum to.
     """
 
+    reveals: ClassVar[str] = (
+        "for each row, how far its score is from its label: so the label itself"
+    )
+
     residuals: Residuals
     coefficients: memoryview
     curvatures: Curvatures | None = None
@@ -91,11 +101,15 @@ class Proposed(Message, frozen=True):
 class Settle(Message, frozen=True):
     """Training is over: keep the model at these coefficients of your directions."""
 
+    reveals: ClassVar[str] = "how much each of its own directions counts"
+
     coefficients: memoryview
 
 
 class ScoreRows(Message, frozen=True):
     """Tell what your columns say about the rows to be predicted."""
+
+    reveals: ClassVar[str] = "nothing of others"
 
 
 class RowsScored(Message, frozen=True):

@@ -1,5 +1,7 @@
 """Every message by which predictions are compared with labels, where the labels are."""
 
+from typing import ClassVar
+
 from fedforest.protocol.asking import Message
 from fedforest.protocol.scoring.payloads import ScoreSheet
 
@@ -7,15 +9,26 @@ from fedforest.protocol.scoring.payloads import ScoreSheet
 class ScoreVotes(Message, frozen=True):
     """Compare these votes, row by row as you know the rows, with your labels."""
 
+    reveals: ClassVar[str] = (
+        "what the model says about each held-out row, to the party that has its label"
+    )
+
     votes: memoryview
 
 
 class ScoreOwnVotes(Message, frozen=True):
     """Predict your rows with the model you have, and compare that with your labels."""
 
+    reveals: ClassVar[str] = "that its held-out rows are to be scored"
+
 
 class Scored(Message, frozen=True):
     """How good the predictions are."""
+
+    reveals: ClassVar[str] = (
+        "scores of predictions over the held-out rows and, where sums are not hidden, how "
+        "many rows of each class got which prediction"
+    )
 
     scores: ScoreSheet
 

@@ -29,6 +29,8 @@ Seed = Annotated[int, msgspec.Meta(ge=0)]
 class Prepare(Message, frozen=True):
     """Bin your columns, with this seed for the sample of rows; a model given before is kept on."""
 
+    reveals: ClassVar[str] = "nothing of others"
+
     bin_seed: Seed
     max_bins: Annotated[int, msgspec.Meta(ge=2, le=255)]
 
@@ -47,6 +49,8 @@ class Prepared(Message, frozen=True):
 
 class ShareLabels(Message, frozen=True):
     """To the label party: give out labels, class c under code `code_of_class[c]`."""
+
+    reveals: ClassVar[str] = "nothing of others but under which codes its classes travel"
 
     code_of_class: tuple[Count, ...]
     epsilon: float | None = None  # demanded label privacy; None: codes as they are
@@ -67,6 +71,11 @@ class LabelsShared(Message, frozen=True):
 class TakeLabels(Message, frozen=True):
     """Train towards these labels."""
 
+    reveals: ClassVar[str] = (
+        "the label of every row under a code, or its noisy label, and weights of rows if there "
+        "are any"
+    )
+
     n_classes: Count  # 0 for regression
     criterion: str
     labels: EncodedLabels
@@ -74,6 +83,8 @@ class TakeLabels(Message, frozen=True):
 
 class StartTrees(Message, frozen=True):
     """Begin a batch of trees: draw the rows of each by its seed."""
+
+    reveals: ClassVar[str] = "which rows each tree draws, and how often"
 
     row_seeds: memoryview
     bootstrap: bool
@@ -109,6 +120,10 @@ class Moves(Payload, frozen=True):
 class FindSplits(Message, frozen=True):
     """Move the rows, then score your candidate columns: a bitmap of own columns per open node."""
 
+    reveals: ClassVar[str] = (
+        "which of its own columns are candidates; where somebody else split, which rows went left"
+    )
+
     moves: Moves | None
     candidates: memoryview
 
@@ -125,6 +140,8 @@ class SplitsFound(Message, frozen=True):
 
 class ApplySplits(Message, frozen=True):
     """To a party that won: split these nodes (one bit per open node)."""
+
+    reveals: ClassVar[str] = "that its own split of a node was the best of all"
 
     won: memoryview
     with_bits: bool  # false where the children will be leaves and no row needs to move
@@ -157,6 +174,11 @@ class FinishTrees(Message, frozen=True):
     The label party gets the leaves where rows left out are to vote.
     """
 
+    reveals: ClassVar[str] = (
+        "which rows went left at others' last splits; to the label party, what leaves say "
+        "where rows left out vote"
+    )
+
     moves: Moves | None
     leaves: LeafValues | None = None
     hard_votes: bool = False
@@ -179,6 +201,8 @@ class WeighColumns(Message, frozen=True):
     splits decreased impurity, in node order, and each tree in all. If training ends early, trees
     that still grow, and a last batch that not everybody has, are given up.
     """
+
+    reveals: ClassVar[str] = "how much its own splits, and each tree in all, decreased impurity"
 
     own_decrease: memoryview
     tree_totals: memoryview

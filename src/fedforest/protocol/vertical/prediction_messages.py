@@ -22,6 +22,8 @@ SweptLevels = Annotated[int, msgspec.Meta(ge=1, le=MAX_SWEPT_LEVELS)]
 class SweepRows(Message, frozen=True):
     """Say what your splits of the first levels do with rows first..last, split by split."""
 
+    reveals: ClassVar[str] = "how many rows are predicted"
+
     first_row: Count
     last_row: Count
     n_levels: SweptLevels
@@ -45,6 +47,10 @@ class LeapRows(Message, frozen=True):
 
     They start at the roots, or, where `turns` are given, go on from where these lead.
     """
+
+    reveals: ClassVar[str] = (
+        "how many rows are predicted, and which way each went so far, also at others' splits"
+    )
 
     first_row: Count
     last_row: Count
@@ -70,6 +76,10 @@ class RouteRows(Message, frozen=True):
     They start at the roots, or, where `turns` are given, go on from where these lead.
     """
 
+    reveals: ClassVar[str] = (
+        "how many rows are predicted, and which way each went so far, also at others' splits"
+    )
+
     first_row: Count
     last_row: Count
     lookahead: Lookahead
@@ -89,6 +99,8 @@ class RowsRouted(Message, frozen=True):
 
 class AskSplit(Message, frozen=True):
     """One row at one node (flat over all trees): the classical walk, for benchmarks only."""
+
+    reveals: ClassVar[str] = "that a row reached one of its nodes"
 
     row: Count
     node: Count

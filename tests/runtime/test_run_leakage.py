@@ -1,0 +1,149 @@
+"""Reports of who learned what are made of message types and figures, and leave no message out."""
+
+import json
+
+import pytest
+
+from fedforest.privacy.local_dp import LocalDP
+from fedforest.protocol.aggregation import messages as aggregation
+from fedforest.protocol.aggregation.options import Masked
+from fedforest.protocol.asking import Accepted, Message
+from fedforest.protocol.horizontal import messages as horizontal_messages
+from fedforest.protocol.linear import messages as linear
+from fedforest.protocol.vertical import messages as vertical_messages
+from fedforest.protocol.vertical import prediction_messages
+from fedforest.runtime.driver import Exchange
+from fedforest.runtime.known_attacks import _ALL, attacks_on
+from fedforest.runtime.message_pairs import pairs_of
+from fedforest.runtime.party_requests import Done
+from fedforest.runtime.results import VerticalResult
+from fedforest.runtime.run_leakage import COORDINATOR, USER, RunLeakage, run_leakage
+from tests.integration.samples import horizontal, vertical
+
+PROTOCOLS = (
+    vertical_messages,
+    prediction_messages,
+    horizontal_messages,
+    aggregation,
+    linear,
+)
+REPLIES = [reply for protocol in PROTOCOLS for reply in protocol.REPLIES]
+REQUESTS = [request for protocol in PROTOCOLS for request in protocol.REQUESTS]
+RESULT = VerticalResult(
+    model="0" * 32,
+    n_trees=4,
+    n_rows=100,
+    columns_per_party={"bank": 3, "shop": 2},
+    importances={},
+    classes=None,
+)
+
+
+def all_messages(kind: type[Message] = Message) -> set[type[Message]]:
+    return {kind} | {sub for direct in kind.__subclasses__() for sub in all_messages(direct)}
+
+
+@pytest.mark.parametrize("message", [*REPLIES, *REQUESTS, Accepted, Done])
+def test_every_message_declares_once_and_in_plain_words_what_it_reveals(
+    message: type[Message],
+) -> None:
+    assert "reveals" in vars(message)  # its own, not an inherited one
+    assert len(message.reveals.split()) >= 3
+    assert message.reveals[0].islower()
+    assert not message.reveals.endswith(".")
+
+
+def test_no_reply_of_a_protocol_is_left_out_of_its_list() -> None:
+    declared = {
+        kind for kind in all_messages() if kind.__module__.startswith("fedforest.protocol.")
+    }
+    assert declared - {Message, Accepted} == {*REPLIES, *REQUESTS}
+
+
+@pytest.mark.parametrize(
+    ("order", "protocols"),
+    [
+        (vertical(2), (vertical_messages, prediction_messages)),
+        (horizontal(2), (horizontal_messages, aggregation)),
+    ],
+)
+def test_every_request_of_a_protocol_has_its_reply(order: object, protocols: tuple) -> None:  # type: ignore[type-arg] # modules
+    pairs = pairs_of(order)  # type: ignore[arg-type] # one of both
+    assert set(pairs) == {request for protocol in protocols for request in protocol.REQUESTS}
+    replies = {reply for protocol in protocols for reply in protocol.REPLIES}
+    others = {aggregation.NoisilyCounted, aggregation.MaskedCounted}  # depend on the order
+    assert set(pairs.values()) == (replies - others) | {Accepted}
+
+
+def test_the_reply_to_counting_depends_on_the_protection() -> None:
+    def counted(**options: object) -> type[Message]:
+        return pairs_of(horizontal(2, **options))[aggregation.Count]  # type: ignore[arg-type] # options
+
+    assert counted() is aggregation.Counted
+    assert counted(aggregation=Masked()) is aggregation.MaskedCounted
+    assert counted(privacy=LocalDP()) is aggregation.NoisilyCounted
+    assert counted(aggregation=Masked(), privacy=LocalDP()) is aggregation.MaskedCounted
+
+
+def exchange(request: str, n_bytes: int, open_nodes: int = 0) -> Exchange:
+    sizes = {"bank": n_bytes, "shop": n_bytes + 1}
+    return Exchange(request, 2, sizes, sizes, 0.1, {"open_nodes": open_nodes})
+
+
+def report() -> RunLeakage:
+    log = [
+        exchange("Prepare", 10),
+        exchange("FindSplits", 20, 4),
+        exchange("ApplySplits", 20),
+        exchange("FindSplits", 30, 8),
+    ]
+    return run_leakage(vertical(2, label_epsilon=2.0), RESULT, log)
+
+
+def test_figures_come_from_the_exchange_log() -> None:
+    figures = report().figures
+    assert figures["exchanges"] == 4
+    assert figures["bytes"] == 2 * (2 * 80 + 4)
+    assert figures["nodes_asked_about"] == 12
+    assert figures["label_epsilon_spent"] == 2.0
+    assert figures["smallest_group_of_rows"] == 1
+
+
+def test_what_every_role_learned_is_told_by_message_with_counts_and_bytes() -> None:
+    found = {(one.who, one.source, one.message): one for one in report().learned}
+    gains = found[COORDINATOR, "shop", "SplitsFound"]
+    assert (gains.n_messages, gains.n_bytes) == (2, 52)
+    assert gains.reveals == vertical_messages.SplitsFound.reveals
+    assert ("bank", "the coordinator, of others", "FindSplits") in found
+    assert {who for who, _, _ in found} == {COORDINATOR, "bank", "shop", USER}
+
+
+def test_a_report_can_be_read_by_people_and_programs() -> None:
+    told = report()
+    text = told.to_text()
+    assert "SplitsFound from shop x 2, 52 bytes" in text
+    assert "What messages told bank:" in text
+    assert "randomized response, epsilon = 2" in text
+    assert "grouping rows" in text
+    assert json.loads(json.dumps(told.to_json()))["figures"]["exchanges"] == 4
+
+
+def test_labels_without_noise_have_no_finite_epsilon() -> None:
+    told = run_leakage(vertical(2), RESULT, [exchange("ShareLabels", 10)])
+    assert told.figures["label_epsilon_spent"] is None
+    assert "label epsilon spent: not limited" in told.to_text()
+    assert {attack.name for attack in told.attacks} == {"reading labels"}
+
+
+def test_a_request_that_is_not_known_stands_in_the_report_as_such() -> None:
+    told = run_leakage(vertical(2), RESULT, [exchange("Whisper", 1)])
+    assert "Whisper from bank x 1, 1 bytes: not declared here" in told.to_text()
+    assert "not declared" not in report().to_text()
+
+
+def test_attacks_are_listed_by_replies_that_there_are() -> None:
+    names = {reply.__name__ for reply in REPLIES}
+    to_come = {"IdsHashed"}  # of alignment
+    assert {message for attack in _ALL for message in attack.messages} - names <= to_come
+    assert attacks_on([]) == []
+    assert attacks_on(["Accepted"]) == []
