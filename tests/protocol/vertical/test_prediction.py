@@ -12,7 +12,13 @@ from fedforest.kernels.sweep import MAX_SWEPT_LEVELS
 from fedforest.protocol.vertical import prediction
 from fedforest.protocol.vertical.prediction import Pace
 from fedforest.protocol.vertical.prediction_messages import RowsLeapt, RowsRouted, RowsSwept
-from fedforest.protocol.vertical.prediction_plan import Manner, Network, Plan, plan_for
+from fedforest.protocol.vertical.prediction_plan import (
+    MAX_CHOSEN_LOOKAHEAD,
+    Manner,
+    Network,
+    Plan,
+    plan_for,
+)
 from fedforest.transport.codec import decode
 from fedforest.tree.partial import PartialForest
 from fedforest.tree.routes import OwnerRoutes
@@ -190,9 +196,9 @@ def test_a_party_that_split_nothing_is_not_asked() -> None:
     assert not owners & {"p1", "p3"}
 
 
-def chosen_plan(n_rows: int, network: Network) -> Plan:
+def chosen_plan(n_rows: int, network: Network, most_levels: int = MAX_CHOSEN_LOOKAHEAD) -> Plan:
     outline = train_openly(sample_case()).trained.outline
-    return plan_for(network, OwnerRoutes.of(outline), n_rows)
+    return plan_for(network, OwnerRoutes.of(outline), n_rows, most_levels)
 
 
 def test_a_slow_network_makes_for_one_exchange_and_a_narrow_one_for_one_level_at_a_time() -> None:
@@ -216,6 +222,16 @@ def test_a_plan_settles_every_level_once() -> None:
     for latency in (1e-6, 1e-4, 1e-2, 1.0):
         for bytes_per_second in (1e4, 1e7, 1e10):
             plan = chosen_plan(5000, Network(latency, bytes_per_second))
+            assert depth <= sum(stage.n_levels for stage in plan) < depth + LEAP
+
+
+@pytest.mark.parametrize("most_levels", [1, 2, 3, 4])
+def test_no_exchange_of_a_plan_settles_more_levels_than_it_may(most_levels: int) -> None:
+    depth = int(train_openly(sample_case()).trained.outline.shape.depths().max())
+    for latency in (1e-6, 1e-2, 10.0):
+        for n_rows in (1, 10**9):
+            plan = chosen_plan(n_rows, Network(latency, 1e10), most_levels)
+            assert max(stage.n_levels for stage in plan) <= most_levels
             assert depth <= sum(stage.n_levels for stage in plan) < depth + LEAP
 
 
