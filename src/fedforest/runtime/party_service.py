@@ -197,7 +197,7 @@ class PartyService:
         work = self._work[run]
         assert work.party is party
         if isinstance(work, AlignmentWork):
-            self._alignments.keep(kept, work.data, work.party.rows)
+            self._alignments.keep(kept, work.data, work.ids, work.party.rows)
             return None
         if isinstance(work, ScoringWork):
             raise ProtocolError("scoring leaves nothing to be kept")

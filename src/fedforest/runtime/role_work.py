@@ -82,7 +82,8 @@ class AlignmentWork:
     """An alignment of this party's rows with those of others."""
 
     party: Aligner
-    data: DataSet
+    data: str
+    ids: list[bytes]
     requests: tuple[type[Message], ...] = alignment.REQUESTS
 
 
@@ -110,6 +111,7 @@ class RoleMaker:
     workers: Workers = ALONE
     # Columns are checked before a run is stored and used after it, so the last ones are kept.
     _last: tuple[VerticalRole, DataSet, _Columns] | None = field(default=None, repr=False)
+    _last_ids: tuple[DataSet, list[bytes]] | None = field(default=None, repr=False)  # the same
 
     def check(self, role: AnyRole) -> None:
         """Refuse a role that this party's data cannot fill, before anything is kept of it."""
@@ -121,8 +123,7 @@ class RoleMaker:
         if isinstance(role, VerticalRole):
             return self._make_vertical(role, data, entropies)
         if isinstance(role, AlignmentRole):
-            member = self.keys.member(entropies)
-            return AlignmentWork(KeyedHashAligner(member, data.ids().tolist()), data)
+            return self._make_alignment(data, entropies)
         chosen = self._take_rows(role, data)
         if isinstance(role, HorizontalRole):
             return self._make_horizontal(role, chosen, entropies)
@@ -130,6 +131,12 @@ class RoleMaker:
             return score_model(role, chosen, self.models, self.workers)
         held_out = self._take_rows(_validation_of(role), data)
         return score_alone(role, (chosen, held_out), entropies.of("training"), self.workers)
+
+    def _make_alignment(self, data: DataSet, entropies: EntropySource) -> AlignmentWork:
+        if self._last_ids is None or self._last_ids[0] is not data:
+            self._last_ids = (data, data.ids().tolist())
+        ids = self._last_ids[1]
+        return AlignmentWork(KeyedHashAligner(self.keys.member(entropies), ids), data.name, ids)
 
     def _take_rows(self, role: Role, data: DataSet) -> DataSet:
         return take_rows(data, role.rows, self.alignments)
