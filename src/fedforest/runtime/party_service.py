@@ -44,7 +44,7 @@ from fedforest.runtime.party_requests import (
 )
 from fedforest.runtime.party_run import PartyRun
 from fedforest.runtime.role_work import AlignmentWork, RoleMaker, Work
-from fedforest.runtime.roles import AnyRole, PartyKeys, RowChoice
+from fedforest.runtime.roles import AnyRole, PartyKeys, RowChoice, ScoringRole
 from fedforest.runtime.run_store import RunStore, StoredRun
 from fedforest.runtime.scoring_work import ScoringWork
 from fedforest.transport.codec import decode, encode
@@ -146,6 +146,9 @@ class PartyService:
             return Done()
         # made once before anything is stored: a role that cannot be leaves no trace
         self._roles.check(request.role)
+        if isinstance(request.role, ScoringRole):
+            is_first = self._models.note_scoring(request.role.model, request.run)
+            check(is_first, "votes of this model were scored already")
         self._hold(self._store.begin(request.run, description))
         return Done()
 
