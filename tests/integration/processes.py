@@ -13,7 +13,7 @@ from fedforest.runtime.orders import AnyOrder, TrainVertical
 from fedforest.runtime.results import HorizontalResult, VerticalResult
 from tests.integration.federation_folder import FederationFolder, make_federation, running
 from tests.integration.local_federation import LocalFederation, local_federation
-from tests.integration.samples import AnyTraining, divide
+from tests.integration.samples import AnyTraining, Tables, divide
 
 SEEDED_COMMAND = (sys.executable, str(Path(__file__).parent / "seeded_command.py"))
 SUBMIT_SECONDS = 120.0
@@ -50,12 +50,19 @@ class Processes:
 
 @contextmanager
 def start_processes(
-    folder: Path, n_parties: int, *, patience_seconds: float = 60.0, is_started: bool = True
+    folder: Path,
+    tables: int | Tables,
+    *,
+    patience_seconds: float = 60.0,
+    is_started: bool = True,
 ) -> Iterator[Processes]:
-    """A coordinator and parties, each a process of its own; none is left in the end."""
+    """A coordinator and parties, each a process of its own; none is left in the end.
+
+    Parties have these tables, or so many of them share those of `samples.py`.
+    """
     pattern = make_federation(
         folder / "processes",
-        divide(n_parties),
+        divide(tables) if isinstance(tables, int) else tables,
         command=SEEDED_COMMAND,
         patience_seconds=patience_seconds,
     )

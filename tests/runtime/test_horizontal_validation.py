@@ -1,10 +1,9 @@
 """Every party of a horizontal training scores the model, and its own, on rows it held out."""
 
-import msgspec
 import numpy as np
 import pytest
 
-from fedforest.errors import ConfigurationError, PrivacyError
+from fedforest.errors import ConfigurationError, PrivacyError, RemoteProtocolError
 from fedforest.privacy.global_dp import GlobalDP
 from fedforest.runtime.held_out import hold_out
 from fedforest.runtime.orders import Choice
@@ -170,5 +169,13 @@ def test_a_party_does_not_score_a_model_whose_labels_are_noisy_whoever_asks(
     role = ScoringRole(data="rows", label="label", model=model, has_model=True)
     with pytest.raises(PrivacyError, match="protected by noise"):
         federation.parties["bank"].answer(encode(BeginRun(bytes([6]) * 16, role)))
-    scored = msgspec.structs.replace(role, model=(bytes([1]) * 16).hex())
-    federation.parties["bank"].answer(encode(BeginRun(bytes([6]) * 16, scored)))
+
+
+def test_a_model_is_scored_in_one_run_only(
+    federation: LocalFederation, plain: HorizontalResult
+) -> None:
+    rows = choose_rows(horizontal_order(), None)
+    role = ScoringRole(data="rows", label="label", model=plain.model, has_model=True, rows=rows)
+    begun = BeginRun(bytes([6]) * 16, role)
+    with pytest.raises(RemoteProtocolError, match="scored already"):
+        federation.parties["bank"].answer(encode(begun))

@@ -41,10 +41,9 @@ class Alignments:
         self._folder = folder
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
-    def keep(self, alignment: str, data: DataSet, rows: NDArray[np.int64]) -> None:
-        """Store rows; on the disk when this returns."""
-        numbers = rows.astype("<i4").tobytes()
-        kept = KeptRows(data.name, _digest_ids(data), numbers)
+    def keep(self, alignment: str, data: str, ids: list[bytes], rows: NDArray[np.int64]) -> None:
+        """Store rows of a data set with these ids; on the disk when this returns."""
+        kept = KeptRows(data, _digest_ids(ids), rows.astype("<i4").tobytes())
         write_file(self._path(alignment), msgspec.msgpack.encode(kept))
 
     def has(self, alignment: str) -> bool:
@@ -67,7 +66,7 @@ class Alignments:
         kept = self.read(alignment)
         if kept.data != data.name:
             raise DataError(f"alignment {alignment} is about another data set than {data.name!r}")
-        if kept.ids_digest != _digest_ids(data):
+        if kept.ids_digest != _digest_ids(data.ids().tolist()):
             raise DataError(
                 f"the ids of data set {data.name!r} have changed since alignment {alignment}; "
                 "align anew"
@@ -80,13 +79,9 @@ class Alignments:
         return self._folder / alignment
 
 
-def _digest_ids(data: DataSet) -> bytes:
-    """Differs where a row has another id than before; no id can be told from it by trying.
-
-    It stays with the party, and covers all ids at once.
-    """
+def _digest_ids(ids: list[bytes]) -> bytes:
+    """Differs where a row has another id than before; it stays with the party."""
     digest = blake2b(digest_size=_DIGEST_BYTES, person=b"alignment ids")
-    ids = data.ids().tolist()
     digest.update(np.array([len(each) for each in ids], "<i8").tobytes())
     digest.update(b"".join(ids))
     return digest.digest()

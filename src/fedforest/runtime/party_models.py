@@ -26,6 +26,7 @@ from fedforest.tree.routes import OwnRoutes
 MOST_OPEN = 8  # models that are kept in memory
 _VOTES = "out-of-bag-votes"
 _NOISY = "noisy"  # an empty file: its presence says it
+_SCORED = "scored"  # the run that had the model scored
 
 
 class _Opened(NamedTuple):
@@ -72,6 +73,15 @@ class PartyModels:
     def is_noisy(self, model: str) -> bool:
         """Whether labels of this party went into the model under noise only."""
         return self._files.has(model, _NOISY)
+
+    def note_scoring(self, model: str, run: bytes) -> bool:
+        """Whether this run may have votes of the model scored: the first that asked, and no other.
+
+        With other votes for the same labels, scores would tell more and more of the labels.
+        """
+        if not self._files.has(model, _SCORED):
+            self._files.write(model, run, _SCORED)
+        return self._files.read(model, _SCORED) == run
 
     def drop_baseline(self, model: str) -> bool:
         """Forget a forest that was only grown to be scored; other models stay."""

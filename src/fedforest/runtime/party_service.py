@@ -54,6 +54,7 @@ from fedforest.runtime.roles import (
     HorizontalRole,
     PartyKeys,
     RowChoice,
+    ScoringRole,
     VerticalRole,
 )
 from fedforest.runtime.run_approval import (
@@ -211,6 +212,9 @@ class PartyService:
         self._roles.check(request.role, Limits(rules.hidden))
         if isinstance(request.role, VerticalRole | HorizontalRole):
             check_leaf_size(rules, request.terms, self._data.read(request.role.data).n_rows)
+        if isinstance(request.role, ScoringRole):
+            is_first = self._models.note_scoring(request.role.model, request.run)
+            check(is_first, "votes of this model were scored already")
         begun = _Begun(request.role, request.terms, rules)
         self._hold(self._store.begin(request.run, msgspec.msgpack.encode(begun)))
         return Done()
@@ -271,7 +275,7 @@ class PartyService:
         work = self._work[run]
         assert work.party is party
         if isinstance(work, AlignmentWork):
-            self._alignments.keep(kept, work.data, work.party.rows)
+            self._alignments.keep(kept, work.data, work.ids, work.party.rows)
             return None
         if isinstance(work, ScoringWork):
             raise ProtocolError("scoring leaves nothing to be kept")

@@ -82,7 +82,8 @@ class AlignmentWork:
     """An alignment of this party's rows with those of others."""
 
     party: Aligner
-    data: DataSet
+    data: str
+    ids: list[bytes]
     requests: tuple[type[Message], ...] = alignment.REQUESTS
 
 
@@ -124,6 +125,7 @@ class RoleMaker:
     # Columns are checked before a run is stored and used after it, so the last ones are kept.
     _last: tuple[VerticalRole, DataSet, _Columns] | None = field(default=None, repr=False)
     _shown: tuple[DataSet, frozenset[str], DataSet] | None = field(default=None, repr=False)
+    _last_ids: tuple[DataSet, list[bytes]] | None = field(default=None, repr=False)  # the same
 
     def check(self, role: AnyRole, limits: Limits = NO_LIMITS) -> None:
         """Refuse a role that this party's data cannot fill, before anything is kept of it."""
@@ -135,8 +137,7 @@ class RoleMaker:
         if isinstance(role, VerticalRole):
             return self._make_vertical(role, data, entropies, limits)
         if isinstance(role, AlignmentRole):
-            member = self.keys.member(entropies)
-            return AlignmentWork(KeyedHashAligner(member, data.ids().tolist()), data)
+            return self._make_alignment(data, entropies)
         chosen = self._take_rows(role, data)
         if isinstance(role, HorizontalRole):
             return self._make_horizontal(role, chosen, entropies, limits)
@@ -153,6 +154,12 @@ class RoleMaker:
         if self._shown is None or self._shown[0] is not data or self._shown[1] != hidden:
             self._shown = (data, hidden, data.without(hidden))
         return self._shown[2]
+
+    def _make_alignment(self, data: DataSet, entropies: EntropySource) -> AlignmentWork:
+        if self._last_ids is None or self._last_ids[0] is not data:
+            self._last_ids = (data, data.ids().tolist())
+        ids = self._last_ids[1]
+        return AlignmentWork(KeyedHashAligner(self.keys.member(entropies), ids), data.name, ids)
 
     def _take_rows(self, role: Role, data: DataSet) -> DataSet:
         return take_rows(data, role.rows, self.alignments)

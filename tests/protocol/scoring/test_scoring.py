@@ -21,6 +21,8 @@ from fedforest.tree.scores import score_classes
 CODES = np.array([0, 1, 1, 0, 1])
 VOTES = np.array([[0.9, 0.1], [0.4, 0.6], [0.7, 0.3], [0.6, 0.4], [1 / 3, 2 / 3]])
 
+COUNTS = to_bytes(np.array([5, 1, 0, -1]), "<i8")
+
 
 def party(own_votes: Callable[[], np.ndarray] | None = None, **options: bool) -> ScoringParty:
     return ScoringParty(TrueClasses(CODES, 2), own_votes, **options)
@@ -94,8 +96,8 @@ def test_votes_of_any_size_are_judged_without_a_crash() -> None:
         (ScoreSheet(5, memoryview(b""), memoryview(b"")), "scores: 0 bytes"),
         (ScoreSheet(0, to_bytes(np.ones(5), "<f8"), memoryview(b"")), "nothing was scored"),
         (ScoreSheet(5, to_bytes(np.full(5, np.inf), "<f8"), memoryview(b"")), "infinite"),
-        (ScoreSheet(5, to_bytes(np.ones(5), "<f8"), to_bytes([5, 1, 0, -1], "<i8")), "rows scored"),
-        (ScoreSheet(5, to_bytes(np.ones(5), "<f8"), to_bytes([5, 1], "<i8")), "counts of classes"),
+        (ScoreSheet(5, to_bytes(np.ones(5), "<f8"), COUNTS), "rows scored"),
+        (ScoreSheet(5, to_bytes(np.ones(5), "<f8"), COUNTS[:16]), "counts of classes"),
     ],
 )
 def test_scores_that_cannot_be_are_their_senders_fault(sheet: ScoreSheet, rule: str) -> None:

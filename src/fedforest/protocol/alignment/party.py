@@ -8,7 +8,7 @@ other means; before rows are used, that everybody took the same ones.
 """
 
 import hmac
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import Any, Protocol
 
@@ -55,9 +55,9 @@ class Aligner(Handler, Protocol):
 class KeyedHashAligner:
     """Answers the coordinator of an alignment with the ids of one data set."""
 
-    def __init__(self, member: Member, ids: Iterable[bytes]) -> None:
+    def __init__(self, member: Member, ids: Sequence[bytes]) -> None:
         self._member = member
-        self._ids = list(ids)
+        self._ids = ids
         self._meeting = MeetingParty(member, with_seeds=False)
         self._meet = self._meeting.handlers()
         self._first = ""  # who draws the key

@@ -1,0 +1,116 @@
+"""Organisations that share some ids, as processes: aligned, trained, scored, killed on the way."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+from fedforest.runtime.alignments import Alignments
+from fedforest.runtime.orders import AlignRows, PredictVertical, TrainHorizontal
+from fedforest.runtime.results import Alignment, AnyEvent, Exchanged, Predictions
+from tests.integration.disturbances import kill_and_restart
+from tests.integration.processes import AnyResult, Processes, result_type, start_processes
+from tests.integration.samples import AnyTraining
+from tests.runtime.partly_shared import (
+    PARTIES,
+    horizontal_order,
+    make_tables,
+    masked,
+    members,
+    vertical_order,
+)
+
+TWO = PARTIES[:2]
+PEOPLE = dict.fromkeys(TWO, "people")
+
+
+@pytest.fixture(scope="module")
+def shared_two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
+    folder = tmp_path_factory.mktemp("partly shared")
+    with start_processes(folder, make_tables(TWO)) as processes:
+        yield processes
+
+
+@pytest.fixture
+def two(shared_two: Processes) -> Processes:
+    """A coordinator and two parties; whoever an earlier test left dead is started again."""
+    shared_two.folder.start()
+    return shared_two
+
+
+def people_of(two: Processes, party: str, alignment: str) -> list[int]:
+    kept = Alignments(two.folder.parties[party].home / "alignments").read(alignment)
+    return [members(party)[row] for row in kept.rows()]
+
+
+def test_parties_keep_the_rows_they_have_in_common(two: Processes) -> None:
+    with two.user() as user:
+        alignment = user.train(AlignRows(data=PEOPLE), Alignment)
+    common = set(members("bank")) & set(members("shop"))
+    assert alignment.n_common == len(common)
+    taken = [people_of(two, party, alignment.id) for party in TWO]
+    assert taken[0] == taken[1]
+    assert set(taken[0]) == common
+
+
+def test_an_aligned_training_is_scored_and_predicts_what_it_does_without_processes(
+    two: Processes,
+) -> None:
+    order = vertical_order(data=PEOPLE, alone=True)
+    result = two.train(order)
+    two.check(order, result)
+    assert result.validation is not None
+    assert result.validation.alone.keys() == set(TWO)
+    with two.user() as user:
+        aligned = user.ask(
+            PredictVertical(data=PEOPLE, model=result.model, align=True), Predictions
+        )
+    assert aligned.alignment is not None
+    assert aligned.read().shape == (aligned.alignment.n_common, 2)
+    assert np.allclose(aligned.read().sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("role", "part"),
+    [
+        ("shop", "alignment"),
+        ("coordinator", "alone, shop"),
+        pytest.param("coordinator", "alignment", marks=pytest.mark.exhaustive),
+        pytest.param("bank", "validation", marks=pytest.mark.exhaustive),
+    ],
+)
+def test_a_role_that_is_killed_in_a_part_of_a_run_comes_back_and_scores_are_the_same(
+    two: Processes, role: str, part: str
+) -> None:
+    order = vertical_order(data=PEOPLE, alone=True)
+    two.check(order, train_and_kill(two, order, role, part))
+
+
+def train_and_kill(two: Processes, order: AnyTraining, role: str, part: str) -> AnyResult:
+    """Kill a role, and start it again, when the first exchange of a part is heard of."""
+    is_killed = False
+
+    def tell(event: AnyEvent) -> None:
+        nonlocal is_killed
+        if not is_killed and isinstance(event, Exchanged) and event.note.get("part") == part:
+            is_killed = True
+            kill_and_restart(two, role)()
+
+    with two.user() as user:
+        result = user.train(order, result_type(order), tell)
+    assert is_killed
+    return result
+
+
+@pytest.mark.parametrize(
+    ("make", "part"),
+    [
+        (masked, "alone"),
+        pytest.param(horizontal_order, "validation", marks=pytest.mark.exhaustive),
+    ],
+)
+def test_parties_score_a_horizontal_model_beside_their_own(
+    two: Processes, make: Callable[..., TrainHorizontal], part: str
+) -> None:
+    order = make(data=dict.fromkeys(TWO, "rows"))
+    two.check(order, train_and_kill(two, order, "shop", part))
