@@ -30,6 +30,14 @@ def show_details(terminal: Terminal, details: RunDetails) -> None:
             terminal.out.print(line)
 
 
+def show_end(terminal: Terminal, details: RunDetails) -> None:
+    """Print what a run came to that was watched; in JSON it is the last event."""
+    if terminal.as_json:
+        terminal.show_json({"event": "ended", **describe(details)})
+    else:
+        show_details(terminal, details)
+
+
 def describe(details: RunDetails) -> dict[str, Any]:
     """A run in JSON's own types."""
     import msgspec
