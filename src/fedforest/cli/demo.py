@@ -41,7 +41,9 @@ def demo(  # noqa: PLR0913, PLR0917 - options of a command
     seed: Annotated[int, typer.Option(min=0, help="Seed of data and forests.")] = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Show it all on this machine: three parties in processes of their own train together.
+    """Show it all on this machine, from keys to models.
+
+    Three parties and a coordinator, each a process of its own, over mutual TLS.
 
     Example: fedforest demo
 
