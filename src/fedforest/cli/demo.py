@@ -84,6 +84,7 @@ def _demonstrate(terminal: Terminal, folder: Path, plot: Path, seed: int, *, kee
         comparisons = _compare(terminal, federation, folder, seed, pooled)
         terminal.out.print(make_table(comparisons))
         _print_rows(terminal, comparisons[0].details)
+        _print_leakage(terminal, comparisons)
         right = predict_new(federation, comparisons[0].details.state.run, folder, letters)
         typer.echo(f"Of {N_NEW} letters that came later, {right:.1%} are read right.")
         draw(comparisons, plot)
@@ -121,13 +122,22 @@ def _print_rows(terminal: Terminal, details: RunDetails) -> None:
         terminal.out.print(f"All offices have {alignment.n_common:,} letters, of {counts}.")
 
 
+def _print_leakage(terminal: Terminal, comparisons: list[Comparison]) -> None:
+    from fedforest.cli.leakage_page import summarise
+
+    for title, details, _ in comparisons:
+        if details.leakage is not None:
+            for line in summarise(details.leakage):
+                terminal.out.print(line.replace("learned what", f"learned what: {title}"))
+
+
 def _keep_up(profile: Path, folder: Path) -> None:
     """Until Ctrl-C, with what to try."""
     typer.echo(
         f"\nThe federation stays up until Ctrl-C. In another terminal:\n\n"
         f"  export FEDFOREST_PROFILE={profile}\n"
         f"  fedforest runs list\n"
-        f"  fedforest runs show strips\n"
+        f"  fedforest runs show strips --leakage\n"
         f"  fedforest train {folder / 'strips.toml'} --watch\n"
         f"  fedforest export scans --format onnx --out scans.onnx\n"
         f"  fedforest coordinator parties --home {folder / 'coordinator'}\n"
