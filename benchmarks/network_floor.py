@@ -70,7 +70,8 @@ async def _measure(
     server = grpc.aio.server(options=server_options())
     handlers = {METHOD: grpc.stream_stream_rpc_method_handler(echoes.serve)}
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("floor", handlers),))
-    credentials = server_credentials(Credentials.load(folder / "coordinator"))
+    own = Credentials.load(folder / "coordinator")
+    credentials = server_credentials(lambda: own)
     port = server.add_secure_port("127.0.0.1:0", credentials)
     await server.start()
     processes = [

@@ -7,7 +7,7 @@ import pytest
 
 from fedforest.runtime.alignments import Alignments
 from fedforest.runtime.orders import AlignRows, PredictVertical, TrainHorizontal
-from fedforest.runtime.results import Alignment, AnyEvent, Exchanged, Predictions
+from fedforest.runtime.results import Alignment, Exchanged, News, Predictions
 from tests.integration.disturbances import kill_and_restart
 from tests.integration.processes import AnyResult, Processes, result_type, start_processes
 from tests.integration.samples import AnyTraining
@@ -90,7 +90,7 @@ def train_and_kill(two: Processes, order: AnyTraining, role: str, part: str) -> 
     """Kill a role, and start it again, when the first exchange of a part is heard of."""
     is_killed = False
 
-    def tell(event: AnyEvent) -> None:
+    def tell(event: News) -> None:
         nonlocal is_killed
         if not is_killed and isinstance(event, Exchanged) and event.note.get("part") == part:
             is_killed = True

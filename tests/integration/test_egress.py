@@ -13,9 +13,9 @@ from fedforest.runtime.egress_ledger import Record, ledger_files
 from fedforest.runtime.ledger_check import check_ledger, read_records
 from fedforest.runtime.orders import PredictVertical
 from fedforest.runtime.results import (
-    AnyEvent,
     Exchanged,
     HorizontalResult,
+    News,
     Predictions,
     VerticalResult,
 )
@@ -35,7 +35,7 @@ def audit(home: Path, *arguments: str) -> tuple[int, str]:
 def test_every_byte_that_the_coordinator_got_in_a_run_is_in_the_ledgers(pair: Processes) -> None:
     got: Counter[str] = Counter()
 
-    def note(event: AnyEvent) -> None:
+    def note(event: News) -> None:
         if isinstance(event, Exchanged):
             got.update(event.bytes_from)
 
@@ -86,7 +86,7 @@ def test_predictions_are_in_the_ledgers(pair: Processes) -> None:
 def test_a_killed_partys_ledger_is_whole_and_misses_no_answer(pair: Processes) -> None:
     shop, n_seen = pair.folder.parties["shop"], 0
 
-    def kill_once(event: AnyEvent) -> None:
+    def kill_once(event: News) -> None:
         nonlocal n_seen
         n_seen += isinstance(event, Exchanged)
         if n_seen == 6:

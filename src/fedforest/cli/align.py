@@ -17,7 +17,9 @@ def align(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Match the rows of data sets by their ids and count them; ids stay where they are.
+    """Count the rows that parties have in common, by their ids.
+
+    Ids stay where they are; each party keeps which of its rows they are.
 
     Example: fedforest align --data bank=customers --data shop=baskets
     """

@@ -41,7 +41,9 @@ def demo(  # noqa: PLR0913, PLR0917 - options of a command
     seed: Annotated[int, typer.Option(min=0, help="Seed of data and forests.")] = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Show it all on this machine: three parties in processes of their own train together.
+    """Show it all on this machine, from keys to models.
+
+    Three parties and a coordinator, each a process of its own, over mutual TLS.
 
     Example: fedforest demo
 
@@ -82,6 +84,7 @@ def _demonstrate(terminal: Terminal, folder: Path, plot: Path, seed: int, *, kee
         comparisons = _compare(terminal, federation, folder, seed, pooled)
         terminal.out.print(make_table(comparisons))
         _print_rows(terminal, comparisons[0].details)
+        _print_leakage(terminal, comparisons)
         right = predict_new(federation, comparisons[0].details.state.run, folder, letters)
         typer.echo(f"Of {N_NEW} letters that came later, {right:.1%} are read right.")
         draw(comparisons, plot)
@@ -119,13 +122,22 @@ def _print_rows(terminal: Terminal, details: RunDetails) -> None:
         terminal.out.print(f"All offices have {alignment.n_common:,} letters, of {counts}.")
 
 
+def _print_leakage(terminal: Terminal, comparisons: list[Comparison]) -> None:
+    from fedforest.cli.leakage_page import summarise
+
+    for title, details, _ in comparisons:
+        if details.leakage is not None:
+            for line in summarise(details.leakage):
+                terminal.out.print(line.replace("learned what", f"learned what: {title}"))
+
+
 def _keep_up(profile: Path, folder: Path) -> None:
     """Until Ctrl-C, with what to try."""
     typer.echo(
         f"\nThe federation stays up until Ctrl-C. In another terminal:\n\n"
         f"  export FEDFOREST_PROFILE={profile}\n"
         f"  fedforest runs list\n"
-        f"  fedforest runs show strips\n"
+        f"  fedforest runs show strips --leakage\n"
         f"  fedforest train {folder / 'strips.toml'} --watch\n"
         f"  fedforest export scans --format onnx --out scans.onnx\n"
         f"  fedforest coordinator parties --home {folder / 'coordinator'}\n"

@@ -52,7 +52,9 @@ def predict(  # noqa: PLR0913, PLR0917 - options of a command
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Predict rows and write a file: row, predicted class and probabilities, or value.
+    """Predict rows and write them to a file.
+
+    It holds the number of each row, the predicted class and probabilities, or the value.
 
     Example: fedforest predict 4f2a --data bank=new_customers --data shop=baskets -o p.parquet
 

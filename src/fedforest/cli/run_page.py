@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fedforest.cli.leakage_page import explain, summarise
 from fedforest.cli.terminal import Terminal, format_bytes, format_seconds, format_time
 
 if TYPE_CHECKING:
@@ -17,8 +18,8 @@ SHORT_ID = 12  # digits of a run's id that tell it from others on one screen
 _LOWER_IS_BETTER = ("log_loss", "rmse", "mae")
 
 
-def show_details(terminal: Terminal, details: RunDetails) -> None:
-    """Print everything about a run."""
+def show_details(terminal: Terminal, details: RunDetails, *, with_leakage: bool = False) -> None:
+    """Print a run; who learned what in a few lines, or all of it."""
     if terminal.as_json:
         terminal.show_json(describe(details))
         return
@@ -28,6 +29,17 @@ def show_details(terminal: Terminal, details: RunDetails) -> None:
         terminal.out.print(make_score_table(details.validation))
         for line in _list_confusion(details.validation.federated):
             terminal.out.print(line)
+    if details.leakage is not None:
+        for line in (explain if with_leakage else summarise)(details.leakage):
+            terminal.out.print(line, markup=False)
+
+
+def show_end(terminal: Terminal, details: RunDetails) -> None:
+    """Print what a run came to that was watched; in JSON it is the last event."""
+    if terminal.as_json:
+        terminal.show_json({"event": "ended", **describe(details)})
+    else:
+        show_details(terminal, details)
 
 
 def describe(details: RunDetails) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from fedforest.cli.progress import RunProgress, watching
-from fedforest.cli.run_page import SHORT_ID, show_details
+from fedforest.cli.run_page import SHORT_ID, show_end
 
 if TYPE_CHECKING:
     from fedforest.cli.terminal import Terminal
@@ -21,7 +21,7 @@ def follow_run(
     terminal: Terminal, federation: Federation, order: WatchRun | ResumeRun | EndRunEarly
 ) -> None:
     """Show a run's progress and then its result; Ctrl-C leaves the run as it is."""
-    from fedforest.errors import FederationError
+    from fedforest.errors import PartyError, StorageError, TransportError
     from fedforest.runtime.orders import ShowRun
     from fedforest.runtime.results import (
         Alignment,
@@ -42,10 +42,10 @@ def follow_run(
     except KeyboardInterrupt:
         terminal.say(f"\nThe run goes on at the coordinator.{explain(run)}")
         raise typer.Exit(_INTERRUPTED) from None
-    except FederationError:
-        terminal.say(f"The run stopped; nothing of it is lost.{explain(run)}")
+    except (PartyError, StorageError, TransportError):
+        terminal.say(f"Nothing of the run is lost.{explain(run)}")
         raise
-    show_details(terminal, federation.ask(ShowRun(run=run), RunDetails))
+    show_end(terminal, federation.ask(ShowRun(run=run), RunDetails))
 
 
 def explain(run: str) -> str:

@@ -50,17 +50,26 @@ def list_runs(profile: Profile = "", as_json: AsJson = False) -> None:
 
 
 @runs.command("show")
-def show(run: WhichRun, profile: Profile = "", as_json: AsJson = False) -> None:
-    """Show a run: its order, state, times, traffic, scores and model.
+def show(
+    run: WhichRun,
+    leakage: Annotated[
+        bool, typer.Option("--leakage", help="Say in full who learned what.")
+    ] = False,
+    profile: Profile = "",
+    as_json: AsJson = False,
+) -> None:
+    """Show a run: order, state, times, traffic, scores, model, and who learned what.
 
     Example: fedforest runs show 4f2a
+
+    Example: fedforest runs show 4f2a --leakage
     """
     from fedforest.runtime.orders import ShowRun
     from fedforest.runtime.results import RunDetails
 
     with _federation(profile) as federation:
         details = federation.ask(ShowRun(run=find_run(federation, run).run), RunDetails)
-    show_details(Terminal(as_json), details)
+    show_details(Terminal(as_json), details, with_leakage=leakage)
 
 
 @runs.command("watch")

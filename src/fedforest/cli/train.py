@@ -19,9 +19,10 @@ def train(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Order the training that a file describes; print the run's id.
+    """Order the training that a file describes.
 
-    With --watch, show its progress and its result; Ctrl-C then leaves the run going.
+    Prints the run's id. With --watch, shows its progress and its result; Ctrl-C then leaves the run
+    going.
 
     Example: fedforest train run.toml --watch
     """

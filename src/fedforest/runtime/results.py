@@ -213,6 +213,7 @@ class RunDetails(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     n_trees: int | None = None
     alignment: Alignment | None = None
     validation: ValidationReport | None = None
+    leakage: dict[str, Any] | None = None  # who learned what, once it is over
 
 
 class LoggedEvent(msgspec.Struct, frozen=True, array_like=True):

@@ -25,6 +25,7 @@ from fedforest.runtime.results import (
 from fedforest.runtime.run_store import RunStore
 
 _LOG = logging.getLogger(__name__)
+_LEAKAGE = "leakage.json"  # the report of a finished run, beside its result
 _NOBODY = "unknown"  # who ordered a run that the history missed
 
 
@@ -42,8 +43,9 @@ class RunRecords:
 
     def show(self, run: bytes) -> RunDetails:
         """Everything about a run."""
-        details = self.history.show(run)
-        return msgspec.structs.replace(details, state=self._update(details.state))
+        details, data = self.history.show(run), self._store.load(run, _LEAKAGE)
+        leakage = None if data is None else msgspec.json.decode(data)
+        return msgspec.structs.replace(details, state=self._update(details.state), leakage=leakage)
 
     def note(self, run: bytes, state: str, reason: str = "") -> None:
         """A run is in another state now."""

@@ -1,0 +1,54 @@
+"""Who learned what in a run, for people: a few lines, or everything that was found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fedforest.cli.terminal import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+
+def summarise(leakage: Mapping[str, Any]) -> Iterator[str]:
+    """Kinds of messages by who got them, the smallest group of rows, and which attacks apply."""
+    yield "Who learned what"
+    for who, entries in _by_role(leakage).items():
+        n_messages = sum(entry["count"] for entry in entries)
+        kinds = {entry["message"] for entry in entries}
+        size = format_bytes(sum(entry["bytes"] for entry in entries))
+        yield f"  {who}: {n_messages} messages of {len(kinds)} kinds, {size}"
+    figures = leakage["figures"]
+    if "smallest_group_of_rows" in figures:
+        yield f"  no group of rows was smaller than {figures['smallest_group_of_rows']}"
+    if "label_epsilon_spent" in figures:
+        epsilon = figures["label_epsilon_spent"]
+        spent = "labels had no noise" if epsilon is None else f"epsilon spent on labels {epsilon:g}"
+        yield f"  {spent}"
+    for attack in leakage["attacks"]:
+        yield f"  {attack['name']} is possible for {attack['who']}; helps: {attack['against']}"
+
+
+def explain(leakage: Mapping[str, Any]) -> Iterator[str]:
+    """Everything: what each kind of message told whom, what follows, and the attacks."""
+    for who, entries in _by_role(leakage).items():
+        yield f"What messages told {who}:"
+        for entry in entries:
+            what = f"{entry['message']} from {entry['from']} x {entry['count']}"
+            yield f"  {what}, {format_bytes(entry['bytes'])}: {entry['reveals']}"
+    who = ""
+    for entry in leakage["follows"]:
+        if entry["who"] != who:
+            who = entry["who"]
+            yield f"{who}:"
+        yield f"  - {entry['what']}"
+    for attack in leakage["attacks"]:
+        yield f"Known attack, {attack['name']} ({attack['who']}): {attack['how']}."
+        yield f"  Against it: {attack['against']}."
+
+
+def _by_role(leakage: Mapping[str, Any]) -> dict[str, list[Any]]:
+    roles: dict[str, list[Any]] = {}
+    for entry in leakage["learned"]:
+        roles.setdefault(entry["who"], []).append(entry)
+    return roles
