@@ -9,6 +9,9 @@ from typer.testing import CliRunner, Result
 
 from fedforest.cli.main import app, app_entry
 from fedforest.cli.policy import TEMPLATE
+from fedforest.errors import ConfigurationError
+from fedforest.runtime.catalogue.catalogue import Catalogue
+from fedforest.runtime.catalogue.entries import Entry
 from fedforest.runtime.policy import PolicyFile, Rules
 from fedforest.runtime.run_approval import spending_of_labels
 from fedforest.runtime.spending import Budgets
@@ -55,26 +58,53 @@ def test_check_points_at_the_line_of_a_mistake(
     assert "policy.toml:2:7: " in capsys.readouterr().err
 
 
+VERTICAL = """
+protocol = "vertical"
+[parties]
+bank = "loans"
+shop = "sales"
+[label]
+party = "bank"
+column = "COLUMN"
+[parameters]
+min_samples_leaf = LEAF
+"""
+HORIZONTAL = """
+protocol = "horizontal"
+aggregation = "AGGREGATION"
+parties = { bank = "loans", shop = "sales" }
+label = { column = "paid" }
+parameters = { min_samples_leaf = 5 }
+"""
+
+
+def vertical(column: str = "paid", leaf: float = 5) -> str:
+    return VERTICAL.replace("COLUMN", column).replace("LEAF", str(leaf))
+
+
 @pytest.mark.parametrize(
-    ("options", "refusal"),
+    ("file", "asker", "refusal"),
     [
-        ((), ""),
-        (("--min-samples-leaf", "3"), "at least 5 rows"),
-        (("--label", "name"), "a column"),
-        (("--protocol", "horizontal"), "by: masked"),
-        (("--protocol", "horizontal", "--aggregation", "masked"), ""),
-        (("--asker", "bob"), "who asks"),
+        (vertical(), "ann", ""),
+        (vertical(leaf=3), "ann", "at least 5 rows"),
+        (vertical(leaf=0.5), "ann", "at least 5 rows"),  # half of two
+        (vertical(column="name"), "ann", "a column"),
+        (HORIZONTAL.replace("AGGREGATION", "plain"), "ann", "by: masked"),
+        (HORIZONTAL.replace("AGGREGATION", "Masked"), "ann", ""),
+        (vertical(), "bob", "who asks"),
     ],
 )
 def test_check_tries_a_run_against_the_policy(
-    options: tuple[str, ...], refusal: str, tmp_path: Path
+    file: str, asker: str, refusal: str, tmp_path: Path
 ) -> None:
-    rules = (
-        '[default]\nhidden_columns = ["name"]\naggregations = ["masked"]\naskers = ["ann", ""]\n'
-    )
+    rules = '[default]\nhidden_columns = ["name"]\naggregations = ["masked"]\naskers = ["ann"]\n'
     (tmp_path / "policy.toml").write_text(rules)
-    outcome = run(tmp_path, "check", "--data", "loans", *options)
-    assert outcome.exit_code == (1 if refusal else 0)
+    (tmp_path / "loans.csv").write_text("amount,paid,name\n1,0,a\n2,1,b\n")
+    Catalogue(tmp_path).add("loans", Entry(source="loans.csv"))
+    (tmp_path / "run.toml").write_text(file)
+    path = str(tmp_path / "run.toml")
+    outcome = run(tmp_path, "check", path, "--asker", asker, "--party", "bank")
+    assert outcome.exit_code == (1 if refusal else 0), outcome.output
     assert ("refused: " in outcome.output, "allowed: " in outcome.output) == (
         bool(refusal),
         not refusal,
@@ -82,8 +112,11 @@ def test_check_tries_a_run_against_the_policy(
     assert refusal in " ".join(outcome.output.split())
 
 
-def test_a_protocol_that_there_is_not_is_wrong_usage(tmp_path: Path) -> None:
-    assert run(tmp_path, "check", "--data", "x", "--protocol", "diagonal").exit_code == 2
+def test_a_party_that_takes_no_part_is_told_so(tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text(vertical())
+    outcome = run(tmp_path, "check", str(tmp_path / "run.toml"), "--party", "clinic")
+    assert isinstance(outcome.exception, ConfigurationError)
+    assert "'clinic' takes no part" in str(outcome.exception)
 
 
 @pytest.mark.parametrize("command", ["init", "show", "check"])

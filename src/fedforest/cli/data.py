@@ -5,13 +5,13 @@ Everything happens on the owner's machine: values are shown here and nowhere els
 
 from __future__ import annotations
 
-import json
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fedforest.cli.services import Home  # noqa: TC001 - typer reads the annotations
+from fedforest.cli.terminal import AsJson, Quiet, Terminal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 data = typer.Typer(help="The data sets that a party takes part with.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(help="The name that runs know the data set by.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")]
 _LONGEST_VALUE = 24
 
 
@@ -66,7 +65,7 @@ def add_data(  # noqa: PLR0913, PLR0917 - options of a command
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace a data set, and accept its columns.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing if it went well.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Name a file or a table of a database, and note its columns.
 
@@ -107,7 +106,7 @@ def list_data(home: Home, as_json: AsJson = False) -> None:
     catalogue = Catalogue(home)
     found = [_describe(catalogue, name) for name in catalogue.entries.names()]
     if as_json:
-        typer.echo(json.dumps(found, indent=2))
+        Terminal().show_json(found)
     elif not found:
         typer.echo("There is no data set yet; add one with `fedforest party data add`.")
     else:
@@ -148,7 +147,7 @@ def show_data(
             "columns": [asdict(column) for column in profile_columns(found)],
             "preview": preview_rows(found, rows),
         }
-        typer.echo(json.dumps(told, indent=2, default=str))
+        Terminal().show_json(told)
         return
     _print_profile(name, entry, found)
     preview = preview_rows(found, rows)
@@ -161,7 +160,7 @@ def show_data(
 def remove_data(
     name: Name,
     home: Home,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing if it went well.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Take a data set out of the catalogue; its file or table stays as it is.
 
@@ -244,7 +243,6 @@ def _shorten(value: object) -> str:
 
 
 def _print_table(title: str, names: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
@@ -253,4 +251,4 @@ def _print_table(title: str, names: tuple[str, ...], rows: Sequence[tuple[str, .
         table.add_column(escape(name), overflow="fold")
     for row in rows:
         table.add_row(*map(escape, row))
-    Console().print(table)
+    Terminal().out.print(table)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
+from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fedforest.cli.services import Home  # noqa: TC001 - typer reads the annotations
+from fedforest.cli.terminal import AsJson, Terminal
 
 if TYPE_CHECKING:
-    from fedforest.runtime.policy import Rules
+    from fedforest.runtime.policy import PolicyFile, Rules
 
 policy = typer.Typer(help="What may be done with a party's data.", no_args_is_help=True)
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")]
 
 TEMPLATE = """\
 # What this party lets be done with its data. Read again whenever a run or a prediction begins.
@@ -85,9 +84,8 @@ def show_policy(home: Home, as_json: AsJson = False) -> None:
         spent = Budgets(home).read(name, rules.epsilon_ceiling).spent
         found[name] = _describe(rules, spent)
     if as_json:
-        typer.echo(json.dumps(found, indent=2))
+        Terminal().show_json(found)
         return
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
@@ -96,67 +94,66 @@ def show_policy(home: Home, as_json: AsJson = False) -> None:
         table.add_column(escape(column), overflow="fold")
     for rule in next(iter(found.values())):
         table.add_row(rule, *(escape(_say(rules[rule])) for rules in found.values()))
-    Console().print(table)
+    Terminal().out.print(table)
 
 
 @policy.command("check")
-def check_policy(  # noqa: PLR0913, PLR0917 - options of a command
+def check_policy(
     home: Home,
-    data: Annotated[str | None, typer.Option(help="Also: would a run on this data set do?")] = None,
-    protocol: Annotated[str, typer.Option(help="vertical or horizontal.")] = "vertical",
-    asker: Annotated[str, typer.Option(help="The user who asks.")] = "",
-    label: Annotated[
-        str | None, typer.Option(help="The label, if it is a column of this data set.")
+    file: Annotated[
+        Path | None, typer.Argument(help="Also: would this run (docs/runs.md) be allowed?")
     ] = None,
-    min_samples_leaf: Annotated[int, typer.Option(min=1, help="Rows in a leaf, at least.")] = 5,
-    label_epsilon: Annotated[
-        float | None, typer.Option(help="Epsilon of RandomizedResponse (vertical).")
-    ] = None,
-    aggregation: Annotated[
-        str, typer.Option(help="plain, masked, ring or shamir (horizontal).")
-    ] = "plain",
-    noise: Annotated[str, typer.Option(help="none, local or global (horizontal).")] = "none",
+    asker: Annotated[str, typer.Option(help="The user who would ask.")] = "",
+    party: Annotated[
+        str, typer.Option(help="The party's name in the run; by default as in its certificate.")
+    ] = "",
 ) -> None:
     """Find mistakes in the policy file, and try a run against it without running anything.
 
     Example: fedforest party policy check --home ./bank
 
-    Example: fedforest party policy check --home ./bank --data loans --min-samples-leaf 3
+    Example: fedforest party policy check run.toml --asker ann --home ./bank
     """
-    from fedforest.errors import PolicyRefusal
     from fedforest.runtime.policy import PolicyFile
-    from fedforest.runtime.run_approval import check_leaf_size, check_run
-    from fedforest.runtime.terms import Terms
 
     rules_file = PolicyFile(home)
     named = rules_file.check()
     where = rules_file.path if rules_file.path.exists() else "there is no policy file; the defaults"
     typer.echo(f"{where}: no mistakes, rules of their own for {', '.join(named) or 'no data set'}")
-    if data is None:
-        return
-    terms = Terms(
-        asker=asker, min_samples_leaf=min_samples_leaf, label_epsilon=label_epsilon, noise=noise
-    )
-    rules = rules_file.rules(data)
+    if file is not None:
+        _try_run(home, rules_file, file, asker, party or _name_of(home))
+
+
+def _try_run(home: Path, rules_file: PolicyFile, file: Path, asker: str, party: str) -> None:
+    """Hold what a coordinator would declare about a run against the rules; nothing is asked."""
+    import msgspec
+
+    from fedforest.errors import ConfigurationError, PolicyRefusal
+    from fedforest.estimators.run_orders import order_run
+    from fedforest.runtime.catalogue.catalogue import Catalogue
+    from fedforest.runtime.run_approval import check_leaf_size, check_run
+    from fedforest.runtime.run_files import read_run_file
+    from fedforest.runtime.terms import declare_terms
+    from fedforest.runtime.trainings import assign_roles
+
+    order = msgspec.structs.replace(order_run(read_run_file(file)), asker=asker)
+    role = assign_roles(order, None).get(party)
+    if role is None:
+        raise ConfigurationError(f"{file}: party {party!r} takes no part; name one with --party")
+    rules, terms = rules_file.rules(role.data), declare_terms(order)
     try:
-        check_run(rules, _make_role(protocol, data, label, aggregation), terms)
-        check_leaf_size(rules, terms, 0)
+        check_run(rules, role, terms)
+        check_leaf_size(rules, terms, Catalogue(home).read(role.data).n_rows)
     except PolicyRefusal as refusal:
         typer.echo(f"refused: {refusal}")
         raise typer.Exit(1) from None
     typer.echo("allowed: such a run would begin; budgets are looked at when labels are asked for")
 
 
-def _make_role(protocol: str, data: str, label: str | None, aggregation: str) -> Any:
-    from fedforest.runtime.orders import Choice
-    from fedforest.runtime.roles import HorizontalRole, VerticalRole
+def _name_of(home: Path) -> str:
+    from fedforest.runtime.homes import load_credentials
 
-    if protocol == "vertical":
-        return VerticalRole(data=data, is_regression=False, label=label)
-    if protocol != "horizontal":
-        raise typer.BadParameter("it is vertical or horizontal", param_hint="--protocol")
-    choice = None if aggregation == "plain" else Choice(aggregation, {})
-    return HorizontalRole(data=data, is_regression=False, label=label, aggregation=choice)
+    return load_credentials(home).identity.name
 
 
 def _describe(rules: Rules, spent: float) -> dict[str, Any]:
