@@ -1,13 +1,15 @@
 """A TCP proxy that does to bytes and connections what networks do, and worse.
 
-Each connection through it meets the next fault of a list; when the list is used up, connections are
-left alone. Nothing of what passes is understood here.
+Faults happen one after the other, each once, when so many bytes have passed since the one before;
+when all have happened, connections are left alone. Nothing of what passes is understood here. Under
+TLS bytes cannot be changed unnoticed: every fault but a delay ends the connection.
 """
 
 import random
 import socket
 import threading
 import time
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -26,16 +28,16 @@ class Harm(Enum):
     DELAY = auto()  # a chunk waits
     REORDER = auto()  # a chunk changes places with itself: its halves are exchanged
     SILENCE = auto()  # nothing passes any more, and nobody is told
-    REFUSE = auto()  # closed before the first byte
+    REFUSE = auto()  # the next connection is closed before its first byte
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A harm that befalls a connection after so many bytes in one direction."""
+    """A harm that befalls whoever is connected after so many bytes, of one direction or of both."""
 
     harm: Harm
     after_bytes: int = 0
-    from_party: bool = True
+    from_party: bool | None = True  # None: in either direction
     seconds: float = 0.2  # of a delay
 
 
@@ -57,7 +59,8 @@ class FaultyProxy:
     def __init__(self, target: str, faults: Iterable[Fault] = ()) -> None:
         self.n_connections = 0
         self._target = target
-        self._faults = list(faults)
+        self._faults = deque(faults)
+        self._n_passed = {True: 0, False: 0}  # since the last fault; from the party, and to it
         self._lock = threading.Lock()
         self._open: set[socket.socket] = set()
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -72,14 +75,11 @@ class FaultyProxy:
     def n_faults_left(self) -> int:
         return len(self._faults)
 
-    def retarget(self, target: str) -> None:
-        """From now on connections go somewhere else; those that are open are cut."""
-        self._target = target
-        self.cut()
-
-    def add(self, fault: Fault) -> None:
-        """The next connection meets this."""
-        self._faults.insert(0, fault)
+    def plan(self, faults: Iterable[Fault]) -> None:
+        """From now on these happen as well."""
+        with self._lock:
+            self._faults.extend(faults)
+            self._n_passed = {True: 0, False: 0}
 
     def cut(self) -> None:
         """Close everything that is open now."""
@@ -107,13 +107,20 @@ class FaultyProxy:
             except OSError:  # closed
                 return
             self.n_connections += 1
-            fault = self._faults.pop(0) if self._faults else None
-            if fault is not None and fault.harm is Harm.REFUSE:
+            if self._is_refused():
                 _close(party)
                 continue
-            self._pass_on(party, fault)
+            self._pass_on(party)
 
-    def _pass_on(self, party: socket.socket, fault: Fault | None) -> None:
+    def _is_refused(self) -> bool:
+        with self._lock:
+            if not self._faults or self._faults[0].harm is not Harm.REFUSE:
+                return False
+            self._faults.popleft()
+            self._n_passed = {True: 0, False: 0}
+            return True
+
+    def _pass_on(self, party: socket.socket) -> None:
         host, _, port = self._target.rpartition(":")
         try:
             coordinator = socket.create_connection((host, int(port)), _DEADLINE_SECONDS)
@@ -123,37 +130,42 @@ class FaultyProxy:
         coordinator.settimeout(None)
         with self._lock:
             self._open |= {party, coordinator}
-        for source, sink, is_from_party in (
-            (party, coordinator, True),
-            (coordinator, party, False),
-        ):
-            met = fault if fault is not None and fault.from_party == is_from_party else None
-            thread = threading.Thread(target=_pump, args=(source, sink, met), daemon=True)
+        for ends in ((party, coordinator, True), (coordinator, party, False)):
+            thread = threading.Thread(target=self._pump, args=ends, daemon=True)
             self._threads.append(thread)
             thread.start()
 
-
-def _pump(source: socket.socket, sink: socket.socket, fault: Fault | None) -> None:
-    """Pass bytes in one direction until either side is closed."""
-    n_passed = 0
-    try:
-        while chunk := source.recv(_CHUNK):
-            if fault is not None and n_passed + len(chunk) > fault.after_bytes:
-                harmed = _harm(chunk, fault)
-                if fault.harm is Harm.SILENCE:
-                    continue
-                sink.sendall(harmed)
-                if fault.harm in {Harm.DROP, Harm.TRUNCATE}:
+    def _pump(self, source: socket.socket, sink: socket.socket, is_from_party: bool) -> None:
+        """Pass bytes in one direction until either side is closed."""
+        is_silent = False
+        try:
+            while chunk := source.recv(_CHUNK):
+                fault = None if is_silent else self._next_fault(len(chunk), is_from_party)
+                is_silent |= fault is not None and fault.harm is Harm.SILENCE
+                if not is_silent:
+                    sink.sendall(chunk if fault is None else _harm(chunk, fault))
+                if fault is not None and fault.harm in {Harm.DROP, Harm.TRUNCATE}:
                     return
-                fault = None
-            else:
-                sink.sendall(chunk)
-            n_passed += len(chunk)
-    except OSError:  # closed while bytes were under way: ends like any other connection
-        return
-    finally:
-        _close(source)
-        _close(sink)
+        except OSError:  # closed while bytes were under way: ends like any other connection
+            return
+        finally:
+            _close(source)
+            _close(sink)
+
+    def _next_fault(self, n_bytes: int, is_from_party: bool) -> Fault | None:
+        """What befalls these bytes."""
+        with self._lock:
+            self._n_passed[is_from_party] += n_bytes
+            if not self._faults or self._faults[0].harm is Harm.REFUSE:
+                return None
+            fault = self._faults[0]
+            if fault.from_party not in (None, is_from_party):
+                return None
+            counted = (True, False) if fault.from_party is None else (is_from_party,)
+            if sum(self._n_passed[direction] for direction in counted) <= fault.after_bytes:
+                return None
+            self._n_passed = {True: 0, False: 0}
+            return self._faults.popleft()
 
 
 def _harm(chunk: bytes, fault: Fault) -> bytes:

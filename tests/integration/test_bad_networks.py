@@ -8,10 +8,12 @@ import pytest
 
 from fedforest.runtime.orders import PredictVertical
 from fedforest.runtime.results import Predictions
-from tests.integration.faulty_proxy import KINDS, Fault, FaultyProxy, Kind, faulty_proxy
+from tests.faulty_proxy import Fault, FaultyProxy, Harm
 from tests.integration.processes import Processes, start_processes
 from tests.integration.samples import TRAININGS, vertical
 
+HARMS = (Harm.DROP, Harm.DELAY, Harm.TRUNCATE, Harm.DUPLICATE, Harm.CORRUPT)
+DELAY_SECONDS = 0.5
 N_FAULTS = 3
 MOST_BYTES_BETWEEN = 9_000  # a training moves more than three times as many
 
@@ -28,7 +30,7 @@ def relayed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Relayed]:
     folder = tmp_path_factory.mktemp("relayed")
     with start_processes(folder, 2, is_started=False) as processes:
         address = processes.folder.address
-        with faulty_proxy(address) as proxy:
+        with FaultyProxy(address) as proxy:
             settings = processes.folder.parties["shop"].home / "party.toml"
             settings.write_text(settings.read_text().replace(address, proxy.address))
             processes.folder.start()
@@ -42,14 +44,17 @@ def relayed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Relayed]:
         pytest.param("vertical with randomized labels", marks=pytest.mark.exhaustive),
     ],
 )
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("harm", HARMS)
 def test_a_training_over_a_bad_network_ends_with_the_same_model(
-    relayed: Relayed, kind: Kind, training: str
+    relayed: Relayed, harm: Harm, training: str
 ) -> None:
-    rng = np.random.default_rng([KINDS.index(kind), len(training)])
+    rng = np.random.default_rng([HARMS.index(harm), len(training)])
     order = TRAININGS[training](2)
     relayed.proxy.plan(
-        [Fault(kind, int(n)) for n in rng.integers(500, MOST_BYTES_BETWEEN, N_FAULTS)]
+        [
+            Fault(harm, int(n), from_party=None, seconds=DELAY_SECONDS)
+            for n in rng.integers(500, MOST_BYTES_BETWEEN, N_FAULTS)
+        ]
     )
     relayed.processes.check(order, relayed.processes.train(order))
     assert relayed.proxy.n_faults_left == 0
@@ -61,7 +66,7 @@ def test_a_prediction_over_a_bad_network_is_the_same(relayed: Relayed) -> None:
     predict = PredictVertical(data=order.data, model=model)
     with relayed.processes.user() as user:
         expected = user.ask(predict, Predictions)
-        for kind in KINDS:
-            relayed.proxy.plan([Fault(kind, 1_000)])
+        for harm in HARMS:
+            relayed.proxy.plan([Fault(harm, 1_000, from_party=None, seconds=DELAY_SECONDS)])
             assert user.ask(predict, Predictions) == expected
             assert relayed.proxy.n_faults_left == 0
