@@ -6,10 +6,9 @@ figure and RESULTS.md. Seconds are those of the user, from the order to the resu
 from files is done before, binning them is not.
 """
 
-import argparse
 import sys
 import tempfile
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,13 +22,7 @@ from benchmarks.comparisons import xgboost_federated
 from benchmarks.contestants import BY_NAME, FEDERATED, N_THREADS, SKLEARN
 from benchmarks.live_federation import THREADS_PER_PARTY, LiveFederation, divide_columns
 from benchmarks.measure import interleave, timed
-from benchmarks.publishing import (
-    add_common_options,
-    carry_out,
-    choose_output,
-    open_console,
-    publish,
-)
+from benchmarks.publishing import Run
 from benchmarks.runs.federation_figure import draw
 from benchmarks.runs.federation_findings import LIVE
 from benchmarks.runs.federation_serving import (
@@ -258,24 +251,14 @@ def measure_all(benchmark: FederationBenchmark, names: Container[str]) -> Iterat
             yield
 
 
-def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description="A live federation beside scikit-learn, XGBoost's federation and one process. "
-        "Takes about six minutes on two idle cores; on a busy machine the numbers mean little."
-    )
-    add_common_options(parser, TASK_NAMES)
-    return choose_output(parser.parse_args(arguments), TASK_NAMES)
-
-
-def main(arguments: Sequence[str]) -> None:
-    chosen = parse(arguments)
-    console = open_console()
-    benchmark = FederationBenchmark(console, quick=chosen.quick, most_repeats=chosen.repeats)
-    carry_out(measure_all(benchmark, chosen.tasks), benchmark.result, console, chosen.output)
-    if chosen.output:
-        publish(benchmark.result, chosen.output, draw)
-        console.print("Results written.")
-
+RUN = Run(
+    "A live federation beside scikit-learn, XGBoost's federation and one process. "
+    "Takes about six minutes on two idle cores; on a busy machine the numbers mean little.",
+    TASK_NAMES,
+    FederationBenchmark,
+    measure_all,
+    draw,
+)
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    RUN.main(sys.argv[1:])

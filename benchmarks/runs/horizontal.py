@@ -5,7 +5,6 @@ Judges the targets for speed and accuracy, measures how training grows, and writ
 seen from the exchanges and bytes.
 """
 
-import argparse
 import sys
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import asdict
@@ -26,13 +25,7 @@ from benchmarks.contestants import (
     RowFederation,
 )
 from benchmarks.measure import interleave
-from benchmarks.publishing import (
-    add_common_options,
-    carry_out,
-    choose_output,
-    open_console,
-    publish,
-)
+from benchmarks.publishing import Run
 from benchmarks.runs.horizontal_figure import draw
 from benchmarks.runs.horizontal_growth import SERIES, measure_growth, measure_traffic, shrink
 from benchmarks.tasks import SEED, ForestSettings, SpeedTask, make_split
@@ -171,25 +164,15 @@ def measure_all(benchmark: HorizontalBenchmark, names: Container[str]) -> Iterat
             yield
 
 
-def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description="Federated Extra-Trees beside scikit-learn, XGBoost's federation and its own "
-        "protections. Takes about ten minutes on two idle cores; on a busy machine the numbers "
-        "mean little."
-    )
-    add_common_options(parser, TASK_NAMES)
-    return choose_output(parser.parse_args(arguments), TASK_NAMES)
-
-
-def main(arguments: Sequence[str]) -> None:
-    chosen = parse(arguments)
-    console = open_console()
-    benchmark = HorizontalBenchmark(console, quick=chosen.quick, most_repeats=chosen.repeats)
-    carry_out(measure_all(benchmark, chosen.tasks), benchmark.result, console, chosen.output)
-    if chosen.output:
-        publish(benchmark.result, chosen.output, draw)
-        console.print("Results written.")
-
+RUN = Run(
+    "Federated Extra-Trees beside scikit-learn, XGBoost's federation and its own "
+    "protections. Takes about ten minutes on two idle cores; on a busy machine the numbers "
+    "mean little.",
+    TASK_NAMES,
+    HorizontalBenchmark,
+    measure_all,
+    draw,
+)
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    RUN.main(sys.argv[1:])

@@ -13,6 +13,7 @@ from benchmarks.contestants import (
     ROWS_SHAMIR,
     SKLEARN_EXTRA,
 )
+from benchmarks.runs.xgboost_finding import compare
 from fedforest.experiments.findings import (
     NOTHING,
     Finding,
@@ -143,22 +144,6 @@ def _compare_scores(name: str, costs: dict[str, Any], plain: dict[str, Any]) -> 
 
 
 def beside_xgboost(result: dict[str, Any]) -> Finding:
-    compared = result["xgboost"]
-    ours, theirs = compared["ours"], compared["theirs"]
-    ratio = best(theirs, "wall") / best(ours, "wall")
-    row = [
-        compared["title"],
-        times(ratio),
-        times(LEAST_OVER_XGBOOST),
-        verdict(reached=ratio >= LEAST_OVER_XGBOOST),
-        *(seconds(best(costs, "wall")) for costs in (ours, theirs)),
-        *(seconds(best(costs, "cpu")) for costs in (ours, theirs)),
-        *(f"{mean(costs['score']):.4f}" for costs in (ours, theirs)),
-    ]
-    header = [
-        *("task", "faster", "target", "verdict", ROWS_PLAIN, "xgboost.federated"),
-        *("processor time", "theirs", "accuracy", "theirs"),
-    ]
     note = (
         "XGBoost's horizontal federation, plaintext: 20 parallel trees with the best of all "
         "thresholds, 6 of 40 columns at a node, subsample 0.63, 255 bins; from connected to "
@@ -166,7 +151,7 @@ def beside_xgboost(result: dict[str, Any]) -> Finding:
         "processes that talk over loopback, ours live in one process and exchange encoded "
         "messages. Its processor time is that of its parties."
     )
-    return Finding("Two parties beside XGBoost's federation", header, [row], note)
+    return compare(result["xgboost"], ROWS_PLAIN, LEAST_OVER_XGBOOST, note)
 
 
 def training_growth(result: dict[str, Any]) -> Finding:

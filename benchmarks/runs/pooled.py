@@ -5,10 +5,9 @@ writes `pooled.json`, `pooled.png` and RESULTS.md. See `--help` for how long it 
 not measured here.
 """
 
-import argparse
 import sys
 import tempfile
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -27,14 +26,7 @@ from benchmarks.contestants import (
     reason_absent,
 )
 from benchmarks.measure import interleave, run_fresh
-from benchmarks.publishing import (
-    add_common_options,
-    carry_out,
-    choose_output,
-    open_console,
-    publish,
-    update_published,
-)
+from benchmarks.publishing import Run
 from benchmarks.runs.pooled_figure import draw
 from benchmarks.tasks import (
     REAL_TASKS,
@@ -54,6 +46,11 @@ from fedforest.experiments.environment import describe_environment
 START_UP = "start-up"
 FRESH = "benchmarks.fresh_process"
 WARM_UP_ROWS = 2_000
+TASK_NAMES = (
+    START_UP,
+    *(task.name for task in SPEED_TASKS),
+    *(task.name for task in REAL_TASKS),
+)
 SLOW_SECONDS = 10.0
 SLOW_REPEATS = 1
 
@@ -195,21 +192,6 @@ def _describe_real(task: RealTask, split: Split) -> dict[str, Any]:
     }
 
 
-def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    names = [START_UP, *(task.name for task in SPEED_TASKS), *(task.name for task in REAL_TASKS)]
-    parser = argparse.ArgumentParser(
-        description="The engine on one table beside scikit-learn, XGBoost and LightGBM. Takes "
-        "about half an hour on two idle cores; on a busy machine the numbers mean little.",
-    )
-    add_common_options(parser, names)
-    parser.add_argument(
-        "--update",
-        action="store_true",
-        help="put these tasks' results in place of the published ones, which say so",
-    )
-    return choose_output(parser.parse_args(arguments), names)
-
-
 def measure_all(benchmark: PooledBenchmark, names: Container[str]) -> Iterator[None]:
     """Measure the named tasks, in the order in which they are listed, pausing after each."""
     if START_UP in names:
@@ -232,18 +214,14 @@ def draw_speed(result: dict[str, Any], path: Path) -> None:
         draw(result, path)
 
 
-def main(arguments: Sequence[str]) -> None:
-    chosen = parse(arguments)
-    console = open_console()
-    benchmark = PooledBenchmark(console, quick=chosen.quick, most_repeats=chosen.repeats)
-    carry_out(measure_all(benchmark, chosen.tasks), benchmark.result, console, chosen.output)
-    if chosen.output:
-        result = benchmark.result
-        if chosen.update:
-            result = update_published(result, chosen.output)
-        publish(result, chosen.output, draw_speed)
-        console.print("Results written.")
-
+RUN = Run(
+    "The engine on one table beside scikit-learn, XGBoost and LightGBM. Takes "
+    "about half an hour on two idle cores; on a busy machine the numbers mean little.",
+    TASK_NAMES,
+    PooledBenchmark,
+    measure_all,
+    draw_speed,
+)
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    RUN.main(sys.argv[1:])

@@ -5,7 +5,6 @@ Judges the targets for speed, prediction and bytes, measures how all three grow,
 seen from the exchanges and bytes.
 """
 
-import argparse
 import sys
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import asdict, replace
@@ -19,13 +18,7 @@ from rich.console import Console
 from benchmarks.comparisons import xgboost_federated
 from benchmarks.contestants import BY_NAME, FEDERATED, N_THREADS, OURS, SKLEARN
 from benchmarks.measure import interleave
-from benchmarks.publishing import (
-    add_common_options,
-    carry_out,
-    choose_output,
-    open_console,
-    publish,
-)
+from benchmarks.publishing import Run
 from benchmarks.runs.vertical_figure import draw
 from benchmarks.runs.vertical_growth import (
     CLASSICAL_ROWS,
@@ -204,25 +197,15 @@ def measure_all(benchmark: VerticalBenchmark, names: Container[str]) -> Iterator
             yield
 
 
-def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description="Federated Forest beside pooled training, scikit-learn and XGBoost's "
-        "federation. Takes about ten minutes on two idle cores; on a busy machine the numbers "
-        "mean little."
-    )
-    add_common_options(parser, TASK_NAMES)
-    return choose_output(parser.parse_args(arguments), TASK_NAMES)
-
-
-def main(arguments: Sequence[str]) -> None:
-    chosen = parse(arguments)
-    console = open_console()
-    benchmark = VerticalBenchmark(console, quick=chosen.quick, most_repeats=chosen.repeats)
-    carry_out(measure_all(benchmark, chosen.tasks), benchmark.result, console, chosen.output)
-    if chosen.output:
-        publish(benchmark.result, chosen.output, draw)
-        console.print("Results written.")
-
+RUN = Run(
+    "Federated Forest beside pooled training, scikit-learn and XGBoost's "
+    "federation. Takes about ten minutes on two idle cores; on a busy machine the numbers "
+    "mean little.",
+    TASK_NAMES,
+    VerticalBenchmark,
+    measure_all,
+    draw,
+)
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    RUN.main(sys.argv[1:])

@@ -8,6 +8,7 @@ from typing import Any
 
 from benchmarks.contestants import FEDERATED, OURS, SKLEARN
 from benchmarks.runs.vertical_growth import MODES, scaled
+from benchmarks.runs.xgboost_finding import compare
 from fedforest.experiments.findings import (
     Finding,
     difference,
@@ -134,29 +135,13 @@ def prediction(result: dict[str, Any]) -> Finding:
 
 
 def beside_xgboost(result: dict[str, Any]) -> Finding:
-    compared = result["xgboost"]
-    ours, theirs = compared["ours"], compared["theirs"]
-    ratio = min(theirs["wall"]) / min(ours["wall"])
-    row = [
-        compared["title"],
-        times(ratio),
-        times(LEAST_OVER_XGBOOST),
-        verdict(reached=ratio >= LEAST_OVER_XGBOOST),
-        *(seconds(min(costs["wall"])) for costs in (ours, theirs)),
-        *(seconds(min(costs["cpu"])) for costs in (ours, theirs)),
-        *(f"{mean(costs['score']):.4f}" for costs in (ours, theirs)),
-    ]
-    header = [
-        *("task", "faster", "target", "verdict", FEDERATED, "xgboost.federated"),
-        *("processor time", "theirs", "accuracy", "theirs"),
-    ]
     note = (
         "XGBoost's vertical federation, plaintext: 20 parallel trees, 6 of 40 columns at a node, "
         "subsample 0.63, 255 bins; from connected to trained, the slower of its two parties, one "
         "thread each. Its server and parties are processes that talk over loopback, ours live in "
         "one process and exchange encoded messages. Its processor time is that of its parties."
     )
-    return Finding("Two parties beside XGBoost's federation", header, [row], note)
+    return compare(result["xgboost"], FEDERATED, LEAST_OVER_XGBOOST, note)
 
 
 def traffic(result: dict[str, Any]) -> Finding:

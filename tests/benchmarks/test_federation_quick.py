@@ -3,53 +3,38 @@
 A run takes minutes, so what looks at one is marked `exhaustive`.
 """
 
-import json
 import os
 import socket
-import subprocess
-import sys
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks.report import RESULTS
-from benchmarks.runs.federation import parse
+from benchmarks.runs.federation import RUN
 from benchmarks.runs.federation_findings import divide, expected_seconds, find, overhead
 from benchmarks.shaping_proxy import Line, ShapingProxy
-from fedforest.experiments.findings import MISSED, NOT_JUDGED, REACHED
+from fedforest.experiments.findings import MISSED
+from tests.benchmarks.quick_runs import (
+    QuickRun,
+    check_page,
+    check_that_only_full_runs_judge,
+    check_what_replaces_published_results,
+    run_quick,
+)
 
-ROOT = Path(__file__).parents[2]
 TASKS = ("depth-6", "xgboost-federated", "small-data", "slow-line", "prediction", "soak")
 ROLES = {"coordinator", "bank", "shop"}
 
 
 @pytest.fixture(scope="module")
-def quick_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
-    """What the script showed, and where it wrote; XGBoost cannot be imported there."""
-    folder = tmp_path_factory.mktemp("federation")
-    (folder / "xgboost.py").write_text("raise ImportError")
-    search = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH", "")]))
-    output = folder / "results"
-    script = ROOT / "benchmarks" / "runs" / "federation.py"
-    outcome = subprocess.run(
-        [sys.executable, str(script), "--quick", "--tasks", *TASKS, "--output", str(output)],
-        env={**os.environ, "PYTHONPATH": search},
-        capture_output=True,
-        text=True,
-        timeout=900,  # an empty kernel cache is filled first, by each of three processes
-        check=False,
-    )
-    assert outcome.returncode == 0, outcome.stderr
-    return outcome.stdout, output
+def quick_run(tmp_path_factory: pytest.TempPathFactory) -> QuickRun:
+    return run_quick("federation", tmp_path_factory.mktemp("federation"), TASKS)
 
 
 @pytest.fixture
-def result(quick_run: tuple[str, Path]) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads((quick_run[1] / "federation.json").read_text())
-    return loaded
+def result(quick_run: QuickRun) -> dict[str, Any]:
+    return quick_run.load()
 
 
 @pytest.mark.exhaustive
@@ -103,14 +88,7 @@ def test_memory_and_open_files_of_all_three_processes_are_looked_at(result: dict
 
 @pytest.mark.exhaustive
 def test_a_quick_run_judges_no_target_and_a_full_one_every_target(result: dict[str, Any]) -> None:
-    def words() -> set[str]:
-        return {cell for finding in find(result) for row in finding.rows for cell in row}
-
-    assert NOT_JUDGED in words()
-    assert words().isdisjoint({REACHED, MISSED})
-    result["settings"]["quick"] = False
-    assert NOT_JUDGED not in words()
-    assert words() & {REACHED, MISSED}
+    check_that_only_full_runs_judge(result, find)
 
 
 @pytest.mark.exhaustive
@@ -122,20 +100,12 @@ def test_a_process_that_grows_is_not_called_flat(result: dict[str, Any]) -> None
 
 
 @pytest.mark.exhaustive
-def test_the_page_shows_the_figure_and_names_no_path(quick_run: tuple[str, Path]) -> None:
-    shown, output = quick_run
-    page = (output / "RESULTS.md").read_text()
-    assert "(federation.png)" in page
-    assert (output / "federation.png").read_bytes().startswith(b"\x89PNG")
-    for text in (shown, page, (output / "federation.json").read_text()):
-        assert str(ROOT) not in text
-        assert str(output) not in text
+def test_the_page_shows_the_figure_and_names_no_path(quick_run: QuickRun) -> None:
+    check_page(quick_run, ("federation.png",))
 
 
-def test_only_a_whole_run_replaces_the_published_results() -> None:
-    assert parse([]).output == RESULTS
-    for partial in (["--quick"], ["--repeats", "1"], ["--tasks", "depth-6"]):
-        assert parse(partial).output is None
+def test_only_a_whole_run_or_an_update_replaces_the_published_results() -> None:
+    check_what_replaces_published_results(RUN, TASKS[0])
 
 
 @pytest.fixture

@@ -1,10 +1,5 @@
 """The benchmark of Federated Extra-Trees, run for real on shrunken tasks, without XGBoost."""
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,13 +14,17 @@ from benchmarks.contestants import (
     SKLEARN_EXTRA,
     RowFederation,
 )
-from benchmarks.report import RESULTS
-from benchmarks.runs.horizontal import parse
+from benchmarks.runs.horizontal import RUN
 from benchmarks.runs.horizontal_findings import SAME_FOREST, beside_plain, beside_sklearn, find
 from benchmarks.tasks import SEED, ForestSettings, make_split
-from fedforest.experiments.findings import MISSED, NOT_JUDGED, REACHED
+from tests.benchmarks.quick_runs import (
+    QuickRun,
+    check_page,
+    check_that_only_full_runs_judge,
+    check_what_replaces_published_results,
+    run_quick,
+)
 
-ROOT = Path(__file__).parents[2]
 TASKS = (
     *("depth-6", "protected-depth-6", "xgboost-federated"),
     *("training-by-parties", "training-by-peers"),
@@ -33,29 +32,13 @@ TASKS = (
 
 
 @pytest.fixture(scope="module")
-def quick_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
-    """What the script showed, and where it wrote; XGBoost cannot be imported there."""
-    folder = tmp_path_factory.mktemp("horizontal")
-    (folder / "xgboost.py").write_text("raise ImportError")
-    search = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH", "")]))
-    output = folder / "results"
-    script = ROOT / "benchmarks" / "runs" / "horizontal.py"
-    outcome = subprocess.run(
-        [sys.executable, str(script), "--quick", "--tasks", *TASKS, "--output", str(output)],
-        env={**os.environ, "PYTHONPATH": search},
-        capture_output=True,
-        text=True,
-        timeout=600,  # an empty kernel cache is filled first
-        check=False,
-    )
-    assert outcome.returncode == 0, outcome.stderr
-    return outcome.stdout, output
+def quick_run(tmp_path_factory: pytest.TempPathFactory) -> QuickRun:
+    return run_quick("horizontal", tmp_path_factory.mktemp("horizontal"), TASKS)
 
 
 @pytest.fixture
-def result(quick_run: tuple[str, Path]) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads((quick_run[1] / "horizontal.json").read_text())
-    return loaded
+def result(quick_run: QuickRun) -> dict[str, Any]:
+    return quick_run.load()
 
 
 def test_two_parties_are_timed_and_scored_beside_scikit_learn(result: dict[str, Any]) -> None:
@@ -129,30 +112,15 @@ def test_what_could_not_run_is_named_with_a_reason(result: dict[str, Any]) -> No
 
 
 def test_a_quick_run_judges_no_target_and_a_full_one_every_target(result: dict[str, Any]) -> None:
-    def words() -> set[str]:
-        return {cell for finding in find(result) for row in finding.rows for cell in row}
-
-    assert NOT_JUDGED in words()
-    assert words().isdisjoint({REACHED, MISSED})
-    result["settings"]["quick"] = False
-    assert NOT_JUDGED not in words()
-    assert words() & {REACHED, MISSED}
+    check_that_only_full_runs_judge(result, find)
 
 
-def test_the_page_shows_the_figure_and_names_no_path(quick_run: tuple[str, Path]) -> None:
-    shown, output = quick_run
-    page = (output / "RESULTS.md").read_text()
-    assert "(horizontal.png)" in page
-    assert (output / "horizontal.png").read_bytes().startswith(b"\x89PNG")
-    for text in (shown, page, (output / "horizontal.json").read_text()):
-        assert str(ROOT) not in text
-        assert str(output) not in text
+def test_the_page_shows_the_figure_and_names_no_path(quick_run: QuickRun) -> None:
+    check_page(quick_run, ("horizontal.png",))
 
 
-def test_only_a_whole_run_replaces_the_published_results() -> None:
-    assert parse([]).output == RESULTS
-    for partial in (["--quick"], ["--repeats", "1"], ["--tasks", "depth-6"]):
-        assert parse(partial).output is None
+def test_only_a_whole_run_or_an_update_replaces_the_published_results() -> None:
+    check_what_replaces_published_results(RUN, TASKS[0])
 
 
 def test_parties_of_the_benchmark_hold_equal_shares_of_the_rows() -> None:

@@ -13,47 +13,29 @@ import numpy as np
 import pytest
 
 from benchmarks.measure import interleave, peak_growth, timed
-from benchmarks.report import RESULTS, write_page
-from benchmarks.runs.pooled import parse
+from benchmarks.report import write_page
+from benchmarks.runs.pooled import RUN
 from benchmarks.runs.pooled_findings import find, speed_ratios
 from benchmarks.tasks import SPEED_TASKS
 from fedforest.experiments.findings import MISSED, NOT_JUDGED, REACHED, Finding, to_markdown
+from tests.benchmarks.quick_runs import (
+    QuickRun,
+    check_page,
+    check_what_replaces_published_results,
+    run_quick,
+)
 
-ROOT = Path(__file__).parents[2]
-SCRIPT = ROOT / "benchmarks" / "runs" / "pooled.py"
 TASKS = ("binary-100k-depth-6", "letter")
 
 
-def run_script(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the script where neither XGBoost nor LightGBM can be imported."""
-    hidden = folder / "hidden"
-    hidden.mkdir()
-    for library in ("xgboost", "lightgbm"):
-        (hidden / f"{library}.py").write_text("raise ImportError")
-    search = [str(hidden), os.environ.get("PYTHONPATH", "")]
-    return subprocess.run(
-        [sys.executable, str(SCRIPT), *arguments],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, search))},
-        capture_output=True,
-        text=True,
-        timeout=300,  # an empty kernel cache is filled first
-        check=False,
-    )
-
-
 @pytest.fixture(scope="module")
-def quick_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
-    folder = tmp_path_factory.mktemp("pooled")
-    output = folder / "results"
-    outcome = run_script(folder, "--quick", "--tasks", *TASKS, "--output", str(output))
-    assert outcome.returncode == 0, outcome.stderr
-    return outcome.stdout, output
+def quick_run(tmp_path_factory: pytest.TempPathFactory) -> QuickRun:
+    return run_quick("pooled", tmp_path_factory.mktemp("pooled"), TASKS)
 
 
 @pytest.fixture
-def result(quick_run: tuple[str, Path]) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads((quick_run[1] / "pooled.json").read_text())
-    return loaded
+def result(quick_run: QuickRun) -> dict[str, Any]:
+    return quick_run.load()
 
 
 def test_every_chosen_task_is_timed_scored_and_weighed(result: dict[str, Any]) -> None:
@@ -81,11 +63,11 @@ def test_the_result_names_machine_versions_seed_and_commit(result: dict[str, Any
     assert result["settings"]["seed"] == 0
 
 
-def test_a_quick_run_judges_no_target(quick_run: tuple[str, Path], result: dict[str, Any]) -> None:
+def test_a_quick_run_judges_no_target(quick_run: QuickRun, result: dict[str, Any]) -> None:
     words = {cell for finding in find(result) for row in finding.rows for cell in row}
     assert NOT_JUDGED in words
     assert words.isdisjoint({REACHED, MISSED})
-    assert NOT_JUDGED in quick_run[0]
+    assert NOT_JUDGED in quick_run.shown
 
 
 def test_a_full_result_says_reached_or_missed_beside_each_target(result: dict[str, Any]) -> None:
@@ -98,39 +80,29 @@ def test_a_full_result_says_reached_or_missed_beside_each_target(result: dict[st
 
 
 def test_the_page_is_written_from_the_result_file_alone(
-    quick_run: tuple[str, Path], result: dict[str, Any], tmp_path: Path
+    quick_run: QuickRun, result: dict[str, Any], tmp_path: Path
 ) -> None:
     (tmp_path / "pooled.json").write_text(json.dumps(result))
     (tmp_path / "pooled.png").touch()
     write_page(tmp_path, tmp_path / "RESULTS.md")
-    assert (tmp_path / "RESULTS.md").read_text() == (quick_run[1] / "RESULTS.md").read_text()
+    assert (tmp_path / "RESULTS.md").read_text() == (quick_run.output / "RESULTS.md").read_text()
 
 
-def test_the_outputs_name_no_path_of_this_machine(quick_run: tuple[str, Path]) -> None:
-    shown, output = quick_run
-    written = [(output / name).read_text() for name in ("pooled.json", "RESULTS.md")]
-    for text in (shown, *written):
-        assert str(ROOT) not in text
-        assert str(output) not in text
-
-
-def test_the_figure_is_a_picture(quick_run: tuple[str, Path]) -> None:
-    assert (quick_run[1] / "pooled.png").read_bytes().startswith(b"\x89PNG")
+def test_the_page_shows_the_figure_and_names_no_path(quick_run: QuickRun) -> None:
+    check_page(quick_run, ("pooled.png",))
 
 
 def test_an_unknown_task_is_refused_with_the_list_of_tasks(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with pytest.raises(SystemExit):
-        parse(["--tasks", "no-such-task"])
+        RUN.parse(["--tasks", "no-such-task"])
     refusal = capsys.readouterr().err
     assert all(task.name in refusal for task in SPEED_TASKS)
 
 
-def test_only_a_whole_run_replaces_the_published_results() -> None:
-    assert parse([]).output == RESULTS
-    for partial in (["--quick"], ["--repeats", "1"], ["--tasks", "letter"]):
-        assert parse(partial).output is None
+def test_only_a_whole_run_or_an_update_replaces_the_published_results() -> None:
+    check_what_replaces_published_results(RUN, TASKS[0])
 
 
 def test_each_repeat_has_everybody_once_and_starts_with_the_next() -> None:

@@ -1,11 +1,6 @@
 """The benchmark of Federated Forest, run for real on shrunken tasks, without XGBoost."""
 
-import json
-import os
 import socket
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,17 +8,21 @@ import pytest
 
 from benchmarks.comparisons import xgboost_federated
 from benchmarks.contestants import federated_forest
-from benchmarks.report import RESULTS
-from benchmarks.runs.vertical import parse
+from benchmarks.runs.vertical import RUN
 from benchmarks.runs.vertical_findings import find, pair_ratio
 from benchmarks.runs.vertical_growth import MODES, scaled
 from benchmarks.runs.vertical_traffic import TrafficTask, measure_traffic, moved_rows
 from benchmarks.tasks import SEED, ForestSettings, make_split
-from fedforest.experiments.findings import MISSED, NOT_JUDGED, REACHED
 from fedforest.kernels.sampling import count_draws
 from fedforest.tree.seeds import derive_seeds
+from tests.benchmarks.quick_runs import (
+    QuickRun,
+    check_page,
+    check_that_only_full_runs_judge,
+    check_what_replaces_published_results,
+    run_quick,
+)
 
-ROOT = Path(__file__).parents[2]
 TASKS = (
     *("depth-6", "xgboost-federated", "bytes-per-level"),
     *("training-by-parties", "prediction-by-depth"),
@@ -31,29 +30,13 @@ TASKS = (
 
 
 @pytest.fixture(scope="module")
-def quick_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
-    """What the script showed, and where it wrote; XGBoost cannot be imported there."""
-    folder = tmp_path_factory.mktemp("vertical")
-    (folder / "xgboost.py").write_text("raise ImportError")
-    search = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH", "")]))
-    output = folder / "results"
-    script = ROOT / "benchmarks" / "runs" / "vertical.py"
-    outcome = subprocess.run(
-        [sys.executable, str(script), "--quick", "--tasks", *TASKS, "--output", str(output)],
-        env={**os.environ, "PYTHONPATH": search},
-        capture_output=True,
-        text=True,
-        timeout=400,  # an empty kernel cache is filled first
-        check=False,
-    )
-    assert outcome.returncode == 0, outcome.stderr
-    return outcome.stdout, output
+def quick_run(tmp_path_factory: pytest.TempPathFactory) -> QuickRun:
+    return run_quick("vertical", tmp_path_factory.mktemp("vertical"), TASKS)
 
 
 @pytest.fixture
-def result(quick_run: tuple[str, Path]) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads((quick_run[1] / "vertical.json").read_text())
-    return loaded
+def result(quick_run: QuickRun) -> dict[str, Any]:
+    return quick_run.load()
 
 
 def test_two_parties_and_one_table_grow_the_same_forest(result: dict[str, Any]) -> None:
@@ -88,31 +71,15 @@ def test_one_round_is_one_exchange_and_classical_one_for_each_row_and_node(
 
 
 def test_a_quick_run_judges_no_target_and_a_full_one_every_target(result: dict[str, Any]) -> None:
-    def words() -> set[str]:
-        return {cell for finding in find(result) for row in finding.rows for cell in row}
-
-    assert NOT_JUDGED in words()
-    assert words().isdisjoint({REACHED, MISSED})
-    result["settings"]["quick"] = False
-    assert NOT_JUDGED not in words()
-    assert words() & {REACHED, MISSED}
+    check_that_only_full_runs_judge(result, find)
 
 
-def test_the_page_shows_both_figures_and_names_no_path(quick_run: tuple[str, Path]) -> None:
-    shown, output = quick_run
-    page = (output / "RESULTS.md").read_text()
-    for name in ("vertical.png", "vertical-messages.png"):
-        assert f"({name})" in page
-        assert (output / name).read_bytes().startswith(b"\x89PNG")
-    for text in (shown, page, (output / "vertical.json").read_text()):
-        assert str(ROOT) not in text
-        assert str(output) not in text
+def test_the_page_shows_both_figures_and_names_no_path(quick_run: QuickRun) -> None:
+    check_page(quick_run, ("vertical.png", "vertical-messages.png"))
 
 
-def test_only_a_whole_run_replaces_the_published_results() -> None:
-    assert parse([]).output == RESULTS
-    for partial in (["--quick"], ["--repeats", "1"], ["--tasks", "depth-6"]):
-        assert parse(partial).output is None
+def test_only_a_whole_run_or_an_update_replaces_the_published_results() -> None:
+    check_what_replaces_published_results(RUN, TASKS[0])
 
 
 def test_rows_that_move_are_the_distinct_rows_drawn_and_grow_fewer_from_level_to_level() -> None:
