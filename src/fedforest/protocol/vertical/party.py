@@ -6,6 +6,7 @@ or a name of another party, nor who split a node. It gives away the best gain of
 its own candidate columns, and where rows go at the nodes it won.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -57,8 +58,6 @@ from fedforest.tree.table import Table
 from fedforest.tree.workers import ALONE, Workers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from fedforest.kernels.layout import Columns
     from fedforest.tree.targets import TrainingTargets
 
@@ -95,7 +94,10 @@ class VerticalParty:
         self._trees: PartyTrees | None = None
         self._has_shared = False
         self._out_of_bag = model.out_of_bag.copy() if model and model.out_of_bag else None
-        self._handlers: dict[type[Message], Callable[[Any], Message]] = {
+
+    def _handlers(self) -> dict[type[Message], Callable[[Any], Message]]:
+        # not kept: a party that refers to itself holds its memory until cycles are looked for
+        return {
             Prepare: self._prepare,
             ShareLabels: self._share_labels,
             TakeLabels: self._take_labels,
@@ -108,7 +110,7 @@ class VerticalParty:
 
     def handle(self, request: Message) -> Message:
         """Answer one request; a request out of place is refused and changes nothing."""
-        return answer(self._handlers, request)
+        return answer(self._handlers(), request)
 
     def model(self, n_trees: int | None = None) -> PartyModel:
         """The party's share of the forest.

@@ -5,6 +5,7 @@ the lookahead. It learns where rows stand when the next levels begin, so with a 
 depth it learns their paths; it never learns what a leaf says.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -39,8 +40,6 @@ from fedforest.tree.underway import WORD_ROWS, Underway
 from fedforest.tree.workers import ALONE, Workers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from fedforest.kernels.leap import Blocks
 
 
@@ -74,7 +73,10 @@ class PredictingParty:
         self._lanes: tuple[range, NDArray[np.uint8]] | None = None  # of which rows
         self._asked: _Asked | None = None
         self._underway = Underway(0, range(0), workers)
-        self._handlers: dict[type[Message], Callable[[Any], Message]] = {
+
+    def _handlers(self) -> dict[type[Message], Callable[[Any], Message]]:
+        # not kept: a party that refers to itself holds its memory until cycles are looked for
+        return {
             SweepRows: self._sweep_rows,
             LeapRows: self._leap_rows,
             RouteRows: self._route_rows,
@@ -83,7 +85,7 @@ class PredictingParty:
 
     def handle(self, request: Message) -> Message:
         """Answer one request."""
-        return answer(self._handlers, request)
+        return answer(self._handlers(), request)
 
     def _flat_bins(self) -> NDArray[np.uint8]:
         if self._binned is None:
