@@ -2,7 +2,7 @@
 
 A bitmap of rows is one 64-bit word per 64 rows, the first row in the lowest bit. Comparing 64 bytes
 at once is a few instructions on every processor with vectors, but no loop makes the compiler say
-so; hence three intrinsics, each beside the plain expression it stands for.
+so; hence intrinsics, each beside the plain expression it stands for.
 """
 
 import numpy as np
@@ -13,7 +13,6 @@ from fedforest.kernels.bitsets import in_set
 from fedforest.kernels.jit import inlined, kernel
 
 WORD = 64  # rows of a bitmap's word
-SLOTS = 7  # bytes that are compared together; with one to spare they fill a small vector
 
 _ZERO = np.uint64(0)
 _BYTE = np.uint64(255)
@@ -34,17 +33,10 @@ if config.DISABLE_JIT:  # type: ignore[attr-defined] # numba adds it at run time
         masked = data[int(at) : int(at) + WORD] & mask
         return np.packbits(masked != 0, bitorder="little").view(np.uint64)[0]
 
-    def compare_slots(data, base, lane, cut, at):
-        """Bit k < 7 is set where data[base + lane[at + k]] is above cut[at + k]."""
-        return np.uint64(
-            sum(int(data[base + lane[at + k]] > cut[at + k]) << k for k in range(SLOTS))
-        )
-
 else:
     from llvmlite import ir
 
     _LANES = ir.VectorType(ir.IntType(8), WORD)
-    _SLOT_LANES = ir.VectorType(ir.IntType(8), SLOTS + 1)
 
     def _load(context, builder, array_type, array, at):
         pointer = context.make_array(array_type)(context, builder, array).data
@@ -85,36 +77,6 @@ else:
 
         return types.uint64(data, types.uint64, types.uint8), generate
 
-    @intrinsic
-    def compare_slots(_typing_context, data, _base, lane, cut, _at):
-        """Bit k < 7 is set where data[base + lane[at + k]] is above cut[at + k].
-
-        `cut` must have an eighth byte to read.
-        """
-
-        def generate(context, builder, signature, arguments):
-            types_, (data_, base, lane_, cut_, at) = signature.args, arguments
-            begin = [
-                builder.gep(context.make_array(kind)(context, builder, array).data, [offset])
-                for kind, array, offset in (
-                    (types_[0], data_, base),
-                    (types_[2], lane_, at),
-                    (types_[3], cut_, at),
-                )
-            ]
-            codes = ir.Constant(_SLOT_LANES, None)
-            for k in range(SLOTS):
-                slot = ir.Constant(ir.IntType(64), k)
-                number = builder.zext(builder.load(builder.gep(begin[1], [slot])), ir.IntType(64))
-                code = builder.load(builder.gep(begin[0], [number]))
-                codes = builder.insert_element(codes, code, ir.Constant(ir.IntType(32), k))
-            cuts = builder.load(builder.bitcast(begin[2], _SLOT_LANES.as_pointer()))
-            cuts.align = 1
-            above = builder.icmp_unsigned(">", codes, cuts)  # the eighth is not: nothing is below 0
-            return builder.zext(builder.bitcast(above, ir.IntType(8)), ir.IntType(64))
-
-        return types.uint64(data, types.uint64, lane, cut, types.uint64), generate
-
 
 @kernel
 def compare_few(data, at, n, shift, cut):
@@ -153,17 +115,3 @@ def gather_codes(words, at, stride, n_words, shift):
         byte = (words[at + k * stride] >> shift) & _BYTE
         codes |= _SPREAD[byte] << k
     return codes
-
-
-@kernel
-def lay_side_by_side(bins, n_rows, rows, lanes, first, last):
-    """Bins row by row: lanes[i] holds of row rows[0] + i each code and the code plus one.
-
-    The second form puts missing values, the highest code, below all others. For rows first..last.
-    """
-    for column in range(lanes.shape[1] // 2):
-        base = column * n_rows + rows[0]
-        for row in range(first, last):
-            code = bins[base + row]
-            lanes[row, 2 * column] = code
-            lanes[row, 2 * column + 1] = np.uint8(code + np.uint8(1))

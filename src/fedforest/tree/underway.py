@@ -105,7 +105,7 @@ class Underway:
         return has_landed
 
     def leap(self, turns: NDArray[np.uint64]) -> bool:
-        """Go from blocks to where three turns lead; False, and nobody moves, if nowhere."""
+        """Go from blocks to where four turns lead; False, and nobody moves, if nowhere."""
         assert self.blocks is not None
         landing, starts = self.blocks.landing, self.turn_starts(LEAP)
 

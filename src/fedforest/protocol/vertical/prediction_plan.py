@@ -1,7 +1,7 @@
 """How each exchange of a prediction settles some levels: the plan with the least estimated time.
 
 The first levels can be *swept*, 64 rows at a time: many bits, little work. Below, rows can *leap*
-three levels at a time, a byte per row and party; or be *routed* with any lookahead, with as few
+four levels at a time, two bytes per row and party; or be *routed* with any lookahead, with as few
 bits as there can be and more work.
 """
 
@@ -114,7 +114,7 @@ class _Estimate:
     def leaps(self) -> NDArray[np.float64]:
         """Rows leap from each level."""
         active = self._active[:-1]
-        n_bits = self._n_parties * active * (8 + LEAP)
+        n_bits = self._n_parties * active * (16 + LEAP)
         return self._exchange(n_bits, active * SECONDS_PER_LEAP)
 
     def routes(self) -> NDArray[np.float64]:

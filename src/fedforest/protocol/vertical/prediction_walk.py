@@ -85,10 +85,10 @@ class Walk:
         self._set_out()
         underway.stand_at(blocks)
         starts, turn_starts = underway.starts(), underway.turn_starts(LEAP)
-        said = np.empty((len(replies), int(starts[-1])), np.uint8)
+        said = np.empty((len(replies), int(starts[-1])), np.uint16)
         for number, (party, reply) in enumerate(replies.items()):
             with blame(party):
-                said[number] = view_bytes(reply.outcomes.data, "u1", said.shape[1], "outcomes")
+                said[number] = view_bytes(reply.outcomes.data, "<u2", said.shape[1], "outcomes")
         turns = np.empty(int(turn_starts[-1]), np.uint64)
 
         def settle(target: Standing, trees: Trees) -> bool:
