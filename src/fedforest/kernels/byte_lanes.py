@@ -15,11 +15,7 @@ from fedforest.kernels.jit import inlined, kernel
 WORD = 64  # rows of a bitmap's word
 
 _ZERO = np.uint64(0)
-_BYTE = np.uint64(255)
-# eight bits to eight bytes of one bit each
-_SPREAD = np.array(
-    [sum(((byte >> k) & 1) << (8 * k) for k in range(8)) for byte in range(256)], np.uint64
-)
+_ONE = np.uint64(1)
 
 if config.DISABLE_JIT:  # type: ignore[attr-defined] # numba adds it at run time
 
@@ -33,15 +29,22 @@ if config.DISABLE_JIT:  # type: ignore[attr-defined] # numba adds it at run time
         masked = data[int(at) : int(at) + WORD] & mask
         return np.packbits(masked != 0, bitorder="little").view(np.uint64)[0]
 
+    def mark_word(data, at, word, mask):
+        """Give data[at + k] the bits of the mask where bit k of the word is set. For 64 bytes."""
+        bits = np.unpackbits(np.array([word]).view(np.uint8), bitorder="little")
+        data[int(at) : int(at) + WORD] |= bits * mask
+
 else:
     from llvmlite import ir
 
     _LANES = ir.VectorType(ir.IntType(8), WORD)
 
-    def _load(context, builder, array_type, array, at):
+    def _begin(context, builder, array_type, array, at):
         pointer = context.make_array(array_type)(context, builder, array).data
-        begin = builder.bitcast(builder.gep(pointer, [at]), _LANES.as_pointer())
-        lanes = builder.load(begin)
+        return builder.bitcast(builder.gep(pointer, [at]), _LANES.as_pointer())
+
+    def _load(context, builder, array_type, array, at):
+        lanes = builder.load(_begin(context, builder, array_type, array, at))
         lanes.align = 1
         return lanes
 
@@ -77,6 +80,21 @@ else:
 
         return types.uint64(data, types.uint64, types.uint8), generate
 
+    @intrinsic
+    def mark_word(_typing_context, data, _at, _word, _mask):
+        """Give data[at + k] the bits of the mask where bit k of the word is set. For 64 bytes."""
+
+        def generate(context, builder, signature, arguments):
+            array, at, word, mask = arguments
+            lanes = _load(context, builder, signature.args[0], array, at)
+            is_set = builder.bitcast(word, ir.VectorType(ir.IntType(1), WORD))
+            marks = builder.and_(builder.sext(is_set, _LANES), _fill(builder, mask))
+            begin = _begin(context, builder, signature.args[0], array, at)
+            builder.store(builder.or_(lanes, marks), begin, align=1)
+            return context.get_dummy_value()
+
+        return types.void(data, types.uint64, types.uint64, types.uint8), generate
+
 
 @kernel
 def compare_few(data, at, n, shift, cut):
@@ -104,14 +122,9 @@ def look_up_rows(bins, at, n, left_set, index):
     return word
 
 
-@inlined
-def gather_codes(words, at, stride, n_words, shift):
-    """The bits of eight rows in several words, a byte for each row: bit k from the k-th word.
-
-    The words lie `stride` apart from `at` on; the rows are those from bit `shift` on. All uint64.
-    """
-    codes = _ZERO
-    for k in range(n_words):
-        byte = (words[at + k * stride] >> shift) & _BYTE
-        codes |= _SPREAD[byte] << k
-    return codes
+@kernel
+def gather_codes(words, at, stride, n_words, codes):
+    """codes[k] = bits k of several words, the lowest from the first; they lie `stride` apart."""
+    codes[:] = 0
+    for bit in range(n_words):
+        mark_word(codes, _ZERO, words[at + bit * stride], np.uint8(_ONE << bit))

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from fedforest.kernels.bitsets import in_set
 from fedforest.kernels.byte_lanes import WORD, test_word
-from fedforest.kernels.jit import inlined, kernel
+from fedforest.kernels.jit import kernel
 from fedforest.kernels.slots import CARD_BYTES, PLACES, SLOTS, say_slots, write_card
 from fedforest.kernels.standing import NOWHERE
 
@@ -141,14 +141,14 @@ def list_own_slots(blocks, splits, no_lane, column):
 
 @kernel
 def list_owner_slots(left_child, owner, blocks, n_owners):
-    """(blocks, owners): the slots of each owner, as bits."""
-    slots = np.zeros((blocks.root.shape[0], n_owners), np.uint16)
+    """(owners, blocks): the slots of each owner, as bits."""
+    slots = np.zeros((n_owners, blocks.root.shape[0]), np.uint16)
     node = np.empty(SLOTS, np.int32)
     for block in range(blocks.root.shape[0]):
         list_slot_nodes(left_child, blocks.root[block], node)
         for slot in range(SLOTS):
             if node[slot] >= 0:
-                slots[block, owner[node[slot]]] |= np.uint16(1 << slot)
+                slots[owner[node[slot]], block] |= np.uint16(1 << slot)
     return slots
 
 
@@ -188,26 +188,46 @@ def say_leap(slots, splits, root, lanes, first_row, standing, said, said_start, 
             to += _ONE
 
 
-@inlined
+@kernel
 def put_together(slots, said, at, place, begin, n, together):
     """together[k] = what all owners say about the k-th of n rows, each of its own slots only.
 
     What owners say is said[owner, at:], the rows' blocks place[begin:].
     """
-    n_owners, flat = np.uint64(slots.shape[1]), slots.reshape(-1)
     together[:] = 0
-    for owner in range(n_owners):
-        own = said[owner]
+    for owner in range(said.shape[0]):
+        own, mine = said[owner], slots[owner]
         for k in range(n):
-            mine = flat[np.uint64(place[begin + k]) * n_owners + owner]
-            together[k] |= own[at + k] & mine
+            together[k] |= own[at + k] & mine[np.uint64(place[begin + k])]
 
 
-@inlined
-def find_code(left):
-    """The four turns of a row, given what all slots on its way say."""
-    walked = np.uint64(_WALKED[left & _UPPER])
-    return (walked & _SEVEN) | (left >> (walked >> _FOUR) & _ONE) << _THREE
+@kernel
+def find_codes(together, codes):
+    """The four turns of each row, given what all slots on its way say."""
+    for k in range(together.shape[0]):
+        left = np.uint64(together[np.uint64(k)])
+        walked = np.uint64(_WALKED[left & _UPPER])
+        turn = left >> (walked >> _FOUR) & _ONE
+        codes[np.uint64(k)] = (walked & _SEVEN) | turn << _THREE
+
+
+@kernel
+def land_rows(landing, codes, source, begin, n, target, kept, leaves, base):
+    """The source's n rows from `begin` on go where their codes lead, unless to leaves.
+
+    They stand from `kept` on in the target; returns where the next belongs. leaves[row], less
+    `base`, is noted in any case: that saves a branch, and is noted again where the row arrives.
+    """
+    from_rows, from_place, _, _ = source
+    rows, place, _, _ = target
+    for k in range(n):
+        row, block = from_rows[begin + k], np.uint64(from_place[begin + k])
+        reached = landing[block << _FOUR | np.uint64(codes[k])]
+        leaves[np.uint64(row)] = ~reached - base
+        rows[kept] = row
+        place[kept] = reached
+        kept += np.uint64(reached >= 0)
+    return kept
 
 
 @kernel
@@ -227,34 +247,24 @@ def settle_leap(
 ):
     """Rows of trees first..last take the four turns that said[owner] tells.
 
-    slots[block, owner] are the slots an owner may speak of. Rows that reach a leaf are noted in
+    slots[owner, block] are the slots an owner may speak of. Rows that reach a leaf are noted in
     `leaf_of` and not in `target`.
     """
-    from_rows, from_place, start, from_count = source
-    rows, place, _, count = target
-    landing = blocks.landing
-    together, code = np.empty(WORD, np.uint16), np.zeros(WORD, np.uint8)
+    _, place, start, from_count = source
+    together, codes = np.empty(WORD, np.uint16), np.empty(WORD, np.uint8)
     for tree in range(first, last):
         n, begin = np.uint64(from_count[tree]), np.uint64(start[tree])
         kept, at = begin, np.uint64(said_start[tree])
         to, n_words = np.uint64(turns_start[tree]), (n + np.uint64(WORD - 1)) // np.uint64(WORD)
         base, leaves = np.int32(tree_start[tree]), leaf_of[tree]
         for done in range(_ZERO, n, np.uint64(WORD)):
-            n_here = min(np.uint64(WORD), n - done)
-            put_together(slots, said, at + done, from_place, begin + done, n_here, together)
-            for k in range(n_here):
-                row, block = from_rows[begin + done + k], np.uint64(from_place[begin + done + k])
-                turns_here = find_code(np.uint64(together[k]))
-                code[k] = turns_here
-                reached = landing[block << _FOUR | turns_here]
-                # noted in any case: that saves a branch, and is noted again where the row arrives
-                leaves[row] = ~reached - base
-                rows[kept] = row
-                place[kept] = reached
-                kept += np.uint64(reached >= 0)
-            code[n_here:] = 0
-            for level in range(LEAP):
-                plane = to + np.uint64(level) * n_words
-                turns[plane] = test_word(code, _ZERO, np.uint8(1 << level))
+            n_here, here = min(np.uint64(WORD), n - done), begin + done
+            put_together(slots, said, at + done, place, here, n_here, together)
+            find_codes(together, codes)
+            kept = land_rows(
+                blocks.landing, codes, source, here, n_here, target, kept, leaves, base
+            )
+            for level in range(np.uint64(LEAP)):
+                turns[to + level * n_words] = test_word(codes, _ZERO, np.uint8(_ONE << level))
             to += _ONE
-        count[tree] = np.int64(kept - begin)
+        target.counts[tree] = np.int64(kept - begin)
