@@ -124,18 +124,15 @@ def list_slot_nodes(left_child, root, node):
 
 
 @kernel
-def list_own_slots(blocks, splits, no_lane, column):
-    """The slots of one owner; `column`, sixteen for each block or empty, becomes part.
-
-    `no_lane` is a lane without a column.
-    """
+def list_own_slots(blocks, splits, last_lane, column):
+    """The slots of one owner; `column`, sixteen for each block or empty, becomes part."""
     cards = np.empty(blocks.root.shape[0] * CARD_BYTES, np.uint8)
     node = np.empty(SLOTS, np.int32)
     for block in range(blocks.root.shape[0]):
         list_slot_nodes(splits.left_child, blocks.root[block], node)
         card = cards[block * CARD_BYTES : (block + 1) * CARD_BYTES]
         beside = column[block * PLACES : (block + 1) * PLACES]
-        write_card(splits, node, no_lane, card, beside)
+        write_card(splits, node, last_lane, card, beside)
     return OwnSlots(cards, column)
 
 

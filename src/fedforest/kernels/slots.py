@@ -1,14 +1,15 @@
 """What an owner says about a row at fifteen splits, compared at once.
 
 The splits are the slots of a small tree: slot k has the children 2k + 1 (left) and 2k + 2 (right).
-A row's *lanes* are its codes side by side, a byte for each column; lanes without a column are zero.
-A *card* holds what an owner knows of a tree, in 64 bytes, which come from memory together:
+A row's *lanes* are its codes side by side, a byte for each column; the last, without a column, is
+zero. A *card* holds what an owner knows of a tree, in 64 bytes, which come from memory together:
 
     | columns 0..15 | cuts 16..31 | shifts 32..47 | free 48..62 | whether any is split by a set 63 |
 
 A code plus its shift, in a byte, goes left if it is at most the cut; the shift is one where missing
 values, the highest code, go left. A slot is free, 255, if the owner has no say in whether it is
-reached from above. At slots that are not the owner's, one is compared with zero: it never says left.
+reached from above. At slots that are not the owner's, the last lane plus one is compared with zero:
+nobody goes left.
 
 Up to 32 lanes fit into two vectors, of which one instruction picks bytes. Columns of wider tables
 lie beside the cards, sixteen for each, and their codes are fetched one by one.
@@ -25,8 +26,8 @@ PLACES = SLOTS + 1  # of a card's section; the last is spare
 CARD_BYTES = 4 * PLACES
 VECTOR_LANES = 32
 
-_NO_COLUMN = 192  # on a card; beside it, the number of a lane without a column
 _FREE = 255
+_TILE = 256  # rows
 _PARENT = [0] + [(k - 1) // 2 for k in range(1, PLACES)]
 _GRANDPARENT = [_PARENT[parent] for parent in _PARENT]
 _SIDE = [_FREE * (1 - k % 2) for k in range(PLACES)]  # of right children
@@ -42,9 +43,8 @@ if config.DISABLE_JIT:  # type: ignore[attr-defined] # numba adds it at run time
         columns = column[PLACES * int(card) :] if len(column) else noted
         left, reached = [], [True]
         for k in range(SLOTS):
-            has_code = columns[k] != _NO_COLUMN or len(column) > 0
-            code = int(lanes[int(base) + int(columns[k])]) if has_code else 0
-            left.append((code + int(shifts[k])) % 256 <= cuts[k] or bool(left_by_sets >> k & 1))
+            code = int(lanes[int(base) + int(columns[k])])
+            left.append((code + int(shifts[k])) % 256 <= cuts[k] or bool(int(left_by_sets) >> k & 1))
             if k > 0:
                 parent, is_left = _PARENT[k], k % 2 == 1
                 reached.append(reached[parent] and (free[k] > 0 or left[parent] == is_left))
@@ -67,33 +67,25 @@ else:
         loaded.align = 1
         return loaded
 
-    def _call(builder, name, *vectors):
-        kind = ir.FunctionType(_VECTOR, [_VECTOR] * len(vectors))
-        return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), vectors)
-
     def _pick(builder, lanes, columns):
-        """The codes of sixteen columns; zero for no column.
+        """The codes of sixteen columns out of 32 lanes.
 
         The instruction picks byte `number & 15` if the number is below 128, else it gives zero.
         """
-        of_first = _call(builder, "llvm.uadd.sat.v16i8", columns, _constant([112] * PLACES))
+        kind = ir.FunctionType(_VECTOR, [_VECTOR, _VECTOR])
+        name = "llvm.x86.ssse3.pshuf.b.128"
+        shuffle = cgutils.get_or_insert_function(builder.module, kind, name)
+        of_first = builder.add(columns, _constant([112] * PLACES))
         of_second = builder.sub(columns, _constant([16] * PLACES))
-        shuffle = "llvm.x86.ssse3.pshuf.b.128"
-        first = _call(builder, shuffle, _load(builder, lanes, 0), of_first)
-        return builder.or_(first, _call(builder, shuffle, _load(builder, lanes, 1), of_second))
+        first = builder.call(shuffle, [_load(builder, lanes, 0), of_first])
+        return builder.or_(first, builder.call(shuffle, [_load(builder, lanes, 1), of_second]))
 
     def _fetch(builder, lanes, columns):
-        """The codes of fifteen columns, one by one; zero for no column where they are on cards."""
+        """The codes of fifteen columns, one by one."""
         codes = _constant(None)
         for k in range(SLOTS):
-            noted = builder.load(builder.gep(columns, [_WORD(k)]))
-            column = builder.zext(noted, _WORD)
-            if noted.type == _BYTE:
-                has_code = builder.icmp_unsigned("<", column, _WORD(VECTOR_LANES))
-                column = builder.select(has_code, column, _WORD(VECTOR_LANES - 1))
+            column = builder.zext(builder.load(builder.gep(columns, [_WORD(k)])), _WORD)
             code = builder.load(builder.gep(lanes, [column]))
-            if noted.type == _BYTE:
-                code = builder.select(has_code, code, _BYTE(0))
             codes = builder.insert_element(codes, code, ir.IntType(32)(k))
         return codes
 
@@ -152,22 +144,18 @@ else:
 
 
 @kernel
-def write_card(splits, node, no_lane, card, column):
+def write_card(splits, node, last_lane, card, column):
     """Note an owner's splits at the nodes of fifteen slots (-1: none) on a card.
 
-    `column`, if not empty, is where columns lie beside the card; lane `no_lane` is without column.
+    `column`, if not empty, is where columns lie beside the card.
     """
     _, feature, cut, missing_left, set_index, _ = splits
-    card[:] = 0
-    card[:PLACES] = _NO_COLUMN
-    column[:] = no_lane
-    for slot in range(PLACES):
-        parent = node[(slot - 1) // 2] if slot > 0 else -1
-        card[3 * PLACES + slot] = 0 if parent >= 0 and feature[parent] >= 0 else _FREE
-        card[2 * PLACES + slot] = 1  # nothing but a wrapped code would go left
+    card[:PLACES], column[:] = last_lane & 255, last_lane
+    card[PLACES : 2 * PLACES], card[2 * PLACES : 3 * PLACES] = 0, 1
     card[CARD_BYTES - 1] = 0
     for slot in range(SLOTS):
-        here = node[slot]
+        here, above = node[slot], node[(slot - 1) // 2] if slot > 0 else -1
+        card[3 * PLACES + slot] = 0 if above >= 0 and feature[above] >= 0 else _FREE
         if here < 0 or feature[here] < 0:
             continue
         if set_index[here] >= 0:
@@ -177,16 +165,16 @@ def write_card(splits, node, no_lane, card, column):
             column[slot] = feature[here]
         else:
             card[slot] = feature[here]
-        shift = missing_left[here] & 1
-        card[PLACES + slot] = np.uint8(cut[here] + shift)
-        card[2 * PLACES + slot] = shift
+        card[PLACES + slot] = np.uint8(cut[here] + (missing_left[here] & 1))
+        card[2 * PLACES + slot] = missing_left[here] & 1
 
 
 @kernel
 def lay_side_by_side(bins, n_rows, rows, lanes, first, last):
     """lanes[i] = codes of row rows[0] + i, for rows first..last; lanes without a column stay."""
     n_columns = min(bins.shape[0] // n_rows, lanes.shape[1] - 1)
-    for column in range(n_columns):
-        base = column * n_rows + rows[0]
-        for row in range(first, last):
-            lanes[row, column] = bins[base + row]
+    for begin in range(first, last, _TILE):  # whose lanes stay in cache
+        for column in range(n_columns):
+            base = column * n_rows + rows[0]
+            for row in range(begin, min(begin + _TILE, last)):
+                lanes[row, column] = bins[base + row]
