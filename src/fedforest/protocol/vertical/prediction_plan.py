@@ -22,9 +22,9 @@ MAX_CHOSEN_LOOKAHEAD = 64  # the nodes within reach grow so fast that nothing la
 ROWS_OF_INNER_NODES = 6  # times those of a leaf of the same level: what trees on real rows show
 
 # processor seconds of one role, measured; only their proportions matter
-SECONDS_PER_WORD = 4e-9  # sweeping: what a split does with 64 rows
-SECONDS_PER_LANDING = 2e-9  # a row is put where its swept turns lead
-SECONDS_PER_LEAP = 7e-9
+SECONDS_PER_WORD = 3e-9  # sweeping: what a split does with 64 rows
+SECONDS_PER_LANDING = 1.2e-9  # a row is put where its swept turns lead
+SECONDS_PER_LEAP = 5e-9
 SECONDS_PER_STEP = 5e-9  # a row is routed with a lookahead of one
 SECONDS_PER_VISIT = 20e-9  # with a larger one: a node that the row can reach
 
