@@ -44,7 +44,9 @@ if config.DISABLE_JIT:  # type: ignore[attr-defined] # numba adds it at run time
         left, reached = [], [True]
         for k in range(SLOTS):
             code = int(lanes[int(base) + int(columns[k])])
-            left.append((code + int(shifts[k])) % 256 <= cuts[k] or bool(int(left_by_sets) >> k & 1))
+            left.append(
+                (code + int(shifts[k])) % 256 <= cuts[k] or bool(int(left_by_sets) >> k & 1)
+            )
             if k > 0:
                 parent, is_left = _PARENT[k], k % 2 == 1
                 reached.append(reached[parent] and (free[k] > 0 or left[parent] == is_left))

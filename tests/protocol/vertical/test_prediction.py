@@ -1,5 +1,8 @@
 """Prediction over parties, against the leaf sets of the paper."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,7 +14,12 @@ from fedforest.kernels.leap import LEAP
 from fedforest.kernels.sweep import MAX_SWEPT_LEVELS
 from fedforest.protocol.vertical import prediction
 from fedforest.protocol.vertical.prediction import Pace
-from fedforest.protocol.vertical.prediction_messages import RowsLeapt, RowsRouted, RowsSwept
+from fedforest.protocol.vertical.prediction_messages import (
+    LeapRows,
+    RowsLeapt,
+    RowsRouted,
+    RowsSwept,
+)
 from fedforest.protocol.vertical.prediction_plan import Manner, Network, Plan, plan_for
 from fedforest.transport.codec import decode
 from fedforest.tree.partial import PartialForest
@@ -25,6 +33,7 @@ from tests.protocol.vertical.conversations import (
     leap_after,
     party_tables,
     predict_openly,
+    predicting_parties,
     sweep_then,
     train_openly,
 )
@@ -279,3 +288,17 @@ def test_a_table_with_other_columns_is_refused_before_anything_is_sent() -> None
     other["another"] = case.columns["c2"]
     with pytest.raises(FederationError, match="c2"):
         predict_openly(training, 1, other)
+
+
+def test_parties_let_go_of_their_memory_as_soon_as_nobody_holds_them() -> None:
+    """The rows of one prediction lie where those of the last one lay, not in fresh memory."""
+    training = train_openly(sample_case())
+    parties = [*training.parties.values(), *predicting_parties(training).values()]
+    parties[-1].handle(LeapRows(0, len(training.case.y)))
+    held = [weakref.ref(party) for party in parties]
+    gc.disable()
+    try:
+        del parties, training
+        assert [reference() for reference in held] == [None] * len(held)
+    finally:
+        gc.enable()
