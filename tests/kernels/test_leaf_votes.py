@@ -37,20 +37,23 @@ def test_means_of_regression_leaves_are_added() -> None:
 
 
 @pytest.mark.parametrize("hard", [False, True])
-@pytest.mark.parametrize("rows", [(0, 1300), (5, 700), (0, 0)])
-def test_spread_votes_add_up_to_the_same_bits(hard: bool, rows: tuple[int, int]) -> None:
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("rows", [(0, 4300), (5, 700), (0, 0)])
+def test_spread_votes_add_up_to_the_same_bits(
+    hard: bool, n_classes: int, rows: tuple[int, int]
+) -> None:
     rng = np.random.default_rng(3)
-    n_trees, n_nodes, n_classes = 7, 40, 3
+    n_trees, n_nodes = 7, 40
     counts = rng.integers(0, n_classes + 1, n_trees * n_nodes)
     start = np.concatenate([[0], np.cumsum(counts)])
     label = np.concatenate([rng.permutation(n_classes)[:count] for count in counts])
     leaves = Leaves(start, label.astype(np.uint16), rng.random(len(label)))
     tree_start = n_nodes * np.arange(n_trees + 1)
     speaking = counts.reshape(n_trees, n_nodes) > 0
-    leaf_of = np.array([rng.choice(np.flatnonzero(tree), 1300) for tree in speaking], np.int32)
+    leaf_of = np.array([rng.choice(np.flatnonzero(tree), 4300) for tree in speaking], np.int32)
     spread = np.full((n_trees * n_nodes, n_classes), np.nan)
     spread_votes(leaves, hard, spread)
-    quick, plain = np.zeros((1300, n_classes)), np.zeros((1300, n_classes))
+    quick, plain = np.zeros((4300, n_classes)), np.zeros((4300, n_classes))
     sum_spread_votes(spread, tree_start, leaf_of, quick, *rows)
     sum_leaf_votes(leaves, tree_start, leaf_of, plain, hard, *rows)
     assert quick.tobytes() == plain.tobytes()

@@ -1,11 +1,10 @@
-"""Three levels at a time, against walks row by row."""
+"""Four levels at a time, against walks row by row."""
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fedforest.kernels.byte_lanes import lay_side_by_side
 from fedforest.kernels.leap import (
     CODES,
     LEAP,
@@ -16,6 +15,7 @@ from fedforest.kernels.leap import (
     say_leap,
     settle_leap,
 )
+from fedforest.kernels.slots import PLACES, VECTOR_LANES, lay_side_by_side
 from fedforest.kernels.standing import (
     NOWHERE,
     Standing,
@@ -34,7 +34,7 @@ from tests.strategies import IS_PLAIN_PYTHON
 
 EXAMPLES = settings(max_examples=15 if IS_PLAIN_PYTHON else 80)
 ROWS = (0, 1, 8, 63, 64, 65, 200)
-LANES = st.sampled_from([np.uint16, np.uint32])
+COLUMNS = st.sampled_from([np.uint8, np.uint16, np.uint32])  # on cards, or beside them
 
 
 def blocks_of(tree: OwnedTree, first_level: int) -> Blocks:
@@ -43,9 +43,9 @@ def blocks_of(tree: OwnedTree, first_level: int) -> Blocks:
 
 
 def slots_of(tree: OwnedTree, root: int) -> list[int]:
-    """The inner nodes of a block in its seven slots, -1 without."""
+    """The inner nodes of a block in its fifteen slots, -1 without."""
     slots = [root]
-    for slot in range(3):
+    for slot in range(7):
         for side in range(2):
             child = -1 if slots[slot] < 0 else int(tree.flat_children[slots[slot]]) + side
             slots.append(child if child >= 0 and tree.left_child[child] >= 0 else -1)
@@ -60,7 +60,7 @@ def starting_blocks(tree: OwnedTree, blocks: Blocks) -> NDArray[np.int32]:
 
 @EXAMPLES
 @given(owned_trees(), st.integers(0, 4))
-def test_blocks_begin_at_every_third_level(tree: OwnedTree, first_level: int) -> None:
+def test_blocks_begin_at_every_fourth_level(tree: OwnedTree, first_level: int) -> None:
     depth = dict.fromkeys(tree.tree_start[:-1].tolist(), 0)
     for node, left in enumerate(tree.flat_children.tolist()):
         if left >= 0:
@@ -74,7 +74,7 @@ def test_blocks_begin_at_every_third_level(tree: OwnedTree, first_level: int) ->
 
 
 @EXAMPLES
-@given(owned_trees(), st.integers(0, 2))
+@given(owned_trees(), st.integers(0, 3))
 def test_codes_lead_to_leaves_and_to_the_next_blocks(tree: OwnedTree, first_level: int) -> None:
     blocks = blocks_of(tree, first_level)
     for block, root in enumerate(blocks.root.tolist()):
@@ -93,18 +93,18 @@ def test_codes_lead_to_leaves_and_to_the_next_blocks(tree: OwnedTree, first_leve
 
 
 def say(
-    tree: OwnedTree, number: int, blocks: Blocks, standing: Standing, lane_type: type
-) -> NDArray[np.uint8]:
-    """The bytes of an owner, about rows that lie behind some others."""
+    tree: OwnedTree, number: int, blocks: Blocks, standing: Standing, column_type: type
+) -> NDArray[np.uint16]:
+    """The outcomes of an owner, about rows that lie behind some others."""
     before = np.full((len(tree.bins[number]), 4), 77, np.uint8)
     bins = np.concatenate([before, tree.bins[number]], axis=1)
-    lanes = np.zeros((tree.n_rows, 2 * len(bins)), np.uint8)
+    is_wide = column_type is not np.uint8
+    lanes = np.zeros((tree.n_rows, len(bins) + 1 if is_wide else VECTOR_LANES), np.uint8)
     for part in ((0, tree.n_rows // 2), (tree.n_rows // 2, tree.n_rows)):
         lay_side_by_side(bins.reshape(-1), bins.shape[1], (4, bins.shape[1]), lanes, *part)
-    slots = list_own_slots(
-        blocks, tree.splits(number), np.zeros(len(blocks.root) * CODES, lane_type)
-    )
-    starts, said = np.zeros(tree.base + 1, np.int64), np.zeros(int(standing.counts[-1]), np.uint8)
+    column = np.zeros(is_wide * len(blocks.root) * PLACES, column_type)
+    slots = list_own_slots(blocks, tree.splits(number), lanes.shape[1] - 1, column)
+    starts, said = np.zeros(tree.base + 1, np.int64), np.zeros(int(standing.counts[-1]), np.uint16)
     later = standing._replace(rows=standing.rows + np.uint32(4))
     for trees in ((0, tree.base), (tree.base, tree.base + 1)):
         splits = tree.splits(number)
@@ -113,9 +113,9 @@ def say(
 
 
 @EXAMPLES
-@given(owned_trees(ROWS), st.integers(0, 2), LANES)
-def test_an_owner_says_a_byte_of_the_own_slots_that_a_row_can_reach(
-    tree: OwnedTree, first_level: int, lane_type: type
+@given(owned_trees(ROWS), st.integers(0, 3), COLUMNS)
+def test_an_owner_speaks_of_the_own_slots_that_a_row_can_reach(
+    tree: OwnedTree, first_level: int, column_type: type
 ) -> None:
     blocks = blocks_of(tree, first_level)
     places = starting_blocks(tree, blocks)
@@ -124,34 +124,34 @@ def test_an_owner_says_a_byte_of_the_own_slots_that_a_row_can_reach(
         for row, block in enumerate(places):
             bins, root = tree.bins[number][:, row], int(blocks.root[block])
             asked = own_questions(partial, tree.base, bins, root - tree.base, LEAP)
-            byte = 0
+            bits = 0
             for slot, node in enumerate(slots_of(tree, root)):
                 if node >= 0 and node - tree.base in asked:
                     code = int(bins[partial.splits.feature[node]])
-                    byte |= goes_left(partial, node, code) << slot
-            expected.append(byte)
+                    bits |= goes_left(partial, node, code) << slot
+            expected.append(bits)
         standing = standing_at(tree, places)
-        assert say(tree, number, blocks, standing, lane_type).tolist() == expected
+        assert say(tree, number, blocks, standing, column_type).tolist() == expected
 
 
 @EXAMPLES
-@given(owned_trees(ROWS), st.integers(0, 2))
-def test_the_bytes_of_all_owners_lead_every_row_three_levels_down(
+@given(owned_trees(ROWS), st.integers(0, 3))
+def test_the_outcomes_of_all_owners_lead_every_row_four_levels_down(
     tree: OwnedTree, first_level: int
 ) -> None:
     blocks = blocks_of(tree, first_level)
     places = starting_blocks(tree, blocks)
     source, target = standing_at(tree, places), room_for(tree, places)
     n_owners = len(tree.partials)
-    said = np.zeros((n_owners, len(places)), np.uint8)
+    said = np.zeros((n_owners, len(places)), np.uint16)
     slots = list_owner_slots(tree.flat_children, tree.owner, blocks, n_owners)
     for number in range(n_owners):
-        own = slots[places, number]
-        said[number] = say(tree, number, blocks, source, np.uint16) | ~own  # of others' slots: lies
+        own = slots[number, places]
+        said[number] = say(tree, number, blocks, source, np.uint8) | ~own  # of others' slots: lies
     paths = [list(tree.path(r, int(blocks.root[b])))[:LEAP] for r, b in enumerate(places)]
     starts, turns = (
         np.zeros(tree.base + 2, np.int64),
-        np.zeros(-(-len(places) // 64) * 3, np.uint64),
+        np.zeros(-(-len(places) // 64) * LEAP, np.uint64),
     )
     leaf_of, trees = np.full((tree.base + 1, tree.n_rows), -7, np.int32), (0, tree.base + 1)
     settle_leap(

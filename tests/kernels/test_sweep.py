@@ -123,8 +123,8 @@ def test_the_words_of_all_owners_lead_every_row_along_its_path(
         begin += said.size
     flat = np.concatenate([said.reshape(-1) for said in words])
     turns = np.full((tree.base + 1, n_levels, n_words), 2**64 - 1, np.uint64)
-    for part in ((0, n_words // 2), (n_words // 2, n_words)):
-        settle_upper(upper, flat, place, stride, tree.n_rows, turns, *part)
+    for trees in ((0, tree.base), (tree.base, tree.base + 1)):
+        settle_upper(upper, flat, place, stride, tree.n_rows, turns, *trees)
     paths = [list(tree.path(row, tree.base))[:n_levels] for row in range(tree.n_rows)]
     assert not turns[: tree.base].any()
     for level in range(n_levels):

@@ -2,7 +2,7 @@
 
 A bitmap of rows is one 64-bit word per 64 rows, the first row in the lowest bit. Comparing 64 bytes
 at once is a few instructions on every processor with vectors, but no loop makes the compiler say
-so; hence three intrinsics, each beside the plain expression it stands for.
+so; hence intrinsics, each beside the plain expression it stands for.
 """
 
 import numpy as np
@@ -13,14 +13,9 @@ from fedforest.kernels.bitsets import in_set
 from fedforest.kernels.jit import inlined, kernel
 
 WORD = 64  # rows of a bitmap's word
-SLOTS = 7  # bytes that are compared together; with one to spare they fill a small vector
 
 _ZERO = np.uint64(0)
-_BYTE = np.uint64(255)
-# eight bits to eight bytes of one bit each
-_SPREAD = np.array(
-    [sum(((byte >> k) & 1) << (8 * k) for k in range(8)) for byte in range(256)], np.uint64
-)
+_ONE = np.uint64(1)
 
 if config.DISABLE_JIT:  # type: ignore[attr-defined] # numba adds it at run time
 
@@ -34,22 +29,22 @@ if config.DISABLE_JIT:  # type: ignore[attr-defined] # numba adds it at run time
         masked = data[int(at) : int(at) + WORD] & mask
         return np.packbits(masked != 0, bitorder="little").view(np.uint64)[0]
 
-    def compare_slots(data, base, lane, cut, at):
-        """Bit k < 7 is set where data[base + lane[at + k]] is above cut[at + k]."""
-        return np.uint64(
-            sum(int(data[base + lane[at + k]] > cut[at + k]) << k for k in range(SLOTS))
-        )
+    def mark_word(data, at, word, mask):
+        """Give data[at + k] the bits of the mask where bit k of the word is set. For 64 bytes."""
+        bits = np.unpackbits(np.array([word]).view(np.uint8), bitorder="little")
+        data[int(at) : int(at) + WORD] |= bits * mask
 
 else:
     from llvmlite import ir
 
     _LANES = ir.VectorType(ir.IntType(8), WORD)
-    _SLOT_LANES = ir.VectorType(ir.IntType(8), SLOTS + 1)
+
+    def _begin(context, builder, array_type, array, at):
+        pointer = context.make_array(array_type)(context, builder, array).data
+        return builder.bitcast(builder.gep(pointer, [at]), _LANES.as_pointer())
 
     def _load(context, builder, array_type, array, at):
-        pointer = context.make_array(array_type)(context, builder, array).data
-        begin = builder.bitcast(builder.gep(pointer, [at]), _LANES.as_pointer())
-        lanes = builder.load(begin)
+        lanes = builder.load(_begin(context, builder, array_type, array, at))
         lanes.align = 1
         return lanes
 
@@ -86,34 +81,19 @@ else:
         return types.uint64(data, types.uint64, types.uint8), generate
 
     @intrinsic
-    def compare_slots(_typing_context, data, _base, lane, cut, _at):
-        """Bit k < 7 is set where data[base + lane[at + k]] is above cut[at + k].
-
-        `cut` must have an eighth byte to read.
-        """
+    def mark_word(_typing_context, data, _at, _word, _mask):
+        """Give data[at + k] the bits of the mask where bit k of the word is set. For 64 bytes."""
 
         def generate(context, builder, signature, arguments):
-            types_, (data_, base, lane_, cut_, at) = signature.args, arguments
-            begin = [
-                builder.gep(context.make_array(kind)(context, builder, array).data, [offset])
-                for kind, array, offset in (
-                    (types_[0], data_, base),
-                    (types_[2], lane_, at),
-                    (types_[3], cut_, at),
-                )
-            ]
-            codes = ir.Constant(_SLOT_LANES, None)
-            for k in range(SLOTS):
-                slot = ir.Constant(ir.IntType(64), k)
-                number = builder.zext(builder.load(builder.gep(begin[1], [slot])), ir.IntType(64))
-                code = builder.load(builder.gep(begin[0], [number]))
-                codes = builder.insert_element(codes, code, ir.Constant(ir.IntType(32), k))
-            cuts = builder.load(builder.bitcast(begin[2], _SLOT_LANES.as_pointer()))
-            cuts.align = 1
-            above = builder.icmp_unsigned(">", codes, cuts)  # the eighth is not: nothing is below 0
-            return builder.zext(builder.bitcast(above, ir.IntType(8)), ir.IntType(64))
+            array, at, word, mask = arguments
+            lanes = _load(context, builder, signature.args[0], array, at)
+            is_set = builder.bitcast(word, ir.VectorType(ir.IntType(1), WORD))
+            marks = builder.and_(builder.sext(is_set, _LANES), _fill(builder, mask))
+            begin = _begin(context, builder, signature.args[0], array, at)
+            builder.store(builder.or_(lanes, marks), begin, align=1)
+            return context.get_dummy_value()
 
-        return types.uint64(data, types.uint64, lane, cut, types.uint64), generate
+        return types.void(data, types.uint64, types.uint64, types.uint8), generate
 
 
 @kernel
@@ -142,28 +122,9 @@ def look_up_rows(bins, at, n, left_set, index):
     return word
 
 
-@inlined
-def gather_codes(words, at, stride, n_words, shift):
-    """The bits of eight rows in several words, a byte for each row: bit k from the k-th word.
-
-    The words lie `stride` apart from `at` on; the rows are those from bit `shift` on. All uint64.
-    """
-    codes = _ZERO
-    for k in range(n_words):
-        byte = (words[at + k * stride] >> shift) & _BYTE
-        codes |= _SPREAD[byte] << k
-    return codes
-
-
 @kernel
-def lay_side_by_side(bins, n_rows, rows, lanes, first, last):
-    """Bins row by row: lanes[i] holds of row rows[0] + i each code and the code plus one.
-
-    The second form puts missing values, the highest code, below all others. For rows first..last.
-    """
-    for column in range(lanes.shape[1] // 2):
-        base = column * n_rows + rows[0]
-        for row in range(first, last):
-            code = bins[base + row]
-            lanes[row, 2 * column] = code
-            lanes[row, 2 * column + 1] = np.uint8(code + np.uint8(1))
+def gather_codes(words, at, stride, n_words, codes):
+    """codes[k] = bits k of several words, the lowest from the first; they lie `stride` apart."""
+    codes[:] = 0
+    for bit in range(n_words):
+        mark_word(codes, _ZERO, words[at + bit * stride], np.uint8(_ONE << bit))

@@ -17,15 +17,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.byte_lanes import gather_codes
+from fedforest.kernels.byte_lanes import WORD, gather_codes
 from fedforest.kernels.jit import kernel
 
 NOWHERE = -(2**31)
 
 _ZERO = np.uint64(0)
 _SIX = np.uint64(6)
-_EIGHT = np.uint64(8)
-_BYTE = np.uint64(255)
+_WORD = np.uint64(WORD)
 _LAST_BIT = np.uint64(63)
 
 
@@ -61,16 +60,16 @@ def land_from_roots(turns, landing, first_row, n_rows, target, first, last):
     rows, place, start, count = target
     n_levels, n_words = np.uint64(turns.shape[1]), np.uint64(turns.shape[2])
     words, n = turns.reshape(-1), np.uint64(n_rows)
+    codes = np.empty(WORD, np.uint8)
     least = np.int32(0)
     for tree in range(first, last):
         at, places = np.uint64(tree) * n_levels * n_words, landing[tree]
         kept = np.uint64(start[tree])
-        for begin in range(_ZERO, n, _EIGHT):
-            codes = gather_codes(words, at + (begin >> _SIX), n_words, n_levels, begin & _LAST_BIT)
-            for k in range(begin, min(begin + _EIGHT, n)):
-                reached = places[codes & _BYTE]
-                codes >>= _EIGHT
-                rows[kept] = np.uint64(first_row) + k
+        for begin in range(_ZERO, n, _WORD):
+            gather_codes(words, at + (begin >> _SIX), n_words, n_levels, codes)
+            for k in range(min(_WORD, n - begin)):
+                reached = places[np.uint64(codes[k])]
+                rows[kept] = np.uint64(first_row) + begin + k
                 place[kept] = reached
                 least = min(least, reached)
                 kept += np.uint64(reached >= 0)
@@ -83,14 +82,14 @@ def note_landings(turns, landing, first_row, n_rows, tree_start, leaf_of, first,
     """leaf_of[tree, row] = the leaf of rows that arrive at one; rows that go on get anything."""
     n_levels, n_words = np.uint64(turns.shape[1]), np.uint64(turns.shape[2])
     words, n = turns.reshape(-1), np.uint64(n_rows)
+    codes = np.empty(WORD, np.uint8)
     for tree in range(first, last):
         at, leaves = np.uint64(tree) * n_levels * n_words, leaf_of[tree, first_row:]
         numbers = ~landing[tree] - np.int32(tree_start[tree])
-        for begin in range(_ZERO, n, _EIGHT):
-            codes = gather_codes(words, at + (begin >> _SIX), n_words, n_levels, begin & _LAST_BIT)
-            for k in range(begin, min(begin + _EIGHT, n)):
-                leaves[k] = numbers[codes & _BYTE]
-                codes >>= _EIGHT
+        for begin in range(_ZERO, n, _WORD):
+            gather_codes(words, at + (begin >> _SIX), n_words, n_levels, codes)
+            for k in range(min(_WORD, n - begin)):
+                leaves[begin + k] = numbers[np.uint64(codes[k])]
 
 
 @kernel
@@ -101,19 +100,19 @@ def land_from_places(turns, turns_start, n_levels, landing, source, target, firs
     """
     from_rows, from_place, start, from_count = source
     rows, place, _, count = target
-    levels = np.uint64(n_levels)
+    levels, codes = np.uint64(n_levels), np.empty(WORD, np.uint8)
     least = np.int32(0)
     for tree in range(first, last):
         at, begin = np.uint64(turns_start[tree]), np.uint64(start[tree])
         n = np.uint64(from_count[tree])
         n_words = (n + _LAST_BIT) >> _SIX
         kept = begin
-        for eight in range(_ZERO, n, _EIGHT):
-            codes = gather_codes(turns, at + (eight >> _SIX), n_words, levels, eight & _LAST_BIT)
-            for k in range(begin + eight, begin + min(eight + _EIGHT, n)):
-                reached = landing[np.uint64(from_place[k]) << levels | (codes & _BYTE)]
-                codes >>= _EIGHT
-                rows[kept] = from_rows[k]
+        for done in range(_ZERO, n, _WORD):
+            gather_codes(turns, at + (done >> _SIX), n_words, levels, codes)
+            for k in range(min(_WORD, n - done)):
+                row, here = from_rows[begin + done + k], np.uint64(from_place[begin + done + k])
+                reached = landing[here << levels | np.uint64(codes[k])]
+                rows[kept] = row
                 place[kept] = reached
                 least = min(least, reached)
                 kept += np.uint64(reached >= 0)

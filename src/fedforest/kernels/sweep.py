@@ -144,7 +144,7 @@ def say_upper(upper, left_set, bins, n_rows, rows, said, first_word, last_word):
 
 
 @kernel
-def settle_upper(upper, words, place, stride, n_rows, turns, first_word, last_word):
+def settle_upper(upper, words, place, stride, n_rows, turns, first_tree, last_tree):
     """turns[tree, level, word] = rows that reach a node of that level and go left there.
 
     The word of node k about word w of the rows is words[place[k] + w * stride[k]]; all uint64.
@@ -152,10 +152,9 @@ def settle_upper(upper, words, place, stride, n_rows, turns, first_word, last_wo
     first, _, level, source, _ = upper
     reached = np.empty(2 * level.shape[0] + 1, np.uint64)
     went_left = np.zeros(turns.shape[1], np.uint64)
-    for word in range(first_word, last_word):
-        everyone = ~_ZERO >> np.uint64(WORD - min(WORD, n_rows - WORD * word))
-        for tree in range(first.shape[0] - 1):
-            reached[0] = everyone
+    for tree in range(first_tree, last_tree):
+        for word in range(turns.shape[2]):
+            reached[0] = ~_ZERO >> np.uint64(WORD - min(WORD, n_rows - WORD * word))
             written = _ONE
             for k in range(np.uint64(first[tree]), np.uint64(first[tree + 1])):
                 come = reached[source[k]]

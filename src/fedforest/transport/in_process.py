@@ -20,7 +20,7 @@ class InProcess:
         self._endpoints = dict(endpoints)
         self._executor = executor
 
-    network = Network(latency_seconds=2e-4, bytes_per_second=2e9)  # threads and memory
+    network = Network(latency_seconds=4e-4, bytes_per_second=2e9)  # threads and memory
 
     def exchange(
         self, requests: Mapping[str, bytes], *, may_lose: bool = False

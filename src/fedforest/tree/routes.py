@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.kernels.leap import (
-    CODES,
     LEAP,
     Blocks,
     OwnSlots,
@@ -19,6 +18,7 @@ from fedforest.kernels.leap import (
     list_owner_slots,
 )
 from fedforest.kernels.lookahead import OwnSplits
+from fedforest.kernels.slots import PLACES, VECTOR_LANES
 from fedforest.kernels.stepping import (
     OwnSteps,
     count_inner_nodes,
@@ -74,13 +74,24 @@ class OwnRoutes:
         return len(self.tree_start) - 1
 
     def leaps_from(self, level: int) -> tuple[Blocks, OwnSlots]:
-        """Blocks that begin at a level, and every third below; prepared when first asked for."""
+        """Blocks that begin at a level, and every fourth below; prepared when first asked for."""
         if level % LEAP not in self._leaps:
             blocks = list_blocks(self.left_child, level)
-            n_lanes = 2 * (1 + int(self.splits.feature.max(initial=0)))
-            lane = np.zeros(len(blocks.root) * CODES, np.uint16 if n_lanes < 2**16 else np.uint32)
-            self._leaps[level % LEAP] = blocks, list_own_slots(blocks, self.splits, lane)
+            column = self._room_for_columns(len(blocks.root))
+            slots = list_own_slots(blocks, self.splits, self.n_lanes - 1, column)
+            self._leaps[level % LEAP] = blocks, slots
         return self._leaps[level % LEAP]
+
+    @property
+    def n_lanes(self) -> int:
+        """How many lanes rows need for `OwnSlots`; the last is without a column."""
+        return max(VECTOR_LANES, 2 + int(self.splits.feature.max(initial=0)))
+
+    def _room_for_columns(self, n_blocks: int) -> NDArray[np.unsignedinteger]:
+        """None where cards have room themselves."""
+        if self.n_lanes == VECTOR_LANES:
+            return np.zeros(0, np.uint8)
+        return np.zeros(n_blocks * PLACES, np.uint16 if self.n_lanes <= 2**16 else np.uint32)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,7 +105,7 @@ class OwnerRoutes:
     steps: NDArray[np.uint64]
     depth: int
     inner_per_level: NDArray[np.int64]  # of all trees
-    _leaps: dict[int, tuple[Blocks, NDArray[np.uint8]]] = field(default_factory=dict)
+    _leaps: dict[int, tuple[Blocks, NDArray[np.uint16]]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, outline: ForestOutline) -> "OwnerRoutes":
@@ -120,8 +131,8 @@ class OwnerRoutes:
         """Trees."""
         return len(self.tree_start) - 1
 
-    def leaps_from(self, level: int) -> tuple[Blocks, NDArray[np.uint8]]:
-        """Blocks that begin at a level, and every third below, with each owner's slots."""
+    def leaps_from(self, level: int) -> tuple[Blocks, NDArray[np.uint16]]:
+        """Blocks that begin at a level, and every fourth below, with each owner's slots."""
         if level % LEAP not in self._leaps:
             blocks = list_blocks(self.left_child, level)
             slots = list_owner_slots(self.left_child, self.owner, blocks, len(self.owners))

@@ -86,17 +86,24 @@ class Underway:
             self.blocks = blocks
 
     def land(
-        self, landing: NDArray[np.int32], turns: NDArray[np.uint64], blocks: Blocks | None
+        self,
+        landing: NDArray[np.int32],
+        turns: NDArray[np.uint64],
+        blocks: Blocks | None,
+        settle: Callable[[Trees], object] | None = None,
     ) -> bool:
         """Go where turns (trees, levels, words) from the roots lead: to nodes, or to blocks.
 
-        False, and nobody moves, if they lead nowhere.
+        False, and nobody moves, if they lead nowhere. `settle`, if given, writes the turns of some
+        trees before their rows land.
         """
         rows, places = self._all_rows, landing
         if blocks is not None:
             places = np.where(landing >= 0, blocks.block_of[np.maximum(landing, 0)], landing)
 
         def land(target: Standing, trees: Trees) -> bool:
+            if settle is not None:
+                settle(trees)
             return bool(land_from_roots(turns, places, rows.start, len(rows), target, *trees))
 
         everywhere = self._workers.ranges(np.full(len(landing), len(rows)))
@@ -105,7 +112,7 @@ class Underway:
         return has_landed
 
     def leap(self, turns: NDArray[np.uint64]) -> bool:
-        """Go from blocks to where three turns lead; False, and nobody moves, if nowhere."""
+        """Go from blocks to where four turns lead; False, and nobody moves, if nowhere."""
         assert self.blocks is not None
         landing, starts = self.blocks.landing, self.turn_starts(LEAP)
 

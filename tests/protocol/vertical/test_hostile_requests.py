@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from fedforest.errors import FederationError, RemoteProtocolError
+from fedforest.kernels.leap import LEAP
 from fedforest.protocol.asking import Handler, Message
 from fedforest.protocol.payloads import RowBits
 from fedforest.protocol.vertical import messages, prediction_messages
@@ -513,7 +514,9 @@ def test_rows_do_not_move_on_before_they_set_out_or_by_other_rows_turns(pace: Pa
     party.handle(second)
 
 
-@pytest.mark.parametrize(("first", "n_levels"), [(SweepRows(0, 150, 2), 2), (LeapRows(0, 150), 3)])
+@pytest.mark.parametrize(
+    ("first", "n_levels"), [(SweepRows(0, 150, 2), 2), (LeapRows(0, 150), LEAP)]
+)
 def test_turns_that_lead_nowhere_are_refused(first: Message, n_levels: int) -> None:
     """A row that is at a leaf after its first turn cannot turn again."""
     rows = {"c0": np.arange(150.0), "c1": np.zeros(150)}

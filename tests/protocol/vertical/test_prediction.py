@@ -1,5 +1,8 @@
 """Prediction over parties, against the leaf sets of the paper."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,7 +14,12 @@ from fedforest.kernels.leap import LEAP
 from fedforest.kernels.sweep import MAX_SWEPT_LEVELS
 from fedforest.protocol.vertical import prediction
 from fedforest.protocol.vertical.prediction import Pace
-from fedforest.protocol.vertical.prediction_messages import RowsLeapt, RowsRouted, RowsSwept
+from fedforest.protocol.vertical.prediction_messages import (
+    LeapRows,
+    RowsLeapt,
+    RowsRouted,
+    RowsSwept,
+)
 from fedforest.protocol.vertical.prediction_plan import (
     MAX_CHOSEN_LOOKAHEAD,
     Manner,
@@ -31,6 +39,7 @@ from tests.protocol.vertical.conversations import (
     leap_after,
     party_tables,
     predict_openly,
+    predicting_parties,
     sweep_then,
     train_openly,
 )
@@ -237,7 +246,7 @@ def test_no_exchange_of_a_plan_settles_more_levels_than_it_may(most_levels: int)
 
 @PREDICTION
 @given(vertical_cases(max_rows=40))
-def test_a_leap_tells_a_byte_for_each_row_of_the_own_splits_it_can_reach(
+def test_a_leap_tells_two_bytes_for_each_row_of_the_own_splits_it_can_reach(
     case: VerticalCase,
 ) -> None:
     training = train_openly(case)
@@ -247,29 +256,30 @@ def test_a_leap_tells_a_byte_for_each_row_of_the_own_splits_it_can_reach(
         reply = decode(data, (RowsLeapt,))
         assert isinstance(reply, RowsLeapt)
         bins = models[party].bins.transform(tables[party])
-        assert list(reply.outcomes.data) == leapt_outcomes(models[party].partial, bins)
+        said = np.frombuffer(reply.outcomes.data, "<u2").tolist()
+        assert said == leapt_outcomes(models[party].partial, bins)
 
 
 def leapt_outcomes(partial: PartialForest, bins: NDArray[np.uint8]) -> list[int]:
-    """A byte for each row and tree that splits: bit k is the k-th node of three full levels."""
+    """For each row and tree that splits: bit k is the k-th node of four full levels."""
     found = []
     for tree in range(partial.shape.n_trees):
-        base, slots = int(partial.shape.tree_start[tree]), three_levels(partial, tree)
+        base, slots = int(partial.shape.tree_start[tree]), four_levels(partial, tree)
         for row in bins.T if slots[0] is not None else ():
-            byte, asked = 0, own_questions(partial, tree, row, 0, LEAP)
+            bits, asked = 0, own_questions(partial, tree, row, 0, LEAP)
             for slot, node in enumerate(slots):
                 if node in asked:
                     code = int(row[partial.splits.feature[base + node]])
-                    byte |= goes_left(partial, base + node, code) << slot
-            found.append(byte)
+                    bits |= goes_left(partial, base + node, code) << slot
+            found.append(bits)
     return found
 
 
-def three_levels(partial: PartialForest, tree: int) -> list[int | None]:
-    """The inner nodes of the first three levels in the places of a full tree, None without."""
+def four_levels(partial: PartialForest, tree: int) -> list[int | None]:
+    """The inner nodes of the first four levels in the places of a full tree, None without."""
     children = partial.shape.children_of(tree)
     slots: list[int | None] = [0 if children[0] >= 0 else None]
-    for slot in range(3):
+    for slot in range(7):
         node = slots[slot]
         for side in range(2):
             child = -1 if node is None else int(children[node]) + side
@@ -294,3 +304,17 @@ def test_a_table_with_other_columns_is_refused_before_anything_is_sent() -> None
     other["another"] = case.columns["c2"]
     with pytest.raises(FederationError, match="c2"):
         predict_openly(training, 1, other)
+
+
+def test_parties_let_go_of_their_memory_as_soon_as_nobody_holds_them() -> None:
+    """The rows of one prediction lie where those of the last one lay, not in fresh memory."""
+    training = train_openly(sample_case())
+    parties = [*training.parties.values(), *predicting_parties(training).values()]
+    parties[-1].handle(LeapRows(0, len(training.case.y)))
+    held = [weakref.ref(party) for party in parties]
+    gc.disable()
+    try:
+        del parties, training
+        assert [reference() for reference in held] == [None] * len(held)
+    finally:
+        gc.enable()

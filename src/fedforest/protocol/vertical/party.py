@@ -96,7 +96,10 @@ class VerticalParty:
         self._trees: PartyTrees | None = None
         self._has_shared = False
         self._out_of_bag = model.out_of_bag.copy() if model and model.out_of_bag else None
-        self._handlers: dict[type[Message], Callable[[Any], Message]] = {
+
+    def _handlers(self) -> dict[type[Message], Callable[[Any], Message]]:
+        # not kept: a party that refers to itself holds its memory until cycles are looked for
+        return {
             Prepare: self._prepare,
             ShareLabels: self._share_labels,
             TakeLabels: self._take_labels,
@@ -109,7 +112,7 @@ class VerticalParty:
 
     def handle(self, request: Message) -> Message:
         """Answer one request; a request out of place is refused and changes nothing."""
-        return answer(self._handlers, request)
+        return answer(self._handlers(), request)
 
     def model(self, n_trees: int | None = None) -> PartyModel:
         """The party's share of the forest.

@@ -43,7 +43,7 @@ class RowsSwept(Message, frozen=True):
 
 
 class LeapRows(Message, frozen=True):
-    """Say what your splits of the next three levels do with rows first..last.
+    """Say what your splits of the next four levels do with rows first..last.
 
     They start at the roots, or, where `turns` are given, go on from where these lead.
     """
@@ -58,7 +58,7 @@ class LeapRows(Message, frozen=True):
 
 
 class RowsLeapt(Message, frozen=True):
-    """For every row on its way, tree by tree, a byte: a bit for each node of the three levels.
+    """For every row on its way, tree by tree, two bytes: a bit for each node of the four levels.
 
     It is set where the node is an own split that own splits let the row reach, and it goes left.
     """

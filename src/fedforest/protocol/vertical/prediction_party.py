@@ -5,6 +5,7 @@ the lookahead. It learns where rows stand when the next levels begin, so with a 
 depth it learns their paths; it never learns what a leaf says.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,9 @@ from numpy.typing import NDArray
 
 from fedforest.errors import ProtocolError
 from fedforest.kernels.bit_ranges import copy_ranges
-from fedforest.kernels.byte_lanes import lay_side_by_side
 from fedforest.kernels.leap import LEAP, say_leap
 from fedforest.kernels.lookahead import write_outcomes
+from fedforest.kernels.slots import lay_side_by_side
 from fedforest.kernels.stepping import say_step
 from fedforest.kernels.sweep import list_upper_nodes, list_upper_splits, say_upper
 from fedforest.protocol.asking import Message, answer, check
@@ -39,8 +40,6 @@ from fedforest.tree.underway import WORD_ROWS, Underway
 from fedforest.tree.workers import ALONE, Workers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from fedforest.kernels.leap import Blocks
 
 
@@ -74,7 +73,10 @@ class PredictingParty:
         self._lanes: tuple[range, NDArray[np.uint8]] | None = None  # of which rows
         self._asked: _Asked | None = None
         self._underway = Underway(0, range(0), workers)
-        self._handlers: dict[type[Message], Callable[[Any], Message]] = {
+
+    def _handlers(self) -> dict[type[Message], Callable[[Any], Message]]:
+        # not kept: a party that refers to itself holds its memory until cycles are looked for
+        return {
             SweepRows: self._sweep_rows,
             LeapRows: self._leap_rows,
             RouteRows: self._route_rows,
@@ -83,7 +85,7 @@ class PredictingParty:
 
     def handle(self, request: Message) -> Message:
         """Answer one request."""
-        return answer(self._handlers, request)
+        return answer(self._handlers(), request)
 
     def _flat_bins(self) -> NDArray[np.uint8]:
         if self._binned is None:
@@ -122,7 +124,7 @@ class PredictingParty:
         blocks, slots = routes.leaps_from(level)
         self._underway.stand_at(blocks)
         starts, lanes = self._underway.starts(), self._lanes_of(rows)
-        standing, said = self._underway.standing, np.empty(int(starts[-1]), np.uint8)
+        standing, said = self._underway.standing, np.empty(int(starts[-1]), np.uint16)
 
         def say(trees: tuple[int, int]) -> None:
             root, first = blocks.root, rows.start
@@ -130,13 +132,13 @@ class PredictingParty:
 
         self._workers.run(say, self._underway.ranges())
         self._asked = _Asked(rows, Stage(Manner.LEAP, LEAP), level + LEAP)
-        return RowsLeapt(Outcomes(said.data))
+        return RowsLeapt(Outcomes(to_bytes(said, "<u2")))
 
     def _lanes_of(self, rows: range) -> NDArray[np.uint8]:
         """The bins of some rows, row by row."""
         if self._lanes is None or self._lanes[0] != rows:
             bins = self._flat_bins()
-            lanes = np.empty((len(rows), 2 * (len(bins) // self._n_rows)), np.uint8)
+            lanes = np.zeros((len(rows), self._routes.n_lanes), np.uint8)
             span, n_rows = (rows.start, rows.stop), self._n_rows
             parts = self._workers.ranges(np.full(len(rows), lanes.shape[1]))
             self._workers.run(

@@ -1,7 +1,7 @@
 """How each exchange of a prediction settles some levels: the plan with the least estimated time.
 
 The first levels can be *swept*, 64 rows at a time: many bits, little work. Below, rows can *leap*
-three levels at a time, a byte per row and party; or be *routed* with any lookahead, with as few
+four levels at a time, two bytes per row and party; or be *routed* with any lookahead, with as few
 bits as there can be and more work.
 """
 
@@ -22,9 +22,9 @@ MAX_CHOSEN_LOOKAHEAD = 64  # the nodes within reach grow so fast that nothing la
 ROWS_OF_INNER_NODES = 6  # times those of a leaf of the same level: what trees on real rows show
 
 # processor seconds of one role, measured; only their proportions matter
-SECONDS_PER_WORD = 4e-9  # sweeping: what a split does with 64 rows
-SECONDS_PER_LANDING = 2e-9  # a row is put where its swept turns lead
-SECONDS_PER_LEAP = 7e-9
+SECONDS_PER_WORD = 3e-9  # sweeping: what a split does with 64 rows
+SECONDS_PER_LANDING = 1.2e-9  # a row is put where its swept turns lead
+SECONDS_PER_LEAP = 5e-9
 SECONDS_PER_STEP = 5e-9  # a row is routed with a lookahead of one
 SECONDS_PER_VISIT = 20e-9  # with a larger one: a node that the row can reach
 
@@ -122,7 +122,7 @@ class _Estimate:
     def leaps(self) -> NDArray[np.float64]:
         """Rows leap from each level."""
         active = self._active[:-1]
-        n_bits = self._n_parties * active * (8 + LEAP)
+        n_bits = self._n_parties * active * (16 + LEAP)
         return self._exchange(n_bits, active * SECONDS_PER_LEAP)
 
     def routes(self) -> NDArray[np.float64]:

@@ -64,19 +64,17 @@ class Walk:
         words, place, stride = _join_words(replies, owner, n_words)
         turns = np.empty((routes.n_trees, n_levels, n_words), np.uint64)
 
-        def settle(part: tuple[int, int]) -> None:
-            settle_upper(upper, words, place, stride, n_rows, turns, *part)
-
-        def note(trees: Trees) -> None:
+        def settle(trees: Trees) -> None:
             starts, first = routes.tree_start, self._rows.start
+            settle_upper(upper, words, place, stride, n_rows, turns, *trees)
             note_landings(turns, upper.landing, first, n_rows, starts, self._leaf_of, *trees)
 
-        self._workers.run(settle, self._workers.ranges(np.full(n_words, len(owner))))
-        self._workers.run(note, self._workers.ranges(np.full(routes.n_trees, n_rows)))
-        if following is not None:
+        if following is None:
+            self._workers.run(settle, self._workers.ranges(np.full(routes.n_trees, n_rows)))
+        else:
             leaps = following.manner is Manner.LEAP
             blocks = routes.leaps_from(n_levels)[0] if leaps else None
-            self._underway.land(upper.landing, turns, blocks)
+            self._underway.land(upper.landing, turns, blocks, settle)
         return turns
 
     def _leap(self, replies: Mapping[str, RowsLeapt]) -> NDArray[np.uint64]:
@@ -85,10 +83,10 @@ class Walk:
         self._set_out()
         underway.stand_at(blocks)
         starts, turn_starts = underway.starts(), underway.turn_starts(LEAP)
-        said = np.empty((len(replies), int(starts[-1])), np.uint8)
+        said = np.empty((len(replies), int(starts[-1])), np.uint16)
         for number, (party, reply) in enumerate(replies.items()):
             with blame(party):
-                said[number] = view_bytes(reply.outcomes.data, "u1", said.shape[1], "outcomes")
+                said[number] = view_bytes(reply.outcomes.data, "<u2", said.shape[1], "outcomes")
         turns = np.empty(int(turn_starts[-1]), np.uint64)
 
         def settle(target: Standing, trees: Trees) -> bool:

@@ -1,0 +1,94 @@
+"""Fifteen splits at once, against one after the other."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from fedforest.kernels.jit import kernel
+from fedforest.kernels.lookahead import OwnSplits
+from fedforest.kernels.slots import (
+    CARD_BYTES,
+    PLACES,
+    SLOTS,
+    VECTOR_LANES,
+    lay_side_by_side,
+    say_slots,
+    write_card,
+)
+from tests.strategies import IS_PLAIN_PYTHON, MISSING, SEEDS
+
+EXAMPLES = settings(max_examples=25 if IS_PLAIN_PYTHON else 200)
+NODE_OF_SLOT = np.arange(SLOTS, dtype=np.int32)
+
+
+@kernel
+def speak(lanes, row, cards, column, left_by_sets):
+    """What the second card says about a row."""
+    base = np.uint64(row) * np.uint64(lanes.shape[1])
+    return say_slots(lanes.reshape(-1), base, cards, column, np.uint64(1), np.uint64(left_by_sets))
+
+
+def random_splits(n_columns: int, rng: np.random.Generator) -> OwnSplits:
+    """A full tree of fifteen splits, some of which are others'; no leaf is told of."""
+    is_own = rng.random(SLOTS) < rng.choice([0.2, 0.5, 1.0])
+    return OwnSplits(
+        np.zeros(SLOTS, np.int32),
+        np.where(is_own, rng.integers(0, n_columns, SLOTS), -2).astype(np.int32),
+        rng.choice([0, 1, 100, 127, 128, 253], SLOTS).astype(np.uint8),
+        rng.integers(0, 2, SLOTS).astype(np.uint8),
+        np.where(rng.random(SLOTS) < 0.1, 0, -1).astype(np.int32),
+        np.zeros((1, 4), np.uint64),
+    )
+
+
+def said_one_by_one(splits: OwnSplits, codes: NDArray[np.uint8], left_by_sets: int) -> int:
+    said, waiting = 0, [0]
+    while waiting:
+        slot = waiting.pop()
+        sides = [1, 2]
+        if splits.feature[slot] >= 0:
+            code = int(codes[splits.feature[slot]])
+            goes_left = code <= splits.cut[slot] if code != MISSING else splits.missing_left[slot]
+            if splits.set_index[slot] >= 0:
+                goes_left = left_by_sets >> slot & 1
+            said |= int(bool(goes_left)) << slot
+            sides = [1 if goes_left else 2]
+        waiting += [2 * slot + side for side in sides if 2 * slot + side < SLOTS]
+    return said
+
+
+@EXAMPLES
+@given(
+    SEEDS, st.sampled_from([1, 5, 16, 17, 31]), st.sampled_from([np.uint8, np.uint16, np.uint32])
+)
+def test_an_owner_says_of_fifteen_splits_what_it_says_of_one_after_the_other(
+    seed: int, n_columns: int, column_type: type
+) -> None:
+    rng = np.random.default_rng(seed)
+    bins = rng.choice([0, 1, 2, 100, 127, 128, 129, 253, 254, MISSING], (n_columns, 20))
+    bins = bins.astype(np.uint8)
+    splits, is_wide = random_splits(n_columns, rng), column_type is not np.uint8
+    lanes = np.zeros((20, n_columns + 1 if is_wide else VECTOR_LANES), np.uint8)
+    lay_side_by_side(bins.reshape(-1), 20, (0, 20), lanes, 0, 20)
+    cards = np.full(2 * CARD_BYTES, 99, np.uint8)
+    column = np.full(2 * PLACES * is_wide, 99, column_type)
+    write_card(splits, NODE_OF_SLOT, lanes.shape[1] - 1, cards[CARD_BYTES:], column[PLACES:])
+    by_set = (splits.set_index >= 0) & (splits.feature >= 0)
+    assert cards[2 * CARD_BYTES - 1] == by_set.any()
+    for row in range(20):
+        left_by_sets = int(rng.integers(0, 2**SLOTS)) & int((by_set << np.arange(SLOTS)).sum())
+        expected = said_one_by_one(splits, bins[:, row], left_by_sets)
+        assert int(speak(lanes, row, cards, column, left_by_sets)) == expected
+
+
+@pytest.mark.parametrize("n_columns", [3, 40])
+def test_lanes_are_the_codes_of_some_rows_side_by_side(n_columns: int) -> None:
+    bins = np.random.default_rng(0).integers(0, 256, (n_columns, 700)).astype(np.uint8)
+    lanes = np.zeros((600, VECTOR_LANES), np.uint8)
+    for part in ((0, 10), (10, 600)):
+        lay_side_by_side(bins.reshape(-1), 700, (50, 650), lanes, *part)
+    n_laid = min(n_columns, VECTOR_LANES - 1)
+    assert np.array_equal(lanes[:, :n_laid], bins[:n_laid, 50:650].T)
+    assert not lanes[:, n_laid:].any()
