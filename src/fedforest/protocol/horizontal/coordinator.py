@@ -207,6 +207,8 @@ def _agreement(session: _Session, categories: Sequence[Categories]) -> AgreeOnTa
         order.least_rows,
         order.both_sides,
         session.counting.layout.rows_apart,
+        len(order.parties) - 1 if order.privacy is None else 0,
+        order.drawn_per_step,
     )
 
 

@@ -6,7 +6,7 @@ nothing but what the forest says. It gives away what it declares, random points 
 and label sums in the protection of the run.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakMethod
@@ -22,9 +22,11 @@ from fedforest.masking.key_agreement import derive_key
 from fedforest.masking.keystream import expand, scramble
 from fedforest.privacy.randomized_response import Entropy
 from fedforest.protocol.aggregation.base import Aggregator
+from fedforest.protocol.aggregation.messages import Count, Part, PassOn, ShareOut
 from fedforest.protocol.aggregation.steps import StepMemory
 from fedforest.protocol.asking import Accepted, Message, answer, check
 from fedforest.protocol.horizontal.agreement import check_agreement, read_model
+from fedforest.protocol.horizontal.companions import Companions
 from fedforest.protocol.horizontal.labels import PartyLabels
 from fedforest.protocol.horizontal.messages import (
     AgreeOnTable,
@@ -53,6 +55,13 @@ THINNEST, THICKEST = 0.75, 0.95  # share of rows that are kept after a loss: dra
 _QUESTION = msgspec.msgpack.Decoder(CutsQuestion)
 
 MakeAggregator = Callable[[Callable[[memoryview], NDArray[np.int64]]], Aggregator]
+
+
+def _read_question(encoded: memoryview) -> CutsQuestion:
+    try:
+        return _QUESTION.decode(encoded)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise ProtocolError("a question cannot be read") from None
 
 
 def _without_holding(
@@ -97,7 +106,9 @@ class HorizontalParty:
         self._statistics: Statistics | None = None
         self._trees: PartyTrees | None = None
         self._n_batches = 0
-        self._n_trees = 0
+        self._n_trees = 0  # begun since the last loss
+        self._left_out = 0  # which part of the rows they do not see
+        self._companions = Companions()
         self._n_questions = 0
         self._model: StoredForest | None = None
         self._model_file: memoryview | None = None
@@ -115,12 +126,14 @@ class HorizontalParty:
 
     def handle(self, request: Message) -> Message:
         """Answer one request; a request out of place is refused and changes nothing."""
-        n_questions, trees = self._n_questions, self._trees
+        n_questions, trees, companions = self._n_questions, self._trees, self._companions
         n_asked = None if trees is None else trees.n_asked
         try:
+            if isinstance(request, Count | PassOn | ShareOut):
+                self._join(request.parts)
             return answer(self._handlers(), request)
         except FederationError:  # one of several questions may have been answered, to nobody
-            self._n_questions = n_questions
+            self._n_questions, self._companions = n_questions, companions
             if trees is not None and n_asked is not None:
                 trees.n_asked = n_asked
             raise
@@ -167,14 +180,20 @@ class HorizontalParty:
         moved = trees.read_moves(request.moves)
         pairs = trees.read_candidates(request.candidates, moved)
         if request.start is not None:
-            self._n_batches += 1
-            self._n_trees += trees.n_trees
-            self._trees = trees
+            self._begin(trees, request.start.left_out)
         trees.move(moved)
         # a unit has a place (tree, node, column): asked again, it is the same; only we know the key
         key = derive_key(self._point_secret, b"points", self._n_batches.to_bytes(8, "little"))
         points = trees.propose(pairs, lambda places: to_units(scramble(key, places)))
         return ThresholdsProposed(Points.of(points))
+
+    def _begin(self, trees: PartyTrees, left_out: int) -> None:
+        """Leave the trees that were growing and go on with others."""
+        if left_out != self._left_out:
+            self._left_out, self._n_trees, self._companions = left_out, 0, Companions()
+        self._n_batches += 1
+        self._n_trees += trees.n_trees
+        self._trees, self._companions = trees, self._companions.begin_batch()
 
     def _start(self, start: StartTrees) -> PartyTrees:
         agreed = self._agreement()
@@ -191,11 +210,16 @@ class HorizontalParty:
             bool(agreed.protection.kind),
             agreed.rows_apart,
         )
-        if limits.asks_once:
-            enough = self._n_trees + len(segments) <= agreed.n_trees
-            check(enough, "more trees are asked for than the run agreed on")
+        self._check_start(agreed, start.left_out, len(segments))
         rows = self._draw_rows(start, len(segments))
         return PartyTrees(self._values, self._targets, rows, segments, limits, self._workers)
+
+    def _check_start(self, agreed: AgreeOnTable, left_out: int, n_trees: int) -> None:
+        """After a loss the run may begin again, with fewer rows; never with those of before."""
+        check(left_out >= self._left_out, "rows that were left out are to be counted again")
+        check(left_out <= agreed.most_losses, "trees are begun anew more often than agreed on")
+        n_begun = self._n_trees if left_out == self._left_out else 0
+        check(n_begun + n_trees <= agreed.n_trees, "more trees are asked for than agreed on")
 
     def _draw_rows(self, start: StartTrees, n_trees: int) -> NodeRows:
         """Rows of each tree, by this party's own randomness."""
@@ -231,15 +255,21 @@ class HorizontalParty:
         kept[np.argsort(words[2:])[: max(min(1, n_rows), n_kept)]] = True
         return kept
 
+    def _join(self, parts: Sequence[Part]) -> None:
+        """Take part in these sums only if their participants expose nobody."""
+        if self._running().drawn_per_step:
+            return  # agreed on, by a name that says so
+        for part in parts:
+            question = _read_question(part.question)
+            segment = None if question.whole_table else question.segment
+            self._companions = self._companions.join(segment, part.participants)
+
     def _answer_question(self, encoded: memoryview) -> NDArray[np.int64]:
         """The integers that one question asks for."""
         is_private = bool(self._running().protection.kind)
         statistics = self._statistics
         assert statistics is not None
-        try:
-            question = _QUESTION.decode(encoded)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            raise ProtocolError("a question cannot be read") from None
+        question = _read_question(encoded)
         self._n_questions += 1
         number = self._n_questions.to_bytes(8, "little")
         key = derive_key(self._noise_secret, b"noise", number) if is_private else b""
