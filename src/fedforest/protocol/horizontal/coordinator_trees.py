@@ -6,7 +6,7 @@ parties it sees the points they name; of rows only how many there are on each si
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import numpy as np
@@ -27,6 +27,7 @@ from fedforest.protocol.aggregation.base import Segment
 from fedforest.protocol.asking import blame, check
 from fedforest.protocol.fates import pack_fates, pack_flags
 from fedforest.protocol.horizontal.counting import Counting
+from fedforest.protocol.horizontal.grouping import Grouping, cut_at
 from fedforest.protocol.horizontal.messages import CutsQuestion, Moves
 from fedforest.protocol.horizontal.participants import Group
 from fedforest.protocol.horizontal.payloads import Points
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from fedforest.tree.structure import Step
 
 SET_WORDS = 4
-Places = slice | NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,6 +75,16 @@ class BatchPlan:
     least_rows: int  # of a party in a node: with fewer it names no point
     largest_sum: int  # that a count over all parties can be
     asks_once: bool  # a node whose cuts were counted tries no further columns
+
+
+class _Asked(NamedTuple):
+    """What one group is asked about: of each of its pairs, and of each of its open nodes."""
+
+    threshold: NDArray[np.float32]
+    missing_left: NDArray[np.uint8]
+    left_set: NDArray[np.uint64]
+    wholes: NDArray[np.bool_]
+    n_asked: int
 
 
 class CoordinatorTrees:
@@ -210,37 +220,67 @@ class CoordinatorTrees:
 
     def questions(self, groups: Sequence[Group]) -> list[Segment]:
         """One question for each group of trees with the same participants."""
-        sides = 2 if self._plan.both_sides else 1
-        width = self._plan.counting.width
-        segments = []
-        for group in groups:
-            nodes, pairs, sets = self._places_of(group)
-            threshold, wholes = self._threshold[pairs], self._wholes[nodes]
-            n_asked = self.n_asked
-            if len(threshold) < len(self._threshold):
-                n_asked = int(np.count_nonzero(~np.isnan(threshold)))
-            sides_of_missing = memoryview(b"")
-            if self._plan.columns.has_missing.any():
-                sides_of_missing = pack_flags(self._missing_left[pairs] > 0)
-            question = CutsQuestion(
-                group.number,
-                to_bytes(threshold, "<f4"),
-                sides_of_missing,
-                to_bytes(self._left_set[sets], "<u8"),
-                pack_flags(wholes),
+        if len(groups) == 1 and groups[0].trees.all():  # in the order in which nodes lie
+            asked = _Asked(
+                self._threshold, self._missing_left, self._left_set, self._wholes, self.n_asked
             )
-            length = (n_asked * sides + int(np.count_nonzero(wholes))) * width
-            encoded = msgspec.msgpack.encode(question)
-            segments.append(Segment(group.participants, encoded, length, self._plan.largest_sum))
-        return segments
+            return [self._question(groups[0], asked)]
+        by_group = self._group_nodes(groups)
+        threshold, wholes = self._threshold[by_group.pairs], self._wholes[by_group.nodes]
+        has_missing = len(self._missing_left) > 0
+        missing_left = self._missing_left[by_group.pairs] if has_missing else self._missing_left
+        set_ends, sets = self._group_sets(by_group)
+        asked_ends = by_group.count_pairs(~np.isnan(threshold))
+        parts = zip(
+            groups,
+            cut_at(by_group.pair_ends),
+            cut_at(set_ends),
+            cut_at(by_group.node_ends),
+            np.diff(asked_ends).tolist(),
+            strict=True,
+        )
+        return [
+            self._question(
+                group,
+                _Asked(
+                    threshold[pairs], missing_left[pairs], sets[own_sets], wholes[nodes], n_asked
+                ),
+            )
+            for group, pairs, own_sets, nodes, n_asked in parts
+        ]
 
-    def _places_of(self, group: Group) -> tuple[Places, Places, Places]:
-        """(open nodes, pairs, sets) of a group's trees."""
-        if group.trees.all():
-            return slice(None), slice(None), slice(None)
-        nodes = group.trees[self._growth.structure.open.tree]
-        pairs = np.repeat(nodes, np.diff(self._pairs.node_start))
-        return nodes, pairs, pairs[self._set_pairs()]
+    def _question(self, group: Group, asked: _Asked) -> Segment:
+        sides = 2 if self._plan.both_sides else 1
+        sides_of_missing = memoryview(b"")
+        if self._plan.columns.has_missing.any():
+            sides_of_missing = pack_flags(asked.missing_left > 0)
+        question = CutsQuestion(
+            group.number,
+            to_bytes(asked.threshold, "<f4"),
+            sides_of_missing,
+            to_bytes(asked.left_set, "<u8"),
+            pack_flags(asked.wholes),
+        )
+        n_sides = asked.n_asked * sides + int(np.count_nonzero(asked.wholes))
+        length = n_sides * self._plan.counting.width
+        encoded = msgspec.msgpack.encode(question)
+        return Segment(group.participants, encoded, length, self._plan.largest_sum)
+
+    def _group_nodes(self, groups: Sequence[Group]) -> Grouping:
+        """The open nodes of each group's trees."""
+        of_tree = np.full(len(self._plan.feature_seeds), len(groups))
+        for place, group in enumerate(groups):
+            of_tree[group.trees] = place
+        of_node = of_tree[self._growth.structure.open.tree]
+        return Grouping.of(of_node, range(len(groups)), self._pairs.node_start)
+
+    def _group_sets(self, by_group: Grouping) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+        """(ends of groups, sets): category sets in the order of groups."""
+        owners = self._set_pairs()
+        set_of_pair = np.full(len(self._pairs.feature), -1, np.int64)
+        set_of_pair[owners] = np.arange(len(owners))
+        own = set_of_pair[by_group.pairs]
+        return by_group.count_pairs(own >= 0), self._left_set[own[own >= 0]]
 
     def _set_pairs(self) -> NDArray[np.int64]:
         """Pairs asked of categorical columns, in order: the owners of the sets."""
@@ -331,25 +371,34 @@ class CoordinatorTrees:
         """(left, right if asked, whole nodes) over all groups, in order of pairs and of nodes."""
         counting, both = self._plan.counting, self._plan.both_sides
         width, sides = counting.width, 2 if both else 1
-        n_wholes = np.count_nonzero(self._wholes)
-        cuts = np.empty((self.n_asked, sides * width), np.int64)
-        wholes = np.empty((n_wholes, width), np.int64)
-        for group, part in zip(groups, sums, strict=True):
-            nodes, pairs, _ = self._places_of(group)
-            if isinstance(nodes, slice) or isinstance(pairs, slice):  # all trees, all in order
-                n_cuts = cuts.size
-                cuts, wholes = (
-                    part[:n_cuts].reshape(cuts.shape),
-                    part[n_cuts:].reshape(wholes.shape),
-                )
-                break
-            asked, whole = pairs[~np.isnan(self._threshold)], nodes[self._wholes]
-            n_cuts = int(np.count_nonzero(asked)) * sides * width
-            cuts[asked] = part[:n_cuts].reshape(-1, sides * width)
-            wholes[whole] = part[n_cuts:].reshape(-1, width)
+        if len(groups) == 1 and groups[0].trees.all():
+            n_cuts = self.n_asked * sides * width
+            cuts, wholes = sums[0][:n_cuts], sums[0][n_cuts:]
+            cuts, wholes = cuts.reshape(-1, sides * width), wholes.reshape(-1, width)
+        else:
+            cuts, wholes = self._put_in_order(self._group_nodes(groups), sums, sides * width, width)
         left = counting.read(cuts[:, :width])
         right = counting.read(cuts[:, width:]) if both else left[:0]
         return left, right, counting.read(wholes)
+
+    def _put_in_order(
+        self, by_group: Grouping, sums: Sequence[NDArray[np.int64]], cut_width: int, width: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(cuts, whole nodes) of all groups, in the order in which pairs and nodes lie."""
+        is_asked = ~np.isnan(self._threshold)
+        asked, whole = is_asked[by_group.pairs], self._wholes[by_group.nodes]
+        n_asked = np.diff(by_group.count_pairs(asked)).tolist()
+        parts = [
+            (part[: n * cut_width], part[n * cut_width :])
+            for part, n in zip(sums, n_asked, strict=True)
+        ]
+        cuts = np.empty((self.n_asked, cut_width), np.int64)
+        wholes = np.empty((np.count_nonzero(self._wholes), width), np.int64)
+        place_of_pair, place_of_node = np.cumsum(is_asked) - 1, np.cumsum(self._wholes) - 1
+        own_cuts, own_wholes = (np.concatenate(column) for column in zip(*parts, strict=True))
+        cuts[place_of_pair[by_group.pairs[asked]]] = own_cuts.reshape(-1, cut_width)
+        wholes[place_of_node[by_group.nodes[whole]]] = own_wholes.reshape(-1, width)
+        return cuts, wholes
 
     def _table(
         self,

@@ -27,6 +27,7 @@ from fedforest.protocol.aggregation.steps import StepMemory
 from fedforest.protocol.asking import Accepted, Message, answer, check
 from fedforest.protocol.horizontal.agreement import check_agreement, read_model
 from fedforest.protocol.horizontal.companions import Companions
+from fedforest.protocol.horizontal.grouping import cut_at
 from fedforest.protocol.horizontal.labels import PartyLabels
 from fedforest.protocol.horizontal.messages import (
     AgreeOnTable,
@@ -109,6 +110,8 @@ class HorizontalParty:
         self._n_trees = 0  # begun since the last loss
         self._left_out = 0  # which part of the rows they do not see
         self._companions = Companions()
+        self._together: tuple[memoryview, ...] = ()  # the questions of the request at hand
+        self._answers: list[NDArray[np.int64]] = []  # to all of them, once one was asked for
         self._n_questions = 0
         self._model: StoredForest | None = None
         self._model_file: memoryview | None = None
@@ -257,6 +260,7 @@ class HorizontalParty:
 
     def _join(self, parts: Sequence[Part]) -> None:
         """Take part in these sums only if their participants expose nobody."""
+        self._together, self._answers = tuple(part.question for part in parts), []
         if self._running().drawn_per_step:
             return  # agreed on, by a name that says so
         for part in parts:
@@ -265,7 +269,31 @@ class HorizontalParty:
             self._companions = self._companions.join(segment, part.participants)
 
     def _answer_question(self, encoded: memoryview) -> NDArray[np.int64]:
-        """The integers that one question asks for."""
+        """The integers that one question asks for; all of a request are answered in one pass."""
+        places = [place for place, other in enumerate(self._together) if other is encoded]
+        if len(self._together) < 2 or not places or self._running().protection.kind:
+            return self._answer_alone(encoded)  # noise is drawn for one question at a time
+        if not self._answers:
+            self._answers = self._answer_together()
+        return self._answers[places[0]]
+
+    def _answer_together(self) -> list[NDArray[np.int64]]:
+        if self._trees is None:
+            raise ProtocolError("no trees were started")
+        assert self._statistics is not None
+        questions = [_read_question(other) for other in self._together]
+        check(not any(one.whole_table for one in questions), "the whole table is counted alone")
+        asked = self._trees.read_questions(questions)
+        self._n_questions += len(self._together)
+        search = self._trees.search
+        counted = self._statistics.of_cuts(search, asked.cuts, b"")[asked.asked]
+        wholes = self._statistics.of_nodes(search, asked.wholes, b"")
+        return [
+            np.concatenate([counted[own].reshape(-1), wholes[whole].reshape(-1)])
+            for own, whole in zip(cut_at(asked.asked_ends), cut_at(asked.whole_ends), strict=True)
+        ]
+
+    def _answer_alone(self, encoded: memoryview) -> NDArray[np.int64]:
         is_private = bool(self._running().protection.kind)
         statistics = self._statistics
         assert statistics is not None
@@ -291,6 +319,7 @@ class HorizontalParty:
         self._model_file = request.model
         # rows and labels in the form of the training, many times the size of the table
         self._trees = self._values = self._targets = self._statistics = None
+        self._together, self._answers = (), []
         return Accepted()
 
     @property
