@@ -39,20 +39,20 @@ from fedforest.protocol.horizontal.messages import (
     TakeForest,
     ThresholdsProposed,
 )
+from fedforest.protocol.horizontal.own_rows import choose_sampling, keep_rows
 from fedforest.protocol.horizontal.party_trees import MAX_ENTRIES, Limits, PartyTrees
 from fedforest.protocol.horizontal.payloads import Points
 from fedforest.protocol.horizontal.statistics import Statistics, choose_statistics
 from fedforest.protocol.horizontal.tables import declare_columns, make_bins
 from fedforest.protocol.payloads import TableSize, from_bytes
 from fedforest.tree.forest_file import StoredForest
-from fedforest.tree.rows import NodeRows, Sampling, draw_rows
+from fedforest.tree.rows import draw_rows
 from fedforest.tree.table import Table
 from fedforest.tree.workers import ALONE, Workers
 
 if TYPE_CHECKING:
     from fedforest.tree.targets import TrainingTargets
 
-THINNEST, THICKEST = 0.75, 0.95  # share of rows that are kept after a loss: drawn, told nobody
 _QUESTION = msgspec.msgpack.Decoder(CutsQuestion)
 
 MakeAggregator = Callable[[Callable[[memoryview], NDArray[np.int64]]], Aggregator]
@@ -214,7 +214,13 @@ class HorizontalParty:
             agreed.rows_apart,
         )
         self._check_start(agreed, start.left_out, len(segments))
-        rows = self._draw_rows(start, len(segments))
+        n_rows = self._table.n_rows
+        check(start.n_draws <= n_rows or start.bootstrap, "a tree is to draw more rows than exist")
+        key = derive_key(self._row_secret, b"rows", self._n_batches.to_bytes(8, "little"))
+        kept = keep_rows(self._row_secret, n_rows, start.left_out)
+        targets = replace(self._targets, allowed=self._targets.allowed & kept)
+        sampling = choose_sampling(start, n_rows, is_private=limits.asks_once)
+        rows, _ = draw_rows(expand(key, len(segments)), targets, sampling, self._workers)
         return PartyTrees(self._values, self._targets, rows, segments, limits, self._workers)
 
     def _check_start(self, agreed: AgreeOnTable, left_out: int, n_trees: int) -> None:
@@ -223,40 +229,6 @@ class HorizontalParty:
         check(left_out <= agreed.most_losses, "trees are begun anew more often than agreed on")
         n_begun = self._n_trees if left_out == self._left_out else 0
         check(n_begun + n_trees <= agreed.n_trees, "more trees are asked for than agreed on")
-
-    def _draw_rows(self, start: StartTrees, n_trees: int) -> NodeRows:
-        """Rows of each tree, by this party's own randomness."""
-        assert self._targets is not None
-        context = (b"rows", self._n_batches.to_bytes(8, "little"))
-        seeds = expand(derive_key(self._row_secret, *context), n_trees)
-        n_rows = self._table.n_rows
-        check(start.n_draws <= n_rows or start.bootstrap, "a tree is to draw more rows than exist")
-        n_draws, bootstrap = min(start.n_draws, n_rows), start.bootstrap
-        if bootstrap and self._agreement().protection.kind:
-            bootstrap = False  # a row counts once, or its label would need more noise
-            if n_draws == n_rows:
-                n_draws = max(min(1, n_rows), round(0.632 * n_rows))  # as many as a bootstrap sees
-        allowed = self._targets.allowed & self._keep_rows(start.left_out)
-        targets = replace(self._targets, allowed=allowed)
-        rows, _ = draw_rows(seeds, targets, Sampling(bootstrap, n_draws), self._workers)
-        return rows
-
-    def _keep_rows(self, left_out: int) -> NDArray[np.bool_]:
-        """All rows but a part whose size nobody else knows.
-
-        It is the same part in all trees: parts of their own would average out over many trees. The
-        size is rounded by chance, or a party of two rows would leave out none; one row is kept.
-        """
-        n_rows = self._table.n_rows
-        if left_out == 0:
-            return np.ones(n_rows, np.bool_)
-        key = derive_key(self._row_secret, b"left out", left_out.to_bytes(8, "little"))
-        words = expand(key, n_rows + 2)
-        share, chance = (words[:2] >> np.uint64(11)).astype(np.float64) * 2.0**-53
-        n_kept = int((THINNEST + (THICKEST - THINNEST) * share) * n_rows + chance)
-        kept = np.zeros(n_rows, np.bool_)
-        kept[np.argsort(words[2:])[: max(min(1, n_rows), n_kept)]] = True
-        return kept
 
     def _join(self, parts: Sequence[Part]) -> None:
         """Take part in these sums only if their participants expose nobody."""

@@ -21,9 +21,13 @@ from fedforest.protocol.fates import (
     unpack_fates,
     unpack_flags,
 )
-from fedforest.protocol.horizontal.grouping import Grouping, cut_at
 from fedforest.protocol.horizontal.messages import CutsQuestion, Moves
-from fedforest.protocol.payloads import from_bytes, view_bytes
+from fedforest.protocol.horizontal.together import (
+    QuestionedTogether,
+    read_sets_of_pairs,
+    read_together,
+)
+from fedforest.protocol.payloads import from_bytes
 from fedforest.tree.candidates import list_candidates
 from fedforest.tree.point_search import PointSearch
 from fedforest.tree.rows import NodeRows
@@ -64,16 +68,6 @@ class Questioned(NamedTuple):
     search: PointSearch
     cuts: Cuts
     wholes: NDArray[np.int64]
-
-
-class QuestionedTogether(NamedTuple):
-    """What several segments are asked about; which cuts and whole nodes are whose."""
-
-    cuts: Cuts  # of all pairs
-    asked: NDArray[np.int64]  # places of the asked pairs among all asked ones, segment by segment
-    asked_ends: NDArray[np.int64]
-    wholes: NDArray[np.int64]  # nodes, segment by segment
-    whole_ends: NDArray[np.int64]
 
 
 class PartyTrees:
@@ -202,95 +196,18 @@ class PartyTrees:
         missing_left = np.zeros(n_pairs, np.uint8)
         if len(question.missing_left):
             missing_left[:] = unpack_flags(question.missing_left, n_pairs)
-        set_index, sets = self._read_question_sets(question.left_set, pairs.feature, threshold)
+        set_index, sets = read_sets_of_pairs(
+            question.left_set, self._columns.is_categorical[pairs.feature], threshold
+        )
         self._count_along(nodes, pairs.node_start, threshold, wholes)
         return Questioned(search, Cuts(threshold, missing_left, set_index, sets), wholes)
 
     def read_questions(self, questions: Sequence[CutsQuestion]) -> QuestionedTogether:
-        """What different segments are asked about, to be counted in one pass over their rows.
-
-        For sums without noise, which nobody counts along with.
-        """
+        """What different segments are asked about, for sums that nobody counts along with."""
         check(self._has_proposed, "cuts are asked for before points were named")
-        pairs, opened = self._search.pairs, self._structure.open
-        numbers = [question.segment for question in questions]
-        check(len(set(numbers)) == len(numbers), "a segment is asked twice in one request")
-        groups = Grouping.of(self._segments[opened.tree], numbers, pairs.node_start)
-        is_own = all(groups.n_nodes)
-        check(is_own, "a question is about trees that this party does not grow")
-        parts = [
-            self._read_part(question, n_nodes, n_pairs)
-            for question, n_nodes, n_pairs in zip(
-                questions, groups.n_nodes, groups.n_pairs, strict=True
-            )
-        ]
-        given, sides, flags = (np.concatenate(column) for column in zip(*parts, strict=True))
-        feature = pairs.feature[groups.pairs]
-        set_index, sets = self._read_parts_sets(questions, groups, feature, given)
-        n_pairs = len(pairs.feature)
-        cuts = Cuts(
-            np.full(n_pairs, np.nan, np.float32),
-            np.zeros(n_pairs, np.uint8),
-            np.full(n_pairs, -1, np.int32),
-            sets,
-        )
-        for column, values in zip(cuts[:3], (given, sides, set_index), strict=True):
-            column[groups.pairs] = values
-        is_asked = ~np.isnan(given)
-        place = np.cumsum(~np.isnan(cuts.threshold)) - 1
-        return QuestionedTogether(
-            cuts,
-            place[groups.pairs[is_asked]],
-            groups.count_pairs(is_asked),
-            groups.nodes[flags],
-            groups.count_nodes(flags),
-        )
-
-    @staticmethod
-    def _read_part(
-        question: CutsQuestion, n_nodes: int, n_pairs: int
-    ) -> tuple[NDArray[np.float32], NDArray[np.uint8], NDArray[np.bool_]]:
-        """(thresholds, sides of missing values, whole nodes) of one segment."""
-        threshold = view_bytes(question.threshold, "<f4", n_pairs, "thresholds")
-        check(not has_infinite(threshold), "a threshold is infinite")
-        missing_left = np.zeros(n_pairs, np.uint8)
-        if len(question.missing_left):
-            missing_left[:] = unpack_flags(question.missing_left, n_pairs)
-        return threshold, missing_left, unpack_flags(question.wholes, n_nodes)
-
-    def _read_parts_sets(
-        self,
-        questions: Sequence[CutsQuestion],
-        groups: Grouping,
-        feature: NDArray[np.int32],
-        threshold: NDArray[np.float32],
-    ) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
-        """(which set belongs to which pair, sets), segment by segment."""
-        if not self._columns.is_categorical.any():
-            empty = all(len(question.left_set) == 0 for question in questions)
-            check(empty, "sets are given for columns of numbers")
-            return np.full(len(feature), -1, np.int32), np.zeros((0, SET_WORDS), np.uint64)
-        parts = [
-            self._read_question_sets(question.left_set, feature[part], threshold[part])
-            for question, part in zip(questions, cut_at(groups.pair_ends), strict=True)
-        ]
-        by_set = np.concatenate([index for index, _ in parts]) >= 0
-        set_index = np.where(by_set, np.cumsum(by_set, dtype=np.int32) - 1, np.int32(-1))
-        return set_index.astype(np.int32), np.concatenate([sets for _, sets in parts])
-
-    def _read_question_sets(
-        self, data: memoryview, feature: NDArray[np.int32], threshold: NDArray[np.float32]
-    ) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
-        """(which set belongs to which pair, sets)."""
-        set_index = np.full(len(threshold), -1, np.int32)
-        n_sets = 0
-        if self._columns.is_categorical.any():
-            by_set = self._columns.is_categorical[feature]
-            by_set &= ~np.isnan(threshold)
-            n_sets = int(np.count_nonzero(by_set))
-            set_index[by_set] = np.arange(n_sets)
-        sets = from_bytes(data, "<u8", n_sets * SET_WORDS, "sets")
-        return set_index, sets.reshape(-1, SET_WORDS)
+        segment_of_node = self._segments[self._structure.open.tree]
+        is_categorical = self._columns.is_categorical
+        return read_together(questions, segment_of_node, self._search.pairs, is_categorical)
 
     def _count_along(
         self,
