@@ -7,7 +7,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fedforest.kernels.cut_sides import Asked
-from fedforest.kernels.kept_values import Kept, find_gaps, gather_values, place_values
+from fedforest.kernels.kept_values import (
+    Cells,
+    Kept,
+    find_gaps,
+    gather_values,
+    place_values,
+    turn_values,
+)
 from fedforest.kernels.layout import RowOrder
 from fedforest.kernels.pairs import Cuts, Pairs, list_pairs, place_asked
 from fedforest.kernels.random_split import Values
@@ -16,6 +23,7 @@ from tests.reference.random_cuts import Cut, list_candidates
 from tests.strategies import SEEDS, DrawnNodes
 
 # around whole vector registers and whole blocks of responses; a party may have no row in a node
+ONE = np.uint64(1)
 NODE_SIZES = (0, 1, 2, 3, 7, 8, 9, 16, 31, 100, 247, 248, 249, 500)
 TABLE_SIZES = (1, 3, 40, 300, 600)
 
@@ -45,6 +53,13 @@ class RawLevel:
     def columns(self) -> Values:
         return Values(self.values.reshape(-1), np.uint64(self.n_rows), self.is_categorical)
 
+    def cells(self, *, by_row: bool = False) -> Cells:
+        """The table as it is read, column by column or row by row."""
+        n_columns, n_rows = map(np.uint64, self.values.shape)
+        if by_row:
+            return Cells(turn_values(self.values.reshape(-1), n_rows, n_columns), ONE, n_columns)
+        return Cells(self.values.reshape(-1), n_rows, ONE)
+
     def order(self, classes: NDArray[np.int64] | None = None, dtype: type = np.uint32) -> RowOrder:
         codes = np.zeros(self.n_rows, np.int64) if classes is None else classes
         return self.nodes.order(self.n_rows, codes, dtype)
@@ -53,7 +68,7 @@ class RawLevel:
         """The values of a node's rows."""
         return list(self.values[column, self.nodes.rows[node]])
 
-    def kept(self, order: RowOrder) -> tuple[Pairs, Kept]:
+    def kept(self, order: RowOrder, *, by_row: bool = False) -> tuple[Pairs, Kept]:
         """The level's pairs and their gathered values."""
         pairs = list_pairs(self.bitmap)
         first = place_values(order.start, order.stop, pairs.node_start)
@@ -61,7 +76,9 @@ class RawLevel:
         kept = Kept(first, np.full(int(first[-1]) + 8, np.nan, np.float32), gaps)
         ranges = np.zeros((2, len(pairs.feature)), np.float32)
         low, high = ranges
-        gather_values(self.columns(), order, pairs, 1, kept, low, high, 0, len(self.nodes))
+        gather_values(
+            self.cells(by_row=by_row), order, pairs, 1, kept, low, high, 0, len(self.nodes)
+        )
         return pairs, kept
 
 

@@ -18,7 +18,7 @@ from fedforest.kernels.cut_moves import Chosen, move_by_cuts
 from fedforest.kernels.cut_scores import Sides
 from fedforest.kernels.cut_sides import Asked
 from fedforest.kernels.cut_sums import PADDING, add_moments, count_classes, count_responses
-from fedforest.kernels.kept_values import Kept, gather_values, place_values
+from fedforest.kernels.kept_values import Cells, Kept, gather_values, place_values, turn_values
 from fedforest.kernels.layout import GINI, VARIANCE, RowOrder, Rules, Targets
 from fedforest.kernels.pairs import Pairs
 from fedforest.kernels.partition import OPEN_LEFT, OPEN_RIGHT
@@ -93,7 +93,12 @@ def parts(case: Case) -> Iterator[tuple[str, Callable[[], object]]]:
     columns, order, targets, pairs, kept, asked, chosen = case
     n_nodes, n_classes, n_pairs = case.n_nodes, targets.n_classes, len(pairs.feature)
     low, high = np.empty(n_pairs, np.float32), np.empty(n_pairs, np.float32)
-    yield "gather", lambda: gather_values(columns, order, pairs, 2, kept, low, high, 0, n_nodes)
+    values, n_rows, is_categorical = columns
+    n_columns, one = np.uint64(len(is_categorical)), np.uint64(1)
+    by_column = Cells(values, n_rows, one)
+    by_row = Cells(turn_values(values, n_rows, n_columns), one, n_columns)
+    yield "gather", lambda: gather_values(by_column, order, pairs, 2, kept, low, high, 0, n_nodes)
+    yield "by row", lambda: gather_values(by_row, order, pairs, 2, kept, low, high, 0, n_nodes)
     width = n_classes or 2
     sums = np.zeros((n_pairs, width), np.int64)
     if n_classes:

@@ -10,6 +10,7 @@ from fedforest.kernels.kept_values import (
     find_gaps,
     gather_values,
     place_values,
+    turn_values,
 )
 from fedforest.kernels.pairs import list_pairs
 from fedforest.kernels.points import answer_categories, draw_points
@@ -20,13 +21,13 @@ from tests.strategies import IS_PLAIN_PYTHON, SEEDS, DrawnNodes
 N_EXAMPLES = 25 if IS_PLAIN_PYTHON else 120
 
 
-@given(raw_levels(), st.sampled_from([np.uint32, np.uint64]))
+@given(raw_levels(), st.sampled_from([np.uint32, np.uint64]), st.booleans())
 @settings(max_examples=N_EXAMPLES)
 def test_the_values_of_a_pair_are_kept_in_the_order_of_its_rows(
-    level: RawLevel, dtype: type
+    level: RawLevel, dtype: type, by_row: bool
 ) -> None:
     order = level.order(dtype=dtype)
-    _, kept = level.kept(order)
+    _, kept = level.kept(order, by_row=by_row)
     at = 0
     for node, column in level.pairs:
         expected = level.seen(node, column)
@@ -35,17 +36,18 @@ def test_the_values_of_a_pair_are_kept_in_the_order_of_its_rows(
     assert kept.first[-1] == at
 
 
-@given(raw_levels(), st.integers(1, 4), st.integers(0, 4), SEEDS)
+@given(raw_levels(), st.integers(1, 4), st.integers(0, 4), SEEDS, st.booleans())
 @settings(max_examples=N_EXAMPLES)
 def test_points_are_those_of_the_reference_however_the_nodes_are_divided(
-    level: RawLevel, least_rows: int, middle: int, seed: int
+    level: RawLevel, least_rows: int, middle: int, seed: int, by_row: bool
 ) -> None:
     order, pairs = level.order(), list_pairs(level.bitmap)
     kept = level.kept(order)[1]
     low, high = np.zeros((2, len(pairs.feature)), np.float32)
     middle = min(middle, len(level.nodes))
     for part in ((middle, len(level.nodes)), (0, middle)):
-        gather_values(level.columns(), order, pairs, least_rows, kept, low, high, *part)
+        cells = level.cells(by_row=by_row)
+        gather_values(cells, order, pairs, least_rows, kept, low, high, *part)
     units = np.random.default_rng(seed).random(len(pairs.feature))
     points = np.zeros(len(units), np.float32)
     n_pairs = len(units)
@@ -71,6 +73,13 @@ def test_a_column_has_gaps_if_any_value_is_missing(level: RawLevel) -> None:
     assert gaps.tolist() == np.isnan(level.values).any(axis=1).tolist()
 
 
+@pytest.mark.parametrize("n_rows", [1, 63, 64, 65, 200])
+def test_a_table_turned_has_all_values_of_a_row_side_by_side(n_rows: int) -> None:
+    by_column = np.arange(3 * n_rows, dtype=np.float32).reshape(3, n_rows)
+    turned = turn_values(by_column.reshape(-1), np.uint64(n_rows), np.uint64(3))
+    assert np.array_equal(turned.reshape(n_rows, 3), by_column.T)
+
+
 @pytest.mark.parametrize("least_rows", [2, 3])
 def test_one_row_drawn_often_is_still_one_row(least_rows: int) -> None:
     """Two rows with a value, of which one was drawn fifteen times, and one without."""
@@ -85,5 +94,5 @@ def test_one_row_drawn_often_is_still_one_row(least_rows: int) -> None:
     first = place_values(order.start, order.stop, pairs.node_start)
     kept = Kept(first, np.zeros(11, np.float32), np.ones(1, np.bool_))
     low, high = np.zeros((2, 1), np.float32)
-    gather_values(level.columns(), order, pairs, least_rows, kept, low, high, 0, 1)
+    gather_values(level.cells(), order, pairs, least_rows, kept, low, high, 0, 1)
     assert (low[0] < high[0]) == (least_rows <= 2)

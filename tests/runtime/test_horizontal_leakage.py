@@ -8,7 +8,7 @@ import pytest
 from fedforest import GlobalDP, LocalDP, Masked, Ring, Shamir
 from fedforest.privacy.composition import spend_global, spend_local, spend_nothing_private
 from fedforest.privacy.queries import Queries
-from fedforest.protocol.horizontal.party import THICKEST, THINNEST
+from fedforest.protocol.horizontal.own_rows import THICKEST, THINNEST
 from fedforest.runtime.horizontal_leakage import (
     HorizontalRun,
     estimate_error,

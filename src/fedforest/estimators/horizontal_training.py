@@ -55,6 +55,7 @@ def train_in_process(
     is_noisy = options.privacy is not None
     order = make_order(tuple(parties), options, draw_seed(seed))
     members = make_members(order.parties, entropies) if options.aggregation else {}
+    each = workers.divided(len(parties))  # parties answer at the same time
     handlers = {
         name: HorizontalParty(
             rows.table,
@@ -62,7 +63,7 @@ def train_in_process(
             entropies.of(f"{name}/training"),
             partial(make_aggregator, plug, member=members.get(name), is_noisy=is_noisy),
             response_key=entropies.of(f"{name}/responses")(32),
-            workers=workers,
+            workers=each,
         )
         for name, rows in parties.items()
     }

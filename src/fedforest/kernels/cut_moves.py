@@ -101,7 +101,8 @@ def move_by_cuts(columns, order, pairs, kept, chosen, fate, target, left_rows, f
             if slot >= 0:
                 seen, at = kept_values, place[node] + np.uint64(slot) * n
             else:
-                gather_one(values, np.uint64(f) * n_rows, entries, start, n, row_mask, seen, at)
+                base = np.uint64(f) * n_rows
+                gather_one(values, base, _ONE, entries, start, n, row_mask, seen, at)
             if is_categorical[f] or (missing_left[i] == 1 and may_miss[f]):
                 index = i if is_categorical[f] else -1
                 stand_in(seen, at, n, cut, left_set, index, missing_left[i], turned)

@@ -4,8 +4,10 @@ Reading a column at a node's scattered rows is the dearest step of a level. Kept
 
     node 0: | pair 0: one value per row | pair 1 | ... |   node 1: | pair 0 | ...
 
-the values are compared with thresholds at the speed of memory. Indices are unsigned throughout: for
-signed ones numba asks at each access whether they count from the end.
+the values are compared with thresholds at the speed of memory. Rows of large nodes lie close to one
+another in a column; rows of small ones are far apart, and their values are found sooner in a table
+that has all values of a row side by side. Indices are unsigned throughout: for signed ones numba
+asks at each access whether they count from the end.
 """
 
 from typing import NamedTuple
@@ -15,11 +17,22 @@ from numpy.typing import NDArray
 
 from fedforest.kernels.jit import embedded, kernel
 
+TURNED_TOGETHER = np.uint64(64)  # rows
+
+_ZERO = np.uint64(0)
 _ONE = np.uint64(1)
 _TWO = np.uint64(2)
 _THREE = np.uint64(3)
 _NOTHING_LOWER = np.float32(np.inf)
 _NOTHING_HIGHER = np.float32(-np.inf)
+
+
+class Cells(NamedTuple):
+    """A table as it lies in memory: column f of row r at f * per_column + r * per_row."""
+
+    values: NDArray[np.float32]
+    per_column: np.uint64
+    per_row: np.uint64
 
 
 class Kept(NamedTuple):
@@ -43,6 +56,18 @@ def find_gaps(values, n_rows, n_columns):
 
 
 @kernel
+def turn_values(values, n_rows, n_columns):
+    """Column after column turned into row after row, by blocks of rows that stay in the cache."""
+    turned = np.empty(n_rows * n_columns, np.float32)
+    for begin in range(_ZERO, n_rows, TURNED_TOGETHER):
+        end = min(begin + TURNED_TOGETHER, n_rows)
+        for f in range(n_columns):
+            for row in range(begin, end):
+                turned[row * n_columns + f] = values[f * n_rows + row]
+    return turned
+
+
+@kernel
 def place_values(starts, stops, node_start):
     """Where the values of each node start; the last element is the number of values."""
     first = np.empty(node_start.shape[0], np.uint64)
@@ -55,11 +80,11 @@ def place_values(starts, stops, node_start):
 
 
 @embedded
-def gather_one(values, base, entries, start, n, row_mask, kept, at):
-    """Copy a node's values of one column; (lowest, highest)."""
+def gather_one(values, base, per_row, entries, start, n, row_mask, kept, at):
+    """Copy a node's values of the column that begins at `base`; (lowest, highest)."""
     low, high = _NOTHING_LOWER, _NOTHING_HIGHER
     for i in range(n):
-        value = values[base + (np.uint64(entries[start + i]) & row_mask)]
+        value = values[base + (np.uint64(entries[start + i]) & row_mask) * per_row]
         kept[at + i] = value
         low = value if value < low else low
         high = value if value > high else high
@@ -67,14 +92,14 @@ def gather_one(values, base, entries, start, n, row_mask, kept, at):
 
 
 @embedded
-def gather_three(values, bases, entries, start, n, row_mask, kept, at):
+def gather_three(values, bases, per_row, entries, start, n, row_mask, kept, at):
     """The same for three columns, whose loads overlap; with more, registers run out."""
     first, second, third = bases
     second_at, third_at = at + n, at + n + n
     low_a, low_b, low_c = _NOTHING_LOWER, _NOTHING_LOWER, _NOTHING_LOWER
     high_a, high_b, high_c = _NOTHING_HIGHER, _NOTHING_HIGHER, _NOTHING_HIGHER
     for i in range(n):
-        row = np.uint64(entries[start + i]) & row_mask
+        row = (np.uint64(entries[start + i]) & row_mask) * per_row
         a, b, c = values[first + row], values[second + row], values[third + row]
         kept[at + i], kept[second_at + i], kept[third_at + i] = a, b, c
         low_a, high_a = a if a < low_a else low_a, a if a > high_a else high_a
@@ -93,25 +118,26 @@ def count_present(kept, at, n):
 
 
 @embedded
-def gather_node(
-    values, n_rows, entries, start, n, row_mask, feature, pair, end, kept, at, low, high
-):
+def gather_node(cells, entries, start, n, row_mask, feature, pair, end, kept, at, low, high):
     """Copy a node's values of the pairs pair..end and note their ranges."""
+    values, per_column, per_row = cells
     while pair + _TWO < end:
         bases = (
-            np.uint64(feature[pair]) * n_rows,
-            np.uint64(feature[pair + _ONE]) * n_rows,
-            np.uint64(feature[pair + _TWO]) * n_rows,
+            np.uint64(feature[pair]) * per_column,
+            np.uint64(feature[pair + _ONE]) * per_column,
+            np.uint64(feature[pair + _TWO]) * per_column,
         )
-        ranges = gather_three(values, bases, entries, start, n, row_mask, kept, at)
+        ranges = gather_three(values, bases, per_row, entries, start, n, row_mask, kept, at)
         low[pair], high[pair] = ranges[0], ranges[1]
         low[pair + _ONE], high[pair + _ONE] = ranges[2], ranges[3]
         low[pair + _TWO], high[pair + _TWO] = ranges[4], ranges[5]
         pair += _THREE
         at += n + n + n
     while pair < end:
-        base = np.uint64(feature[pair]) * n_rows
-        low[pair], high[pair] = gather_one(values, base, entries, start, n, row_mask, kept, at)
+        base = np.uint64(feature[pair]) * per_column
+        low[pair], high[pair] = gather_one(
+            values, base, per_row, entries, start, n, row_mask, kept, at
+        )
         pair += _ONE
         at += n
 
@@ -128,12 +154,11 @@ def empty_small_ranges(kept, at, n, may_miss, feature, pair, end, least, low, hi
 
 
 @kernel
-def gather_values(columns, order, pairs, least_rows, kept, low, high, first, last):
+def gather_values(cells, order, pairs, least_rows, kept, low, high, first, last):
     """Keep the values of the nodes first..last; low[p] and high[p] are the range of pair p.
 
     It is empty (low > high) where fewer than `least_rows` rows have a value.
     """
-    values, n_rows, _ = columns
     entries, row_bits, starts, stops = order
     node_start, feature = pairs
     place, copies, may_miss = kept
@@ -142,7 +167,5 @@ def gather_values(columns, order, pairs, least_rows, kept, low, high, first, las
     for k in range(first, last):
         start, n, at = np.uint64(starts[k]), np.uint64(stops[k] - starts[k]), place[k]
         pair, end = np.uint64(node_start[k]), np.uint64(node_start[k + 1])
-        gather_node(
-            values, n_rows, entries, start, n, row_mask, feature, pair, end, copies, at, low, high
-        )
+        gather_node(cells, entries, start, n, row_mask, feature, pair, end, copies, at, low, high)
         empty_small_ranges(copies, at, n, may_miss, feature, pair, end, least, low, high)

@@ -11,7 +11,7 @@ from typing import Literal
 
 from fedforest.privacy.composition import PrivacySpending
 from fedforest.protocol.aggregation.options import Masked, Ring, Shamir
-from fedforest.protocol.horizontal.party import THICKEST, THINNEST
+from fedforest.protocol.horizontal.own_rows import THICKEST, THINNEST
 from fedforest.runtime.leakage import (
     CAVEATS,
     COORDINATOR,

@@ -21,7 +21,14 @@ from fedforest.kernels.cut_sums import (
     count_classes,
     count_responses,
 )
-from fedforest.kernels.kept_values import Kept, find_gaps, gather_values, place_values
+from fedforest.kernels.kept_values import (
+    Cells,
+    Kept,
+    find_gaps,
+    gather_values,
+    place_values,
+    turn_values,
+)
 from fedforest.kernels.layout import RowOrder
 from fedforest.kernels.pairs import Cuts, Pairs, place_asked, take_pairs
 from fedforest.kernels.points import answer_categories, draw_points
@@ -36,6 +43,9 @@ from fedforest.tree.workers import Workers
 DrawUnits = Callable[[int, int], NDArray[np.float64]]  # of the pairs of nodes first..last
 
 MOST_PACKED = 2 * COUNTS_PER_WORD  # integers of a side; adding more as words takes longer than rows
+ROWS_WORTH_A_COLUMN = 128  # of an average node: with fewer, its rows are far apart in a column
+VALUES_OF_A_LINE = 16  # that are loaded together
+VALUES_OF_A_CACHE = 2**17  # of a small table, which lies close together either way
 NO_PAIRS = Pairs(np.zeros(1, np.int64), np.zeros(0, np.int32))
 
 
@@ -64,6 +74,7 @@ class PointSearch:
         self.layout = SideLayout(targets.kind.n_classes, rows_apart or is_weighted)
         n_columns = len(columns.is_categorical)
         self._may_miss = find_gaps(columns.values, columns.n_rows, n_columns)
+        self._by_row: Cells | None = None  # a second copy of the table, once it pays
         self._buffer = np.empty(0, np.float32)
         self._kept = Kept(np.zeros(1, np.uint64), self._buffer, self._may_miss)
         self.pairs = NO_PAIRS
@@ -84,11 +95,12 @@ class PointSearch:
         """
         columns, order, node_start = self.columns, self.rows.order, pairs.node_start
         kept = self._make_room(place_values(order.start, order.stop, node_start))
+        cells = self._choose_cells(int(kept.first[-1]), pairs)
         low, high, points = np.empty((3, int(node_start[-1])), np.float32)
 
         def propose(nodes: tuple[int, int]) -> None:
             of_nodes = int(node_start[nodes[0]]), int(node_start[nodes[1]])
-            gather_values(columns, order, pairs, least_rows, kept, low, high, *nodes)
+            gather_values(cells, order, pairs, least_rows, kept, low, high, *nodes)
             draw_points(low, high, draw_units(*nodes), points, *of_nodes)
             if columns.is_categorical.any():
                 is_categorical = columns.is_categorical
@@ -97,6 +109,23 @@ class PointSearch:
         self.workers.run(propose, self.rows.ranges(self.workers))
         self.pairs, self._kept, self._kept_of = pairs, kept, order.start
         return points
+
+    def _choose_cells(self, n_values: int, pairs: Pairs) -> Cells:
+        """The table as it is read soonest: by column, or by row where rows are far apart.
+
+        A level reads one of the two, since both together would not stay in the cache.
+        """
+        values, n_rows, is_categorical = self.columns
+        n_pairs, n_columns = len(pairs.feature), len(is_categorical)
+        n_nodes = len(pairs.node_start) - 1
+        is_sparse = n_values < ROWS_WORTH_A_COLUMN * n_pairs
+        shares_lines = n_pairs * VALUES_OF_A_LINE >= n_nodes * n_columns
+        if not (is_sparse and shares_lines and len(values) > VALUES_OF_A_CACHE):
+            return Cells(values, n_rows, np.uint64(1))
+        if self._by_row is None:
+            turned = turn_values(values, n_rows, np.uint64(n_columns))
+            self._by_row = Cells(turned, np.uint64(1), np.uint64(n_columns))
+        return self._by_row
 
     def _make_room(self, first: NDArray[np.uint64]) -> Kept:
         """Room for the values of a level; later levels have fewer rows and take the same memory."""

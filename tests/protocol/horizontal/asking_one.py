@@ -53,6 +53,8 @@ def describe(n_columns: int, n_classes: int, **changes: Any) -> AgreeOnTable:
         least_rows=2,
         both_sides=False,
         rows_apart=False,
+        most_losses=3,
+        drawn_per_step=False,
     )
     return msgspec.structs.replace(agreed, **changes)
 

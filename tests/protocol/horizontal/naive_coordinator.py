@@ -16,6 +16,7 @@ from fedforest.protocol.horizontal.coordinator_trees import CoordinatorTrees
 from fedforest.protocol.horizontal.messages import ThresholdsProposed
 from fedforest.protocol.horizontal.order import Trained, TrainingOrder
 from fedforest.protocol.horizontal.participants import Group, Participants
+from fedforest.protocol.horizontal.preparation import prepare
 from fedforest.tree.workers import ALONE
 
 
@@ -24,12 +25,12 @@ class NaiveTrees(CoordinatorTrees):
 
     def ask_totals_again(self) -> None:
         """What nodes add up to is no longer what the parties that are left have."""
-        self._wholes = np.ones(self.n_open, np.bool_)
+        self._cuts = replace(self.cuts, wholes=np.ones(self.n_open, np.bool_))
 
 
 def train_naively(order: TrainingOrder, aggregation: Aggregation) -> Conversation[Trained]:
     """One batch of trees; a loss is expected while labels are counted."""
-    session = yield from real._prepare(order, aggregation, ALONE)
+    session = yield from prepare(order, aggregation, ALONE)
     trees = range(order.parameters.n_estimators)
     drawn = Participants(session.present, order.participation, order.seed)
     by_tree = drawn.of_trees(trees)

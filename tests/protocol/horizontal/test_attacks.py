@@ -1,11 +1,13 @@
 """The differencing attack, by the coordinator alone, on real transcripts of masked trainings.
 
 Where the parties of a sum change between two sums over the same rows, their difference is a single
-party's own. It succeeds against parties drawn at every step and against a naive retry. Against the
-defaults it fails: within a tree the parties stay the same, between trees they change in blocks, and
-after a loss those that are left leave out a secret part of their rows from then on.
+party's own. It succeeds against parties drawn at every step, and against a naive retry if parties
+do not watch whom they are added up with. Against the defaults it fails: within a tree the parties
+stay the same, between trees they change in blocks, and after a loss those that are left leave out a
+secret part of their rows from then on. A coordinator that wants it otherwise is refused.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +15,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fedforest.protocol.aggregation.options import Masked
+from fedforest.errors import ProtocolError
+from fedforest.protocol.aggregation.messages import Part
+from fedforest.protocol.aggregation.options import Masked, Ring, Shamir
+from fedforest.protocol.aggregation.plugs import Plug
 from fedforest.protocol.horizontal.order import Participation
 from tests.protocol.horizontal.federations import (
     PER_STEP,
@@ -32,7 +37,16 @@ from tests.protocol.horizontal.transcripts import (
     read_truth,
 )
 
+
+class CarelessParty(SpiedParty):
+    """Does not watch whom it is added up with."""
+
+    def _join(self, parts: Sequence[Part]) -> None:
+        pass
+
+
 SPIED = {"make_party": SpiedParty}
+CARELESS = {"make_party": CarelessParty}
 PER_TREE = Participation(0.5, "tree", 2)
 N_CLASSES = 3
 
@@ -71,13 +85,29 @@ def test_a_step_that_is_repeated_without_a_lost_party_exposes_it(k: int | None) 
         Masked(k),
         wrap=lambda inner: Losing(inner, "p2", 10),
         max_depth=5,
-        party_options=SPIED,
+        party_options=CARELESS,
         coordinate=train_naively,
     )
     assert training.trained.lost == ("p2",)
     transcript = read_transcript(training)
     assert_all_true(training, transcript, least=4)
     assert {exposed.party for exposed in transcript.expose()} == {"p2"}
+
+
+@pytest.mark.parametrize(
+    ("plug", "n_exchanges"), [(Masked(), 10), (Masked(1), 10), (Ring(), 10), (Shamir(2), 11)]
+)
+def test_a_party_does_not_count_a_tree_again_without_those_it_began_with(
+    plug: Plug, n_exchanges: int
+) -> None:
+    with pytest.raises(ProtocolError, match="other participants than before"):
+        train_openly(
+            make_shares(),
+            plug,
+            wrap=lambda inner: Losing(inner, "p2", n_exchanges),
+            max_depth=5,
+            coordinate=train_naively,
+        )
 
 
 @pytest.mark.parametrize("participation", [Participation(), PER_TREE, Participation(0.6, "run", 2)])
@@ -136,9 +166,14 @@ def table_counts(shares: Shares) -> NDArray[np.int64]:
 def test_single_parties_drawn_for_every_tree_would_be_exposed_by_their_roots() -> None:
     """Every root holds all rows of its participants; here nobody is bound to take part together."""
     shares = make_shares(n_parties=5)
-    sums = root_sums(shares, Participation(0.7, "tree", 1), seed=5)
+    sums = root_sums(shares, Participation(0.7, "tree", 1), seed=5, party_options=CARELESS)
     assert all(sums.determines(party) for party in np.eye(5))
     assert np.rint(sums.solve()).tolist() == table_counts(shares).tolist()
+
+
+def test_parties_refuse_trees_whose_participants_tell_one_of_them_apart() -> None:
+    with pytest.raises(ProtocolError, match="tell a single party apart"):
+        root_sums(make_shares(n_parties=5), Participation(0.7, "tree", 1), seed=5)
 
 
 @pytest.mark.parametrize("n_parties", [4, 5, 6])

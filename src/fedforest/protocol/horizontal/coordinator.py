@@ -6,81 +6,37 @@ the protection of the run: single parties' sums only where aggregation is "plain
 row. Every party learns the finished forest.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.errors import DataError, PartyLost, TooFewParties
+from fedforest.errors import PartyLost, TooFewParties
 from fedforest.kernels.layout import MAX_MULTIPLICITY
-from fedforest.privacy.global_dp import GlobalDP
-from fedforest.privacy.local_dp import LocalDP
-from fedforest.privacy.queries import Queries
-from fedforest.protocol.aggregation.base import Aggregation, Segment
+from fedforest.protocol.aggregation.base import Aggregation
 from fedforest.protocol.aggregation.payloads import LARGEST_SUM
 from fedforest.protocol.asking import Accepted, Ask, Conversation, EndEarly, Message
-from fedforest.protocol.horizontal.coordinator_trees import (
-    BatchPlan,
-    CommonColumns,
-    CoordinatorTrees,
-)
-from fedforest.protocol.horizontal.counting import Counting, choose_counting, describe_sums
-from fedforest.protocol.horizontal.labels import LabelUnion, unite_labels
+from fedforest.protocol.horizontal.batch_plan import BatchPlan
+from fedforest.protocol.horizontal.coordinator_trees import CoordinatorTrees
 from fedforest.protocol.horizontal.messages import (
-    AgreeOnTable,
-    CutsQuestion,
-    Prepare,
-    Prepared,
     ProposeThresholds,
-    Protection,
     StartTrees,
     TakeForest,
     ThresholdsProposed,
 )
 from fedforest.protocol.horizontal.order import Trained, TrainingOrder
 from fedforest.protocol.horizontal.participants import Group, Participants
-from fedforest.protocol.horizontal.tables import Categories, ColumnUnion, make_bins
+from fedforest.protocol.horizontal.preparation import Session, prepare
 from fedforest.protocol.payloads import to_bytes
-from fedforest.tree.bins import Bins
-from fedforest.tree.class_weights import weigh_classes
 from fedforest.tree.decreases import spread_decreases
 from fedforest.tree.forest import Forest, concatenate_forests
 from fedforest.tree.forest_file import encode_forest
-from fedforest.tree.growth import NO_DEPTH_LIMIT, GrowthRules
 from fedforest.tree.seeds import derive_seed, derive_seeds
-from fedforest.tree.targets import WEIGHT_BITS, TargetKind
+from fedforest.tree.targets import WEIGHT_BITS
 from fedforest.tree.workers import ALONE, Workers
 
 BYTES_PER_ROW = 16  # of a tree at a party: row order and bits
-
-
-@dataclass(slots=True)
-class _Session:
-    """What the coordinator knows and how far the run is."""
-
-    order: TrainingOrder
-    aggregation: Aggregation
-    workers: Workers
-    rows: dict[str, int]
-    bins: Bins
-    columns: CommonColumns
-    labels: LabelUnion
-    kind: TargetKind
-    counting: Counting
-    rules: GrowthRules
-    present: tuple[str, ...]
-    step: int = 0
-    n_losses: int = 0
-    n_begun: int = 0  # trees, complete or not
-    n_steps: list[int] = field(default_factory=list)
-    n_extra_steps: list[int] = field(default_factory=list)
-
-    def next_step(self) -> int:
-        """A number that no request had before."""
-        self.step += 1
-        return self.step
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +50,7 @@ def train(
     order: TrainingOrder, aggregation: Aggregation, workers: Workers = ALONE
 ) -> Conversation[Trained]:
     """Grow a forest over the rows of all parties."""
-    session = yield from _prepare(order, aggregation, workers)
+    session = yield from prepare(order, aggregation, workers)
     forests = yield from _grow_trees(session)
     forest = spread_decreases(concatenate_forests(forests))
     model = encode_forest(forest, session.bins, session.labels.classes)
@@ -113,7 +69,7 @@ def train(
     )
 
 
-def _grow_trees(session: _Session) -> Conversation[list[Forest]]:
+def _grow_trees(session: Session) -> Conversation[list[Forest]]:
     """Batch after batch, until there are enough or the operator says so.
 
     A batch that is not complete then is given up: its trees are all about as far from their end.
@@ -136,7 +92,7 @@ def _grow_trees(session: _Session) -> Conversation[list[Forest]]:
     return forests
 
 
-def _hand_out(session: _Session, model: bytes) -> Conversation[frozenset[str]]:
+def _hand_out(session: Session, model: bytes) -> Conversation[frozenset[str]]:
     """The finished forest for everybody who is still there; returns who that is."""
     requests = dict.fromkeys(session.present, TakeForest(memoryview(model)))
     try:
@@ -146,132 +102,14 @@ def _hand_out(session: _Session, model: bytes) -> Conversation[frozenset[str]]:
     return frozenset(taken)
 
 
-def _prepare(
-    order: TrainingOrder, aggregation: Aggregation, workers: Workers
-) -> Conversation[_Session]:
-    """Columns and labels compared, scales agreed on, keys exchanged."""
-    is_regression = order.parameters.task == "regression"
-    request = Prepare(is_regression)
-    prepared: Mapping[str, Prepared] = yield Ask(dict.fromkeys(order.parties, request), Prepared)
-    union = ColumnUnion({party: prepared[party].columns for party in order.parties})
-    categories = union.categories()
-    bounds = order.privacy.target_bounds if isinstance(order.privacy, GlobalDP) else None
-    labels = unite_labels(prepared, is_regression=is_regression, bounds=bounds)
-    bins = make_bins(union.names, categories, has_names=union.has_names)
-    n_rows = sum(reply.size.n_rows for reply in prepared.values())
-    _check_size(n_rows, len(union.names))
-    rules = order.parameters.growth_rules(n_rows, len(union.names))
-    n_categories = [0 if values is None else min(len(values), 255) for values in categories]
-    session = _Session(
-        order,
-        aggregation,
-        workers,
-        {party: prepared[party].size.n_rows for party in order.parties},
-        bins,
-        CommonColumns(bins.is_categorical, np.array(n_categories), union.has_missing()),
-        labels,
-        describe_sums(labels, order.parameters.criterion),
-        choose_counting(labels, order.privacy, rows_apart=_rows_apart(order, labels)),
-        rules,
-        order.parties,
-    )
-    agreed = _agreement(session, categories)
-    yield Ask(dict.fromkeys(order.parties, agreed), Accepted)
-    yield from aggregation.introduce(order.parties)
-    yield from _weigh_classes(session)
-    return session
-
-
-def _check_size(n_rows: int, n_columns: int) -> None:
-    if n_rows == 0:
-        raise DataError("No party has a row; there is nothing to learn from.")
-    if n_columns == 0:
-        raise DataError("No party has a column; there is nothing to learn from.")
-
-
-def _agreement(session: _Session, categories: Sequence[Categories]) -> AgreeOnTable:
-    order, labels, rules = session.order, session.labels, session.rules
-    classes = () if labels.classes is None else tuple(labels.classes.tolist())
-    return AgreeOnTable(
-        session.bins.names,
-        tuple(categories),
-        labels.class_dtype,
-        classes,
-        labels.target_unit,
-        labels.target_offset,
-        labels.weight_unit,
-        _describe_protection(order, labels.n_classes, count_queries(order, rules)),
-        order.parameters.n_estimators,
-        min(rules.max_depth, NO_DEPTH_LIMIT),
-        rules.features_per_node,
-        order.least_rows,
-        order.both_sides,
-        session.counting.layout.rows_apart,
-    )
-
-
-def _rows_apart(order: TrainingOrder, labels: LabelUnion) -> bool:
-    """Whether a row may weigh other than one: by sample weights, or drawn more than once."""
-    return labels.weight_unit > 0.0 or (order.parameters.bootstrap and order.privacy is None)
-
-
-def count_queries(order: TrainingOrder, rules: GrowthRules) -> Queries:
-    """How often one row's label is counted at most: candidates x levels x trees."""
-    levels = None if rules.max_depth == NO_DEPTH_LIMIT else rules.max_depth
-    return Queries(rules.features_per_node, levels, order.parameters.n_estimators)
-
-
-def _describe_protection(order: TrainingOrder, n_classes: int, queries: Queries) -> Protection:
-    """The noise that parties are to add."""
-    privacy = order.privacy
-    if privacy is None:
-        return Protection()
-    if isinstance(privacy, LocalDP):
-        bits = privacy.resolve(n_classes).bits
-        return Protection("local", bits, privacy.hashes, privacy.keep, privacy.p, privacy.q)
-    low, high = privacy.target_bounds or (0.0, 0.0)
-    epsilon = privacy.resolve(queries)
-    return Protection("global", epsilon_query=epsilon, low=low, high=high)
-
-
-def _weigh_classes(session: _Session) -> Conversation[None]:
-    """Class weights, for "balanced" after counting the classes of all parties."""
-    order, classes = session.order, session.labels.classes
-    if order.class_weight is None or classes is None:
-        return
-    if order.class_weight == "balanced":
-        rows = yield from _count_classes(session)
-        weights = rows.sum() / (len(classes) * np.maximum(rows, 1.0))
-    else:
-        weights = weigh_classes(order.class_weight, classes)
-    session.counting = choose_counting(
-        session.labels, order.privacy, weights, rows_apart=_rows_apart(order, session.labels)
-    )
-
-
-def _count_classes(session: _Session) -> Conversation[NDArray[np.float64]]:
-    """How much each class weighs in all tables together, by the aggregation of the run."""
-    nothing = memoryview(b"")
-    question = CutsQuestion(0, nothing, nothing, nothing, nothing, whole_table=True)
-    encoded = msgspec.msgpack.encode(question)
-    segment = Segment(session.present, encoded, session.counting.width)
-    gathered = yield from session.aggregation.gather(session.next_step(), [segment], {})
-    if gathered.lost:
-        raise TooFewParties(
-            f"party {min(gathered.lost)!r} went away before training began; start again"
-        )
-    sums = session.counting.read(gathered.sums[0].reshape(1, -1))
-    return sums[0, : session.labels.n_classes].astype(np.float64)
-
-
-def _batch_size(session: _Session) -> int:
+def _batch_size(session: Session) -> int:
     """Trees that grow together: their rows and candidate values fit a party's memory."""
     largest = max(session.rows[party] for party in session.present)
     per_row = BYTES_PER_ROW + 4 * session.rules.features_per_node
     return max(1, session.order.batch_bytes // max(1, largest * per_row))
 
 
-def _go_on_without(session: _Session, lost: _Lost) -> None:
+def _go_on_without(session: Session, lost: _Lost) -> None:
     """The trees that were growing are begun anew without the lost parties.
 
     Sums over the remaining parties, compared with earlier ones over all, would be the lost party's
@@ -290,7 +128,7 @@ def _go_on_without(session: _Session, lost: _Lost) -> None:
         raise TooFewParties(f"party {names} went away, and nobody with rows is left; start again")
 
 
-def _grow_batch(session: _Session, trees: range) -> Conversation[Forest | _Lost]:
+def _grow_batch(session: Session, trees: range) -> Conversation[Forest | _Lost]:
     """Grow some trees together, level by level: two exchanges each."""
     seed = derive_seed(session.order.seed, "attempt", session.n_losses)
     drawn = Participants(
@@ -326,7 +164,7 @@ def _grow_batch(session: _Session, trees: range) -> Conversation[Forest | _Lost]
     return growing.assemble()
 
 
-def _plan_batch(session: _Session, seed: int, trees: range) -> BatchPlan:
+def _plan_batch(session: Session, seed: int, trees: range) -> BatchPlan:
     first, last = trees.start, trees.stop
     return BatchPlan(
         session.rules,
@@ -342,7 +180,7 @@ def _plan_batch(session: _Session, seed: int, trees: range) -> BatchPlan:
     )
 
 
-def _largest_sum(session: _Session) -> int:
+def _largest_sum(session: Session) -> int:
     """What no count can pass; masks that did not cancel almost always do."""
     if session.kind.is_regression or session.order.privacy is not None:
         return LARGEST_SUM - 1
@@ -359,7 +197,7 @@ def _holders(
 
 
 def _start(
-    session: _Session, drawn: Participants, by_tree: list[tuple[str, ...]]
+    session: Session, drawn: Participants, by_tree: list[tuple[str, ...]]
 ) -> dict[str, StartTrees]:
     """How each party draws the rows of its trees."""
     order = session.order
@@ -379,7 +217,7 @@ def _start(
 
 
 def _propose_requests(
-    session: _Session,
+    session: Session,
     growing: CoordinatorTrees,
     groups: list[Group],
     started: Mapping[str, StartTrees] | None,

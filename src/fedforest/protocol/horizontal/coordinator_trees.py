@@ -5,10 +5,8 @@ parties it sees the points they name; of rows only how many there are on each si
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,9 +23,10 @@ from fedforest.kernels.pairs import Pairs, find_pairs, place_asked
 from fedforest.kernels.sampling import key_nodes
 from fedforest.protocol.aggregation.base import Segment
 from fedforest.protocol.asking import blame, check
-from fedforest.protocol.fates import pack_fates, pack_flags
-from fedforest.protocol.horizontal.counting import Counting
-from fedforest.protocol.horizontal.messages import CutsQuestion, Moves
+from fedforest.protocol.fates import pack_fates
+from fedforest.protocol.horizontal.batch_plan import BatchPlan
+from fedforest.protocol.horizontal.level_cuts import LevelCuts, find_set_pairs
+from fedforest.protocol.horizontal.messages import Moves
 from fedforest.protocol.horizontal.participants import Group
 from fedforest.protocol.horizontal.payloads import Points
 from fedforest.protocol.payloads import to_bytes
@@ -35,46 +34,16 @@ from fedforest.tree.candidates import list_candidates, ranges_of_pairs
 from fedforest.tree.cut_choice import choose_cuts, sides_fit
 from fedforest.tree.forest import Forest
 from fedforest.tree.grow import assemble
-from fedforest.tree.growth import ColumnBits, Growth, GrowthRules
+from fedforest.tree.growth import ColumnBits, Growth
 from fedforest.tree.search import SplitTable
 from fedforest.tree.split_record import SplitRecord
-from fedforest.tree.targets import TargetKind, rows_of, weight_of
+from fedforest.tree.targets import rows_of, weight_of
 from fedforest.tree.workers import Workers
 
 if TYPE_CHECKING:
     from fedforest.tree.structure import Step
 
 SET_WORDS = 4
-Places = slice | NDArray[np.bool_]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CommonColumns:
-    """What the coordinator knows about the columns that all parties have."""
-
-    is_categorical: NDArray[np.bool_]
-    n_categories: NDArray[np.int64]
-    has_missing: NDArray[np.bool_]
-
-    @property
-    def n_columns(self) -> int:
-        return len(self.is_categorical)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class BatchPlan:
-    """What decides how a batch of trees grows."""
-
-    rules: GrowthRules
-    kind: TargetKind
-    counting: Counting
-    columns: CommonColumns
-    feature_seeds: NDArray[np.uint64]
-    threshold_seeds: NDArray[np.uint64]
-    both_sides: bool
-    least_rows: int  # of a party in a node: with fewer it names no point
-    largest_sum: int  # that a count over all parties can be
-    asks_once: bool  # a node whose cuts were counted tries no further columns
 
 
 class CoordinatorTrees:
@@ -99,12 +68,9 @@ class CoordinatorTrees:
         self._last: tuple[Step, SplitTable] | None = None
         self._pairs = Pairs(np.zeros(1, np.int64), np.zeros(0, np.int32))
         self._node_keys = np.zeros(0, np.uint64)  # what is drawn for a node comes from
-        self._threshold = np.zeros(0, np.float32)
-        self._asked_start = np.zeros(1, np.int64)  # per node, of the pairs that have a threshold
         self._missing_left = np.zeros(0, np.uint8)  # where no value is missing anywhere, nothing
-        self._left_set = np.zeros((0, SET_WORDS), np.uint64)
-        self._wholes = np.zeros(0, np.bool_)
         self._bitmap = np.zeros((0, 0), np.uint8)
+        self._cuts: LevelCuts | None = None  # once points were merged
         self.n_steps = 0
         self.n_levels = 0
 
@@ -125,7 +91,13 @@ class CoordinatorTrees:
     @property
     def n_asked(self) -> int:
         """(node, candidate) pairs whose sides are counted in this step."""
-        return int(self._asked_start[-1])
+        return self.cuts.n_asked
+
+    @property
+    def cuts(self) -> LevelCuts:
+        """What this step asks about."""
+        assert self._cuts is not None, "points come before cuts"
+        return self._cuts
 
     def still_growing(self, groups: Sequence[Group]) -> list[Group]:
         """The groups some of whose trees have open nodes."""
@@ -183,71 +155,43 @@ class CoordinatorTrees:
                     points[number] = named.read(n_pairs)
                 else:
                     points[number, mine] = named.read(int(np.count_nonzero(mine)))
-        keys, self._threshold = self._node_keys, np.empty(n_pairs, np.float32)
+        keys, threshold = self._node_keys, np.empty(n_pairs, np.float32)
         self._workers.run(
-            lambda nodes: draw_thresholds(points, keys, pairs, self._threshold, *nodes),
+            lambda nodes: draw_thresholds(points, keys, pairs, threshold, *nodes),
             ranges_of_pairs(pairs, self._workers),
         )
-        self._asked_start = place_asked(pairs.node_start, self._threshold)
-        chosen = self._set_pairs()
-        self._left_set = np.empty((len(chosen), SET_WORDS), np.uint64)
+        asked_start = place_asked(pairs.node_start, threshold)
+        chosen = find_set_pairs(self._plan, pairs, threshold)
+        left_set = np.empty((len(chosen), SET_WORDS), np.uint64)
         n_categories = self._plan.columns.n_categories[pairs.feature[chosen]]
-        draw_category_sets(key_pairs(keys, pairs, chosen), n_categories, self._left_set)
-        self._wholes = self._choose_wholes()
+        draw_category_sets(key_pairs(keys, pairs, chosen), n_categories, left_set)
+        self._cuts = LevelCuts(
+            self._plan,
+            self._growth.structure.open.tree,
+            pairs,
+            threshold,
+            asked_start,
+            self._missing_left,
+            left_set,
+            self._choose_wholes(asked_start),
+        )
 
     def _pairs_of(self, party: str) -> NDArray[np.bool_] | None:
         nodes = self._nodes_of(party)
         return None if nodes is None else np.repeat(nodes, np.diff(self._pairs.node_start))
 
-    def _choose_wholes(self) -> NDArray[np.bool_]:
+    def _choose_wholes(self, asked_start: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Roots whose total must be asked: nothing else will tell it."""
         is_root: NDArray[np.bool_] = self._growth.structure.open.node == 0
         if not self._plan.both_sides:
             is_root &= self._growth.tried == 0
             return is_root
-        is_root &= (np.diff(self._asked_start) == 0) & ~self._growth.has_columns_left
+        is_root &= (np.diff(asked_start) == 0) & ~self._growth.has_columns_left
         return is_root
 
     def questions(self, groups: Sequence[Group]) -> list[Segment]:
         """One question for each group of trees with the same participants."""
-        sides = 2 if self._plan.both_sides else 1
-        width = self._plan.counting.width
-        segments = []
-        for group in groups:
-            nodes, pairs, sets = self._places_of(group)
-            threshold, wholes = self._threshold[pairs], self._wholes[nodes]
-            n_asked = self.n_asked
-            if len(threshold) < len(self._threshold):
-                n_asked = int(np.count_nonzero(~np.isnan(threshold)))
-            sides_of_missing = memoryview(b"")
-            if self._plan.columns.has_missing.any():
-                sides_of_missing = pack_flags(self._missing_left[pairs] > 0)
-            question = CutsQuestion(
-                group.number,
-                to_bytes(threshold, "<f4"),
-                sides_of_missing,
-                to_bytes(self._left_set[sets], "<u8"),
-                pack_flags(wholes),
-            )
-            length = (n_asked * sides + int(np.count_nonzero(wholes))) * width
-            encoded = msgspec.msgpack.encode(question)
-            segments.append(Segment(group.participants, encoded, length, self._plan.largest_sum))
-        return segments
-
-    def _places_of(self, group: Group) -> tuple[Places, Places, Places]:
-        """(open nodes, pairs, sets) of a group's trees."""
-        if group.trees.all():
-            return slice(None), slice(None), slice(None)
-        nodes = group.trees[self._growth.structure.open.tree]
-        pairs = np.repeat(nodes, np.diff(self._pairs.node_start))
-        return nodes, pairs, pairs[self._set_pairs()]
-
-    def _set_pairs(self) -> NDArray[np.int64]:
-        """Pairs asked of categorical columns, in order: the owners of the sets."""
-        is_categorical = self._plan.columns.is_categorical
-        if not is_categorical.any():
-            return np.zeros(0, np.int64)
-        return np.flatnonzero(is_categorical[self._pairs.feature] & ~np.isnan(self._threshold))
+        return self.cuts.questions(groups)
 
     def advance(
         self,
@@ -255,45 +199,53 @@ class CoordinatorTrees:
         sums: Sequence[NDArray[np.int64]],
     ) -> None:
         """Score the cuts by the sums over participants, choose, and settle every node's fate."""
-        left, right, wholes = self._collect(groups, sums)
-        layout, both = self._plan.counting.layout, self._plan.both_sides
-        is_news = both or bool(self._wholes.any())  # else totals follow from the parents'
-        totals = self._growth.sums.copy() if is_news else self._growth.sums
-        if is_news:
-            totals[self._wholes] = layout.expand(wholes)
-        asked_start = self._asked_start
-        sums_of_cuts = np.concatenate([left, right], axis=1) if both else left
-        sides = Sides(asked_start, sums_of_cuts, totals, layout.width)
-        if not both:
-            fits = sides_fit(layout, sides, self._workers)
-            check(fits, "parties count more rows on a side than in its node")
-        rules = Rules(self._plan.kind.criterion, self._plan.rules.min_rows_leaf)
-        scores, best, is_gainless = choose_cuts(layout, sides, rules, self._workers)
-        if both:  # what a node adds up to is what its participants say now
-            known, shown = self._choose_shown(best, asked_start)
-            totals[known] = layout.expand(left[shown] + right[shown])
-        resigned = is_gainless
-        if is_news:
-            if not weight_of(totals, self._plan.kind).all():
-                raise DataError("no participant of a tree has a row; let more parties take part")
-            is_leaf = self._growth.know_totals(totals)
-            scores[is_leaf] = -np.inf
-            resigned = is_leaf | is_gainless
-        n_asked = np.diff(asked_start)
+        cuts, layout = self.cuts, self._plan.counting.layout
+        left, right, wholes = cuts.collect(groups, sums)
+        scores, best, resigned, totals = self._score(left, right, wholes)
+        n_asked = np.diff(cuts.asked_start)
         resigned = resigned | self._cannot_answer(groups, n_asked, totals)
         if self._plan.asks_once:
             resigned |= n_asked > 0
         is_split = self._growth.choose(scores)
         nodes = np.flatnonzero(is_split)
-        chosen = find_pairs(self._pairs.node_start, self._threshold, asked_start, best)
+        chosen = find_pairs(cuts.pairs.node_start, cuts.threshold, cuts.asked_start, best)
         chosen_left = layout.expand(left[best[nodes]])
-        table = self._table(chosen[nodes], chosen_left, totals[nodes])
+        kind = self._plan.kind
+        is_larger = 2 * rows_of(chosen_left, kind) > rows_of(totals[nodes], kind)
+        table = cuts.tabulate(chosen[nodes], is_larger)
         opened = self._growth.structure.open
         step = self._growth.advance(is_split, scores, chosen_left, resigned)
         self._splits.add(*self._growth.structure.last_split(), table)
         self._last = (step, table)
         self.n_steps += 1
         self.n_levels = max(self.n_levels, 1 + int(opened.depth.max(initial=0)))
+
+    def _score(
+        self, left: NDArray[np.int64], right: NDArray[np.int64], wholes: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]]:
+        """(scores, best cuts, nodes that try no further columns, what nodes add up to)."""
+        cuts, layout, both = self.cuts, self._plan.counting.layout, self._plan.both_sides
+        is_news = both or bool(cuts.wholes.any())  # else totals follow from the parents'
+        totals = self._growth.sums.copy() if is_news else self._growth.sums
+        if is_news:
+            totals[cuts.wholes] = layout.expand(wholes)
+        sums_of_cuts = np.concatenate([left, right], axis=1) if both else left
+        sides = Sides(cuts.asked_start, sums_of_cuts, totals, layout.width)
+        if not both:
+            fits = sides_fit(layout, sides, self._workers)
+            check(fits, "parties count more rows on a side than in its node")
+        rules = Rules(self._plan.kind.criterion, self._plan.rules.min_rows_leaf)
+        scores, best, resigned = choose_cuts(layout, sides, rules, self._workers)
+        if both:  # what a node adds up to is what its participants say now
+            known, shown = self._choose_shown(best, cuts.asked_start)
+            totals[known] = layout.expand(left[shown] + right[shown])
+        if is_news:
+            if not weight_of(totals, self._plan.kind).all():
+                raise DataError("no participant of a tree has a row; let more parties take part")
+            is_leaf = self._growth.know_totals(totals)
+            scores[is_leaf] = -np.inf
+            resigned = is_leaf | resigned
+        return scores, best, resigned, totals
 
     def _choose_shown(
         self, best: NDArray[np.int64], asked_start: NDArray[np.int64]
@@ -322,57 +274,6 @@ class CoordinatorTrees:
         is_hopeless: NDArray[np.bool_] = rows <= most[self._growth.structure.open.tree]
         is_hopeless &= n_asked == 0
         return is_hopeless
-
-    def _collect(
-        self,
-        groups: Sequence[Group],
-        sums: Sequence[NDArray[np.int64]],
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """(left, right if asked, whole nodes) over all groups, in order of pairs and of nodes."""
-        counting, both = self._plan.counting, self._plan.both_sides
-        width, sides = counting.width, 2 if both else 1
-        n_wholes = np.count_nonzero(self._wholes)
-        cuts = np.empty((self.n_asked, sides * width), np.int64)
-        wholes = np.empty((n_wholes, width), np.int64)
-        for group, part in zip(groups, sums, strict=True):
-            nodes, pairs, _ = self._places_of(group)
-            if isinstance(nodes, slice) or isinstance(pairs, slice):  # all trees, all in order
-                n_cuts = cuts.size
-                cuts, wholes = (
-                    part[:n_cuts].reshape(cuts.shape),
-                    part[n_cuts:].reshape(wholes.shape),
-                )
-                break
-            asked, whole = pairs[~np.isnan(self._threshold)], nodes[self._wholes]
-            n_cuts = int(np.count_nonzero(asked)) * sides * width
-            cuts[asked] = part[:n_cuts].reshape(-1, sides * width)
-            wholes[whole] = part[n_cuts:].reshape(-1, width)
-        left = counting.read(cuts[:, :width])
-        right = counting.read(cuts[:, width:]) if both else left[:0]
-        return left, right, counting.read(wholes)
-
-    def _table(
-        self,
-        pairs: NDArray[np.int64],
-        left: NDArray[np.int64],
-        totals: NDArray[np.int64],
-    ) -> SplitTable:
-        """The chosen splits; where no value is missing, one that is later goes the common way."""
-        feature = self._pairs.feature[pairs]
-        columns, kind = self._plan.columns, self._plan.kind
-        is_larger = 2 * rows_of(left, kind) > rows_of(totals, kind)
-        missing_left = is_larger
-        if len(self._missing_left):
-            drawn = self._missing_left[pairs] > 0
-            missing_left = np.where(columns.has_missing[feature], drawn, is_larger)
-        sets = np.zeros((0, SET_WORDS), np.uint64)
-        if columns.is_categorical.any():
-            set_of_pair = np.full(len(self._pairs.feature), -1, np.int64)
-            set_of_pair[self._set_pairs()] = np.arange(len(self._left_set))
-            padded = np.concatenate([self._left_set, np.zeros((1, SET_WORDS), np.uint64)])
-            sets = padded[set_of_pair[pairs]]  # without a set: the last, which is empty
-        cut = np.where(columns.is_categorical[feature], np.float32(0), self._threshold[pairs])
-        return SplitTable(feature, cut, missing_left.astype(np.uint8), sets)
 
     @property
     def is_last_level(self) -> bool:

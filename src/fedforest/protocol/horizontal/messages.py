@@ -74,6 +74,8 @@ class AgreeOnTable(Message, frozen=True):
     least_rows: Annotated[int, msgspec.Meta(ge=2, lt=2**31)]  # in a node, or a party abstains
     both_sides: bool
     rows_apart: bool  # rows are counted apart from their weight
+    most_losses: Count  # after so many, no trees are begun anew
+    drawn_per_step: bool  # participants change while trees grow, which exposes single parties
 
 
 class StartTrees(Payload, frozen=True):

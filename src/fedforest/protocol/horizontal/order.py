@@ -44,10 +44,14 @@ class TrainingOrder:
     batch_bytes: int = BATCH_BYTES
 
     @property
+    def drawn_per_step(self) -> bool:
+        """Whether other parties take part in every step, as in k-PPD-ERT."""
+        return self.participation.scope == "step" and not self.participation.is_full
+
+    @property
     def both_sides(self) -> bool:
         """Whether both sides of a cut are counted: totals of nodes do not follow from parents."""
-        per_step = self.participation.scope == "step" and not self.participation.is_full
-        return self.privacy is not None or per_step
+        return self.privacy is not None or self.drawn_per_step
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,7 +6,7 @@ nothing but what the forest says. It gives away what it declares, random points 
 and label sums in the protection of the run.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakMethod
@@ -22,9 +22,12 @@ from fedforest.masking.key_agreement import derive_key
 from fedforest.masking.keystream import expand, scramble
 from fedforest.privacy.randomized_response import Entropy
 from fedforest.protocol.aggregation.base import Aggregator
+from fedforest.protocol.aggregation.messages import Count, Part, PassOn, ShareOut
 from fedforest.protocol.aggregation.steps import StepMemory
 from fedforest.protocol.asking import Accepted, Message, answer, check
 from fedforest.protocol.horizontal.agreement import check_agreement, read_model
+from fedforest.protocol.horizontal.companions import Companions
+from fedforest.protocol.horizontal.grouping import cut_at
 from fedforest.protocol.horizontal.labels import PartyLabels
 from fedforest.protocol.horizontal.messages import (
     AgreeOnTable,
@@ -36,23 +39,30 @@ from fedforest.protocol.horizontal.messages import (
     TakeForest,
     ThresholdsProposed,
 )
+from fedforest.protocol.horizontal.own_rows import choose_sampling, keep_rows
 from fedforest.protocol.horizontal.party_trees import MAX_ENTRIES, Limits, PartyTrees
 from fedforest.protocol.horizontal.payloads import Points
 from fedforest.protocol.horizontal.statistics import Statistics, choose_statistics
 from fedforest.protocol.horizontal.tables import declare_columns, make_bins
 from fedforest.protocol.payloads import TableSize, from_bytes
 from fedforest.tree.forest_file import StoredForest
-from fedforest.tree.rows import NodeRows, Sampling, draw_rows
+from fedforest.tree.rows import draw_rows
 from fedforest.tree.table import Table
 from fedforest.tree.workers import ALONE, Workers
 
 if TYPE_CHECKING:
     from fedforest.tree.targets import TrainingTargets
 
-THINNEST, THICKEST = 0.75, 0.95  # share of rows that are kept after a loss: drawn, told nobody
 _QUESTION = msgspec.msgpack.Decoder(CutsQuestion)
 
 MakeAggregator = Callable[[Callable[[memoryview], NDArray[np.int64]]], Aggregator]
+
+
+def _read_question(encoded: memoryview) -> CutsQuestion:
+    try:
+        return _QUESTION.decode(encoded)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise ProtocolError("a question cannot be read") from None
 
 
 def _without_holding(
@@ -97,7 +107,11 @@ class HorizontalParty:
         self._statistics: Statistics | None = None
         self._trees: PartyTrees | None = None
         self._n_batches = 0
-        self._n_trees = 0
+        self._n_trees = 0  # begun since the last loss
+        self._left_out = 0  # which part of the rows they do not see
+        self._companions = Companions()
+        self._together: tuple[memoryview, ...] = ()  # the questions of the request at hand
+        self._answers: list[NDArray[np.int64]] = []  # to all of them, once one was asked for
         self._n_questions = 0
         self._model: StoredForest | None = None
         self._model_file: memoryview | None = None
@@ -115,12 +129,14 @@ class HorizontalParty:
 
     def handle(self, request: Message) -> Message:
         """Answer one request; a request out of place is refused and changes nothing."""
-        n_questions, trees = self._n_questions, self._trees
+        n_questions, trees, companions = self._n_questions, self._trees, self._companions
         n_asked = None if trees is None else trees.n_asked
         try:
+            if isinstance(request, Count | PassOn | ShareOut):
+                self._join(request.parts)
             return answer(self._handlers(), request)
         except FederationError:  # one of several questions may have been answered, to nobody
-            self._n_questions = n_questions
+            self._n_questions, self._companions = n_questions, companions
             if trees is not None and n_asked is not None:
                 trees.n_asked = n_asked
             raise
@@ -167,14 +183,20 @@ class HorizontalParty:
         moved = trees.read_moves(request.moves)
         pairs = trees.read_candidates(request.candidates, moved)
         if request.start is not None:
-            self._n_batches += 1
-            self._n_trees += trees.n_trees
-            self._trees = trees
+            self._begin(trees, request.start.left_out)
         trees.move(moved)
         # a unit has a place (tree, node, column): asked again, it is the same; only we know the key
         key = derive_key(self._point_secret, b"points", self._n_batches.to_bytes(8, "little"))
         points = trees.propose(pairs, lambda places: to_units(scramble(key, places)))
         return ThresholdsProposed(Points.of(points))
+
+    def _begin(self, trees: PartyTrees, left_out: int) -> None:
+        """Leave the trees that were growing and go on with others."""
+        if left_out != self._left_out:
+            self._left_out, self._n_trees, self._companions = left_out, 0, Companions()
+        self._n_batches += 1
+        self._n_trees += trees.n_trees
+        self._trees, self._companions = trees, self._companions.begin_batch()
 
     def _start(self, start: StartTrees) -> PartyTrees:
         agreed = self._agreement()
@@ -191,55 +213,63 @@ class HorizontalParty:
             bool(agreed.protection.kind),
             agreed.rows_apart,
         )
-        if limits.asks_once:
-            enough = self._n_trees + len(segments) <= agreed.n_trees
-            check(enough, "more trees are asked for than the run agreed on")
-        rows = self._draw_rows(start, len(segments))
-        return PartyTrees(self._values, self._targets, rows, segments, limits, self._workers)
-
-    def _draw_rows(self, start: StartTrees, n_trees: int) -> NodeRows:
-        """Rows of each tree, by this party's own randomness."""
-        assert self._targets is not None
-        context = (b"rows", self._n_batches.to_bytes(8, "little"))
-        seeds = expand(derive_key(self._row_secret, *context), n_trees)
+        self._check_start(agreed, start.left_out, len(segments))
         n_rows = self._table.n_rows
         check(start.n_draws <= n_rows or start.bootstrap, "a tree is to draw more rows than exist")
-        n_draws, bootstrap = min(start.n_draws, n_rows), start.bootstrap
-        if bootstrap and self._agreement().protection.kind:
-            bootstrap = False  # a row counts once, or its label would need more noise
-            if n_draws == n_rows:
-                n_draws = max(min(1, n_rows), round(0.632 * n_rows))  # as many as a bootstrap sees
-        allowed = self._targets.allowed & self._keep_rows(start.left_out)
-        targets = replace(self._targets, allowed=allowed)
-        rows, _ = draw_rows(seeds, targets, Sampling(bootstrap, n_draws), self._workers)
-        return rows
+        key = derive_key(self._row_secret, b"rows", self._n_batches.to_bytes(8, "little"))
+        kept = keep_rows(self._row_secret, n_rows, start.left_out)
+        targets = replace(self._targets, allowed=self._targets.allowed & kept)
+        sampling = choose_sampling(start, n_rows, is_private=limits.asks_once)
+        rows, _ = draw_rows(expand(key, len(segments)), targets, sampling, self._workers)
+        return PartyTrees(self._values, self._targets, rows, segments, limits, self._workers)
 
-    def _keep_rows(self, left_out: int) -> NDArray[np.bool_]:
-        """All rows but a part whose size nobody else knows.
+    def _check_start(self, agreed: AgreeOnTable, left_out: int, n_trees: int) -> None:
+        """After a loss the run may begin again, with fewer rows; never with those of before."""
+        check(left_out >= self._left_out, "rows that were left out are to be counted again")
+        check(left_out <= agreed.most_losses, "trees are begun anew more often than agreed on")
+        n_begun = self._n_trees if left_out == self._left_out else 0
+        check(n_begun + n_trees <= agreed.n_trees, "more trees are asked for than agreed on")
 
-        It is the same part in all trees: parts of their own would average out over many trees. The
-        size is rounded by chance, or a party of two rows would leave out none; one row is kept.
-        """
-        n_rows = self._table.n_rows
-        if left_out == 0:
-            return np.ones(n_rows, np.bool_)
-        key = derive_key(self._row_secret, b"left out", left_out.to_bytes(8, "little"))
-        words = expand(key, n_rows + 2)
-        share, chance = (words[:2] >> np.uint64(11)).astype(np.float64) * 2.0**-53
-        n_kept = int((THINNEST + (THICKEST - THINNEST) * share) * n_rows + chance)
-        kept = np.zeros(n_rows, np.bool_)
-        kept[np.argsort(words[2:])[: max(min(1, n_rows), n_kept)]] = True
-        return kept
+    def _join(self, parts: Sequence[Part]) -> None:
+        """Take part in these sums only if their participants expose nobody."""
+        self._together, self._answers = tuple(part.question for part in parts), []
+        if self._running().drawn_per_step:
+            return  # agreed on, by a name that says so
+        for part in parts:
+            question = _read_question(part.question)
+            segment = None if question.whole_table else question.segment
+            self._companions = self._companions.join(segment, part.participants)
 
     def _answer_question(self, encoded: memoryview) -> NDArray[np.int64]:
-        """The integers that one question asks for."""
+        """The integers that one question asks for; all of a request are answered in one pass."""
+        places = [place for place, other in enumerate(self._together) if other is encoded]
+        if len(self._together) < 2 or not places or self._running().protection.kind:
+            return self._answer_alone(encoded)  # noise is drawn for one question at a time
+        if not self._answers:
+            self._answers = self._answer_together()
+        return self._answers[places[0]]
+
+    def _answer_together(self) -> list[NDArray[np.int64]]:
+        if self._trees is None:
+            raise ProtocolError("no trees were started")
+        assert self._statistics is not None
+        questions = [_read_question(other) for other in self._together]
+        check(not any(one.whole_table for one in questions), "the whole table is counted alone")
+        asked = self._trees.read_questions(questions)
+        self._n_questions += len(self._together)
+        search = self._trees.search
+        counted = self._statistics.of_cuts(search, asked.cuts, b"")[asked.asked]
+        wholes = self._statistics.of_nodes(search, asked.wholes, b"")
+        return [
+            np.concatenate([counted[own].reshape(-1), wholes[whole].reshape(-1)])
+            for own, whole in zip(cut_at(asked.asked_ends), cut_at(asked.whole_ends), strict=True)
+        ]
+
+    def _answer_alone(self, encoded: memoryview) -> NDArray[np.int64]:
         is_private = bool(self._running().protection.kind)
         statistics = self._statistics
         assert statistics is not None
-        try:
-            question = _QUESTION.decode(encoded)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            raise ProtocolError("a question cannot be read") from None
+        question = _read_question(encoded)
         self._n_questions += 1
         number = self._n_questions.to_bytes(8, "little")
         key = derive_key(self._noise_secret, b"noise", number) if is_private else b""
@@ -261,6 +291,7 @@ class HorizontalParty:
         self._model_file = request.model
         # rows and labels in the form of the training, many times the size of the table
         self._trees = self._values = self._targets = self._statistics = None
+        self._together, self._answers = (), []
         return Accepted()
 
     @property

@@ -3,7 +3,7 @@
 It knows every split, as everybody will know the finished forest, and where its own rows are.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -22,6 +22,11 @@ from fedforest.protocol.fates import (
     unpack_flags,
 )
 from fedforest.protocol.horizontal.messages import CutsQuestion, Moves
+from fedforest.protocol.horizontal.together import (
+    QuestionedTogether,
+    read_sets_of_pairs,
+    read_together,
+)
 from fedforest.protocol.payloads import from_bytes
 from fedforest.tree.candidates import list_candidates
 from fedforest.tree.point_search import PointSearch
@@ -191,23 +196,18 @@ class PartyTrees:
         missing_left = np.zeros(n_pairs, np.uint8)
         if len(question.missing_left):
             missing_left[:] = unpack_flags(question.missing_left, n_pairs)
-        set_index, sets = self._read_question_sets(question.left_set, pairs.feature, threshold)
+        set_index, sets = read_sets_of_pairs(
+            question.left_set, self._columns.is_categorical[pairs.feature], threshold
+        )
         self._count_along(nodes, pairs.node_start, threshold, wholes)
         return Questioned(search, Cuts(threshold, missing_left, set_index, sets), wholes)
 
-    def _read_question_sets(
-        self, data: memoryview, feature: NDArray[np.int32], threshold: NDArray[np.float32]
-    ) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
-        """(which set belongs to which pair, sets)."""
-        set_index = np.full(len(threshold), -1, np.int32)
-        n_sets = 0
-        if self._columns.is_categorical.any():
-            by_set = self._columns.is_categorical[feature]
-            by_set &= ~np.isnan(threshold)
-            n_sets = int(np.count_nonzero(by_set))
-            set_index[by_set] = np.arange(n_sets)
-        sets = from_bytes(data, "<u8", n_sets * SET_WORDS, "sets")
-        return set_index, sets.reshape(-1, SET_WORDS)
+    def read_questions(self, questions: Sequence[CutsQuestion]) -> QuestionedTogether:
+        """What different segments are asked about, for sums that nobody counts along with."""
+        check(self._has_proposed, "cuts are asked for before points were named")
+        segment_of_node = self._segments[self._structure.open.tree]
+        is_categorical = self._columns.is_categorical
+        return read_together(questions, segment_of_node, self._search.pairs, is_categorical)
 
     def _count_along(
         self,

@@ -1,0 +1,49 @@
+"""Whom a party lets its numbers be added up with, whatever the coordinator asks for.
+
+Sums over the same rows by sets that differ in one party differ by that party's own numbers, and no
+mask helps (docs/decisions/0007). So a tree keeps its participants from root to leaves, and no two
+sets of a run may tell a single party apart. Sums that travel in the clear name no participants.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from fedforest.protocol.aggregation.base import LEAST_PARTICIPANTS
+from fedforest.protocol.asking import check
+
+Block = frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Companions:
+    """The sets of parties that this party's numbers were added up with, since the last loss."""
+
+    blocks: tuple[Block, ...] = ()  # parties that these sets do not tell apart
+    of_segment: Mapping[int, Block] = field(default_factory=dict)  # of the trees growing now
+
+    def join(self, segment: int | None, participants: Iterable[str]) -> "Companions":
+        """After one sum more, of a segment's trees or, without one, of whole tables."""
+        together = frozenset(participants)
+        if not together:
+            return self
+        if segment is not None:
+            as_before = self.of_segment.get(segment, together) == together
+            check(as_before, "a tree is counted by other participants than before")
+        blocks = divide_blocks(self.blocks, together)
+        is_hidden = all(len(block) >= LEAST_PARTICIPANTS for block in blocks)
+        check(is_hidden, "the participants of this sum and of others tell a single party apart")
+        if segment is None:
+            return replace(self, blocks=blocks)
+        return Companions(blocks, {**self.of_segment, segment: together})
+
+    def begin_batch(self) -> "Companions":
+        """Other trees, whose participants may be others."""
+        return replace(self, of_segment={})
+
+
+def divide_blocks(blocks: Iterable[Block], together: Block) -> tuple[Block, ...]:
+    """Blocks divided into those inside and outside a set; who is new in it is a block, too."""
+    blocks = tuple(blocks)
+    known = frozenset[str]().union(*blocks)
+    parts = [part for block in blocks for part in (block & together, block - together)]
+    return tuple(part for part in (*parts, together - known) if part)

@@ -1,0 +1,187 @@
+"""The cuts that one level asks about: as questions to groups of parties, and what their sums are.
+
+Cuts lie in the order of nodes and pairs. A question has those of one group of trees.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.kernels.layout import SET_WORDS
+from fedforest.kernels.pairs import Pairs
+from fedforest.protocol.aggregation.base import Segment
+from fedforest.protocol.fates import pack_flags
+from fedforest.protocol.horizontal.batch_plan import BatchPlan
+from fedforest.protocol.horizontal.grouping import Grouping, cut_at
+from fedforest.protocol.horizontal.messages import CutsQuestion
+from fedforest.protocol.horizontal.participants import Group
+from fedforest.protocol.payloads import to_bytes
+from fedforest.tree.search import SplitTable
+
+
+class _Asked(NamedTuple):
+    """What one group is asked about: of each of its pairs, and of each of its open nodes."""
+
+    threshold: NDArray[np.float32]
+    missing_left: NDArray[np.uint8]
+    left_set: NDArray[np.uint64]
+    wholes: NDArray[np.bool_]
+    n_asked: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LevelCuts:
+    """A threshold or a set for every pair that somebody named a point for."""
+
+    plan: BatchPlan
+    tree: NDArray[np.int32]  # of each open node
+    pairs: Pairs
+    threshold: NDArray[np.float32]  # NaN: not asked
+    asked_start: NDArray[np.int64]  # per node, of the pairs that have a threshold
+    missing_left: NDArray[np.uint8]  # where no value is missing anywhere, nothing
+    left_set: NDArray[np.uint64]
+    wholes: NDArray[np.bool_]  # nodes that are counted whole
+
+    @property
+    def n_asked(self) -> int:
+        """(node, candidate) pairs whose sides are counted."""
+        return int(self.asked_start[-1])
+
+    def questions(self, groups: Sequence[Group]) -> list[Segment]:
+        """One question for each group of trees with the same participants."""
+        if len(groups) == 1 and groups[0].trees.all():  # in the order in which nodes lie
+            asked = _Asked(
+                self.threshold, self.missing_left, self.left_set, self.wholes, self.n_asked
+            )
+            return [self._question(groups[0], asked)]
+        by_group = self._group_nodes(groups)
+        threshold, wholes = self.threshold[by_group.pairs], self.wholes[by_group.nodes]
+        has_missing = len(self.missing_left) > 0
+        missing_left = self.missing_left[by_group.pairs] if has_missing else self.missing_left
+        set_ends, sets = self._group_sets(by_group)
+        asked_ends = by_group.count_pairs(~np.isnan(threshold))
+        parts = zip(
+            groups,
+            cut_at(by_group.pair_ends),
+            cut_at(set_ends),
+            cut_at(by_group.node_ends),
+            np.diff(asked_ends).tolist(),
+            strict=True,
+        )
+        return [
+            self._question(
+                group,
+                _Asked(
+                    threshold[pairs], missing_left[pairs], sets[own_sets], wholes[nodes], n_asked
+                ),
+            )
+            for group, pairs, own_sets, nodes, n_asked in parts
+        ]
+
+    def _question(self, group: Group, asked: _Asked) -> Segment:
+        sides = 2 if self.plan.both_sides else 1
+        sides_of_missing = memoryview(b"")
+        if self.plan.columns.has_missing.any():
+            sides_of_missing = pack_flags(asked.missing_left > 0)
+        question = CutsQuestion(
+            group.number,
+            to_bytes(asked.threshold, "<f4"),
+            sides_of_missing,
+            to_bytes(asked.left_set, "<u8"),
+            pack_flags(asked.wholes),
+        )
+        n_sides = asked.n_asked * sides + int(np.count_nonzero(asked.wholes))
+        length = n_sides * self.plan.counting.width
+        encoded = msgspec.msgpack.encode(question)
+        return Segment(group.participants, encoded, length, self.plan.largest_sum)
+
+    def _group_nodes(self, groups: Sequence[Group]) -> Grouping:
+        """The open nodes of each group's trees."""
+        of_tree = np.full(len(self.plan.feature_seeds), len(groups))
+        for place, group in enumerate(groups):
+            of_tree[group.trees] = place
+        of_node = of_tree[self.tree]
+        return Grouping.of(of_node, range(len(groups)), self.pairs.node_start)
+
+    def _group_sets(self, by_group: Grouping) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+        """(ends of groups, sets): category sets in the order of groups."""
+        owners = self.set_pairs
+        set_of_pair = np.full(len(self.pairs.feature), -1, np.int64)
+        set_of_pair[owners] = np.arange(len(owners))
+        own = set_of_pair[by_group.pairs]
+        return by_group.count_pairs(own >= 0), self.left_set[own[own >= 0]]
+
+    @property
+    def set_pairs(self) -> NDArray[np.int64]:
+        """Pairs asked of categorical columns, in order: the owners of the sets."""
+        return find_set_pairs(self.plan, self.pairs, self.threshold)
+
+    def collect(
+        self,
+        groups: Sequence[Group],
+        sums: Sequence[NDArray[np.int64]],
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """(left, right if asked, whole nodes) over all groups, in order of pairs and of nodes."""
+        counting, both = self.plan.counting, self.plan.both_sides
+        width, sides = counting.width, 2 if both else 1
+        if len(groups) == 1 and groups[0].trees.all():
+            n_cuts = self.n_asked * sides * width
+            cuts, wholes = sums[0][:n_cuts], sums[0][n_cuts:]
+            cuts, wholes = cuts.reshape(-1, sides * width), wholes.reshape(-1, width)
+        else:
+            cuts, wholes = self._put_in_order(self._group_nodes(groups), sums, sides * width, width)
+        left = counting.read(cuts[:, :width])
+        right = counting.read(cuts[:, width:]) if both else left[:0]
+        return left, right, counting.read(wholes)
+
+    def _put_in_order(
+        self, by_group: Grouping, sums: Sequence[NDArray[np.int64]], cut_width: int, width: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(cuts, whole nodes) of all groups, in the order in which pairs and nodes lie."""
+        is_asked = ~np.isnan(self.threshold)
+        asked, whole = is_asked[by_group.pairs], self.wholes[by_group.nodes]
+        n_asked = np.diff(by_group.count_pairs(asked)).tolist()
+        parts = [
+            (part[: n * cut_width], part[n * cut_width :])
+            for part, n in zip(sums, n_asked, strict=True)
+        ]
+        cuts = np.empty((self.n_asked, cut_width), np.int64)
+        wholes = np.empty((np.count_nonzero(self.wholes), width), np.int64)
+        place_of_pair, place_of_node = np.cumsum(is_asked) - 1, np.cumsum(self.wholes) - 1
+        own_cuts, own_wholes = (np.concatenate(column) for column in zip(*parts, strict=True))
+        cuts[place_of_pair[by_group.pairs[asked]]] = own_cuts.reshape(-1, cut_width)
+        wholes[place_of_node[by_group.nodes[whole]]] = own_wholes.reshape(-1, width)
+        return cuts, wholes
+
+    def tabulate(self, chosen: NDArray[np.int64], is_larger: NDArray[np.bool_]) -> SplitTable:
+        """The cuts of these pairs as splits; where no value is missing, a later one goes with most.
+
+        `is_larger` says of each split whether most rows go left.
+        """
+        columns, feature = self.plan.columns, self.pairs.feature[chosen]
+        missing_left = is_larger
+        if len(self.missing_left):
+            drawn = self.missing_left[chosen] > 0
+            missing_left = np.where(columns.has_missing[feature], drawn, is_larger)
+        sets = np.zeros((0, SET_WORDS), np.uint64)
+        if columns.is_categorical.any():
+            set_of_pair = np.full(len(self.pairs.feature), -1, np.int64)
+            set_of_pair[self.set_pairs] = np.arange(len(self.left_set))
+            padded = np.concatenate([self.left_set, np.zeros((1, SET_WORDS), np.uint64)])
+            sets = padded[set_of_pair[chosen]]  # without a set: the last, which is empty
+        cut = np.where(columns.is_categorical[feature], np.float32(0), self.threshold[chosen])
+        return SplitTable(feature, cut, missing_left.astype(np.uint8), sets)
+
+
+def find_set_pairs(
+    plan: BatchPlan, pairs: Pairs, threshold: NDArray[np.float32]
+) -> NDArray[np.int64]:
+    """Pairs of categorical columns that have a threshold, which then only says that they do."""
+    is_categorical = plan.columns.is_categorical
+    if not is_categorical.any():
+        return np.zeros(0, np.int64)
+    return np.flatnonzero(is_categorical[pairs.feature] & ~np.isnan(threshold))

@@ -1,0 +1,182 @@
+"""Before the first tree: tables compared, scales and limits agreed on, keys exchanged.
+
+What follows from the parties' declarations is worked out once, and held in a `Session`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.errors import DataError, TooFewParties
+from fedforest.privacy.global_dp import GlobalDP
+from fedforest.privacy.local_dp import LocalDP
+from fedforest.privacy.queries import Queries
+from fedforest.protocol.aggregation.base import Aggregation, Segment
+from fedforest.protocol.asking import Accepted, Ask, Conversation
+from fedforest.protocol.horizontal.batch_plan import CommonColumns
+from fedforest.protocol.horizontal.counting import Counting, choose_counting, describe_sums
+from fedforest.protocol.horizontal.labels import LabelUnion, unite_labels
+from fedforest.protocol.horizontal.messages import (
+    AgreeOnTable,
+    CutsQuestion,
+    Prepare,
+    Prepared,
+    Protection,
+)
+from fedforest.protocol.horizontal.order import TrainingOrder
+from fedforest.protocol.horizontal.tables import Categories, ColumnUnion, make_bins
+from fedforest.tree.bins import Bins
+from fedforest.tree.class_weights import weigh_classes
+from fedforest.tree.growth import NO_DEPTH_LIMIT, GrowthRules
+from fedforest.tree.targets import TargetKind
+from fedforest.tree.workers import Workers
+
+
+@dataclass(slots=True)
+class Session:
+    """What the coordinator knows and how far the run is."""
+
+    order: TrainingOrder
+    aggregation: Aggregation
+    workers: Workers
+    rows: dict[str, int]
+    bins: Bins
+    columns: CommonColumns
+    labels: LabelUnion
+    kind: TargetKind
+    counting: Counting
+    rules: GrowthRules
+    present: tuple[str, ...]
+    step: int = 0
+    n_losses: int = 0
+    n_begun: int = 0  # trees, complete or not
+    n_steps: list[int] = field(default_factory=list)
+    n_extra_steps: list[int] = field(default_factory=list)
+
+    def next_step(self) -> int:
+        """A number that no request had before."""
+        self.step += 1
+        return self.step
+
+
+def prepare(
+    order: TrainingOrder, aggregation: Aggregation, workers: Workers
+) -> Conversation[Session]:
+    """Columns and labels compared, scales agreed on, keys exchanged."""
+    is_regression = order.parameters.task == "regression"
+    request = Prepare(is_regression)
+    prepared: Mapping[str, Prepared] = yield Ask(dict.fromkeys(order.parties, request), Prepared)
+    union = ColumnUnion({party: prepared[party].columns for party in order.parties})
+    categories = union.categories()
+    bounds = order.privacy.target_bounds if isinstance(order.privacy, GlobalDP) else None
+    labels = unite_labels(prepared, is_regression=is_regression, bounds=bounds)
+    bins = make_bins(union.names, categories, has_names=union.has_names)
+    n_rows = sum(reply.size.n_rows for reply in prepared.values())
+    _check_size(n_rows, len(union.names))
+    rules = order.parameters.growth_rules(n_rows, len(union.names))
+    n_categories = [0 if values is None else min(len(values), 255) for values in categories]
+    session = Session(
+        order,
+        aggregation,
+        workers,
+        {party: prepared[party].size.n_rows for party in order.parties},
+        bins,
+        CommonColumns(bins.is_categorical, np.array(n_categories), union.has_missing()),
+        labels,
+        describe_sums(labels, order.parameters.criterion),
+        choose_counting(labels, order.privacy, rows_apart=_rows_apart(order, labels)),
+        rules,
+        order.parties,
+    )
+    agreed = _agreement(session, categories)
+    yield Ask(dict.fromkeys(order.parties, agreed), Accepted)
+    yield from aggregation.introduce(order.parties)
+    yield from _weigh_classes(session)
+    return session
+
+
+def _check_size(n_rows: int, n_columns: int) -> None:
+    if n_rows == 0:
+        raise DataError("No party has a row; there is nothing to learn from.")
+    if n_columns == 0:
+        raise DataError("No party has a column; there is nothing to learn from.")
+
+
+def _agreement(session: Session, categories: Sequence[Categories]) -> AgreeOnTable:
+    order, labels, rules = session.order, session.labels, session.rules
+    classes = () if labels.classes is None else tuple(labels.classes.tolist())
+    return AgreeOnTable(
+        session.bins.names,
+        tuple(categories),
+        labels.class_dtype,
+        classes,
+        labels.target_unit,
+        labels.target_offset,
+        labels.weight_unit,
+        _describe_protection(order, labels.n_classes, count_queries(order, rules)),
+        order.parameters.n_estimators,
+        min(rules.max_depth, NO_DEPTH_LIMIT),
+        rules.features_per_node,
+        order.least_rows,
+        order.both_sides,
+        session.counting.layout.rows_apart,
+        len(order.parties) - 1 if order.privacy is None else 0,
+        order.drawn_per_step,
+    )
+
+
+def _rows_apart(order: TrainingOrder, labels: LabelUnion) -> bool:
+    """Whether a row may weigh other than one: by sample weights, or drawn more than once."""
+    return labels.weight_unit > 0.0 or (order.parameters.bootstrap and order.privacy is None)
+
+
+def count_queries(order: TrainingOrder, rules: GrowthRules) -> Queries:
+    """How often one row's label is counted at most: candidates x levels x trees."""
+    levels = None if rules.max_depth == NO_DEPTH_LIMIT else rules.max_depth
+    return Queries(rules.features_per_node, levels, order.parameters.n_estimators)
+
+
+def _describe_protection(order: TrainingOrder, n_classes: int, queries: Queries) -> Protection:
+    """The noise that parties are to add."""
+    privacy = order.privacy
+    if privacy is None:
+        return Protection()
+    if isinstance(privacy, LocalDP):
+        bits = privacy.resolve(n_classes).bits
+        return Protection("local", bits, privacy.hashes, privacy.keep, privacy.p, privacy.q)
+    low, high = privacy.target_bounds or (0.0, 0.0)
+    epsilon = privacy.resolve(queries)
+    return Protection("global", epsilon_query=epsilon, low=low, high=high)
+
+
+def _weigh_classes(session: Session) -> Conversation[None]:
+    """Class weights, for "balanced" after counting the classes of all parties."""
+    order, classes = session.order, session.labels.classes
+    if order.class_weight is None or classes is None:
+        return
+    if order.class_weight == "balanced":
+        rows = yield from _count_classes(session)
+        weights = rows.sum() / (len(classes) * np.maximum(rows, 1.0))
+    else:
+        weights = weigh_classes(order.class_weight, classes)
+    session.counting = choose_counting(
+        session.labels, order.privacy, weights, rows_apart=_rows_apart(order, session.labels)
+    )
+
+
+def _count_classes(session: Session) -> Conversation[NDArray[np.float64]]:
+    """How much each class weighs in all tables together, by the aggregation of the run."""
+    nothing = memoryview(b"")
+    question = CutsQuestion(0, nothing, nothing, nothing, nothing, whole_table=True)
+    encoded = msgspec.msgpack.encode(question)
+    segment = Segment(session.present, encoded, session.counting.width)
+    gathered = yield from session.aggregation.gather(session.next_step(), [segment], {})
+    if gathered.lost:
+        raise TooFewParties(
+            f"party {min(gathered.lost)!r} went away before training began; start again"
+        )
+    sums = session.counting.read(gathered.sums[0].reshape(1, -1))
+    return sums[0, : session.labels.n_classes].astype(np.float64)
