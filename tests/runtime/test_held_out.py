@@ -7,6 +7,7 @@ import pyarrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from fedforest.errors import DataError
 from fedforest.runtime.alignments import Alignments
@@ -18,9 +19,18 @@ ALIGNMENT = "0" * 31 + "1"
 ROWS = np.array([4, 0, 3, 1])
 
 
-def data_set(ids: tuple[object, ...] = ("a", "b", "c", "d", "e"), name: str = "people") -> DataSet:
+class PeopleByName(DataSet):
+    """A data set whose ids are those of one column, however a catalogue finds them."""
+
+    __slots__ = ()
+
+    def ids(self) -> NDArray[np.object_]:
+        return np.array([name.encode() for name in self.columns.column("id").to_pylist()], object)
+
+
+def data_set(ids: tuple[str, ...] = ("a", "b", "c", "d", "e"), name: str = "people") -> DataSet:
     columns = {"id": pyarrow.array(ids), "x": np.arange(len(ids), dtype=np.float32)}
-    return DataSet(name, pyarrow.table(columns), ("id",))
+    return PeopleByName(name, pyarrow.table(columns))
 
 
 def values(data: DataSet) -> list[float]:
