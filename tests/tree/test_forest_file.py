@@ -23,7 +23,7 @@ from fedforest.tree.forest_file import (
     encode_partial,
 )
 from fedforest.tree.model_file import decode_model, encode_model
-from fedforest.tree.partial import divide
+from fedforest.tree.partial import divide, no_trees
 from fedforest.tree.workers import Workers
 from tests.strategies import IS_PLAIN_PYTHON
 from tests.tree.grown_forests import (
@@ -485,3 +485,10 @@ def test_any_change_to_a_stored_forest_is_refused_or_gives_a_forest_that_can_be_
     assert (forest.shape.left_child[leaves] == -1).all()
     assert np.isfinite(walker.votes(binned, ALONE)).all()
     assert np.isfinite(walker.votes(binned, ALONE, hard=True)).all()
+
+
+def test_the_share_of_an_owner_of_labels_only_has_no_trees_and_is_read_back() -> None:
+    nothing = Bins.concatenate([])
+    stored = decode_partial(encode_partial(no_trees(0), nothing, {"classes": ["a", "b"]}))
+    assert stored.partial.shape.n_trees == 0
+    assert stored.metadata == {"classes": ["a", "b"]}

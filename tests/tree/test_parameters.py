@@ -120,3 +120,15 @@ def test_regression_has_its_own_criterion() -> None:
     assert ForestParameters(task="regression", criterion="squared_error").criterion
     with pytest.raises(ConfigurationError, match="criterion is 'gini'"):
         ForestParameters(task="regression")
+
+
+@pytest.mark.parametrize(
+    ("asked", "n_columns", "expected"), [(20, 5, 5), (3, 5, 3), (20, 0, 1), ("sqrt", 5, "sqrt")]
+)
+def test_a_baseline_is_asked_for_no_more_columns_and_rows_than_it_has(
+    asked: int | str, n_columns: int, expected: int | str
+) -> None:
+    fitted = ForestParameters(max_features=asked, max_samples=100).fitted_to(50, n_columns)
+    assert fitted.max_features == expected
+    assert fitted.max_samples == 50
+    assert ForestParameters(max_samples=0.5).fitted_to(50, 5).max_samples == 0.5
