@@ -84,8 +84,8 @@ def _demonstrate(terminal: Terminal, folder: Path, plot: Path, seed: int, *, kee
         comparisons = _compare(terminal, federation, folder, seed, pooled)
         terminal.out.print(make_table(comparisons))
         terminal.out.print(
-            "Accuracy on held-out letters. Pooled forests hold out others than the federation does, "
-            "so the last digits differ by chance."
+            "Accuracy on held-out letters. Pooled forests hold out other letters than the "
+            "federation does, so the last digits differ by chance."
         )
         _print_rows(terminal, comparisons[0].details)
         _print_leakage(terminal, comparisons)
