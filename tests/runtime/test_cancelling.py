@@ -21,7 +21,7 @@ from tests.integration.federation_folder import make_federation
 from tests.integration.local_federation import LocalFederation, LocalHub, local_federation
 from tests.integration.samples import divide, vertical
 
-WAIT_SECONDS = 60.0
+WAIT_SECONDS = 600.0  # kernels may have to be compiled first, on a busy machine
 IDS = [bytes([number]) * 16 for number in (1, 2)]
 
 

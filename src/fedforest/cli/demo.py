@@ -83,6 +83,10 @@ def _demonstrate(terminal: Terminal, folder: Path, plot: Path, seed: int, *, kee
         terminal.say(f"They are connected after {format_seconds(time.perf_counter() - started)}.")
         comparisons = _compare(terminal, federation, folder, seed, pooled)
         terminal.out.print(make_table(comparisons))
+        terminal.out.print(
+            "Accuracy on held-out letters. Pooled forests hold out other letters than the "
+            "federation does, so the last digits differ by chance."
+        )
         _print_rows(terminal, comparisons[0].details)
         _print_leakage(terminal, comparisons)
         right = predict_new(federation, comparisons[0].details.state.run, folder, letters)

@@ -16,8 +16,10 @@ def summarise(leakage: Mapping[str, Any]) -> Iterator[str]:
     for who, entries in _by_role(leakage).items():
         n_messages = sum(entry["count"] for entry in entries)
         kinds = {entry["message"] for entry in entries}
-        size = format_bytes(sum(entry["bytes"] for entry in entries))
-        yield f"  {who}: {n_messages} messages of {len(kinds)} kinds, {size}"
+        n_bytes = sum(entry["bytes"] for entry in entries)
+        if n_bytes:  # the user gets the result and no messages of parties
+            size = format_bytes(n_bytes)
+            yield f"  {who}: {n_messages} messages of {len(kinds)} kinds, {size}"
     figures = leakage["figures"]
     if "smallest_group_of_rows" in figures:
         yield f"  no group of rows was smaller than {figures['smallest_group_of_rows']}"

@@ -1,0 +1,121 @@
+"""What people and programs read about a run."""
+
+import json
+
+import pytest
+
+from fedforest.cli.leakage_page import explain, summarise
+from fedforest.cli.run_page import show_details, show_end
+from fedforest.cli.terminal import Terminal
+from fedforest.runtime.results import (
+    Alignment,
+    RunDetails,
+    RunState,
+    Scores,
+    ValidationReport,
+)
+
+LEAKAGE = {
+    "protocol": "vertical",
+    "figures": {"rows": 10, "smallest_group_of_rows": 5, "label_epsilon_spent": 2.0},
+    "learned": [
+        {
+            "who": "the coordinator",
+            "from": "bank",
+            "message": "SplitsFound",
+            "reveals": "gains",
+            "count": 3,
+            "bytes": 1_500,
+        },
+        {
+            "who": "the user",
+            "from": "the coordinator",
+            "message": "VerticalResult",
+            "reveals": "importances",
+            "count": 1,
+            "bytes": 0,
+        },
+    ],
+    "follows": [{"who": "Every party", "what": "which rows share a class"}],
+    "attacks": [{"name": "grouping rows", "who": "anybody", "how": "by x", "against": "noise"}],
+}
+
+
+@pytest.fixture
+def details() -> RunDetails:
+    good = Scores(
+        n_rows=400, values={"accuracy": 0.9, "log_loss": 0.2}, confusion=[[9, 1], [0, 10]]
+    )
+    poor = Scores(n_rows=400, values={"accuracy": 0.7})
+    return RunDetails(
+        state=RunState(
+            *("ab" * 16, "finished", "", "churn", "f/user/ann", "vertical", 10.0, 75.0, 3, 2_000)
+        ),
+        order={
+            "data": {"bank": "customers", "shop": "baskets"},
+            "label": "left",
+            "label_party": "bank",
+            "parameters": {"task": "classification", "n_estimators": 20},
+        },
+        started=15.0,
+        bytes_to={"bank": 500, "shop": 100},
+        bytes_from={"bank": 1_000, "shop": 400},
+        model="ab" * 16,
+        n_rows=1_600,
+        alignment=Alignment(
+            n_common=2_000, n_rows={"bank": 2_500, "shop": 2_100}, n_duplicates={"bank": 4}
+        ),
+        validation=ValidationReport(federated=good, alone={"bank": poor}),
+        leakage=LEAKAGE,
+    )
+
+
+def test_the_page_has_scores_beside_alone_rows_cost_and_model(
+    details: RunDetails, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show_details(Terminal(), details)
+    page = " ".join(capsys.readouterr().out.split())
+    for expected in (
+        "20 trees over bank (customers), shop (baskets); label 'left' of bank",
+        "60 s after it began",
+        "3, 2.0 kB in all",
+        "2,000 that all parties have, of bank 2,500, shop 2,100",
+        "ids that stand twice are left out: bank 4",
+        "federated │ 400 │ 0.9000 │ 0.2000",
+        "bank alone │ 400 │ 0.7000 │ -",
+        "no group of rows was smaller than 5",
+        "epsilon spent on labels 2",
+    ):
+        assert expected in page
+
+
+def test_json_has_the_names_of_all_fields_and_says_that_it_is_the_end(
+    details: RunDetails, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show_end(Terminal(as_json=True), details)
+    page = json.loads(capsys.readouterr().out)
+    assert page["event"] == "ended"
+    assert page["name"] == "churn"
+    assert page["validation"]["alone"]["bank"]["values"] == {"accuracy": 0.7}
+    assert page["alignment"]["n_common"] == 2_000
+    assert page["leakage"] == LEAKAGE
+
+
+def test_a_run_that_only_aligned_is_shown_without_trees(
+    details: RunDetails, capsys: pytest.CaptureFixture[str]
+) -> None:
+    aligned = RunDetails(
+        state=details.state, order={"data": {"bank": "customers"}}, alignment=details.alignment
+    )
+    show_details(Terminal(), aligned)
+    assert "of bank (customers)" in capsys.readouterr().out
+
+
+def test_leakage_is_told_in_short_and_in_full() -> None:
+    short, full = "\n".join(summarise(LEAKAGE)), "\n".join(explain(LEAKAGE))
+    assert "the coordinator: 3 messages of 1 kinds, 1.5 kB" in short
+    assert "the user" not in short
+    assert "grouping rows is possible for anybody; helps: noise" in short
+    assert "SplitsFound from bank x 3, 1.5 kB: gains" in full
+    assert "Every party:\n  - which rows share a class" in full
+    assert "by x" in full
