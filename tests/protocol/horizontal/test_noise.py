@@ -123,8 +123,8 @@ def test_the_same_request_gets_the_same_noise(protection: Protection) -> None:
 
 
 def test_without_noise_a_party_does_not_count_along() -> None:
-    """Exact sums tell all at the first time."""
-    party = AskedParty(np.random.default_rng(0).normal(size=(9, 2)), np.arange(9) % 2, n_trees=1)
+    """Exact sums tell all at the first time; trees are counted all the same."""
+    party = AskedParty(np.random.default_rng(0).normal(size=(9, 2)), np.arange(9) % 2, n_trees=2)
     for _ in range(2):
         party.propose([[0, 1]], start=start_trees(1, 9))
         first = party.count([0.0, 0.1], [True])
