@@ -24,7 +24,7 @@ from fedforest.privacy.randomized_response import Entropy
 from fedforest.protocol.aggregation.base import Aggregator
 from fedforest.protocol.aggregation.messages import Count, Part, PassOn, ShareOut
 from fedforest.protocol.aggregation.steps import StepMemory
-from fedforest.protocol.asking import Accepted, Message, answer, check
+from fedforest.protocol.asking import Accepted, Message, answer, blame, check
 from fedforest.protocol.horizontal.agreement import check_agreement, read_model
 from fedforest.protocol.horizontal.companions import Companions
 from fedforest.protocol.horizontal.grouping import cut_at
@@ -133,7 +133,8 @@ class HorizontalParty:
         n_asked = None if trees is None else trees.n_asked
         try:
             if isinstance(request, Count | PassOn | ShareOut):
-                self._join(request.parts)
+                with blame("coordinator"):
+                    self._join(request.parts)
             return answer(self._handlers(), request)
         except FederationError:  # one of several questions may have been answered, to nobody
             self._n_questions, self._companions = n_questions, companions
