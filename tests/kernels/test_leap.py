@@ -1,5 +1,7 @@
 """Four levels at a time, against walks row by row."""
 
+from typing import Any
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -102,7 +104,7 @@ def say(
     lanes = np.zeros((tree.n_rows, len(bins) + 1 if is_wide else VECTOR_LANES), np.uint8)
     for part in ((0, tree.n_rows // 2), (tree.n_rows // 2, tree.n_rows)):
         lay_side_by_side(bins.reshape(-1), bins.shape[1], (4, bins.shape[1]), lanes, *part)
-    column = np.zeros(is_wide * len(blocks.root) * PLACES, column_type)
+    column: NDArray[Any] = np.zeros(is_wide * len(blocks.root) * PLACES, column_type)
     slots = list_own_slots(blocks, tree.splits(number), lanes.shape[1] - 1, column)
     starts, said = np.zeros(tree.base + 1, np.int64), np.zeros(int(standing.counts[-1]), np.uint16)
     later = standing._replace(rows=standing.rows + np.uint32(4))

@@ -1,5 +1,7 @@
 """Fifteen splits at once, against one after the other."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -24,10 +26,11 @@ NODE_OF_SLOT = np.arange(SLOTS, dtype=np.int32)
 
 
 @kernel
-def speak(lanes, row, cards, column, left_by_sets):
+def speak(lanes, row, cards, column, left_by_sets):  # type: ignore[no-untyped-def] # numba infers
     """What the second card says about a row."""
     base = np.uint64(row) * np.uint64(lanes.shape[1])
-    return say_slots(lanes.reshape(-1), base, cards, column, np.uint64(1), np.uint64(left_by_sets))
+    flat, one, left = lanes.reshape(-1), np.uint64(1), np.uint64(left_by_sets)
+    return say_slots(flat, base, cards, column, one, left)  # type: ignore[no-untyped-call] # as above
 
 
 def random_splits(n_columns: int, rng: np.random.Generator) -> OwnSplits:
@@ -73,7 +76,7 @@ def test_an_owner_says_of_fifteen_splits_what_it_says_of_one_after_the_other(
     lanes = np.zeros((20, n_columns + 1 if is_wide else VECTOR_LANES), np.uint8)
     lay_side_by_side(bins.reshape(-1), 20, (0, 20), lanes, 0, 20)
     cards = np.full(2 * CARD_BYTES, 99, np.uint8)
-    column = np.full(2 * PLACES * is_wide, 99, column_type)
+    column: NDArray[Any] = np.full(2 * PLACES * is_wide, 99, column_type)
     write_card(splits, NODE_OF_SLOT, lanes.shape[1] - 1, cards[CARD_BYTES:], column[PLACES:])
     by_set = (splits.set_index >= 0) & (splits.feature >= 0)
     assert cards[2 * CARD_BYTES - 1] == by_set.any()

@@ -1,5 +1,7 @@
 """Whom a party lets its numbers be added up with, and how often it lets trees begin."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -59,7 +61,7 @@ def test_sums_that_name_nobody_are_not_watched() -> None:
     assert Companions().join(0, ()) == Companions()
 
 
-def make_party(**agreed: int) -> AskedParty:
+def make_party(**agreed: Any) -> AskedParty:
     rng = np.random.default_rng(0)
     return AskedParty(rng.normal(size=(40, 2)), rng.integers(0, 2, 40), **agreed)
 

@@ -1,6 +1,7 @@
 """Many segments at once: each is asked, and answers, exactly as if it were asked alone."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -55,7 +56,7 @@ def test_questions_of_a_request_are_answered_together_as_they_are_alone(kind: st
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 90) if kind == "classes" else rng.normal(size=90)
     shares = Shares(make_table(rng), y, np.arange(90) % 5)
-    settings = {"participation": Participation(0.5, "tree", 1), "n_estimators": 8}
+    settings: dict[str, Any] = {"participation": Participation(0.5, "tree", 1), "n_estimators": 8}
     together = train_openly(shares, **settings)
     alone = train_openly(shares, party_options={"make_party": OneByOne}, **settings)
     assert together.recorder.replies == alone.recorder.replies
