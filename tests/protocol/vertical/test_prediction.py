@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,6 @@ from numpy.typing import NDArray
 from fedforest.errors import FederationError
 from fedforest.kernels.leap import LEAP
 from fedforest.kernels.sweep import MAX_SWEPT_LEVELS
-from fedforest.protocol.asking import Handler
 from fedforest.protocol.vertical import prediction
 from fedforest.protocol.vertical.prediction import Pace
 from fedforest.protocol.vertical.prediction_messages import (
@@ -310,7 +310,7 @@ def test_a_table_with_other_columns_is_refused_before_anything_is_sent() -> None
 def test_parties_let_go_of_their_memory_as_soon_as_nobody_holds_them() -> None:
     """The rows of one prediction lie where those of the last one lay, not in fresh memory."""
     training = train_openly(sample_case())
-    parties: list[Handler] = [
+    parties: list[Any] = [
         *training.parties.values(),
         *predicting_parties(training).values(),
     ]
