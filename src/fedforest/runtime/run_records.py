@@ -23,9 +23,10 @@ from fedforest.runtime.results import (
     VerticalResult,
 )
 from fedforest.runtime.run_store import RunStore
+from fedforest.runtime.training_runs import LEAKAGE
 
 _LOG = logging.getLogger(__name__)
-_LEAKAGE = "leakage.json"  # the report of a finished run, beside its result
+
 _NOBODY = "unknown"  # who ordered a run that the history missed
 
 
@@ -43,7 +44,7 @@ class RunRecords:
 
     def show(self, run: bytes) -> RunDetails:
         """Everything about a run."""
-        details, data = self.history.show(run), self._store.load(run, _LEAKAGE)
+        details, data = self.history.show(run), self._store.load(run, LEAKAGE)
         leakage = None if data is None else msgspec.json.decode(data)
         return msgspec.structs.replace(details, state=self._update(details.state), leakage=leakage)
 
