@@ -43,8 +43,11 @@ class VerticalLogisticRegression(ClassifierMixin, VerticalLinearModel):  # type:
         How one table is divided; not used when `fit` gets a mapping of tables.
     label_party : str, optional
         Who owns `y`; the first party by default.
-    transport : None
-        Parties live in this process.
+    transport : str, optional
+        None: parties live in this process. Otherwise a federation of processes: a profile's name
+        or folder, or the coordinator's address. `X` then names the data set of each party and `y`
+        the column of the label, and coefficients stay with the parties: there is no `coef_`,
+        `intercept_` or `coef_by_party_`.
     n_jobs : int, optional
         Threads on which parties answer; -1 for all cores.
     verbose : int, default=0
@@ -69,6 +72,8 @@ class VerticalLogisticRegression(ClassifierMixin, VerticalLinearModel):  # type:
         Bytes that left each party in training.
     leakage_ : str
         Who learned what, in plain words.
+    model_id_ : str
+        With a `transport`: under which id the roles keep their shares.
 
     Examples
     --------

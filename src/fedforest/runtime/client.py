@@ -13,8 +13,7 @@ from fedforest.errors import TransportError
 from fedforest.runtime.homes import ProfileSettings, find_profile, load_credentials, read_settings
 from fedforest.runtime.orders import (
     AnyOrder,
-    TrainHorizontal,
-    TrainVertical,
+    AnyTraining,
     WatchRun,
     encode_order,
 )
@@ -61,9 +60,7 @@ class Federation:
         result: Result = follow(self._events(order), kind, tell)
         return result
 
-    def train(
-        self, order: TrainVertical | TrainHorizontal, kind: type[Result], tell: Tell = tell_nobody
-    ) -> Result:
+    def train(self, order: AnyTraining, kind: type[Result], tell: Tell = tell_nobody) -> Result:
         """Give an order for a training, and wait for its result through broken connections."""
         run: str | None = None
         lost_since: float | None = None

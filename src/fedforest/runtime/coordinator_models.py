@@ -1,4 +1,4 @@
-"""The coordinator's shares of vertical forests: outlines, who takes part, and what labels mean."""
+"""The coordinator's shares of vertical models: outlines or intercepts, and who takes part."""
 
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -6,6 +6,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fedforest.protocol.linear.coordinator import LinearTrained
+from fedforest.runtime.linear_files import LinearIntercept, decode_intercept, encode_intercept
 from fedforest.runtime.stored_models import StoredModels
 from fedforest.tree.forest_file import decode_outline, encode_outline
 from fedforest.tree.partial import ForestOutline
@@ -54,6 +56,14 @@ class CoordinatorModels:
             "seed": kept.seed,
         }
         self._files.write(model, encode_outline(kept.outline, None, about))
+
+    def keep_linear(self, model: str, trained: LinearTrained) -> None:
+        """Store the intercept of a linear model."""
+        self._files.write(model, encode_intercept(model, trained), "linear")
+
+    def read_linear(self, model: str) -> LinearIntercept:
+        """A linear model; raises `ModelFileError` where there is none."""
+        return decode_intercept(self._files.read(model, "linear"))
 
     def read(self, model: str) -> CoordinatorModel:
         """A model; raises `ModelFileError` where there is none."""

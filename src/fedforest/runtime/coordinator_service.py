@@ -30,19 +30,20 @@ from fedforest.runtime.event_log import log_event, log_exchange
 from fedforest.runtime.jobs import Job
 from fedforest.runtime.orders import (
     AnyOrder,
+    AnyTraining,
     CancelRun,
     EndRunEarly,
     ListRuns,
+    PredictLinear,
     PredictVertical,
     ResumeRun,
-    TrainHorizontal,
-    TrainVertical,
+    TrainLinear,
     WatchRun,
     decode_order,
     encode_order,
 )
 from fedforest.runtime.party_requests import EndRun
-from fedforest.runtime.predictions import predict
+from fedforest.runtime.predictions import predict, predict_linear
 from fedforest.runtime.results import (
     Accepted,
     AnyEvent,
@@ -55,10 +56,7 @@ from fedforest.runtime.results import (
 )
 from fedforest.runtime.run_store import RunStore
 from fedforest.runtime.training_runs import Hub, TrainingRuns, say
-from fedforest.runtime.trainings import (
-    AnyTraining,
-    check_training,
-)
+from fedforest.runtime.trainings import check_training
 from fedforest.tree.workers import ALONE, Workers
 
 _LOG = logging.getLogger(__name__)
@@ -122,6 +120,9 @@ class CoordinatorService:
         if isinstance(order, PredictVertical):
             model = self._models.read(order.model)
             yield from cut_result(Predictions.of(predict(order, model, self._hub, self._workers)))
+        elif isinstance(order, PredictLinear):
+            scores = predict_linear(order, self._models.read_linear(order.model), self._hub)
+            yield from cut_result(Predictions.of(scores[:, None]))
         elif isinstance(order, ListRuns):
             yield from cut_result(RunList(list(self._describe_runs())))
         elif isinstance(order, WatchRun):
@@ -151,7 +152,7 @@ class CoordinatorService:
     def _begin(self, order: AnyTraining) -> bytes:
         """Store a new run, and queue it."""
         check_training(order)
-        if order.seed is None:
+        if not isinstance(order, TrainLinear) and order.seed is None:
             order = msgspec.structs.replace(order, seed=secrets.randbits(63))
         run = self._entropy(RUN_ID_BYTES)
         self._store.begin(run, encode_order(order)).close()
@@ -179,7 +180,7 @@ class CoordinatorService:
         stored = self._store.open(run)
         order = decode_order(stored.description)
         stored.close()
-        if not isinstance(order, TrainVertical | TrainHorizontal):
+        if not isinstance(order, AnyTraining):
             raise ConfigurationError(f"run {run.hex()} was begun by an order that trains nothing")
         return order
 

@@ -102,6 +102,25 @@ class TrainHorizontal(TrainingOrderOnWire, frozen=True, kw_only=True):
         return None if self.privacy is None else self.privacy.make()
 
 
+class TrainLinear(Order, frozen=True, kw_only=True):
+    """A linear model over the columns of all parties: logistic for two classes, or of numbers."""
+
+    label: str
+    label_party: str
+    is_regression: bool
+    penalty: Annotated[float, msgspec.Meta(ge=0.0)]
+    max_iter: Annotated[int, msgspec.Meta(ge=1)]
+    tol: Annotated[float, msgspec.Meta(ge=0.0)]
+    weight: str | None = None
+    class_weight: ClassWeight = None
+
+
+class PredictLinear(Order, frozen=True, kw_only=True):
+    """The scores of a linear model for all rows of the parties' data sets."""
+
+    model: str
+
+
 class PredictVertical(Order, frozen=True, kw_only=True):
     """What a vertical forest says about rows of the parties' data sets, or in which leaves."""
 
@@ -111,6 +130,8 @@ class PredictVertical(Order, frozen=True, kw_only=True):
     hard_votes: bool = False
     leaves: bool = False
 
+
+AnyTraining = TrainVertical | TrainHorizontal | TrainLinear
 
 RunText = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
 
@@ -148,7 +169,9 @@ class ListRuns(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True
 AnyOrder = (
     TrainVertical
     | TrainHorizontal
+    | TrainLinear
     | PredictVertical
+    | PredictLinear
     | WatchRun
     | ResumeRun
     | EndRunEarly

@@ -1,4 +1,4 @@
-"""The models of a party: its shares of vertical forests and whole horizontal ones."""
+"""The models of a party: its shares of vertical forests and linear models, and whole forests."""
 
 from collections import OrderedDict
 from pathlib import Path
@@ -9,23 +9,44 @@ from numpy.typing import NDArray
 
 from fedforest.errors import ModelFileError
 from fedforest.privacy.randomized_response import RandomizedResponse
+from fedforest.protocol.asking import Handler, Message
+from fedforest.protocol.linear.messages import ScoreRows
+from fedforest.protocol.linear.party import LinearParty
+from fedforest.protocol.vertical import prediction_messages
 from fedforest.protocol.vertical.out_of_bag import AnswerKey, OutOfBagRecord
 from fedforest.protocol.vertical.party import PartyModel
-from fedforest.runtime.roles import HorizontalWork, Work
+from fedforest.protocol.vertical.prediction_party import PredictingParty
+from fedforest.runtime.linear_files import (
+    NO_COLUMNS,
+    StoredLinearShare,
+    decode_linear_share,
+    encode_linear_share,
+)
+from fedforest.runtime.roles import HorizontalWork, LinearWork, Work
 from fedforest.runtime.stored_models import StoredModels
 from fedforest.tree.class_labels import unpack_labels
 from fedforest.tree.forest_file import decode_partial, encode_partial
 from fedforest.tree.model_file import JsonValue, decode_model, encode_model
 from fedforest.tree.routes import OwnRoutes
+from fedforest.tree.table import Table
+from fedforest.tree.workers import Workers
 
 MOST_OPEN = 8  # models that are kept in memory
 _VOTES = "out-of-bag-votes"
+_LINEAR = "linear"  # the kind of file
 
 
 class _Opened(NamedTuple):
     model: PartyModel
     classes: JsonValue
     routes: OwnRoutes
+
+
+class Predictor(NamedTuple):
+    """A party in one prediction."""
+
+    handler: Handler
+    requests: tuple[type[Message], ...]
 
 
 class PartyModels:
@@ -40,6 +61,8 @@ class PartyModels:
         if isinstance(work, HorizontalWork):
             self._files.write(model, bytes(work.party.model_file))
             return None
+        if isinstance(work, LinearWork):
+            return self._keep_linear(model, work)
         share = work.party.model()
         if share.out_of_bag is not None and share.out_of_bag.votes.counts.any():
             self._files.write(model, _encode_votes(share.out_of_bag), "votes")
@@ -48,9 +71,16 @@ class PartyModels:
         self._files.write(model, encode_partial(share.partial, share.bins, about))
         return classes
 
+    def _keep_linear(self, model: str, work: LinearWork) -> JsonValue:
+        classes = work.describe_classes()
+        about: dict[str, JsonValue] = {"model": model, "classes": classes}
+        share = work.party.share() if work.party.has_columns else NO_COLUMNS
+        self._files.write(model, encode_linear_share(share, about), _LINEAR)
+        return classes
+
     def has(self, model: str) -> bool:
         """Whether the model is here."""
-        return self._files.has(model)
+        return self._files.has(model) or self._files.has(model, _LINEAR)
 
     def read(self, model: str) -> tuple[PartyModel, NDArray[Any] | None]:
         """The party's share of a vertical forest and, at the label party, its classes."""
@@ -60,14 +90,30 @@ class PartyModels:
 
     def classes(self, model: str) -> JsonValue:
         """What class numbers mean, packed; None where this party does not know it."""
+        if self._files.has(model, _LINEAR):
+            return self._linear(model).classes
         try:
             return self._opened(model).classes
         except ModelFileError:  # a whole forest: the coordinator has it too
             return None
 
-    def routes(self, model: str) -> OwnRoutes:
-        """The trees, prepared for predictions."""
-        return self._opened(model).routes
+    def column_names(self, model: str) -> tuple[str, ...]:
+        """The columns that predictions need."""
+        if self._files.has(model, _LINEAR):
+            return self._linear(model).share.design.names
+        return self._opened(model).model.bins.names
+
+    def predictor(self, model: str, table: Table, workers: Workers) -> Predictor:
+        """Who answers one prediction with these columns, and what it may be asked."""
+        if self._files.has(model, _LINEAR):
+            return Predictor(LinearParty(table, share=self._linear(model).share), (ScoreRows,))
+        opened = self._opened(model)
+        party = PredictingParty(opened.model, table, workers, opened.routes)
+        return Predictor(party, prediction_messages.REQUESTS)
+
+    def _linear(self, model: str) -> StoredLinearShare:
+        """Linear models are small, and read when they are needed."""
+        return decode_linear_share(self._files.read(model, _LINEAR))
 
     def _opened(self, model: str) -> _Opened:
         if model not in self._open:

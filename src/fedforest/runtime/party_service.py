@@ -12,7 +12,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -22,8 +22,6 @@ from fedforest.errors import PredictionForgotten, ProtocolError
 from fedforest.privacy.randomized_response import Entropy
 from fedforest.protocol.asking import Handler, Message, blame, check
 from fedforest.protocol.payloads import from_bytes
-from fedforest.protocol.vertical import prediction_messages
-from fedforest.protocol.vertical.prediction_party import PredictingParty
 from fedforest.runtime.data_sets import DataSets
 from fedforest.runtime.endpoint import make_endpoint
 from fedforest.runtime.entropy import EntropySource
@@ -40,15 +38,12 @@ from fedforest.runtime.party_requests import (
     InPrediction,
 )
 from fedforest.runtime.party_run import PartyRun
-from fedforest.runtime.roles import AnyRole, HorizontalWork, PartyKeys, RoleMaker, VerticalWork
+from fedforest.runtime.roles import AnyRole, PartyKeys, RoleMaker, Work
 from fedforest.runtime.run_store import RunStore, StoredRun
 from fedforest.transport.codec import decode, encode
 from fedforest.tree.model_file import JsonValue
 from fedforest.tree.table import Table
 from fedforest.tree.workers import ALONE, Workers
-
-if TYPE_CHECKING:
-    from fedforest.protocol.vertical.party import PartyModel
 
 _LOG = logging.getLogger(__name__)
 MOST_PREDICTIONS = 64  # at the same time; the one that was silent longest is forgotten
@@ -101,7 +96,7 @@ class PartyService:
         self._workers = workers
         self._roles = RoleMaker(keys, data, self._models.read, workers)
         self._runs: OrderedDict[bytes, PartyRun] = OrderedDict()
-        self._work: dict[bytes, VerticalWork | HorizontalWork] = {}
+        self._work: dict[bytes, Work] = {}
         self._predictions: OrderedDict[bytes, _Prediction] = OrderedDict()
         self._tables: OrderedDict[tuple[str, str], Table] = OrderedDict()
         self._handlers = {
@@ -214,9 +209,9 @@ class PartyService:
         table = self._table(begin.model, begin.data)
         if begin.rows is not None:
             table = table.take_rows(_read_rows(begin.rows, table.n_rows))
-        model = self._models.read(begin.model)[0]
-        party = PredictingParty(model, table, self._workers, self._models.routes(begin.model))
-        begun = _Prediction(make_endpoint(party, prediction_messages.REQUESTS))
+        begun = _Prediction(
+            make_endpoint(*self._models.predictor(begin.model, table, self._workers))
+        )
         self._predictions[prediction] = begun
         if len(self._predictions) > MOST_PREDICTIONS:
             self._predictions.popitem(last=False)
@@ -226,8 +221,7 @@ class PartyService:
         """The columns of a data set that a model needs, read once for many predictions."""
         key = (model, data)
         if key not in self._tables:
-            share: PartyModel = self._models.read(model)[0]
-            self._tables[key] = self._data.read(data).select(share.bins.names)
+            self._tables[key] = self._data.read(data).select(self._models.column_names(model))
             if len(self._tables) > MOST_TABLES:
                 self._tables.popitem(last=False)
         self._tables.move_to_end(key)

@@ -114,8 +114,19 @@ class HorizontalResult(msgspec.Struct, frozen=True, array_like=True, kw_only=Tru
     lost: list[str]
 
 
+class LinearResult(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """A linear model: what its user may know; coefficients stay with the parties."""
+
+    model: str
+    intercept: float  # the score of a row whose every standardised term is zero
+    columns_per_party: dict[str, int]
+    n_iter: int
+    has_converged: bool
+    classes: Any  # packed labels, or None for regression
+
+
 class Predictions(msgspec.Struct, frozen=True, array_like=True):
-    """Votes (rows, outputs) or leaves (trees, rows)."""
+    """Votes (rows, outputs), leaves (trees, rows), or scores (rows, 1)."""
 
     shape: tuple[int, int]
     dtype: str
@@ -144,7 +155,7 @@ class RunList(msgspec.Struct, frozen=True, array_like=True):
     runs: list[RunState]
 
 
-Result = VerticalResult | HorizontalResult | Predictions | RunList
+Result = VerticalResult | HorizontalResult | LinearResult | Predictions | RunList
 News = Accepted | Told  # what its user hears of a run
 AnyEvent = Accepted | Progress | Piece | Finished
 

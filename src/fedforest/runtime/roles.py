@@ -24,6 +24,9 @@ from fedforest.protocol.horizontal import messages as horizontal
 from fedforest.protocol.horizontal.labels import PartyLabels
 from fedforest.protocol.horizontal.messages import AgreeOnTable
 from fedforest.protocol.horizontal.party import HorizontalParty
+from fedforest.protocol.linear import messages as linear
+from fedforest.protocol.linear.labels import NumericLabels, check_some_weight, tell_two_classes
+from fedforest.protocol.linear.party import LinearParty
 from fedforest.protocol.vertical import messages as vertical
 from fedforest.protocol.vertical.labels import ClassLabels, LabelSource, TargetValues
 from fedforest.protocol.vertical.party import PartyModel, VerticalParty
@@ -65,7 +68,13 @@ class HorizontalRole(Role, frozen=True, kw_only=True):
     is_noisy: bool = False
 
 
-AnyRole = VerticalRole | HorizontalRole
+class LinearRole(Role, frozen=True, kw_only=True):
+    """A party of a linear model; the label party is told the label."""
+
+    class_weight: ClassWeight = None
+
+
+AnyRole = VerticalRole | HorizontalRole | LinearRole
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +113,20 @@ class HorizontalWork:
     requests: tuple[type[Message], ...] = (*horizontal.REQUESTS, *counting.REQUESTS)
 
 
-Work = VerticalWork | HorizontalWork
+@dataclass(slots=True)
+class LinearWork:
+    """The training of a linear model at this party."""
+
+    party: LinearParty
+    classes: NDArray[Any] | None
+    requests: tuple[type[Message], ...] = linear.REQUESTS
+
+    def describe_classes(self) -> JsonValue:
+        """What class numbers mean, from the label party alone."""
+        return None if self.classes is None else pack_labels(self.classes)
+
+
+Work = VerticalWork | HorizontalWork | LinearWork
 
 
 class _Columns(NamedTuple):
@@ -136,6 +158,8 @@ class RoleMaker:
         data = self.data.read(role.data)
         if isinstance(role, VerticalRole):
             return self._make_vertical(role, data, entropies)
+        if isinstance(role, LinearRole):
+            return _make_linear(role, data)
         return self._make_horizontal(role, data, entropies)
 
     def _make_vertical(
@@ -180,6 +204,24 @@ class RoleMaker:
             workers=self.workers,
         )
         return HorizontalWork(party)
+
+
+def _make_linear(role: LinearRole, data: DataSet) -> LinearWork:
+    table = data.features((role.label, role.weight))
+    if role.label is None:
+        return LinearWork(LinearParty(table), None)
+    column, weights = data.column(role.label), _read_weights(role, data, table.n_rows)
+    row_weights = np.ones(table.n_rows) if weights is None else weights
+    if role.is_regression:
+        check_some_weight(row_weights)
+        targets = NumericLabels(check_regression_target(column, table.n_rows), row_weights)
+        return LinearWork(LinearParty(table, labels=targets), None)
+    class_weight = (
+        dict(role.class_weight) if isinstance(role.class_weight, list) else role.class_weight
+    )
+    known = check_class_labels(column, table.n_rows)
+    labels, classes = tell_two_classes(known, row_weights, class_weight)
+    return LinearWork(LinearParty(table, labels=labels), classes)
 
 
 def _check_noise(agreed: AgreeOnTable, *, is_noisy: bool) -> None:

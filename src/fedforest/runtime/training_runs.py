@@ -18,7 +18,7 @@ from fedforest.runtime.coordinator_models import CoordinatorModel, CoordinatorMo
 from fedforest.runtime.driver import ExchangeLog, Observer
 from fedforest.runtime.event_log import log_event
 from fedforest.runtime.jobs import Job
-from fedforest.runtime.orders import TrainVertical
+from fedforest.runtime.orders import TrainHorizontal, TrainLinear, TrainVertical
 from fedforest.runtime.party_requests import BeginRun, Done, EndRun
 from fedforest.runtime.results import Waiting
 from fedforest.runtime.resumable import Wishes, run_with_journal
@@ -27,6 +27,7 @@ from fedforest.runtime.trainings import (
     assign_roles,
     converse,
     describe_horizontal_result,
+    describe_linear_result,
     describe_vertical_result,
 )
 from fedforest.transport.base import MeasuredTransport
@@ -78,24 +79,7 @@ class TrainingRuns:
             trained = run_with_journal(conversation, self._hub, stored, log, wishes)
         finally:
             stored.close()
-        if isinstance(order, TrainVertical):
-            kept = CoordinatorModel(
-                trained.outline,
-                tuple(order.data),
-                order.parameters.n_estimators,
-                self._seed_of(order),
-            )
-            # The journal is on the disk: were the outline lost now, a replay would make it again.
-            with ThreadPoolExecutor(1) as beside:
-                keeping = beside.submit(self._models.keep, model, kept)
-                ended = self._end(job)
-                keeping.result()
-            label_party = ended.get(order.label_party)  # it may be given up in the end
-            classes = None if label_party is None else label_party.classes
-            result: Any = describe_vertical_result(order, model, trained, classes)
-        else:
-            self._end(job)
-            result = describe_horizontal_result(model, trained)
+        result = self._end_with(job, trained)
         self._store.finish(run, msgspec.msgpack.encode(result))
         log_event(
             _LOG,
@@ -105,6 +89,32 @@ class TrainingRuns:
             exchanging_seconds=round(sum(step.seconds for step in log.exchanges), 6),
             thinking_seconds=round(log.seconds["thinking"], 6),
             journal_seconds=round(log.seconds["journal"], 6),
+        )
+
+    def _end_with(self, job: Job, trained: Any) -> Any:
+        """Have all roles keep their shares; what the user is told."""
+        order, model = job.order, job.run.hex()
+        if isinstance(order, TrainHorizontal):
+            self._end(job)
+            return describe_horizontal_result(model, trained)
+        # The journal is on the disk: were our share lost now, a replay would make it again.
+        with ThreadPoolExecutor(1) as beside:
+            keeping = beside.submit(self._keep, order, model, trained)
+            ended = self._end(job)
+            keeping.result()
+        label_party = ended.get(order.label_party)  # it may be given up in the end
+        classes = None if label_party is None else label_party.classes
+        if isinstance(order, TrainLinear):
+            return describe_linear_result(model, trained, classes)
+        return describe_vertical_result(order, model, trained, classes)
+
+    def _keep(self, order: TrainVertical | TrainLinear, model: str, trained: Any) -> None:
+        if isinstance(order, TrainLinear):
+            self._models.keep_linear(model, trained)
+            return
+        n_trees, seed = order.parameters.n_estimators, self._seed_of(order)
+        self._models.keep(
+            model, CoordinatorModel(trained.outline, tuple(order.data), n_trees, seed)
         )
 
     def _seed_of(self, order: TrainVertical) -> int:

@@ -20,26 +20,29 @@ from fedforest.protocol.horizontal.coordinator import train as train_horizontal
 from fedforest.protocol.horizontal.order import Participation
 from fedforest.protocol.horizontal.order import Trained as HorizontalTrained
 from fedforest.protocol.horizontal.order import TrainingOrder as HorizontalTraining
+from fedforest.protocol.linear.coordinator import LinearOrder as LinearTraining
+from fedforest.protocol.linear.coordinator import LinearTrained
+from fedforest.protocol.linear.coordinator import train as train_linear
 from fedforest.protocol.vertical.coordinator import train as train_vertical
 from fedforest.protocol.vertical.order import Trained as VerticalTrained
 from fedforest.protocol.vertical.order import TrainingOrder as VerticalTraining
 from fedforest.runtime.coordinator_models import CoordinatorModels
 from fedforest.runtime.entropy import EntropySource
-from fedforest.runtime.orders import TrainHorizontal, TrainVertical
-from fedforest.runtime.results import HorizontalResult, VerticalResult
-from fedforest.runtime.roles import AnyRole, HorizontalRole, VerticalRole
+from fedforest.runtime.orders import AnyTraining, TrainHorizontal, TrainLinear, TrainVertical
+from fedforest.runtime.results import HorizontalResult, LinearResult, VerticalResult
+from fedforest.runtime.roles import AnyRole, HorizontalRole, LinearRole, VerticalRole
 from fedforest.tree.workers import Workers
-
-AnyTraining = TrainVertical | TrainHorizontal
 
 
 def check_training(order: AnyTraining) -> None:
     """Refuse what no party needs to be asked about."""
     if not order.data:
         raise ConfigurationError("no party takes part; name a data set for at least one")
+    if isinstance(order, TrainVertical | TrainLinear) and order.label_party not in order.data:
+        raise ConfigurationError(f"label party {order.label_party!r} is none of the parties")
+    if isinstance(order, TrainLinear):
+        return
     if isinstance(order, TrainVertical):
-        if order.label_party not in order.data:
-            raise ConfigurationError(f"label party {order.label_party!r} is none of the parties")
         if order.label_epsilon is not None:
             RandomizedResponse(order.label_epsilon).check()
         return
@@ -64,6 +67,17 @@ def assign_roles(order: AnyTraining) -> dict[str, AnyRole]:
             )
             for party, data in order.data.items()
         }
+    if isinstance(order, TrainLinear):
+        return {
+            party: LinearRole(
+                data=data,
+                is_regression=order.is_regression,
+                label=order.label if party == order.label_party else None,
+                weight=order.weight if party == order.label_party else None,
+                class_weight=order.class_weight if party == order.label_party else None,
+            )
+            for party, data in order.data.items()
+        }
     return {
         party: VerticalRole(
             data=data,
@@ -85,6 +99,8 @@ def converse(
     workers: Workers,
 ) -> Conversation[Any]:
     """The coordinator of the training, from its beginning."""
+    if isinstance(order, TrainLinear):
+        return train_linear(_describe_linear(order))
     assert order.seed is not None, "the service draws one before a run is stored"
     if isinstance(order, TrainVertical):
         return train_vertical(_describe_vertical(order, models), workers)
@@ -105,6 +121,18 @@ def converse(
         order.plug(), run, entropies.of("coordinator"), is_noisy=order.privacy is not None
     )
     return train_horizontal(training, aggregation, workers)
+
+
+def _describe_linear(order: TrainLinear) -> LinearTraining:
+    return LinearTraining(
+        tuple(order.data),
+        order.label_party,
+        order.penalty,
+        order.is_regression,
+        order.max_iter,
+        order.tol,
+        is_weighted=order.weight is not None,
+    )
 
 
 def _describe_vertical(order: TrainVertical, models: CoordinatorModels) -> VerticalTraining:
@@ -157,6 +185,18 @@ def describe_horizontal_result(model: str, trained: HorizontalTrained) -> Horizo
         candidates_per_node=trained.candidates_per_node,
         n_trees_begun=trained.n_trees_begun,
         lost=list(trained.lost),
+    )
+
+
+def describe_linear_result(model: str, trained: LinearTrained, classes: Any) -> LinearResult:
+    """What the user is told of a linear model."""
+    return LinearResult(
+        model=model,
+        intercept=trained.intercept,
+        columns_per_party=dict(trained.columns_per_party),
+        n_iter=trained.n_iter,
+        has_converged=trained.has_converged,
+        classes=classes,
     )
 
 

@@ -97,6 +97,11 @@ class LinearParty:
         with blame("coordinator"):
             return self._handlers[type(request)](request)
 
+    @property
+    def has_columns(self) -> bool:
+        """Whether it takes part in more than measuring."""
+        return self._table.n_features > 0
+
     def share(self) -> LinearShare:
         """The party's share of the model."""
         if self._share is None:
