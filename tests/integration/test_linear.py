@@ -1,12 +1,17 @@
 """Linear models between processes: all coefficients are those of one process, bit by bit."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow
+import pyarrow.parquet
 import pytest
+from typer.testing import CliRunner
 
 from fedforest import VerticalLinearRegression, VerticalLogisticRegression
+from fedforest.cli.main import app
 from fedforest.errors import ConfigurationError
 from fedforest.protocol.linear.party import LinearShare
 from fedforest.runtime.linear_files import decode_linear_share
@@ -79,6 +84,34 @@ def test_a_role_that_is_killed_while_a_linear_model_is_fitted_changes_nothing(
     for party, share in _shares(alone).items():
         found = stored_share(pair, party, result.model)
         assert found.coefficients.tobytes() == share.coefficients.tobytes()
+
+
+def test_a_linear_run_is_shown_watched_and_predicts_by_commands(
+    pair: Processes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FEDFOREST_PROFILE", pair.folder.profile)
+    model = VerticalLogisticRegression(transport=pair.folder.profile).fit(DATA, "label")
+    run, data = model.model_id_, [f"--data={party}={COLUMNS}" for party in DATA]
+    page = " ".join(_command("runs", "show", run).split())
+    assert "linear classification over bank (columns), shop (columns); label 'label'" in page
+    assert "reading labels off residuals is possible" in page
+    watched = _command("runs", "watch", run, "--json").splitlines()
+    assert json.loads(watched[-1])["protocol"] == "linear"
+    out = tmp_path / "predictions.parquet"
+    _command("predict", run, *data, "--out", str(out))
+    found = pyarrow.parquet.read_table(out).to_pydict()
+    assert found["predicted"] == model.predict(DATA).tolist()
+    assert found["probability_1"] == model.predict_proba(DATA)[:, 1].tolist()
+    wrong = CliRunner().invoke(app, ["predict", run, *data, "--out", str(out), "--align"])
+    assert wrong.exit_code == 2
+    whole = CliRunner().invoke(app, ["export", run, "--out", str(tmp_path / "whole.model")])
+    assert "forests are exported" in str(whole.exception)
+
+
+def _command(*arguments: str) -> str:
+    outcome = CliRunner().invoke(app, arguments)
+    assert outcome.exit_code == 0, outcome.output
+    return outcome.stdout
 
 
 def test_what_cannot_be_ordered_is_refused_before_anybody_is_asked(pair: Processes) -> None:
