@@ -2,6 +2,7 @@
 
 import json
 
+import msgspec
 import pytest
 
 from fedforest.cli.leakage_page import explain, summarise
@@ -109,6 +110,27 @@ def test_a_run_that_only_aligned_is_shown_without_trees(
     )
     show_details(Terminal(), aligned)
     assert "of bank (customers)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("is_regression", "task"), [(True, "regression"), (False, "classification")]
+)
+def test_a_linear_model_is_shown_without_trees_and_with_where_it_is(
+    details: RunDetails, capsys: pytest.CaptureFixture[str], task: str, *, is_regression: bool
+) -> None:
+    order = {
+        "data": {"bank": "customers", "shop": "baskets"},
+        "label": "left",
+        "label_party": "bank",
+        "is_regression": is_regression,
+    }
+    state = msgspec.structs.replace(details.state, protocol="linear")
+    trained = RunDetails(state=state, order=order, model="ab" * 16, n_rows=1_600)
+    show_details(Terminal(), trained)
+    page = " ".join(capsys.readouterr().out.split())
+    assert f"linear {task} over bank (customers), shop (baskets); label 'left' of bank" in page
+    assert "each party holds its own coefficients, the coordinator the intercept" in page
+    assert "1,600" in page
 
 
 def test_leakage_is_told_in_short_and_in_full() -> None:

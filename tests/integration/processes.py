@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 
 from fedforest.runtime.client import Federation
-from fedforest.runtime.orders import AnyOrder, TrainVertical
-from fedforest.runtime.results import HorizontalResult, VerticalResult
+from fedforest.runtime.orders import AnyOrder, TrainLinear, TrainVertical
+from fedforest.runtime.results import HorizontalResult, LinearResult, VerticalResult
 from tests.integration.federation_folder import FederationFolder, make_federation, running
 from tests.integration.local_federation import LocalFederation, local_federation
 from tests.integration.samples import AnyTraining, Tables, divide
@@ -18,7 +18,7 @@ from tests.integration.samples import AnyTraining, Tables, divide
 SEEDED_COMMAND = (sys.executable, str(Path(__file__).parent / "seeded_command.py"))
 SUBMIT_SECONDS = 120.0
 
-AnyResult = VerticalResult | HorizontalResult
+AnyResult = VerticalResult | HorizontalResult | LinearResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,8 @@ def start_processes(
 
 def result_type(order: AnyOrder) -> type[AnyResult]:
     """What a training ends with."""
+    if isinstance(order, TrainLinear):
+        return LinearResult
     return VerticalResult if isinstance(order, TrainVertical) else HorizontalResult
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from fedforest.runtime.alignments import Alignments
 from fedforest.runtime.orders import AlignRows, PredictVertical, TrainHorizontal
-from fedforest.runtime.results import Alignment, Exchanged, News, Predictions
+from fedforest.runtime.results import Alignment, Exchanged, News, Predictions, VerticalResult
 from tests.integration.disturbances import kill_and_restart
 from tests.integration.processes import AnyResult, Processes, result_type, start_processes
 from tests.integration.samples import AnyTraining
@@ -59,6 +59,7 @@ def test_an_aligned_training_is_scored_and_predicts_what_it_does_without_process
     order = vertical_order(data=PEOPLE, alone=True)
     result = two.train(order)
     two.check(order, result)
+    assert isinstance(result, VerticalResult)
     assert result.validation is not None
     assert result.validation.alone.keys() == set(TWO)
     with two.user() as user:

@@ -169,6 +169,28 @@ def test_what_is_synced_beside_other_work_is_waited_for(path: Path) -> None:
     assert read_journal(path) == RECORDS
 
 
+def test_what_is_appended_beside_other_work_is_there_when_it_was_waited_for(path: Path) -> None:
+    with Journal.create(path, b"") as journal:
+        for record in RECORDS:
+            journal.append_soon(lambda record=record: record)  # type: ignore[misc] # bound at once
+        assert list(journal.records()) == RECORDS
+        assert journal.n_records == len(RECORDS)
+        journal.take_back()
+    assert read_journal(path) == RECORDS[:-1]
+
+
+def test_a_full_disk_beside_other_work_is_told_to_who_waits_and_loses_nothing(path: Path) -> None:
+    write_journal(path, RECORDS)
+    with Journal.open(path) as journal:
+        with disk_of(path.stat().st_size + 10):
+            journal.append_soon(lambda: b"one more")
+            with pytest.raises(StorageError, match="make room"):
+                journal.wait()
+        journal.append_soon(lambda: b"one more")
+        journal.wait()
+    assert read_journal(path) == [*RECORDS, b"one more"]
+
+
 def test_the_last_record_can_be_taken_back_once(path: Path) -> None:
     write_journal(path, RECORDS)
     with Journal.open(path) as journal:

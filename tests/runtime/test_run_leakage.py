@@ -7,14 +7,17 @@ import pytest
 from fedforest.privacy.local_dp import LocalDP
 from fedforest.protocol.aggregation import messages as aggregation
 from fedforest.protocol.aggregation.options import Masked
+from fedforest.protocol.alignment import messages as alignment
 from fedforest.protocol.asking import Accepted, Message
 from fedforest.protocol.horizontal import messages as horizontal_messages
 from fedforest.protocol.linear import messages as linear
+from fedforest.protocol.scoring import messages as scoring
 from fedforest.protocol.vertical import messages as vertical_messages
 from fedforest.protocol.vertical import prediction_messages
 from fedforest.runtime.driver import Exchange
 from fedforest.runtime.known_attacks import _ALL, attacks_on
 from fedforest.runtime.message_pairs import pairs_of
+from fedforest.runtime.orders import AlignRows, TrainLinear
 from fedforest.runtime.party_requests import Done
 from fedforest.runtime.results import VerticalResult
 from fedforest.runtime.run_leakage import COORDINATOR, USER, RunLeakage, run_leakage
@@ -26,7 +29,10 @@ PROTOCOLS = (
     horizontal_messages,
     aggregation,
     linear,
+    alignment,
+    scoring,
 )
+AROUND = (alignment, scoring)  # before and after trainings of forests
 REPLIES = [reply for protocol in PROTOCOLS for reply in protocol.REPLIES]
 REQUESTS = [request for protocol in PROTOCOLS for request in protocol.REQUESTS]
 RESULT = VerticalResult(
@@ -36,6 +42,15 @@ RESULT = VerticalResult(
     columns_per_party={"bank": 3, "shop": 2},
     importances={},
     classes=None,
+)
+LINEAR = TrainLinear(
+    data={"bank": "columns", "shop": "columns"},
+    label="label",
+    label_party="bank",
+    is_regression=True,
+    penalty=1.0,
+    max_iter=10,
+    tol=1e-4,
 )
 
 
@@ -63,14 +78,18 @@ def test_no_reply_of_a_protocol_is_left_out_of_its_list() -> None:
 @pytest.mark.parametrize(
     ("order", "protocols"),
     [
-        (vertical(2), (vertical_messages, prediction_messages)),
-        (horizontal(2), (horizontal_messages, aggregation)),
+        (vertical(2), (vertical_messages, prediction_messages, *AROUND)),
+        (horizontal(2), (horizontal_messages, aggregation, *AROUND)),
+        (LINEAR, (linear,)),
+        (AlignRows(data={"bank": "rows"}), AROUND),
     ],
 )
 def test_every_request_of_a_protocol_has_its_reply(order: object, protocols: tuple) -> None:  # type: ignore[type-arg] # modules
     pairs = pairs_of(order)  # type: ignore[arg-type] # one of both
     assert set(pairs) == {request for protocol in protocols for request in protocol.REQUESTS}
     replies = {reply for protocol in protocols for reply in protocol.REPLIES}
+    if alignment in protocols:
+        replies |= {aggregation.Introduced, aggregation.Met}  # which alignment begins with
     others = {aggregation.NoisilyCounted, aggregation.MaskedCounted}  # depend on the order
     assert set(pairs.values()) == (replies - others) | {Accepted}
 
@@ -143,7 +162,6 @@ def test_a_request_that_is_not_known_stands_in_the_report_as_such() -> None:
 
 def test_attacks_are_listed_by_replies_that_there_are() -> None:
     names = {reply.__name__ for reply in REPLIES}
-    to_come = {"IdsHashed"}  # of alignment
-    assert {message for attack in _ALL for message in attack.messages} - names <= to_come
+    assert {message for attack in _ALL for message in attack.messages} <= names
     assert attacks_on([]) == []
     assert attacks_on(["Accepted"]) == []

@@ -40,6 +40,7 @@ def export(  # noqa: PLR0913, PLR0917 - options of a command
     Example: fedforest export 4f2a --format onnx --out forest.onnx
     """
     from fedforest.cli.runs import find_run
+    from fedforest.errors import ConfigurationError
     from fedforest.runtime.client import Federation
     from fedforest.runtime.orders import ShowRun
     from fedforest.runtime.profiles import choose_profile
@@ -55,6 +56,11 @@ def export(  # noqa: PLR0913, PLR0917 - options of a command
         details = federation.ask(ShowRun(run=run), RunDetails)
         if details.state.protocol == "vertical":
             _export_vertical(federation, run, form, out)
+        elif details.state.protocol != "horizontal":
+            raise ConfigurationError(
+                f"a {details.state.protocol} run has no model that leaves its parties as a whole; "
+                "forests are exported"
+            )
         else:
             _export_horizontal(federation, details, form, out)
     if as_json:

@@ -1,6 +1,6 @@
 """`fedforest predict`: what a model says about rows, written to a file.
 
-A vertical forest is asked where its parties are, and their rows stay there. A forest that is all in
+A vertical model is asked where its parties are, and their rows stay there. A forest that is all in
 one place, a horizontal one or a file of `fedforest export`, predicts a table that is here.
 """
 
@@ -105,7 +105,30 @@ def _predict_run(profile: str, model: str, wishes: _Wishes) -> _Predicted:
         if details.state.protocol == "horizontal":
             file = federation.ask(WatchRun(run=run), HorizontalResult).file
             return _Predicted(*_predict_here(file, wishes.data))
+        if details.state.protocol == "linear":
+            return _predict_linear(federation, run, wishes)
         return _predict_there(federation, details, wishes)
+
+
+def _predict_linear(federation: Federation, run: str, wishes: _Wishes) -> _Predicted:
+    from fedforest.protocol.linear.labels import class_probabilities
+    from fedforest.runtime.orders import PredictLinear, WatchRun
+    from fedforest.runtime.results import LinearResult, Predictions
+    from fedforest.tree.class_labels import unpack_labels
+
+    if wishes.align or wishes.lookahead is not None:
+        raise typer.BadParameter(
+            "a linear model predicts all rows in order, in one exchange; leave --align and "
+            "--lookahead out"
+        )
+    pairs = read_pairs(wishes.data)
+    packed = federation.ask(WatchRun(run=run), LinearResult).classes
+    predictions = federation.ask(PredictLinear(data=pairs, model=run), Predictions)
+    ids = None if wishes.home is None else _read_ids(wishes.home, pairs, predictions)
+    scores = predictions.read()
+    if packed is None:
+        return _Predicted(scores, None, ids)
+    return _Predicted(class_probabilities(scores[:, 0]), unpack_labels(packed), ids)
 
 
 def _predict_there(federation: Federation, details: RunDetails, wishes: _Wishes) -> _Predicted:

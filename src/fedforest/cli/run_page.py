@@ -84,13 +84,15 @@ def _facts(details: RunDetails) -> Iterator[tuple[str, str]]:
 
 def _describe_order(protocol: str, order: dict[str, Any]) -> str:
     parties = ", ".join(f"{party} ({data})" for party, data in order["data"].items())
-    if "parameters" not in order:
+    if "label" not in order:
         return f"{protocol} of {parties}"
-    label = order["label"]
     owner = f" of {order['label_party']}" if "label_party" in order else ""
-    task = order["parameters"]["task"]
-    trees = order["parameters"]["n_estimators"]
-    return f"{protocol} {task}, {trees} trees over {parties}; label {label!r}{owner}"
+    about = f"over {parties}; label {order['label']!r}{owner}"
+    if "parameters" not in order:
+        task = "regression" if order["is_regression"] else "classification"
+        return f"{protocol} {task} {about}"
+    task, trees = order["parameters"]["task"], order["parameters"]["n_estimators"]
+    return f"{protocol} {task}, {trees} trees {about}"
 
 
 def _duration(details: RunDetails) -> str:
@@ -115,6 +117,8 @@ def describe_alignment(alignment: Alignment) -> str:
 def _where_it_is(protocol: str) -> str:
     if protocol == "vertical":
         return ": each party holds its own splits, the coordinator the rest"
+    if protocol == "linear":
+        return ": each party holds its own coefficients, the coordinator the intercept"
     return ": every party and the coordinator hold all of it"
 
 

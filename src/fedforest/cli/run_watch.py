@@ -22,18 +22,13 @@ def follow_run(
 ) -> None:
     """Show a run's progress and then its result; Ctrl-C leaves the run as it is."""
     from fedforest.errors import PartyError, StorageError, TransportError
+    from fedforest.runtime.history import RESULTS
     from fedforest.runtime.orders import ShowRun
-    from fedforest.runtime.results import (
-        Alignment,
-        HorizontalResult,
-        RunDetails,
-        VerticalResult,
-    )
+    from fedforest.runtime.results import RunDetails
 
     run = order.run
     details = federation.ask(ShowRun(run=run), RunDetails)
-    results = {"vertical": VerticalResult, "horizontal": HorizontalResult, "alignment": Alignment}
-    kind: type[Any] = results[details.state.protocol]
+    kind: type[Any] = RESULTS[details.state.protocol]
     parameters = details.order.get("parameters", {})
     progress = RunProgress(parameters.get("n_estimators", 0), parameters.get("max_depth"))
     try:

@@ -13,7 +13,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from fedforest.estimators.linear_model import VerticalLinearModel, mistake
 from fedforest.estimators.linear_targets import is_number, read_classes, read_numbers
 from fedforest.protocol.linear.coordinator import LinearOrder
-from fedforest.protocol.linear.labels import Labels
+from fedforest.protocol.linear.labels import Labels, class_probabilities
 from fedforest.runtime.driver import ExchangeLog
 
 
@@ -43,8 +43,11 @@ class VerticalLogisticRegression(ClassifierMixin, VerticalLinearModel):  # type:
         How one table is divided; not used when `fit` gets a mapping of tables.
     label_party : str, optional
         Who owns `y`; the first party by default.
-    transport : None
-        Parties live in this process.
+    transport : str, optional
+        None: parties live in this process. Otherwise a federation of processes: a profile's name
+        or folder, or the coordinator's address. `X` then names the data set of each party and `y`
+        the column of the label, and coefficients stay with the parties: there is no `coef_`,
+        `intercept_` or `coef_by_party_`.
     n_jobs : int, optional
         Threads on which parties answer; -1 for all cores.
     verbose : int, default=0
@@ -67,8 +70,10 @@ class VerticalLogisticRegression(ClassifierMixin, VerticalLinearModel):  # type:
         Requests with their replies.
     bytes_sent_ : dict
         Bytes that left each party in training.
-    leakage_ : str
+    leakage_ : LeakageReport
         Who learned what, in plain words.
+    model_id_ : str
+        With a `transport`: under which id the roles keep their shares.
 
     Examples
     --------
@@ -134,8 +139,7 @@ class VerticalLogisticRegression(ClassifierMixin, VerticalLinearModel):  # type:
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """(rows, 2): the probability of each class."""
-        scores = self._scores(X)
-        return np.exp(-np.logaddexp(0.0, np.column_stack([scores, -scores])))
+        return class_probabilities(self._scores(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The more likely class of each row."""

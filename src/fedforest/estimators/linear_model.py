@@ -1,6 +1,6 @@
 """What both linear models over parties do: training, prediction, what is kept.
 
-Parties live in this process; their messages are those of a network.
+Parties live in this process, where their messages are those of a network, or in a federation.
 """
 
 import warnings
@@ -17,6 +17,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from fedforest.errors import ConfigurationError
+from fedforest.estimators import federated_linear
+from fedforest.estimators.federated_linear import FederatedLinearModel
 from fedforest.estimators.linear_targets import is_number
 from fedforest.estimators.party_tables import Division, choose_label_party, read_source
 from fedforest.estimators.validation import count_workers
@@ -29,6 +31,9 @@ from fedforest.runtime.federation import connect, start_workers
 from fedforest.runtime.linear_leakage import report_linear_training
 from fedforest.tree.table import Table
 from fedforest.tree.target_checks import check_weights
+
+# In a federation coefficients stay with their parties, and names of columns as well.
+_ONLY_IN_ONE_PROCESS = ("coef_", "intercept_", "coef_by_party_", "feature_names_in_")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,6 +49,7 @@ class VerticalLinearModel(BaseEstimator):  # type: ignore[misc] # scikit-learn s
     """Training and prediction, whatever the labels are."""
 
     _is_regression: bool
+    _model: LinearModel | FederatedLinearModel
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train over the columns of all parties.
@@ -57,8 +63,13 @@ class VerticalLinearModel(BaseEstimator):  # type: ignore[misc] # scikit-learn s
             The labels, which `label_party` owns.
         sample_weight : array of shape (n_rows,), optional
             Weights of rows; every party learns them.
+
+        With a `transport`, `X` names the data set of each party, `y` and `sample_weight` name
+        columns of the label party's.
         """
         self._check_parameters()
+        if self.transport is not None:
+            return self._fit_in_federation(X, y, sample_weight)
         source = read_source(X)
         division = Division.of(source, self.parties)
         tables = division.split(source)
@@ -82,6 +93,20 @@ class VerticalLinearModel(BaseEstimator):  # type: ignore[misc] # scikit-learn s
         self._keep(order, log)
         return self
 
+    def _fit_in_federation(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        log = ExchangeLog(observers=[_show] if self.verbose else [])
+        model, result, learned = federated_linear.fit(
+            self, self._penalty(), (X, y, sample_weight), log
+        )
+        if not result.has_converged:
+            self._warn_of(result.n_iter)
+        for name in _ONLY_IN_ONE_PROCESS:
+            self.__dict__.pop(name, None)
+        self._model = model
+        for name, value in learned.items():
+            setattr(self, name, value)
+        return self
+
     @abstractmethod
     def _penalty(self) -> float:
         """The L2 penalty, as scikit-learn's Ridge counts it."""
@@ -98,8 +123,6 @@ class VerticalLinearModel(BaseEstimator):  # type: ignore[misc] # scikit-learn s
             raise mistake("max_iter", self.max_iter, "a whole number of at least 1")
         if not is_number(self.tol) or not 0.0 <= self.tol < np.inf:
             raise mistake("tol", self.tol, "a number of at least 0")
-        if self.transport is not None:
-            raise mistake("transport", self.transport, "None: parties live in this process")
 
     def _train(
         self,
@@ -115,17 +138,25 @@ class VerticalLinearModel(BaseEstimator):  # type: ignore[misc] # scikit-learn s
         with start_workers(count_workers(self.n_jobs)) as workers:
             trained = run(train(order), connect(parties, REQUESTS, workers), log)
         if not trained.has_converged:
-            warnings.warn(
-                f"{type(self).__name__} did not converge in {trained.n_iter} steps; raise "
-                "max_iter or tol",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+            self._warn_of(trained.n_iter)
         return trained, {party: parties[party].share() for party in trained.holders}
+
+    def _warn_of(self, n_iter: int) -> None:
+        warnings.warn(
+            f"{type(self).__name__} did not converge in {n_iter} steps; raise max_iter or tol",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+
+    @property
+    def _here(self) -> LinearModel:
+        """The model whose roles are all in this process."""
+        assert isinstance(self._model, LinearModel)
+        return self._model
 
     def _keep(self, order: LinearOrder, log: ExchangeLog) -> None:
         """Set the attributes a user reads after training."""
-        division, shares = self._model.division, self._model.shares
+        division, shares = self._here.division, self._here.shares
         self.n_features_in_ = division.n_features
         if division.feature_names is not None:
             self.feature_names_in_ = np.array(division.feature_names, dtype=object)
@@ -135,7 +166,7 @@ class VerticalLinearModel(BaseEstimator):  # type: ignore[misc] # scikit-learn s
             party: dict(zip(share.design.term_names, share.slopes().tolist(), strict=True))
             for party, share in shares.items()
         }
-        self.n_iter_ = self._model.trained.n_iter
+        self.n_iter_ = self._here.trained.n_iter
         self.n_exchanges_ = len(log.exchanges)
         self.bytes_sent_ = {party: log.bytes_by_party.get(party, 0) for party in division.parties}
         columns = division.columns_by_party
@@ -148,7 +179,7 @@ class VerticalLinearModel(BaseEstimator):  # type: ignore[misc] # scikit-learn s
 
     def _slopes(self) -> NDArray[np.float64]:
         """Coefficients in units of the input's columns, in their order, if each has just one."""
-        division, shares = self._model.division, self._model.shares
+        division, shares = self._here.division, self._here.shares
         slopes = {party: np.zeros(0) for party in division.parties}
         slopes.update({party: share.slopes() for party, share in shares.items()})
         if any(any(share.design.is_categorical) for share in shares.values()):
@@ -157,13 +188,15 @@ class VerticalLinearModel(BaseEstimator):  # type: ignore[misc] # scikit-learn s
 
     def _intercept(self) -> float:
         """The score of a row whose columns are all zero."""
-        offsets = sum(share.offset() for share in self._model.shares.values())
-        return self._model.trained.intercept + offsets
+        offsets = sum(share.offset() for share in self._here.shares.values())
+        return self._here.trained.intercept + offsets
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self, "_model")
-        trained, shares = self._model.trained, self._model.shares
-        tables = self._model.division.split(X)
+        if isinstance(self._model, FederatedLinearModel):
+            return self._model.scores(X)
+        trained, shares = self._here.trained, self._here.shares
+        tables = self._here.division.split(X)
         parties = {
             party: LinearParty(tables[party], share=shares[party]) for party in trained.holders
         }

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from fedforest.errors import TransportError
 from fedforest.runtime.homes import PROFILE_FILE, ProfileSettings, find_profile, read_settings
 from fedforest.runtime.orders import (
-    AlignRows,
     AnyOrder,
+    AnyRun,
+    AnyTraining,
     EndRunEarly,
     ResumeRun,
-    TrainHorizontal,
-    TrainVertical,
     WatchRun,
     encode_order,
 )
@@ -68,19 +67,14 @@ class Federation:
         result: Result = follow(self._events(order), kind, tell)
         return result
 
-    def begin(self, order: TrainVertical | TrainHorizontal) -> str:
+    def begin(self, order: AnyTraining) -> str:
         """Give an order for a training; the id of its run, which goes on without us."""
         for event in self._events(order):
             if isinstance(event, Accepted):
                 return event.run
         raise TransportError("the coordinator closed the connection before it took the order")
 
-    def train(
-        self,
-        order: TrainVertical | TrainHorizontal | AlignRows,
-        kind: type[Result],
-        tell: Tell = tell_nobody,
-    ) -> Result:
+    def train(self, order: AnyRun, kind: type[Result], tell: Tell = tell_nobody) -> Result:
         """Give an order that begins a run; wait for its result through broken connections."""
         return self._persist(order, None, kind, tell)
 

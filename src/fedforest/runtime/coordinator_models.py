@@ -1,4 +1,4 @@
-"""The coordinator's shares of vertical forests: outlines, who takes part, and what labels mean."""
+"""The coordinator's shares of vertical models: outlines or intercepts, and who takes part."""
 
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from fedforest.protocol.linear.coordinator import LinearTrained
+from fedforest.runtime.linear_files import LinearIntercept, decode_intercept, encode_intercept
 from fedforest.runtime.roles import RowChoice
 from fedforest.runtime.stored_models import StoredModels
 from fedforest.tree.forest_file import decode_outline, encode_outline
@@ -43,7 +45,7 @@ class CoordinatorModel:
 
 
 class CoordinatorModels:
-    """Keeps outlines by model id."""
+    """Keeps outlines and intercepts by model id."""
 
     def __init__(self, folder: Path) -> None:
         self._files = StoredModels(folder)
@@ -65,6 +67,14 @@ class CoordinatorModels:
         """Forget a model."""
         self._open.pop(model, None)
         self._files.remove(model)
+
+    def keep_linear(self, model: str, trained: LinearTrained) -> None:
+        """Store the intercept of a linear model."""
+        self._files.write(model, encode_intercept(model, trained), "linear")
+
+    def read_linear(self, model: str) -> LinearIntercept:
+        """A linear model; raises `ModelFileError` where there is none."""
+        return decode_intercept(self._files.read(model, "linear"))
 
     def read(self, model: str) -> CoordinatorModel:
         """A model; raises `ModelFileError` where there is none."""

@@ -32,13 +32,14 @@ from fedforest.runtime.event_log import log_event, log_exchange
 from fedforest.runtime.history import History
 from fedforest.runtime.jobs import Job
 from fedforest.runtime.orders import (
-    AlignRows,
     AnyOrder,
+    AnyRun,
     CancelRun,
     CompleteModel,
     EndRunEarly,
     ListRuns,
     LogOfRun,
+    PredictLinear,
     PredictVertical,
     ResumeRun,
     ShowRun,
@@ -50,12 +51,13 @@ from fedforest.runtime.orders import (
     sign_order,
 )
 from fedforest.runtime.party_requests import EndRun
-from fedforest.runtime.predictions import predict
+from fedforest.runtime.predictions import predict, predict_linear
 from fedforest.runtime.results import (
     Accepted,
     AnyEvent,
     Exchanged,
     ModelFile,
+    Predictions,
     RunEvents,
     RunList,
     cut_result,
@@ -65,7 +67,7 @@ from fedforest.runtime.run_parts import give_up_parts, say
 from fedforest.runtime.run_records import RunRecords
 from fedforest.runtime.run_store import RunStore
 from fedforest.runtime.training_runs import Hub, TrainingRuns
-from fedforest.runtime.trainings import AnyRun, check_run
+from fedforest.runtime.trainings import check_run
 from fedforest.tree.workers import ALONE, Workers
 
 _LOG = logging.getLogger(__name__)
@@ -130,9 +132,8 @@ class CoordinatorService:
             yield encode_event(event)
 
     def _answer(self, order: AnyOrder, user: str) -> Iterator[AnyEvent]:
-        if isinstance(order, PredictVertical):
-            model = self._models.read(order.model)
-            yield from cut_result(predict(order, model, self._hub, self._workers))
+        if isinstance(order, PredictVertical | PredictLinear):
+            yield from cut_result(self._predict(order))
         elif isinstance(order, CompleteModel):
             whole = gather(order, self._models.read(order.model), self._hub)
             yield from cut_result(ModelFile(whole))
@@ -160,6 +161,12 @@ class CoordinatorService:
             yield Accepted(run.hex())
             yield from self._follow(run)
 
+    def _predict(self, order: PredictVertical | PredictLinear) -> Predictions:
+        if isinstance(order, PredictVertical):
+            return predict(order, self._models.read(order.model), self._hub, self._workers)
+        scores = predict_linear(order, self._models.read_linear(order.model), self._hub)
+        return Predictions.of(scores[:, None])
+
     def _run_of(self, text: str) -> bytes:
         run = bytes.fromhex(text)
         if not self._store.has(run):
@@ -171,7 +178,7 @@ class CoordinatorService:
         check_run(order)
         run = self._entropy(RUN_ID_BYTES)
         seeded = order
-        if not isinstance(order, AlignRows) and order.seed is None:
+        if isinstance(order, TrainVertical | TrainHorizontal) and order.seed is None:
             seeded = msgspec.structs.replace(order, seed=secrets.randbits(63))
         self._store.begin(run, encode_order(seeded)).close()
         self._records.history.begin(run, order, user)
@@ -202,7 +209,7 @@ class CoordinatorService:
         stored = self._store.open(run)
         order = decode_order(stored.description)
         stored.close()
-        if not isinstance(order, TrainVertical | TrainHorizontal | AlignRows):
+        if not isinstance(order, AnyRun):
             raise ConfigurationError(f"run {run.hex()} was begun by an order that begins none")
         return order
 

@@ -94,11 +94,14 @@ class LineWriter(logging.Handler):
 
     def flush(self) -> None:
         """Write everything there is."""
-        with self.lock or threading.RLock():
+        self.acquire()
+        try:
             records = [self._records.popleft() for _ in range(len(self._records))]
             if records:
                 self._stream.write("".join(f"{self.format(record)}\n" for record in records))
                 self._stream.flush()
+        finally:
+            self.release()
 
     def close(self) -> None:
         """Write what is left, and end the thread."""

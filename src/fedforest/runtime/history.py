@@ -20,11 +20,18 @@ from typing import Any
 import msgspec
 
 from fedforest.errors import ConfigurationError, StorageError
-from fedforest.runtime.orders import AlignRows, TrainHorizontal, TrainVertical
+from fedforest.runtime.orders import (
+    AlignRows,
+    AnyRun,
+    TrainHorizontal,
+    TrainLinear,
+    TrainVertical,
+)
 from fedforest.runtime.results import (
     Alignment,
     Exchanged,
     HorizontalResult,
+    LinearResult,
     LoggedEvent,
     RunDetails,
     RunState,
@@ -33,11 +40,21 @@ from fedforest.runtime.results import (
     VerticalResult,
     Waiting,
 )
-from fedforest.runtime.trainings import AnyRun
 
 ENDED = ("finished", "cancelled")
-PROTOCOLS = {TrainVertical: "vertical", TrainHorizontal: "horizontal", AlignRows: "alignment"}
-AnyResult = VerticalResult | HorizontalResult | Alignment
+PROTOCOLS = {
+    TrainVertical: "vertical",
+    TrainHorizontal: "horizontal",
+    TrainLinear: "linear",
+    AlignRows: "alignment",
+}
+AnyResult = VerticalResult | HorizontalResult | LinearResult | Alignment
+RESULTS: dict[str, type[AnyResult]] = {  # by protocol
+    "vertical": VerticalResult,
+    "horizontal": HorizontalResult,
+    "linear": LinearResult,
+    "alignment": Alignment,
+}
 _WAIT_SECONDS = 30.0  # for another connection that writes
 _LATER_SECONDS = 0.5  # so long exchanges wait to be written together
 _SCHEMA = """
@@ -105,7 +122,7 @@ class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
             n_rows=result.n_rows,
             n_trees=getattr(result, "n_trees", None),
             alignment=getattr(result, "alignment", None),
-            validation=result.validation,
+            validation=getattr(result, "validation", None),
         )
 
 

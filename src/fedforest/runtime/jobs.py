@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from fedforest.errors import PartyLost, TooFewParties
+from fedforest.runtime.orders import AnyRun
 from fedforest.runtime.results import AnyEvent, Exchanged, Progress, Told
-from fedforest.runtime.trainings import AnyRun
 
 # Nobody looks more often; told one by one, events took as much of the event loop as requests.
 PACE_SECONDS = 0.05

@@ -10,12 +10,12 @@ from fedforest.protocol.aggregation import messages as counting
 from fedforest.protocol.alignment import messages as alignment
 from fedforest.protocol.asking import Accepted, Message
 from fedforest.protocol.horizontal import messages as horizontal
+from fedforest.protocol.linear import messages as linear
 from fedforest.protocol.scoring import messages as scoring
 from fedforest.protocol.vertical import messages as vertical
 from fedforest.protocol.vertical import prediction_messages as prediction
-from fedforest.runtime.orders import AlignRows, TrainHorizontal, TrainVertical
+from fedforest.runtime.orders import AlignRows, AnyRun, TrainLinear, TrainVertical
 
-AnyOrder = TrainVertical | TrainHorizontal | AlignRows
 Pairs = dict[type[Message], type[Message]]
 
 _VERTICAL: Pairs = {
@@ -37,6 +37,14 @@ _HORIZONTAL: Pairs = {
     horizontal.AgreeOnTable: Accepted,
     horizontal.ProposeThresholds: horizontal.ThresholdsProposed,
     horizontal.TakeForest: Accepted,
+}
+_LINEAR: Pairs = {
+    linear.ShareWeights: linear.WeightsShared,
+    linear.Prepare: linear.Prepared,
+    linear.Measure: linear.Measured,
+    linear.Propose: linear.Proposed,
+    linear.Settle: Accepted,
+    linear.ScoreRows: linear.RowsScored,
 }
 _COUNTING: Pairs = {
     counting.Introduce: counting.Introduced,
@@ -65,7 +73,7 @@ class Undeclared(Message, frozen=True):
     reveals: ClassVar[str] = "not declared here; read the protocol that it belongs to"
 
 
-def find_messages(order: AnyOrder, request: str) -> tuple[type[Message], type[Message]]:
+def find_messages(order: AnyRun, request: str) -> tuple[type[Message], type[Message]]:
     """A request of a run by its name, and the reply that it gets there."""
     for asked, reply in pairs_of(order).items():
         if asked.__name__ == request:
@@ -73,7 +81,7 @@ def find_messages(order: AnyOrder, request: str) -> tuple[type[Message], type[Me
     return Undeclared, Undeclared
 
 
-def pairs_of(order: AnyOrder) -> Pairs:
+def pairs_of(order: AnyRun) -> Pairs:
     """Every request that a run of this order may ask, and its reply."""
     introducing: Pairs = {
         counting.Introduce: counting.Introduced,
@@ -81,6 +89,8 @@ def pairs_of(order: AnyOrder) -> Pairs:
     }
     if isinstance(order, AlignRows):
         return {**introducing, **_AROUND}
+    if isinstance(order, TrainLinear):
+        return dict(_LINEAR)
     if isinstance(order, TrainVertical):
         return {**_VERTICAL, **introducing, **_AROUND}
     counted: type[Message] = counting.Counted

@@ -118,6 +118,26 @@ class TrainHorizontal(TrainingOrderOnWire, frozen=True, kw_only=True):
         return None if self.privacy is None else self.privacy.make()
 
 
+class TrainLinear(Order, frozen=True, kw_only=True):
+    """A linear model over the columns of all parties: logistic for two classes, or of numbers."""
+
+    label: str
+    label_party: str
+    is_regression: bool
+    penalty: Annotated[float, msgspec.Meta(ge=0.0)]
+    max_iter: Annotated[int, msgspec.Meta(ge=1)]
+    tol: Annotated[float, msgspec.Meta(ge=0.0)]
+    name: RunName = ""  # what its user calls it
+    weight: str | None = None
+    class_weight: ClassWeight = None
+
+
+class PredictLinear(Order, frozen=True, kw_only=True):
+    """The scores of a linear model for all rows of the parties' data sets."""
+
+    model: str
+
+
 class PredictVertical(Order, frozen=True, kw_only=True):
     """What a vertical forest says about rows of the parties' data sets, or in which leaves."""
 
@@ -137,6 +157,9 @@ class CompleteModel(
     model: str
     asker: str = ""  # as in `Order`
 
+
+AnyTraining = TrainVertical | TrainHorizontal | TrainLinear
+AnyRun = AnyTraining | AlignRows  # what parties are asked to take part in
 
 RunText = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
 
@@ -182,8 +205,10 @@ class ListRuns(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True
 AnyOrder = (
     TrainVertical
     | TrainHorizontal
+    | TrainLinear
     | AlignRows
     | PredictVertical
+    | PredictLinear
     | CompleteModel
     | WatchRun
     | ResumeRun

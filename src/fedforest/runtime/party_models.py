@@ -1,4 +1,4 @@
-"""The models of a party: its shares of vertical forests and whole horizontal ones."""
+"""The models of a party: its shares of vertical forests and linear models, and whole forests."""
 
 from collections import OrderedDict
 from pathlib import Path
@@ -9,9 +9,20 @@ from numpy.typing import NDArray
 
 from fedforest.errors import ModelFileError
 from fedforest.privacy.randomized_response import RandomizedResponse
+from fedforest.protocol.asking import Handler, Message
+from fedforest.protocol.linear.messages import ScoreRows
+from fedforest.protocol.linear.party import LinearParty
+from fedforest.protocol.vertical import prediction_messages
 from fedforest.protocol.vertical.out_of_bag import AnswerKey, OutOfBagRecord
 from fedforest.protocol.vertical.party import PartyModel
-from fedforest.runtime.role_work import HorizontalWork, ModelWork
+from fedforest.protocol.vertical.prediction_party import PredictingParty
+from fedforest.runtime.linear_files import (
+    NO_COLUMNS,
+    StoredLinearShare,
+    decode_linear_share,
+    encode_linear_share,
+)
+from fedforest.runtime.role_work import HorizontalWork, LinearWork, ModelWork
 from fedforest.runtime.stored_models import StoredModels
 from fedforest.tree.class_labels import unpack_labels
 from fedforest.tree.forest_file import (
@@ -22,9 +33,12 @@ from fedforest.tree.forest_file import (
 )
 from fedforest.tree.model_file import JsonValue, decode_model, encode_model
 from fedforest.tree.routes import OwnRoutes
+from fedforest.tree.table import Table
+from fedforest.tree.workers import Workers
 
 MOST_OPEN = 8  # models that are kept in memory
 _VOTES = "out-of-bag-votes"
+_LINEAR = "linear"  # the share of a linear model
 _NOISY = "noisy"  # an empty file: its presence says it
 _SCORED = "scored"  # the run that had the model scored
 
@@ -34,6 +48,14 @@ class _Opened(NamedTuple):
     classes: JsonValue
     routes: OwnRoutes
     data: str
+
+
+class Predictor(NamedTuple):
+    """A party in one prediction."""
+
+    handler: Handler
+    requests: tuple[type[Message], ...]
+    depth: int  # of the trees; 0 where there are none
 
 
 class PartyModels:
@@ -53,6 +75,8 @@ class PartyModels:
                 self._files.write(model, b"", _NOISY)
             self._files.write(model, bytes(work.party.model_file))
             return None
+        if isinstance(work, LinearWork):
+            return self._keep_linear(model, work, data)
         share = work.party.model()
         record = share.out_of_bag
         if record is not None and record.votes.counts.any():
@@ -66,9 +90,20 @@ class PartyModels:
         self._files.write(model, encode_partial(share.partial, share.bins, about))
         return classes
 
+    def _keep_linear(self, model: str, work: LinearWork, data: str) -> JsonValue:
+        classes = work.describe_classes()
+        about: dict[str, JsonValue] = {"model": model, "classes": classes, "data": data}
+        share = work.party.share() if work.party.has_columns else NO_COLUMNS
+        self._files.write(model, encode_linear_share(share, about), _LINEAR)
+        return classes
+
     def has(self, model: str) -> bool:
         """Whether the model is here."""
-        return self._files.has(model)
+        return self._files.has(model) or self.is_linear(model)
+
+    def is_linear(self, model: str) -> bool:
+        """Whether the model is here, and no forest."""
+        return self._files.has(model, _LINEAR)
 
     def is_noisy(self, model: str) -> bool:
         """Whether labels of this party went into the model under noise only."""
@@ -87,7 +122,9 @@ class PartyModels:
         """Forget a forest that was only grown to be scored; other models stay."""
         if not self.has(model):
             return True
-        if not decode_partial(self._files.read(model)).metadata.get("alone", False):
+        if self.is_linear(model) or not decode_partial(self._files.read(model)).metadata.get(
+            "alone", False
+        ):
             return False
         self._open.pop(model, None)
         self._files.remove(model)
@@ -109,18 +146,36 @@ class PartyModels:
 
     def classes(self, model: str) -> JsonValue:
         """What class numbers mean, packed; None where this party does not know it."""
+        if self.is_linear(model):
+            return self._linear(model).classes
         try:
             return self._opened(model).classes
         except ModelFileError:  # a whole forest: the coordinator has it too
             return None
 
     def data_of(self, model: str) -> str:
-        """The data set that a vertical forest was trained on here; empty where that is unknown."""
+        """The data set that a share was trained on here; empty where that is unknown."""
+        if self.is_linear(model):
+            return self._linear(model).data
         return self._opened(model).data
 
-    def routes(self, model: str) -> OwnRoutes:
-        """The trees, prepared for predictions."""
-        return self._opened(model).routes
+    def column_names(self, model: str) -> tuple[str, ...]:
+        """The columns that predictions need."""
+        if self.is_linear(model):
+            return self._linear(model).share.design.names
+        return self._opened(model).model.bins.names
+
+    def predictor(self, model: str, table: Table, workers: Workers) -> Predictor:
+        """Who answers one prediction with these columns, and what it may be asked."""
+        if self.is_linear(model):
+            return Predictor(LinearParty(table, share=self._linear(model).share), (ScoreRows,), 0)
+        opened = self._opened(model)
+        party = PredictingParty(opened.model, table, workers, opened.routes)
+        return Predictor(party, prediction_messages.REQUESTS, opened.routes.depth)
+
+    def _linear(self, model: str) -> StoredLinearShare:
+        """Linear models are small, and read when they are needed."""
+        return decode_linear_share(self._files.read(model, _LINEAR))
 
     def _opened(self, model: str) -> _Opened:
         if model not in self._open:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -23,8 +23,6 @@ from fedforest.errors import PredictionForgotten, ProtocolError
 from fedforest.privacy.randomized_response import Entropy
 from fedforest.protocol.asking import Handler, Message, blame, check
 from fedforest.protocol.payloads import from_bytes
-from fedforest.protocol.vertical import prediction_messages
-from fedforest.protocol.vertical.prediction_party import PredictingParty
 from fedforest.runtime.alignments import Alignments
 from fedforest.runtime.data_sets import DataSet, DataSets
 from fedforest.runtime.egress_ledger import NO_LEDGER, Departure, Kind, Ledger
@@ -75,9 +73,6 @@ from fedforest.transport.error_table import refuse
 from fedforest.tree.model_file import JsonValue
 from fedforest.tree.table import Table
 from fedforest.tree.workers import ALONE, Workers
-
-if TYPE_CHECKING:
-    from fedforest.protocol.vertical.party import PartyModel
 
 _LOG = logging.getLogger(__name__)
 MOST_PREDICTIONS = 64  # at the same time; the one that was silent longest is forgotten
@@ -325,18 +320,17 @@ class PartyService:
     def _begin_prediction(self, prediction: bytes, begin: BeginPrediction) -> _Prediction:
         rules = self._policy.rules(begin.data)
         check_use(rules, begin.data, begin.asker, "prediction", "prediction")
-        if begin.rows is not None:  # otherwise they were counted, and must be the same
+        was_counted = begin.rows is None and not self._models.is_linear(begin.model)
+        if not was_counted:  # otherwise rows must be the same
             self._data.renew(begin.data)
         table = self._table(begin.model, begin.data, begin.choice)
         if begin.rows is not None:
             table = table.take_rows(_read_rows(begin.rows, table.n_rows))
-        model = self._models.read(begin.model)[0]
-        check_columns(rules, begin.data, model.bins.names)
+        check_columns(rules, begin.data, self._models.column_names(begin.model))
         self._quota.take(rules, begin.asker, table.n_rows)
-        routes = self._models.routes(begin.model)
-        predicting = PredictingParty(model, table, self._workers, routes)
-        party = Clocked(LookaheadLimit(predicting, rules.largest_lookahead, routes.depth))
-        begun = _Prediction(make_endpoint(party, prediction_messages.REQUESTS), party)
+        handler, requests, depth = self._models.predictor(begin.model, table, self._workers)
+        party = Clocked(LookaheadLimit(handler, rules.largest_lookahead, depth))
+        begun = _Prediction(make_endpoint(party, requests), party)
         self._predictions[prediction] = begun
         if len(self._predictions) > MOST_PREDICTIONS:
             self._predictions.popitem(last=False)
@@ -346,9 +340,8 @@ class PartyService:
         """The columns of a data set that a model needs, read once for many predictions."""
         key, now = (model, data, choice), self._data.read(data)
         if key not in self._tables or self._tables[key][0] is not now:
-            share: PartyModel = self._models.read(model)[0]
             chosen = take_rows(now, choice, self._alignments)
-            self._tables[key] = now, chosen.select(share.bins.names)
+            self._tables[key] = now, chosen.select(self._models.column_names(model))
             if len(self._tables) > MOST_TABLES:
                 self._tables.popitem(last=False)
         self._tables.move_to_end(key)

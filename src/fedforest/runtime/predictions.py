@@ -1,4 +1,4 @@
-"""Vertical predictions as a coordinator's service carries them out.
+"""Predictions over columns of several parties as a coordinator's service carries them out.
 
 Nothing is drawn in a prediction and nothing of it is stored: where a party was restarted in the
 middle of one, it is begun again and comes to the same.
@@ -15,13 +15,15 @@ from numpy.typing import NDArray
 
 from fedforest.errors import ConfigurationError, PredictionForgotten
 from fedforest.protocol.asking import blame
+from fedforest.protocol.linear.coordinator import predict as predict_scores
 from fedforest.protocol.vertical.prediction import Pace, PredictionOrder, route
 from fedforest.protocol.vertical.prediction_plan import MAX_CHOSEN_LOOKAHEAD, plan_for
 from fedforest.runtime.alignment_runs import align_for_prediction
 from fedforest.runtime.coordinator_models import CoordinatorModel
 from fedforest.runtime.driver import ExchangeLog, run
 from fedforest.runtime.event_log import log_event
-from fedforest.runtime.orders import PredictVertical
+from fedforest.runtime.linear_files import LinearIntercept
+from fedforest.runtime.orders import PredictLinear, PredictVertical
 from fedforest.runtime.party_requests import BeginPrediction, CountRows, Done, InPrediction
 from fedforest.runtime.results import Predictions
 from fedforest.runtime.roles import RowChoice
@@ -119,12 +121,29 @@ def predict_rows(
     return leaf_of if order.leaves else model.votes.mean(leaf_of, workers, hard=order.hard_votes)
 
 
-def _check_parties(order: PredictVertical, model: CoordinatorModel) -> None:
-    if order.data.keys() != set(model.parties):
+def predict_linear(
+    order: PredictLinear, model: LinearIntercept, transport: Transport
+) -> NDArray[np.float64]:
+    """(rows,) scores; one exchange, which a party that is killed answers when it is back."""
+    _check_data(order.data, model.parties)
+    begins = {
+        party: BeginPrediction(order.model, data, None, None, order.asker)
+        for party, data in order.data.items()
+    }
+    asking = predict_scores(model.holders, model.intercept)
+    return run(asking, _PredictionTransport(transport, begins))
+
+
+def _check_data(data: Mapping[str, str], parties: tuple[str, ...]) -> None:
+    if data.keys() != set(parties):
         raise ConfigurationError(
             "a prediction needs a data set of each party of the model: "
-            + ", ".join(map(repr, model.parties))
+            + ", ".join(map(repr, parties))
         )
+
+
+def _check_parties(order: PredictVertical, model: CoordinatorModel) -> None:
+    _check_data(order.data, model.parties)
     if order.rows is not None and not order.rows:
         raise ConfigurationError("no rows are asked for; name at least one")
 

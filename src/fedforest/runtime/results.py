@@ -155,8 +155,23 @@ class HorizontalResult(msgspec.Struct, frozen=True, array_like=True, kw_only=Tru
     validation: ValidationReport | None = None
 
 
+class LinearResult(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """A linear model: what its user may know; coefficients stay with the parties."""
+
+    model: str
+    intercept: float  # the score of a row whose every standardised term is zero
+    n_rows: int
+    columns_per_party: dict[str, int]
+    n_iter: int
+    has_converged: bool
+    classes: Any  # packed labels, or None for regression
+
+
 class Predictions(msgspec.Struct, frozen=True, array_like=True):
-    """Votes (rows, outputs) or leaves (trees, rows); rows in the common order if aligned."""
+    """Votes (rows, outputs), leaves (trees, rows) or scores (rows, 1).
+
+    Rows are in the common order if aligned.
+    """
 
     shape: tuple[int, int]
     dtype: str
@@ -242,6 +257,7 @@ class RunEvents(msgspec.Struct, frozen=True, array_like=True):
 Result = (
     VerticalResult
     | HorizontalResult
+    | LinearResult
     | Alignment
     | Predictions
     | ModelFile

@@ -23,6 +23,9 @@ from fedforest.protocol.horizontal import messages as horizontal
 from fedforest.protocol.horizontal.labels import PartyLabels
 from fedforest.protocol.horizontal.messages import AgreeOnTable
 from fedforest.protocol.horizontal.party import HorizontalParty
+from fedforest.protocol.linear import messages as linear
+from fedforest.protocol.linear.labels import NumericLabels, check_some_weight, tell_two_classes
+from fedforest.protocol.linear.party import LinearParty
 from fedforest.protocol.vertical import messages as vertical
 from fedforest.protocol.vertical.labels import ClassLabels, LabelSource, TargetValues
 from fedforest.protocol.vertical.party import PartyModel, VerticalParty
@@ -35,6 +38,7 @@ from fedforest.runtime.roles import (
     AloneRole,
     AnyRole,
     HorizontalRole,
+    LinearRole,
     PartyKeys,
     Role,
     ScoringRole,
@@ -78,6 +82,19 @@ class HorizontalWork:
 
 
 @dataclass(slots=True)
+class LinearWork:
+    """The training of a linear model at this party."""
+
+    party: LinearParty
+    classes: NDArray[Any] | None
+    requests: tuple[type[Message], ...] = linear.TRAINING_REQUESTS
+
+    def describe_classes(self) -> JsonValue:
+        """What class numbers mean, from the label party alone."""
+        return None if self.classes is None else pack_labels(self.classes)
+
+
+@dataclass(slots=True)
 class AlignmentWork:
     """An alignment of this party's rows with those of others."""
 
@@ -87,8 +104,8 @@ class AlignmentWork:
     requests: tuple[type[Message], ...] = alignment.REQUESTS
 
 
-ModelWork = VerticalWork | HorizontalWork
-Work = VerticalWork | HorizontalWork | AlignmentWork | ScoringWork
+ModelWork = VerticalWork | HorizontalWork | LinearWork
+Work = ModelWork | AlignmentWork | ScoringWork
 
 
 Approve = Callable[[Message], None]
@@ -141,6 +158,8 @@ class RoleMaker:
         chosen = self._take_rows(role, data)
         if isinstance(role, HorizontalRole):
             return self._make_horizontal(role, chosen, entropies, limits)
+        if isinstance(role, LinearRole):
+            return _make_linear(role, chosen, limits)
         if isinstance(role, ScoringRole):
             return score_model(role, chosen, self.models, self.workers)
         held_out = self._take_rows(_validation_of(role), data)
@@ -219,6 +238,21 @@ class RoleMaker:
         return HorizontalWork(party, role.is_noisy)
 
 
+def _make_linear(role: LinearRole, data: DataSet, limits: Limits) -> LinearWork:
+    table = data.features((role.label, role.weight))
+    if role.label is None:
+        return LinearWork(LinearParty(table), None)
+    column, weights = data.column(role.label), _read_weights(role, data, table.n_rows)
+    row_weights = np.ones(table.n_rows) if weights is None else weights
+    if role.is_regression:
+        check_some_weight(row_weights)
+        targets = NumericLabels(check_regression_target(column, table.n_rows), row_weights)
+        return LinearWork(LinearParty(table, labels=targets, approve=limits.approve), None)
+    known = check_class_labels(column, table.n_rows)
+    labels, classes = tell_two_classes(known, row_weights, _read_class_weight(role))
+    return LinearWork(LinearParty(table, labels=labels, approve=limits.approve), classes)
+
+
 def _validation_of(role: AloneRole) -> AloneRole:
     """The same role, about the rows that it is to be scored on."""
     if role.rows is None or role.rows.held_out == 0.0:
@@ -262,10 +296,13 @@ def _read_labels(
         if not set(classes.tolist()) <= set(known.tolist()):
             raise DataError("a warm start cannot learn classes that earlier training did not have")
         classes, codes = known, np.searchsorted(known, labels)
-    class_weight = (
-        dict(role.class_weight) if isinstance(role.class_weight, list) else role.class_weight
-    )
-    return ClassLabels(codes, len(classes), weights, weigh_classes(class_weight, classes)), classes
+    class_weights = weigh_classes(_read_class_weight(role), classes)
+    return ClassLabels(codes, len(classes), weights, class_weights), classes
+
+
+def _read_class_weight(role: VerticalRole | LinearRole) -> Any:
+    """As scikit-learn has it: a mapping, which does not travel as one, or a word."""
+    return dict(role.class_weight) if isinstance(role.class_weight, list) else role.class_weight
 
 
 def _read_weights(role: Role, data: DataSet, n_rows: int) -> NDArray[np.float64] | None:

@@ -62,6 +62,12 @@ class HorizontalRole(Role, frozen=True, kw_only=True):
     peers: tuple[str, ...] = ()  # the other parties, whose fingerprints protected sums need
 
 
+class LinearRole(Role, frozen=True, kw_only=True):
+    """A party of a linear model; the label party is told the label."""
+
+    class_weight: ClassWeight = None
+
+
 class AlignmentRole(Role, frozen=True, kw_only=True):
     """A party that finds out which of its rows all others have, by the ids of its data set.
 
@@ -92,7 +98,7 @@ class AloneRole(Role, frozen=True, kw_only=True):
     with_confusion: bool = True
 
 
-AnyRole = VerticalRole | HorizontalRole | AlignmentRole | ScoringRole | AloneRole
+AnyRole = VerticalRole | HorizontalRole | LinearRole | AlignmentRole | ScoringRole | AloneRole
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from fedforest.privacy.queries import Queries
 from fedforest.protocol.asking import Handler, Message
 from fedforest.protocol.horizontal.approval import spending_of
 from fedforest.protocol.horizontal.messages import AgreeOnTable
+from fedforest.protocol.linear.messages import Measure
 from fedforest.protocol.vertical.messages import ShareLabels, StartTrees
 from fedforest.protocol.vertical.prediction_messages import LeapRows, RouteRows, SweepRows
 from fedforest.runtime.event_log import log_event
@@ -26,6 +27,7 @@ from fedforest.runtime.roles import (
     AloneRole,
     AnyRole,
     HorizontalRole,
+    LinearRole,
     ScoringRole,
     VerticalRole,
 )
@@ -68,6 +70,9 @@ def check_run(rules: Rules, role: AnyRole, terms: Terms) -> None:
     if isinstance(role, VerticalRole):
         if role.label is not None:
             _check_label_protection(rules, terms.label_epsilon)
+    elif isinstance(role, LinearRole):
+        if role.label is not None:
+            _check_label_protection(rules, None)
     elif isinstance(role, HorizontalRole):
         _check_sums(rules, role)
         _check_noise(rules, terms.noise)
@@ -77,6 +82,8 @@ def _protocol_of(role: AnyRole) -> str | None:
     """The use that a role is a part of; an alignment has a rule of its own."""
     if isinstance(role, VerticalRole):
         return "vertical"
+    if isinstance(role, LinearRole):
+        return "linear"
     if isinstance(role, ScoringRole):
         return "horizontal" if role.has_model else "vertical"
     return None if isinstance(role, AlignmentRole) else "horizontal"
@@ -153,6 +160,9 @@ class RunApproval:
         elif isinstance(request, ShareLabels):
             _check_label_protection(self.rules, request.epsilon)
             self._book(spending_of_labels(request.epsilon))
+        elif isinstance(request, Measure):  # what is measured tells every label
+            _check_label_protection(self.rules, None)
+            self._book(spending_of_labels(None))
         elif isinstance(request, AgreeOnTable):
             _check_noise(self.rules, request.protection.kind or "none")
             self._book(spending_of(request, self.response_key))
@@ -165,7 +175,7 @@ class RunApproval:
 
 
 def spending_of_labels(epsilon: float | None) -> PrivacySpending:
-    """What vertical training spends; labels are drawn anew in each run, so runs add up."""
+    """What training over columns spends; noise is drawn anew in each run, so runs add up."""
     if epsilon is None:
         return spend_nothing_private(_ONCE)
     return PrivacySpending(mechanism="local", queries=_ONCE, epsilon_query=epsilon)

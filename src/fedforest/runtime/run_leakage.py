@@ -2,7 +2,7 @@
 
 The plain words are those that message types declare, the figures those of the run's exchange log;
 what follows from all of it together is said by the reports of the protocols (`leakage.py`,
-`horizontal_leakage.py`). Nothing here is written by hand for a run.
+`horizontal_leakage.py`, `linear_leakage.py`). Nothing here is written by hand for a run.
 """
 
 import math
@@ -23,9 +23,10 @@ from fedforest.runtime.driver import Exchange
 from fedforest.runtime.horizontal_leakage import HorizontalRun, report_horizontal_forest
 from fedforest.runtime.known_attacks import Attack, attacks_on
 from fedforest.runtime.leakage import LeakageReport, VerticalRun, report_vertical_forest
-from fedforest.runtime.message_pairs import AnyOrder, Undeclared, find_messages
-from fedforest.runtime.orders import TrainHorizontal, TrainVertical
-from fedforest.runtime.results import Alignment, HorizontalResult, VerticalResult
+from fedforest.runtime.linear_leakage import report_linear_training
+from fedforest.runtime.message_pairs import Undeclared, find_messages
+from fedforest.runtime.orders import AnyRun, TrainHorizontal, TrainLinear, TrainVertical
+from fedforest.runtime.results import Alignment, HorizontalResult, LinearResult, VerticalResult
 from fedforest.tree.forest_file import StoredForest, decode_forest
 
 COORDINATOR, USER = "the coordinator", "the user"
@@ -34,11 +35,13 @@ _OF_RESULT = {
     "and out-of-bag scores and votes if they were asked for",
     HorizontalResult: "the finished model: every split with its threshold, and what every leaf "
     "says",
+    LinearResult: "the number of each party's columns, the names of classes, and the intercept of "
+    "standardised columns",
     Alignment: "how many rows every party has, how many have no id of their own, and how many are "
     "common to all",
 }
 
-AnyResult = VerticalResult | HorizontalResult | Alignment
+AnyResult = VerticalResult | HorizontalResult | LinearResult | Alignment
 Figures = dict[str, int | float | None]
 
 
@@ -112,7 +115,7 @@ class RunLeakage:
             yield from (f"  - {attack.to_text()}" for attack in self.attacks)
 
 
-def run_leakage(order: AnyOrder, result: AnyResult, exchanges: Iterable[Exchange]) -> RunLeakage:
+def run_leakage(order: AnyRun, result: AnyResult, exchanges: Iterable[Exchange]) -> RunLeakage:
     """The report of a training, from its order, its result and its exchange log."""
     log = list(exchanges)
     learned = [*_collect(order, log), _learned_by_user(result)]
@@ -123,6 +126,10 @@ def run_leakage(order: AnyOrder, result: AnyResult, exchanges: Iterable[Exchange
         return RunLeakage(
             "alignment", tuple(learned), traffic, nothing_else, tuple(attacks_on(replies))
         )
+    if isinstance(order, TrainLinear):
+        assert isinstance(result, LinearResult)
+        figures, follows = _report_linear(order, result, log)
+        return RunLeakage("linear", tuple(learned), figures, follows, tuple(attacks_on(replies)))
     if isinstance(order, TrainVertical):
         assert isinstance(result, VerticalResult)
         follows, epsilon = _report_vertical(order, result)
@@ -135,7 +142,7 @@ def run_leakage(order: AnyOrder, result: AnyResult, exchanges: Iterable[Exchange
         follows = report_horizontal_forest(_describe_horizontal(order, result, stored, spending))
         epsilon, n_columns = spending.epsilon, stored.forest.n_features
     rules = order.parameters.growth_rules(result.n_rows, n_columns)
-    figures: Figures = {
+    figures = {
         "rows": result.n_rows,
         "columns": n_columns,
         "trees": order.parameters.n_estimators,
@@ -156,7 +163,7 @@ def _open_nodes(exchange: Exchange) -> int:
     return int(exchange.note.get("open_nodes", 0) or 0)
 
 
-def _collect(order: AnyOrder, log: Iterable[Exchange]) -> list[Learning]:
+def _collect(order: AnyRun, log: Iterable[Exchange]) -> list[Learning]:
     """By role and kind of message, the coordinator first."""
     found: dict[tuple[str, str, str], Learning] = {}
 
@@ -179,6 +186,23 @@ def _collect(order: AnyOrder, log: Iterable[Exchange]) -> list[Learning]:
 def _learned_by_user(result: AnyResult) -> Learning:
     kind = type(result)
     return Learning(USER, COORDINATOR, kind.__name__, _OF_RESULT[kind], 1)
+
+
+def _report_linear(
+    order: TrainLinear, result: LinearResult, log: list[Exchange]
+) -> tuple[Figures, LeakageReport]:
+    columns = result.columns_per_party
+    figures: Figures = {
+        "rows": result.n_rows,
+        "columns": sum(columns.values()),
+        "steps": result.n_iter,
+        **_count_traffic(log),
+        "label_epsilon_spent": None,  # nothing protects them
+    }
+    follows = report_linear_training(
+        columns, order.label_party, result.n_iter, is_regression=order.is_regression
+    )
+    return figures, follows
 
 
 def _report_vertical(order: TrainVertical, result: VerticalResult) -> tuple[LeakageReport, float]:

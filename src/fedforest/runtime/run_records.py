@@ -12,16 +12,10 @@ import msgspec
 
 from fedforest.errors import FederationError, StorageError
 from fedforest.runtime.event_log import log_event
-from fedforest.runtime.history import AnyResult, History
+from fedforest.runtime.history import RESULTS, History
 from fedforest.runtime.jobs import Job
-from fedforest.runtime.orders import AlignRows, TrainHorizontal, TrainVertical, decode_order
-from fedforest.runtime.results import (
-    Alignment,
-    HorizontalResult,
-    RunDetails,
-    RunState,
-    VerticalResult,
-)
+from fedforest.runtime.orders import AnyRun, TrainHorizontal, TrainVertical, decode_order
+from fedforest.runtime.results import RunDetails, RunState
 from fedforest.runtime.run_store import RunStore
 from fedforest.runtime.training_runs import LEAKAGE
 
@@ -72,18 +66,13 @@ class RunRecords:
         stored.close()
         if isinstance(order, TrainVertical | TrainHorizontal):
             self.history.begin(run, msgspec.structs.replace(order, seed=None), _NOBODY)
-        elif isinstance(order, AlignRows):
+        elif isinstance(order, AnyRun):
             self.history.begin(run, order, _NOBODY)
 
     def _read_result(self, run: bytes) -> None:
         data = self._store.result(run)
         assert data is not None, "a run that is over without one is cancelled"
-        kinds: dict[str, type[AnyResult]] = {
-            "vertical": VerticalResult,
-            "horizontal": HorizontalResult,
-            "alignment": Alignment,
-        }
-        kind = kinds[self.history.show(run).state.protocol]
+        kind = RESULTS[self.history.show(run).state.protocol]
         self.history.note_result(run, msgspec.msgpack.decode(data, type=kind))
 
     def _update(self, noted: RunState) -> RunState:

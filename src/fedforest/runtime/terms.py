@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from fedforest.runtime.orders import AlignRows
+from fedforest.runtime.orders import AlignRows, TrainLinear
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -31,6 +31,8 @@ def declare_terms(order: Any) -> Terms:
     """The terms of an order for a training, or for an alignment."""
     if isinstance(order, AlignRows):
         return Terms(asker=order.asker, aligns=True)
+    if isinstance(order, TrainLinear):
+        return Terms(asker=order.asker)  # there are no leaves, and labels leave as they are
     leaf = order.parameters.min_samples_leaf
     privacy = getattr(order, "privacy", None)
     return Terms(

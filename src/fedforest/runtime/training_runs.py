@@ -6,8 +6,10 @@ tells what the coordinator did.
 
 import logging
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -18,9 +20,21 @@ from fedforest.runtime.coordinator_models import CoordinatorModel, CoordinatorMo
 from fedforest.runtime.driver import ExchangeLog, Observer
 from fedforest.runtime.event_log import log_event
 from fedforest.runtime.jobs import Job
-from fedforest.runtime.orders import AlignRows, TrainHorizontal, TrainVertical
+from fedforest.runtime.orders import (
+    AlignRows,
+    AnyTraining,
+    TrainHorizontal,
+    TrainLinear,
+    TrainVertical,
+)
 from fedforest.runtime.party_requests import BeginRun, Done, EndRun
-from fedforest.runtime.results import Alignment, HorizontalResult, VerticalResult, Waiting
+from fedforest.runtime.results import (
+    Alignment,
+    HorizontalResult,
+    LinearResult,
+    VerticalResult,
+    Waiting,
+)
 from fedforest.runtime.resumable import Wishes, run_with_journal
 from fedforest.runtime.roles import RowChoice
 from fedforest.runtime.run_leakage import run_leakage
@@ -28,11 +42,11 @@ from fedforest.runtime.run_parts import RunParts, say
 from fedforest.runtime.run_store import RunStore
 from fedforest.runtime.terms import declare_terms
 from fedforest.runtime.trainings import (
-    AnyTraining,
     Ended,
     assign_roles,
     converse,
     describe_horizontal_result,
+    describe_linear_result,
     describe_vertical_result,
 )
 from fedforest.runtime.validation import choose_rows, validate_horizontal
@@ -74,6 +88,8 @@ class TrainingRuns:
             result = align_for_run(self._parts(job, log.add), order.data)
         elif isinstance(order, TrainVertical):
             result = self._carry_out_vertical(job, order, log)
+        elif isinstance(order, TrainLinear):
+            result = self._carry_out_linear(job, order, log)
         else:
             result = self._carry_out_horizontal(job, order, log)
         leakage = run_leakage(order, result, log.exchanges)
@@ -121,16 +137,27 @@ class TrainingRuns:
             self._seed_of(order),
             rows,
         )
-        model = job.run.hex()
-        # The journal is on the disk: were the outline lost now, a replay would make it again.
-        with ThreadPoolExecutor(1) as beside:
-            keeping = beside.submit(self._models.keep, model, kept)
-            label_party = self._end(job).get(order.label_party)  # it may be given up in the end
-            keeping.result()
-        ended = Ended(model, None if label_party is None else label_party.classes)
+        ended = self._keep_shares(job, order, partial(self._models.keep, kept=kept))
         result = describe_vertical_result(order, alignment, trained, ended)
         self._note(job, order, result)
         return result
+
+    def _carry_out_linear(self, job: Job, order: TrainLinear, log: ExchangeLog) -> LinearResult:
+        trained = self._train(job, order, log, None)
+        keep = partial(self._models.keep_linear, trained=trained)
+        return describe_linear_result(trained, self._keep_shares(job, order, keep))
+
+    def _keep_shares(
+        self, job: Job, order: TrainVertical | TrainLinear, keep: Callable[[str], None]
+    ) -> Ended:
+        """Have every role keep its share of a model, this one included."""
+        model = job.run.hex()
+        # The journal is on the disk: were our share lost now, a replay would make it again.
+        with ThreadPoolExecutor(1) as beside:
+            keeping = beside.submit(keep, model)
+            label_party = self._end(job).get(order.label_party)  # it may be given up in the end
+            keeping.result()
+        return Ended(model, None if label_party is None else label_party.classes)
 
     def _carry_out_horizontal(
         self, job: Job, order: TrainHorizontal, log: ExchangeLog
@@ -150,7 +177,7 @@ class TrainingRuns:
         return msgspec.structs.replace(result, validation=report)
 
     def _train(self, job: Job, order: AnyTraining, log: ExchangeLog, rows: RowChoice | None) -> Any:
-        """Grow the forest, from wherever the run was."""
+        """Train the model, from wherever the run was."""
         roles, terms = assign_roles(order, rows), declare_terms(order)
         present = {party: role for party, role in roles.items() if party not in job.left_out}
         say(self._hub, {party: BeginRun(job.run, role, terms) for party, role in present.items()})
@@ -181,7 +208,9 @@ class TrainingRuns:
         data = self._store.load(job.run, _TRAINED)
         return None if data is None else msgspec.msgpack.decode(data, type=kind)
 
-    def _note(self, job: Job, order: AnyTraining, result: msgspec.Struct) -> None:
+    def _note(
+        self, job: Job, order: TrainVertical | TrainHorizontal, result: msgspec.Struct
+    ) -> None:
         """What is trained need not be trained again if validation is interrupted."""
         if order.validation is not None:
             self._store.save(job.run, _TRAINED, msgspec.msgpack.encode(result))

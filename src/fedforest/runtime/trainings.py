@@ -20,24 +20,31 @@ from fedforest.protocol.horizontal.coordinator import train as train_horizontal
 from fedforest.protocol.horizontal.order import Participation
 from fedforest.protocol.horizontal.order import Trained as HorizontalTrained
 from fedforest.protocol.horizontal.order import TrainingOrder as HorizontalTraining
+from fedforest.protocol.linear.coordinator import LinearOrder as LinearTraining
+from fedforest.protocol.linear.coordinator import LinearTrained
+from fedforest.protocol.linear.coordinator import train as train_linear
 from fedforest.protocol.vertical.coordinator import train as train_vertical
 from fedforest.protocol.vertical.order import Trained as VerticalTrained
 from fedforest.protocol.vertical.order import TrainingOrder as VerticalTraining
 from fedforest.runtime.alignment_runs import check_alignment
 from fedforest.runtime.coordinator_models import CoordinatorModels
 from fedforest.runtime.entropy import EntropySource
-from fedforest.runtime.orders import AlignRows, TrainHorizontal, TrainVertical
-from fedforest.runtime.results import Alignment, HorizontalResult, VerticalResult
-from fedforest.runtime.roles import AnyRole, HorizontalRole, RowChoice, VerticalRole
+from fedforest.runtime.orders import (
+    AlignRows,
+    AnyRun,
+    AnyTraining,
+    TrainHorizontal,
+    TrainLinear,
+    TrainVertical,
+)
+from fedforest.runtime.results import Alignment, HorizontalResult, LinearResult, VerticalResult
+from fedforest.runtime.roles import AnyRole, HorizontalRole, LinearRole, RowChoice, VerticalRole
 from fedforest.runtime.validation import check_validation
 from fedforest.tree.workers import Workers
 
-AnyTraining = TrainVertical | TrainHorizontal
-AnyRun = AnyTraining | AlignRows
-
 
 class Ended(NamedTuple):
-    """A vertical training whose shares are kept."""
+    """A training over columns whose shares are kept."""
 
     model: str
     classes: Any  # what class numbers mean, from the label party, if it was there in the end
@@ -50,6 +57,9 @@ def check_run(order: AnyRun) -> None:
     if isinstance(order, AlignRows):
         check_alignment(order.data)
         return
+    if isinstance(order, TrainLinear):
+        _check_label_party(order)
+        return
     check_validation(order)
     if isinstance(order, TrainVertical):
         _check_vertical(order)
@@ -61,9 +71,13 @@ def check_run(order: AnyRun) -> None:
         noise.check(is_regression=order.is_regression)
 
 
-def _check_vertical(order: TrainVertical) -> None:
+def _check_label_party(order: TrainVertical | TrainLinear) -> None:
     if order.label_party not in order.data:
         raise ConfigurationError(f"label party {order.label_party!r} is none of the parties")
+
+
+def _check_vertical(order: TrainVertical) -> None:
+    _check_label_party(order)
     if order.label_epsilon is not None:
         RandomizedResponse(order.label_epsilon).check()
     if order.align:
@@ -93,6 +107,18 @@ def assign_roles(order: AnyTraining, rows: RowChoice | None) -> dict[str, AnyRol
             )
             for party, data in order.data.items()
         }
+    if isinstance(order, TrainLinear):
+        return {
+            party: LinearRole(
+                data=data,
+                is_regression=order.is_regression,
+                label=order.label if party == order.label_party else None,
+                weight=order.weight if party == order.label_party else None,
+                class_weight=order.class_weight if party == order.label_party else None,
+                rows=rows,
+            )
+            for party, data in order.data.items()
+        }
     return {
         party: VerticalRole(
             data=data,
@@ -115,6 +141,8 @@ def converse(
     workers: Workers,
 ) -> Conversation[Any]:
     """The coordinator of the training, from its beginning."""
+    if isinstance(order, TrainLinear):
+        return train_linear(_describe_linear(order))
     assert order.seed is not None, "the service draws one before a run is stored"
     if isinstance(order, TrainVertical):
         return train_vertical(describe_vertical_training(order, models), workers)
@@ -135,6 +163,18 @@ def converse(
         order.plug(), run, entropies.of("coordinator"), is_noisy=order.privacy is not None
     )
     return train_horizontal(training, aggregation, workers)
+
+
+def _describe_linear(order: TrainLinear) -> LinearTraining:
+    return LinearTraining(
+        tuple(order.data),
+        order.label_party,
+        order.penalty,
+        order.is_regression,
+        order.max_iter,
+        order.tol,
+        is_weighted=order.weight is not None,
+    )
 
 
 def describe_vertical_training(order: TrainVertical, models: CoordinatorModels) -> VerticalTraining:
@@ -190,6 +230,19 @@ def describe_horizontal_result(model: str, trained: HorizontalTrained) -> Horizo
         candidates_per_node=trained.candidates_per_node,
         n_trees_begun=trained.n_trees_begun,
         lost=list(trained.lost),
+    )
+
+
+def describe_linear_result(trained: LinearTrained, ended: Ended) -> LinearResult:
+    """What the user is told of a linear model."""
+    return LinearResult(
+        model=ended.model,
+        intercept=trained.intercept,
+        n_rows=trained.n_rows,
+        columns_per_party=dict(trained.columns_per_party),
+        n_iter=trained.n_iter,
+        has_converged=trained.has_converged,
+        classes=ended.classes,
     )
 
 

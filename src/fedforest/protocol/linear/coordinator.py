@@ -14,6 +14,7 @@ party needs as many steps as Newton's method; more parties need few more, where 
 inside each Newton step need several times as many exchanges, and gradient methods hundreds.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,11 +71,14 @@ class LinearTrained:
     holders: tuple[str, ...]  # parties that have columns
     n_iter: int
     has_converged: bool
+    columns_per_party: Mapping[str, int]
+    n_rows: int
 
 
 def train(order: LinearOrder) -> Conversation[LinearTrained]:
     """Fit the coefficients of all parties' columns."""
-    n_rows, holders = yield from _prepare(order)
+    n_rows, columns = yield from _prepare(order)
+    holders = tuple(party for party, n_columns in columns.items() if n_columns)
     space = Subspace(n_rows, order.penalty)
     fit = yield from _measure(order, space.scores())
     goal = _goal(order, fit)
@@ -90,7 +94,7 @@ def train(order: LinearOrder) -> Conversation[LinearTrained]:
                 break
             fit, bends = moved, not order.is_quadratic
     yield Ask({party: Settle(_coefficients(space, party)) for party in holders})
-    return LinearTrained(space.intercept, holders, n_iter, bool(left <= goal))
+    return LinearTrained(space.intercept, holders, n_iter, bool(left <= goal), columns, n_rows)
 
 
 def predict(holders: tuple[str, ...], intercept: float) -> Conversation[NDArray[np.float64]]:
@@ -104,8 +108,8 @@ def predict(holders: tuple[str, ...], intercept: float) -> Conversation[NDArray[
     return scores
 
 
-def _prepare(order: LinearOrder) -> Conversation[tuple[int, tuple[str, ...]]]:
-    """Standardised columns everywhere; how many rows there are, and who has columns."""
+def _prepare(order: LinearOrder) -> Conversation[tuple[int, dict[str, int]]]:
+    """Standardised columns everywhere; how many rows there are, and columns at each party."""
     weights = None
     if order.is_weighted:
         shared = yield Ask({order.label_party: ShareWeights()}, WeightsShared)
@@ -113,10 +117,10 @@ def _prepare(order: LinearOrder) -> Conversation[tuple[int, tuple[str, ...]]]:
     request = Prepare(order.penalty, weights)
     prepared = yield Ask(dict.fromkeys(order.parties, request), Prepared)
     sizes = {party: prepared[party].size for party in order.parties}
-    holders = tuple(party for party in order.parties if sizes[party].n_columns)
-    if not holders:
+    columns = {party: size.n_columns for party, size in sizes.items()}
+    if not any(columns.values()):
         raise DataError("no party has a column; there is nothing to learn from")
-    return common_row_count({party: size.n_rows for party, size in sizes.items()}), holders
+    return common_row_count({party: size.n_rows for party, size in sizes.items()}), columns
 
 
 def _measure(order: LinearOrder, scores: NDArray[np.float64]) -> Conversation[Fit]:

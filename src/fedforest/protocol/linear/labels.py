@@ -5,11 +5,15 @@ sign of a residual is the row's class, and a score less its residual is its targ
 knows the labels.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from numbers import Real
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from fedforest.errors import ConfigurationError, DataError
 
 
 class Fit(NamedTuple):
@@ -72,3 +76,57 @@ class NumericLabels:
         errors = scores - self.targets
         residuals = self.row_weights * errors
         return Fit(residuals, self.row_weights, float(0.5 * residuals @ errors))
+
+
+def class_probabilities(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(rows, 2): what logistic scores say about the first and the second class."""
+    return np.exp(-np.logaddexp(0.0, np.column_stack([scores, -scores])))
+
+
+def tell_two_classes(
+    labels: NDArray[Any], row_weights: NDArray[np.float64], class_weight: Any
+) -> tuple[BinaryLabels, NDArray[Any]]:
+    """Labels of two classes, and the classes; `class_weight` is as in scikit-learn."""
+    check_some_weight(row_weights)
+    classes, codes = np.unique(labels, return_inverse=True)
+    if len(classes) > 2:
+        raise DataError(f"a linear model tells two classes apart; the labels have {len(classes)}")
+    totals = np.bincount(codes, row_weights, minlength=2).astype(np.float64)
+    if not (totals > 0.0).all():
+        raise DataError(
+            "Two classes are needed, but all rows with a positive weight are of one class."
+        )
+    class_weights = _weigh_classes(class_weight, classes, totals)
+    return BinaryLabels(codes == 1, row_weights, class_weights), classes
+
+
+def check_some_weight(row_weights: NDArray[np.float64]) -> None:
+    """Refuse weights under which there is nothing to learn from."""
+    if not row_weights.any():
+        raise DataError("sample_weight is zero in all rows; there is nothing to learn from.")
+
+
+def _weigh_classes(
+    class_weight: Any, classes: NDArray[Any], totals: NDArray[np.float64]
+) -> tuple[float, float]:
+    """The weights of the first and the second class."""
+    if class_weight is None:
+        return 1.0, 1.0
+    if not isinstance(class_weight, Mapping):  # balanced
+        first, second = totals.sum() / (2.0 * totals)
+        return float(first), float(second)
+    known = classes.tolist()
+    unknown = [label for label in class_weight if label not in known]
+    if unknown:
+        raise ConfigurationError(
+            f"class_weight names {len(unknown)} class(es) that the labels do not have."
+        )
+    first, second = (class_weight.get(label, 1.0) for label in known)
+    if not all(_is_weight(weight) for weight in (first, second)):
+        raise ConfigurationError("class_weight holds something that is no positive weight.")
+    return float(first), float(second)
+
+
+def _is_weight(value: Any) -> bool:
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    return is_number and 0.0 < value < np.inf

@@ -121,5 +121,6 @@ class RowsScored(Message, frozen=True):
     scores: PartialScores
 
 
-REQUESTS = (ShareWeights, Prepare, Measure, Propose, Settle, ScoreRows)
+TRAINING_REQUESTS = (ShareWeights, Prepare, Measure, Propose, Settle)
+REQUESTS = (*TRAINING_REQUESTS, ScoreRows)
 REPLIES = (WeightsShared, Prepared, Measured, Proposed, RowsScored)

@@ -9,8 +9,9 @@ column gives away that column but for its unit; lengths and angles of its coeffi
 with them. The label party of two classes sees the total scores of every step.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,9 +46,6 @@ from fedforest.protocol.payloads import (
 )
 from fedforest.tree.table import Table
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearShare:
@@ -76,9 +74,15 @@ class LinearParty:
     """
 
     def __init__(
-        self, table: Table, *, labels: Labels | None = None, share: LinearShare | None = None
+        self,
+        table: Table,
+        *,
+        labels: Labels | None = None,
+        share: LinearShare | None = None,
+        approve: Callable[[Measure], None] | None = None,
     ) -> None:
         self._table = table
+        self._approve = approve  # asked before labels leave
         self._labels = labels
         self._share = share
         self._design: Design | None = None
@@ -96,6 +100,11 @@ class LinearParty:
         """Answer one request; a request out of place is refused and changes nothing."""
         with blame("coordinator"):
             return self._handlers[type(request)](request)
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether it takes part in more than measuring."""
+        return self._table.n_features > 0
 
     def share(self) -> LinearShare:
         """The party's share of the model."""
@@ -126,6 +135,8 @@ class LinearParty:
     def _measure(self, request: Measure) -> Measured:
         labels = self._known_labels()
         scores = _read_numbers(request.scores, labels.n_rows, "score")
+        if self._approve is not None:
+            self._approve(request)
         fit = labels.measure(scores)
         return Measured(
             Residuals.of(fit.residuals), Curvatures.of(fit.curvatures), TrainingLoss(fit.loss)
