@@ -54,6 +54,30 @@ def test_what_is_left_when_the_process_ends_is_written(
     assert stream.getvalue().split() == [str(number) for number in range(100)]
 
 
+class FullDisk(io.StringIO):
+    """Takes nothing while it is full."""
+
+    is_full = True
+
+    def flush(self) -> None:
+        if self.is_full:
+            raise OSError(27, "File too large")
+
+
+def test_a_log_that_cannot_be_written_does_not_end_the_work_it_tells_of(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(logging, "raiseExceptions", False)  # else logging tells of it on stderr
+    logger, stream = logging.Logger("test", logging.INFO), FullDisk()
+    writer = LineWriter(stream)
+    logger.addHandler(writer)
+    logger.warning("first")
+    stream.is_full = False
+    logger.warning("second")
+    writer.close()
+    assert stream.getvalue() == "first\nsecond\n"
+
+
 def test_fields_that_json_does_not_know_are_written_as_text(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

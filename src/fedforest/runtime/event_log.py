@@ -93,13 +93,15 @@ class LineWriter(logging.Handler):
             self._has_records.set()
 
     def flush(self) -> None:
-        """Write everything there is."""
+        """Write everything there is; a full disk must not end the work that a line tells of."""
         self.acquire()
         try:
             records = [self._records.popleft() for _ in range(len(self._records))]
             if records:
                 self._stream.write("".join(f"{self.format(record)}\n" for record in records))
                 self._stream.flush()
+        except OSError:
+            self.handleError(records[-1])
         finally:
             self.release()
 
