@@ -149,7 +149,7 @@ def test_a_run_that_is_given_up_while_rows_are_aligned_is_forgotten_by_parties(
         assert [store.unfinished() for store in stores] == [[part], [part]]
         federation.ask(CancelRun(run=RUN.hex()), RunList)
         assert [store.unfinished() for store in stores] == [[], []]
-        with pytest.raises(ConfigurationError, match="given up"):
+        with pytest.raises(ConfigurationError, match="cancelled"):
             federation.ask(WatchRun(run=RUN.hex()), VerticalResult)
 
 

@@ -265,9 +265,11 @@ class CoordinatorService:
         result = self._store.result(run)
         if result is None and job is not None and job.error is not None:
             raise job.error
+        if result is None and self._store.is_finished(run):
+            raise _cancelled(run)
         if result is None:
             raise ConfigurationError(
-                f"run {run.hex()} has no result: it is paused, and can be resumed, or cancelled"
+                f"run {run.hex()} has no result: it is paused; resume it, or cancel it"
             )
         yield from cut_result(result)
 
