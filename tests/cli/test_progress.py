@@ -29,7 +29,7 @@ def prepare() -> Exchanged:
 def test_steps_outside_of_trees_are_named_in_words() -> None:
     progress = RunProgress(100)
     progress.hear(prepare())
-    assert progress.describe() == "share labels, 1 exchanges, 2 B"
+    assert progress.describe() == "share labels, 1 exchange, 2 B"
 
 
 def test_time_left_is_guessed_from_the_depth_that_is_allowed() -> None:
@@ -55,6 +55,16 @@ def test_the_score_of_earlier_batches_is_told_until_there_is_another() -> None:
     progress.hear(exchange((10, 20), 0, oob_score=0.91234))
     progress.hear(prepare())
     assert "out-of-bag score 0.9123" in progress.describe()
+
+
+def test_parts_of_a_run_are_named_and_begin_anew() -> None:
+    progress = RunProgress(20, max_depth=4)
+    progress.hear(exchange((0, 20), 4))
+    assert progress.share == 1.0
+    note = {"trees": [0, 20], "level": 1, "open_nodes": 8, "part": "alone, bank"}
+    progress.hear(Exchanged("FindSplits", 1, {}, {}, 0.5, note))
+    assert "alone, bank: level 1" in progress.describe()
+    assert progress.share == 0.25
 
 
 def test_a_run_that_waits_says_for_whom() -> None:

@@ -17,6 +17,7 @@ from fedforest.runtime.results import Predictions, RunList
 from tests.integration.federation_folder import POLICY
 from tests.integration.processes import Processes
 from tests.integration.samples import COLUMNS, NAMES, divide, vertical
+from tests.transport.grpc_federations import wait_until
 
 
 @contextmanager
@@ -42,8 +43,8 @@ def test_a_run_outside_a_partys_policy_fails_with_the_reason_and_details_stay_in
     with policy_of(shop.home, "min_rows_per_leaf = 17"):
         with pytest.raises(PolicyRefusal, match=r"party 'shop'.*at least 17 rows"):
             pair.train(order)
-        assert '"reason": "a leaf must have at least 17 rows' in shop.read_log()
-        assert '"rows_per_leaf": 1' in shop.read_log()
+        wait_until(lambda: '"rows_per_leaf":1' in shop.read_log(), "the details are logged")
+        assert '"reason":"a leaf must have at least 17 rows' in shop.read_log()
         with pair.user() as user:
             assert "failed" in {run.state for run in user.ask(ListRuns(), RunList).runs}
     assert len(pair.train(order).model) == 32  # without a restart
@@ -60,7 +61,7 @@ def test_predictions_stop_at_the_quota_of_who_asks(pair: Processes) -> None:
             pytest.raises(PolicyRefusal, match="at most 1 rows a day"),
         ):
             user.ask(order, Predictions)
-    assert '"asker": "analyst"' in bank.read_log()
+    wait_until(lambda: '"asker":"analyst"' in bank.read_log(), "who asked is logged")
 
 
 def test_data_sets_added_by_command_serve_a_running_party_until_their_columns_change(
@@ -85,4 +86,5 @@ def test_data_sets_added_by_command_serve_a_running_party_until_their_columns_ch
     with pytest.raises(DataError, match=r"party 'bank'.*changed") as caught:
         forest.fit({"bank": "loans", "shop": "sales"}, "label")
     assert "income" not in str(caught.value)
-    assert "column 'income' is new" in pair.folder.parties["bank"].read_log()
+    log = pair.folder.parties["bank"].read_log
+    wait_until(lambda: "column 'income' is new" in log(), "what changed is logged")

@@ -21,9 +21,11 @@ from fedforest.runtime.egress_ledger import (
 )
 from fedforest.runtime.ledger_check import Verdict, check_ledger, parse_place, read_records
 from fedforest.runtime.ledger_summary import report_run, summarise
+from fedforest.runtime.party_requests import Done
 
 RUN = bytes(range(16))
 OTHER = bytes(range(16, 32))
+PART = bytes(range(32, 48))
 LINE_BYTES = 400  # more than a record of these tests has
 
 
@@ -248,6 +250,17 @@ def test_a_summary_counts_by_run_and_message_and_tells_attacks(tmp_path: Path) -
         report_run(tmp_path, "ffff")
     with pytest.raises(ConfigurationError):
         report_run(tmp_path, "")
+
+
+def test_parts_of_a_run_are_counted_with_the_run(tmp_path: Path) -> None:
+    with EgressLedger(tmp_path, "bank") as ledger:
+        begun = Departure.of_reply("sent", Done, 10, PART)
+        ledger.record(begun._replace(part_of=RUN.hex()))
+        ledger.record(Departure.of_reply("sent", SplitsFound, 7, PART, 1))
+        ledger.record(Departure.of_reply("sent", SplitsFound, 5, RUN, 1))
+    (summary,) = summarise(tmp_path)
+    assert (summary.run, summary.n_bytes) == (RUN.hex(), 22)
+    assert report_run(tmp_path, RUN.hex()).n_bytes == 22
 
 
 def test_a_folder_without_a_ledger_is_an_error_that_says_so(tmp_path: Path) -> None:

@@ -62,6 +62,19 @@ def test_why_a_run_was_paused_is_raised_after_all_that_happened_before() -> None
         next(events)
 
 
+def test_who_comes_while_parties_are_waited_for_hears_of_it_and_nobody_does_later() -> None:
+    job = make_job()
+    job.tell(Waiting(["shop"]))
+    early = job.watch()
+    job.tell(exchanged(1))
+    late = job.watch()
+    job.end("finished")
+    assert early is not None
+    assert late is not None
+    assert list(early.events()) == [Progress([Waiting(["shop"]), exchanged(1)])]
+    assert list(late.events()) == [Progress([exchanged(1)])]
+
+
 def test_a_run_that_has_ended_is_not_watched() -> None:
     job = make_job()
     job.end("finished")

@@ -14,7 +14,7 @@ from fedforest.errors import ConfigurationError, FederationError
 from fedforest.runtime.coordinator_home import describe_members, make_coordinator, public_addresses
 from fedforest.runtime.homes import CoordinatorSettings
 from fedforest.runtime.invitations import Invitation
-from fedforest.runtime.membership import Membership
+from fedforest.runtime.membership import Membership, check_members
 from fedforest.runtime.pins import Pins
 from fedforest.runtime.presence import Presence, Present, read_presence
 from fedforest.runtime.renewal import Renewal, load_fresh
@@ -163,6 +163,17 @@ def test_the_revoked_are_members_no_more_and_cannot_be_invited_again(members: Me
         members.invite("party", "bank", ADDRESSES, 60.0)
     with pytest.raises(ConfigurationError, match="nobody called 'bank'"):
         members.revoke("bank")
+
+
+def test_an_order_may_name_members_only_and_a_slip_is_told(members: Membership) -> None:
+    enrolled(members, "laboratory")
+    assert members.parties() == ["laboratory"]
+    check_members(["laboratory"], members.parties())
+    with pytest.raises(ConfigurationError, match="did you mean 'laboratory'"):
+        check_members(["laboratory", "labratory"], members.parties())
+    members.revoke("laboratory")
+    with pytest.raises(ConfigurationError, match="was revoked"):
+        check_members(["laboratory"], members.parties())
 
 
 def test_a_revoked_member_cannot_renew(members: Membership) -> None:

@@ -200,6 +200,13 @@ def test_a_refused_run_leaves_nothing_at_the_party_and_is_failed_at_the_coordina
     assert [(run.run, run.state) for run in listed.runs] == [(RUN.hex(), "failed")]
 
 
+def test_a_run_that_will_be_refused_is_refused_before_ids_are_hashed(
+    federation: LocalFederation,
+) -> None:
+    refused(federation, vertical(leaf=1, align=True), "at least 5 rows")
+    assert list((federation.homes["bank"] / "runs").iterdir()) == []
+
+
 def test_a_refused_run_can_be_resumed_once_the_owner_allows_it(federation: LocalFederation) -> None:
     refused(federation, vertical(leaf=1), "at least 5 rows")
     for party in federation.parties:

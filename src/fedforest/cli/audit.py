@@ -1,6 +1,7 @@
 """`fedforest audit`: what left a party, whether the record of it is whole, and who learned what."""
 
 import json
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -57,6 +58,7 @@ def summary(home: Home, as_json: AsJson = False) -> None:
     """
     from fedforest.runtime.ledger_summary import summarise
 
+    _warn_of_damage(home)
     told = summarise(home)
     if as_json:
         typer.echo(json.dumps([part.to_json() for part in told], indent=2))
@@ -73,5 +75,14 @@ def report(run: Run, home: Home, as_json: AsJson = False) -> None:
     """
     from fedforest.runtime.ledger_summary import report_run
 
+    _warn_of_damage(home)
     told = report_run(home, run)
     typer.echo(json.dumps(told.to_json(), indent=2) if as_json else told.to_text(with_attacks=True))
+
+
+def _warn_of_damage(home: Path) -> None:
+    """Figures of a ledger that was changed are nobody's word."""
+    from fedforest.runtime.ledger_check import check_ledger
+
+    if not check_ledger(home).is_whole:
+        typer.echo("WARNING: this ledger is damaged; see `fedforest audit verify`", err=True)

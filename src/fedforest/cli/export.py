@@ -52,7 +52,7 @@ def export(  # noqa: PLR0913, PLR0917 - options of a command
         raise typer.BadParameter(f"there is no folder {out.parent}", param_hint="--out")
     terminal = Terminal(as_json, quiet)
     with Federation(choose_profile(profile)) as federation:
-        run = find_run(federation, model).run
+        run = find_run(federation, model, has_model=True).run
         details = federation.ask(ShowRun(run=run), RunDetails)
         if details.state.protocol == "vertical":
             _export_vertical(federation, run, form, out)

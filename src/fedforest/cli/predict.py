@@ -100,7 +100,7 @@ def _predict_run(profile: str, model: str, wishes: _Wishes) -> _Predicted:
     from fedforest.runtime.results import HorizontalResult, RunDetails
 
     with Federation(choose_profile(profile)) as federation:
-        run = find_run(federation, model).run
+        run = find_run(federation, model, has_model=True).run
         details = federation.ask(ShowRun(run=run), RunDetails)
         if details.state.protocol == "horizontal":
             file = federation.ask(WatchRun(run=run), HorizontalResult).file

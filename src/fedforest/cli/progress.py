@@ -39,6 +39,7 @@ class RunProgress:
     oob_score: float | None = None
     _seconds: float = 0.0  # of exchanges; those of before we watched included
     _deepest: int = 0  # level of batches that are complete
+    _part: str = ""  # of the run, such as its alignment
     _since: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -59,15 +60,18 @@ class RunProgress:
         self._seconds += event.seconds
         note = event.note
         self.oob_score = note.get("oob_score", self.oob_score)
+        part = f"{note['part']}: " if "part" in note else ""
+        if part != self._part:  # trees and levels begin anew in every part
+            self._part, self.trees, self.level, self._deepest = part, range(0), None, 0
         if "level" not in note:
-            self.doing = _name_step(event.request)
+            self.doing = part + _name_step(event.request)
             return
         trees = range(*note["trees"])
         if self.level is not None and trees.start > self.trees.start:
             self._deepest = max(self._deepest, self.level)
         self.trees, self.level, self.open_nodes = trees, note["level"], note["open_nodes"]
         nodes = "node" if self.open_nodes == 1 else "nodes"
-        self.doing = f"level {self.level}, {self.open_nodes} open {nodes}"
+        self.doing = f"{part}level {self.level}, {self.open_nodes} open {nodes}"
 
     @property
     def share(self) -> float | None:
@@ -92,7 +96,8 @@ class RunProgress:
         parts = (
             [f"trees {self.trees.start}-{self.trees.stop} of {self.n_trees}"] if self.trees else []
         )
-        parts += [self.doing, f"{self.n_exchanges} exchanges", format_bytes(self.n_bytes)]
+        exchanges = "1 exchange" if self.n_exchanges == 1 else f"{self.n_exchanges} exchanges"
+        parts += [self.doing, exchanges, format_bytes(self.n_bytes)]
         if self.oob_score is not None:
             parts.append(f"out-of-bag score {self.oob_score:.4f}")
         if self.seconds_left is not None:

@@ -158,14 +158,18 @@ def _federation(profile: str) -> Iterator[Federation]:
         yield federation
 
 
-def find_run(federation: Federation, text: str) -> RunState:
-    """The run that is meant; raises `ConfigurationError` where it is none, or not only one."""
+def find_run(federation: Federation, text: str, *, has_model: bool = False) -> RunState:
+    """The run that is meant; raises `ConfigurationError` where it is none, or not only one.
+
+    A name that is used again means the latest; where a model is wanted, the latest that has one.
+    """
     from fedforest.errors import ConfigurationError
 
     states = _list_states(federation)
     named = [state for state in states if text and state.name == text]
     if named:
-        return named[-1]  # a name that is used again means the latest
+        finished = [state for state in named if state.state == "finished"]
+        return (finished if has_model and finished else named)[-1]
     found = [state for state in states if state.run.startswith(text.lower())]
     if len(found) == 1:
         return found[0]

@@ -7,6 +7,7 @@ is no talk beside results. Colours follow the terminal and `NO_COLOR`.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+_FILE_WIDTH = 160  # of tables that no terminal cuts off
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but results.")]
@@ -38,7 +41,9 @@ class Terminal:
         """Standard output, for tables."""
         from rich.console import Console
 
-        return Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+        is_terminal = sys.stdout.isatty()
+        width = None if is_terminal or "COLUMNS" in os.environ else _FILE_WIDTH
+        return Console(highlight=False, soft_wrap=not is_terminal, width=width)
 
     @cached_property
     def err(self) -> Console:

@@ -8,7 +8,7 @@ a user whose connection broke can watch the run until its result is there.
 import logging
 import secrets
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -31,6 +31,7 @@ from fedforest.runtime.envelope import RUN_ID_BYTES
 from fedforest.runtime.event_log import log_event, log_exchange
 from fedforest.runtime.history import History
 from fedforest.runtime.jobs import Job
+from fedforest.runtime.membership import check_members
 from fedforest.runtime.orders import (
     AnyOrder,
     AnyRun,
@@ -82,16 +83,18 @@ WAIT_SECONDS = 60.0  # for parties to connect before a training begins
 class CoordinatorService:
     """Carries out the orders of users over the parties of a hub."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - everything that belongs to a coordinator
         self,
         home: Path,
         hub: Hub,
         workers: Workers = ALONE,
         *,
         wait_seconds: float = WAIT_SECONDS,
+        members: Callable[[], Collection[str]] | None = None,
         entropy: Entropy = secrets.token_bytes,
     ) -> None:
         self._hub = hub
+        self._members = members  # names of parties that belong to the federation, if that is known
         self._entropy = entropy
         self._workers = workers
         self._store = RunStore(home, entropy)
@@ -176,6 +179,8 @@ class CoordinatorService:
     def _begin(self, order: AnyRun, user: str) -> bytes:
         """Store a new run, and queue it."""
         check_run(order)
+        if self._members is not None:
+            check_members(order.data, self._members())
         run = self._entropy(RUN_ID_BYTES)
         seeded = order
         if isinstance(order, TrainVertical | TrainHorizontal) and order.seed is None:

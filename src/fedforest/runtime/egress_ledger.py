@@ -45,6 +45,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     bytes: int = 0
     reveals: str = ""
     party: str = ""  # in the first record: whose ledger it is
+    part_of: str = ""  # where a part of a run begins: the run
 
 
 class Departure(NamedTuple):
@@ -56,6 +57,7 @@ class Departure(NamedTuple):
     n_bytes: int
     run: str = ""
     sequence: int = 0
+    part_of: str = ""  # the run that this one is a part of
 
     @classmethod
     def of_reply(
@@ -142,11 +144,13 @@ class EgressLedger:
 
     def record(self, departure: Departure) -> None:
         """Note what is about to leave; raises `StorageError` where that cannot be."""
-        kind, message, reveals, n_bytes, run, sequence = departure
+        kind, message, reveals, n_bytes, run, sequence, part_of = departure
         if not reveals:
             raise LocalProtocolError(f"{message} may not leave: it declares not what it reveals")
         self._append(
-            lambda number, now: Record(number, now, kind, run, sequence, message, n_bytes, reveals)
+            lambda number, now: Record(
+                number, now, kind, run, sequence, message, n_bytes, reveals, part_of=part_of
+            )
         )
 
     def sync(self) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from fedforest.errors import PartyLost, TooFewParties
 from fedforest.runtime.orders import AnyRun
-from fedforest.runtime.results import AnyEvent, Exchanged, Progress, Told
+from fedforest.runtime.results import AnyEvent, Exchanged, Progress, Told, Waiting
 
 # Nobody looks more often; told one by one, events took as much of the event loop as requests.
 PACE_SECONDS = 0.05
@@ -63,6 +63,7 @@ class Job:
     cancelling: threading.Event = field(default_factory=threading.Event)
     left_out: frozenset[str] = frozenset()
     history: list[Told] = field(default_factory=list)
+    waiting: Waiting | None = None  # for whom, at this moment
     lock: threading.Lock = field(default_factory=threading.Lock)
     has_ended: threading.Event = field(default_factory=threading.Event)
 
@@ -95,6 +96,7 @@ class Job:
     def tell(self, event: Told) -> None:
         """Tell everybody who watches; exchanges are kept for those who come later."""
         with self.lock:
+            self.waiting = event if isinstance(event, Waiting) else None
             if isinstance(event, Exchanged):
                 self.history.append(event)
             for watcher in self.watchers:
@@ -116,6 +118,7 @@ class Job:
         with self.lock:
             if not self.is_underway:
                 return None
-            watcher = Watcher(self.history)
+            now = [] if self.waiting is None else [self.waiting]
+            watcher = Watcher([*self.history, *now])
             self.watchers.append(watcher)
         return watcher

@@ -32,6 +32,7 @@ def join(token: str, role: InvitedRole, home: Path) -> Invitation:
     settings = home / _SETTINGS[role]
     if settings.exists():
         raise ConfigurationError(f"{home} belongs to a member already; choose another folder")
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
     key = load_key(home / "tls")
     application = Application(invitation.secret, make_request(key))
     if role == "party":

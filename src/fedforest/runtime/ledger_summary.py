@@ -92,16 +92,21 @@ def report_run(home: Path, run: str) -> RunSummary:
     """One run, by its id or the letters that it begins with."""
     found = [part for name, part in _collect(read_records(home)).items() if name.startswith(run)]
     if not run or len(found) != 1:
-        how_many = "no run" if not found else f"{len(found)} runs"
+        told = f"{len(found)} runs of this ledger begin" if found else "no run of it begins"
         raise ConfigurationError(
-            f"{how_many} in this ledger begin with {run!r}; see `fedforest audit summary`"
+            f"{told} with {run!r}; ids of runs are in `fedforest audit summary` and `runs list`"
         )
     return found[0]
 
 
 def _collect(records: Iterable[Record]) -> dict[str, RunSummary]:
-    parts: dict[str, RunSummary] = {}
+    """A run with all its parts: alignment, validation, and what parties reach alone."""
+    found: dict[str, RunSummary] = {}
+    whole: dict[str, str] = {}  # part -> the run it belongs to
     for record in records:
         if record.kind not in _ABOUT_LEDGER:
-            parts.setdefault(record.run, RunSummary(record.run)).add(record)
-    return parts
+            if record.part_of:
+                whole[record.run] = record.part_of
+            run = whole.get(record.run, record.run)
+            found.setdefault(run, RunSummary(run)).add(record)
+    return found

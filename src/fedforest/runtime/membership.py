@@ -11,9 +11,10 @@ change it, one at a time:
 
 import fcntl
 import logging
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeVar
 
@@ -67,6 +68,7 @@ class Membership:
         """A new federation: its authority, and the coordinator's own certificate."""
         if (home / "authority").exists():
             raise ConfigurationError(f"{home} holds a federation already; choose another folder")
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
         authority = make_authority(federation, timedelta(days=AUTHORITY_DAYS))
         life = timedelta(days=CERTIFICATE_DAYS)
         authority.issue("coordinator", "coordinator", life).save(home / "tls")
@@ -145,6 +147,10 @@ class Membership:
             key=lambda member: (member.role, member.name),
         )
 
+    def parties(self) -> list[str]:
+        """The names of all parties that are not revoked."""
+        return [member.name for member in self.members() if member.role == "party"]
+
     def revoke(self, name: str) -> list[Identity]:
         """Refuse a member from now on, whatever its roles; its invitations are good no more."""
         with self._alone():
@@ -200,6 +206,18 @@ class Membership:
         with (self._home / "membership.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
+
+
+def check_members(names: Iterable[str], members: Collection[str]) -> None:
+    """Refuse an order that names somebody who cannot come."""
+    for name in names:
+        if name not in members:
+            close = get_close_matches(name, members, 1)
+            hint = f"did you mean {close[0]!r}? " if close else ""
+            raise ConfigurationError(
+                f"{name!r} is no party of this federation, or was revoked; {hint}"
+                f"its parties are: {', '.join(map(repr, sorted(members))) or 'none'}"
+            )
 
 
 def _is(member: Member, identity: Identity) -> bool:

@@ -11,7 +11,7 @@ import msgspec
 from fedforest.protocol.asking import Message
 from fedforest.runtime.envelope import RunId, RunRequest, Sequence
 from fedforest.runtime.roles import AnyRole, KeptId, RowChoice
-from fedforest.runtime.terms import Terms
+from fedforest.runtime.terms import RunText, Terms
 
 ModelId = KeptId
 
@@ -39,6 +39,7 @@ class BeginPrediction(msgspec.Struct, frozen=True, array_like=True):
     rows: memoryview | None  # <i4; None: all
     choice: RowChoice | None = None  # what rows are counted among
     asker: str = ""
+    part_of: RunText = ""  # the run whose forest is validated by it
 
 
 class InPrediction(Message, frozen=True):

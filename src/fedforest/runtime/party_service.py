@@ -98,6 +98,7 @@ class _Prediction:
 
     endpoint: Any
     party: Clocked
+    part_of: str = ""  # the run that it validates
     sequence: int = 0
     digest: bytes = b""
     reply: bytes = b""
@@ -179,8 +180,9 @@ class PartyService:
             started = time.perf_counter()
             done = self._handlers[type(request)](request)  # type: ignore[operator] # by type
             reply = encode(done)
-            run = getattr(request, "run", b"")
-            self._ledger.record(Departure.of_reply("sent", type(done), len(reply), run))
+            departure = Departure.of_reply("sent", type(done), len(reply), _find_run(request))
+            part_of = request.terms.part_of if isinstance(request, BeginRun) else ""
+            self._ledger.record(departure._replace(part_of=part_of))
             seconds = round(time.perf_counter() - started, 6)
             log_event(_LOG, "answered", step=type(request).__name__, seconds=seconds)
             return reply
@@ -203,10 +205,10 @@ class PartyService:
         rules = self._policy.rules(request.role.data)
         check_run(rules, request.role, request.terms)
         self._data.renew(request.role.data)
+        if request.terms.trains or isinstance(request.role, VerticalRole | HorizontalRole):
+            check_leaf_size(rules, request.terms, self._data.read(request.role.data).n_rows)
         # made once before anything is stored: a role that cannot be leaves no trace
         self._roles.check(request.role, Limits(rules.hidden))
-        if isinstance(request.role, VerticalRole | HorizontalRole):
-            check_leaf_size(rules, request.terms, self._data.read(request.role.data).n_rows)
         if isinstance(request.role, ScoringRole):
             is_first = self._models.note_scoring(request.role.model, request.run)
             check(is_first, "votes of this model were scored already")
@@ -313,9 +315,8 @@ class PartyService:
 
     def _note_prediction(self, kind: Kind, request: InPrediction, known: _Prediction) -> None:
         reply, n_bytes = known.party.reply, len(known.reply)
-        self._ledger.record(
-            Departure.of_reply(kind, reply, n_bytes, request.prediction, request.sequence)
-        )
+        departure = Departure.of_reply(kind, reply, n_bytes, request.prediction, request.sequence)
+        self._ledger.record(departure._replace(part_of=known.part_of))
 
     def _begin_prediction(self, prediction: bytes, begin: BeginPrediction) -> _Prediction:
         rules = self._policy.rules(begin.data)
@@ -330,7 +331,7 @@ class PartyService:
         self._quota.take(rules, begin.asker, table.n_rows)
         handler, requests, depth = self._models.predictor(begin.model, table, self._workers)
         party = Clocked(LookaheadLimit(handler, rules.largest_lookahead, depth))
-        begun = _Prediction(make_endpoint(party, requests), party)
+        begun = _Prediction(make_endpoint(party, requests), party, begin.part_of)
         self._predictions[prediction] = begun
         if len(self._predictions) > MOST_PREDICTIONS:
             self._predictions.popitem(last=False)
@@ -346,6 +347,13 @@ class PartyService:
                 self._tables.popitem(last=False)
         self._tables.move_to_end(key)
         return self._tables[key][1]
+
+
+def _find_run(request: Message) -> bytes:
+    """The run that a request is about; a model has the id of the run that it came of."""
+    if isinstance(request, BeginRun | EndRun):
+        return request.run
+    return bytes.fromhex(request.model) if isinstance(request, GiveShare | DropModel) else b""
 
 
 def _describe_refusal(error: Exception) -> Departure:

@@ -83,6 +83,7 @@ class RowsToPredict(NamedTuple):
 
     choice: RowChoice | None = None
     log: ExchangeLog | None = None
+    part_of: str = ""  # the run that is validated
 
 
 def predict_rows(
@@ -96,14 +97,14 @@ def predict_rows(
 
     A party that is killed meanwhile is waited for as long as the transport does.
     """
-    choice, log = chosen
+    choice, log, part_of = chosen
     if order.rows is None:
         n_rows, most_levels = _count_rows(order, transport, choice)
     else:
         n_rows, most_levels = len(order.rows), MAX_CHOSEN_LOOKAHEAD
     rows = None if order.rows is None else memoryview(np.array(order.rows, "<i4").tobytes())
     begins = {
-        party: BeginPrediction(order.model, data, rows, choice, order.asker)
+        party: BeginPrediction(order.model, data, rows, choice, order.asker, part_of)
         for party, data in order.data.items()
     }
     pace: Pace = transport.network if order.lookahead is None else order.lookahead

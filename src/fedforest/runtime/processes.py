@@ -66,7 +66,13 @@ def serve_coordinator(
             renew=None if members is None else members.renew,
             limits=Limits(patience_seconds=settings.patience_seconds),
         )
-        service = CoordinatorService(home, hub, workers, wait_seconds=settings.patience_seconds)
+        service = CoordinatorService(
+            home,
+            hub,
+            workers,
+            wait_seconds=settings.patience_seconds,
+            members=None if members is None else members.parties,
+        )
         watch = _Gate(hub, members)
         watch.look()  # whoever was revoked before is let in at no moment
         with hub, _enrolment(home, settings, members) as enrolment:

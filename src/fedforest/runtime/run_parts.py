@@ -52,6 +52,7 @@ class RunParts:
         cls, run: bytes, terms: Terms, store: RunStore, hub: Transport, observe: Observer
     ) -> "RunParts":
         """The parts of a run in a coordinator's store, declared to parties like the run itself."""
+        terms = msgspec.structs.replace(terms, part_of=run.hex())
         return cls(run, terms, hub, RunStore(store.folder(run)), observe)
 
     def recall(self, name: str, kind: type[Wire]) -> Wire | None:

@@ -11,11 +11,15 @@ import msgspec
 
 from fedforest.runtime.orders import AlignRows, TrainLinear
 
+RunText = Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{32})?$")]
+
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The defaults are what a policy likes least: whoever declares nothing is promised nothing."""
 
     asker: str = ""
+    part_of: RunText = ""  # the run that an alignment, a score or a baseline belongs to
+    trains: bool = False  # whether a forest is grown, now or after this part
     min_samples_leaf: Annotated[int, msgspec.Meta(ge=1)] | Annotated[float, msgspec.Meta(gt=0)] = 1
     label_epsilon: float | None = None  # of vertical training; None: labels are encoded only
     noise: str = "none"  # of horizontal training: "local" and "global" protect labels
@@ -37,6 +41,7 @@ def declare_terms(order: Any) -> Terms:
     privacy = getattr(order, "privacy", None)
     return Terms(
         asker=order.asker,
+        trains=True,
         min_samples_leaf=leaf if isinstance(leaf, int) else float(leaf),
         label_epsilon=getattr(order, "label_epsilon", None),
         noise="none" if privacy is None else _NOISE[privacy.name],

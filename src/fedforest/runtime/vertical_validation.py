@@ -56,7 +56,7 @@ class VerticalValidation:
         task = PredictVertical(
             data=dict(data), model=model, hard_votes=order.hard_votes, asker=order.asker
         )
-        chosen = RowsToPredict(held_out(self._rows), self._parts.log(name))
+        chosen = RowsToPredict(held_out(self._rows), self._parts.log(name), self._parts.run.hex())
         kept = self._models.read(model)
         votes = predict_rows(task, kept, self._hub, self._workers, chosen)
         role = ScoringRole(
