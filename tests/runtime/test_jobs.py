@@ -1,5 +1,6 @@
 """Whoever watches a run hears everything that happens in it, once and in order, and how it ends."""
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -73,6 +74,27 @@ def test_who_comes_while_parties_are_waited_for_hears_of_it_and_nobody_does_late
     assert late is not None
     assert list(early.events()) == [Progress([Waiting(["shop"]), exchanged(1)])]
     assert list(late.events()) == [Progress([exchanged(1)])]
+
+
+def test_a_run_that_ends_while_somebody_looks_away_is_over_for_them_too() -> None:
+    job = make_job()
+    watcher = job.watch()
+    assert watcher is not None
+
+    class EndedWhenNobodyWaits(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            was_over = super().wait(0.0 if timeout else timeout)
+            job.end("finished")
+            return was_over
+
+    watcher._is_over = EndedWhenNobodyWaits()
+    job.tell(exchanged(1))
+    with ThreadPoolExecutor(1) as thread:
+        told = thread.submit(lambda: list(watcher.events()))
+        try:
+            assert told.result(DEADLINE_SECONDS) == [Progress([exchanged(1)])]
+        finally:
+            watcher.end(None)  # so that a failure ends, too
 
 
 def test_a_run_that_has_ended_is_not_watched() -> None:

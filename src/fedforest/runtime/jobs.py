@@ -39,8 +39,9 @@ class Watcher:
         is_over = False
         while not is_over:
             self._has_news.wait()
-            is_over = self._is_over.wait(PACE_SECONDS)
+            self._is_over.wait(PACE_SECONDS)
             self._has_news.clear()
+            is_over = self._is_over.is_set()  # after that: an end in between would be unheard
             news = [self._told.popleft() for _ in range(len(self._told))]
             if news:
                 yield Progress(news)
