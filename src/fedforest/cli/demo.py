@@ -72,7 +72,7 @@ def _demonstrate(terminal: Terminal, folder: Path, plot: Path, seed: int, *, kee
     terminal.say(
         "Three sorting offices scanned strips of the same letters, a third of each picture; each "
         "misses some letters.\nFirst what nobody can have: forests of all tables in one place "
-        "(this also compiles the kernels, once per machine)."
+        "(this also compiles the kernels, once per machine: the first time takes minutes)."
     )
     pooled = pool(letters, seed)
     terminal.say(
@@ -80,7 +80,9 @@ def _demonstrate(terminal: Terminal, folder: Path, plot: Path, seed: int, *, kee
         "parties, each a process: keys, certificates, fingerprints, mutual TLS."
     )
     with running_federation(folder, letters.tables) as profile, Federation(profile) as federation:
-        terminal.say(f"They are connected after {format_seconds(time.perf_counter() - started)}.")
+        terminal.say(
+            f"They are connected, {format_seconds(time.perf_counter() - started)} from the start."
+        )
         comparisons = _compare(terminal, federation, folder, seed, pooled)
         terminal.out.print(make_table(comparisons))
         terminal.out.print(

@@ -65,6 +65,8 @@ def invite(
     role: Literal["user", "party"] = "user" if user else "party"
     addresses = public_addresses(home)
     typer.echo(load_members(home).invite(role, name, addresses, _read_duration(valid)))
+    how = "fedforest join TOKEN" if user else "fedforest party join TOKEN --home FOLDER"
+    typer.echo(f"Good once, within {valid}; {name} runs: {how}", err=True)
 
 
 @coordinator.command("parties")
@@ -81,8 +83,10 @@ def parties(home: Home, as_json: AsJson = False) -> None:
         return
     if not described["running"]:
         typer.echo("The coordinator is not running.")
+    if not described["members"]:
+        typer.echo("Nobody has joined yet; invite with `fedforest coordinator invite NAME`.")
     for member in described["members"]:
-        state = "connected" if member["connected"] else ""
+        state = "connected" if member["connected"] else "not connected"
         typer.echo(
             f"{member['role']:6} {member['name']:20} since {member['since'][:10]}  certificate "
             f"until {member['expires'][:16]}  {state}".rstrip()

@@ -62,7 +62,7 @@ def init_policy(home: Home) -> None:
     if path.exists():
         raise ConfigurationError(f"there is a policy already: {path}; change it in an editor")
     write_file(path, TEMPLATE.encode())
-    typer.echo(f"Wrote {path}; see what holds with `fedforest party policy show`.")
+    typer.echo(f"Wrote {path}; see what holds with `fedforest party policy show --home {home}`.")
 
 
 @policy.command("show")

@@ -54,7 +54,7 @@ _ALL = (
         "the coordinator, and who sees predictions",
         "which way splits send a row bounds its values by their thresholds; with a guess of these, "
         "values follow (Luo et al. 2021)",
-        "prediction=1 instead of 'one_round', quotas of predicted rows",
+        "a small lookahead (`--lookahead 1`, prediction=1), quotas of predicted rows",
         frozenset({"RowsSwept", "RowsLeapt", "RowsRouted", "SplitAsked"}),
     ),
     Attack(
@@ -77,7 +77,7 @@ _ALL = (
         "collusion",
         "the coordinator together with other parties",
         "who knows all sums but one knows that one; with two parties, either knows the other's",
-        "more parties, a larger k or threshold, participation_scope='run'",
+        "more parties, a larger k or threshold, the same participants in the whole run",
         frozenset({"MaskedCounted", "Passed", "SharedOut", "SharesAdded"}),
     ),
     Attack(

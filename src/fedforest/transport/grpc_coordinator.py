@@ -343,7 +343,8 @@ class GrpcHub:
             return
         if party not in self._present():
             what = (
-                "it is not connected and did not come back in time; start its service, then resume"
+                "it is not connected and did not come back in time; start its service, and a "
+                "paused run goes on"
             )
             question.fail(PartyLost(what, party))
             return
