@@ -24,6 +24,8 @@ from tests.integration.seeded_command import SECRET_BYTES, secret_of
 
 Endpoint = Callable[[bytes], bytes]
 
+WAIT_SECONDS = 1.0  # parties in one process are there, or never
+
 
 class LocalHub:
     """A hub whose parties are always there, and answer on the calling thread."""
@@ -65,7 +67,7 @@ class LocalFederation:
         self.parties = {name: make_party(self.homes[name]) for name in pattern.parties}
         self.hub = LocalHub({name: party.answer for name, party in self.parties.items()})
         self.coordinator = CoordinatorService(
-            self.homes["coordinator"], self.hub, entropy=self.draw
+            self.homes["coordinator"], self.hub, wait_seconds=WAIT_SECONDS, entropy=self.draw
         )
 
     def draw(self, n_bytes: int) -> bytes:

@@ -106,20 +106,21 @@ def in_namespaces(folder: Path, names: Sequence[str]) -> Iterator[dict[str, Orga
         inside = _enter(outer)
         _do(*inside, "ip", "link", "add", "switch", "type", "bridge")
         _do(*inside, "ip", "link", "set", "switch", "up")
-        with on_loopback(folder, names) as found:
+        with ExitStack() as stack, on_loopback(folder, names) as found:
             for number, organisation in enumerate(found.values(), start=1):
-                _wire(organisation, outer, number)
+                _wire(organisation, outer, number, stack)
             yield found
     finally:
-        outer.kill()
-        outer.wait(START_SECONDS)
+        _end(outer)
 
 
-def _wire(organisation: Organisation, outer: "subprocess.Popen[bytes]", number: int) -> None:
+def _wire(
+    organisation: Organisation, outer: "subprocess.Popen[bytes]", number: int, stack: ExitStack
+) -> None:
     """Give an organisation a namespace with an address, and a wire to the switch."""
     inside = _enter(outer)
     inner = _hold(*inside, "unshare", "--net")
-    organisation.processes.append(inner)
+    stack.callback(_end, inner)
     pid = str(_child_of(inner))
     wire, address = f"wire{number}", f"10.77.0.{number}"
     _do(*inside, "ip", "link", "add", wire, "type", "veth", "peer", "name", "eth0", "netns", pid)
@@ -140,8 +141,14 @@ def _hold(*command: str) -> "subprocess.Popen[bytes]":
         [*command, "sh", "-c", "echo ready; exec sleep 600"], stdout=subprocess.PIPE
     )
     assert process.stdout is not None
-    assert process.stdout.readline() == b"ready\n"
+    with process.stdout as said:
+        assert said.readline() == b"ready\n"
     return process
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    process.kill()
+    process.wait(START_SECONDS)
 
 
 def _enter(holder: "subprocess.Popen[bytes]") -> tuple[str, ...]:
