@@ -34,6 +34,7 @@ from fedforest.runtime.spending import Budgets, PredictionQuota
 from fedforest.transport.codec import encode
 from tests.integration.federation_folder import FederationFolder
 from tests.integration.local_federation import LocalFederation, local_federation, make_party
+from tests.runtime.ruled_federations import demand, ruled_federation
 from tests.runtime.service_recordings import PLANTED_COLUMN, RUN, make_pattern
 
 DATA = {"bank": "columns", "shop": "columns"}
@@ -47,15 +48,8 @@ def pattern(tmp_path_factory: pytest.TempPathFactory) -> FederationFolder:
 
 @pytest.fixture
 def federation(pattern: FederationFolder, tmp_path: Path) -> Iterator[LocalFederation]:
-    with local_federation(tmp_path, pattern) as federation:
-        for party in federation.parties:
-            (federation.homes[party] / "policy.toml").unlink()
+    with ruled_federation(tmp_path, pattern) as federation:
         yield federation
-
-
-def demand(federation: LocalFederation, rule: str, party: str = "bank") -> None:
-    """Let a party have one rule beside the defaults."""
-    (federation.homes[party] / "policy.toml").write_text(f"[default]\n{rule}\n")
 
 
 def linear(**changes: Any) -> TrainLinear:

@@ -63,3 +63,14 @@ def note_exchanges(log: ExchangeLog) -> Callable[[News], None]:
             log.add(event.to_exchange())
 
     return note
+
+
+def find_label_party(estimator: Any, data: Mapping[str, str]) -> str:
+    """Who has the label: whom the estimator names, or the first of the parties."""
+    if estimator.parties is not None:
+        raise ConfigurationError("with a transport, X names the parties; leave parties=None")
+    named = estimator.label_party
+    label_party: str = named if named is not None else next(iter(data))
+    if label_party not in data:
+        raise ConfigurationError(f"label_party is {label_party!r}, which is none of the parties")
+    return label_party

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.errors import ConfigurationError
 from fedforest.estimators.federated import (
+    find_label_party,
     list_class_weight,
     name_column,
     name_data,
@@ -69,11 +69,7 @@ def _order_training(estimator: Any, penalty: float, given: tuple[Any, Any, Any])
     """What the coordinator is asked for."""
     X, y, sample_weight = given
     data = name_data(X)
-    label_party = estimator.label_party if estimator.label_party is not None else next(iter(data))
-    if estimator.parties is not None:
-        raise ConfigurationError("with a transport, X names the parties; leave parties=None")
-    if label_party not in data:
-        raise ConfigurationError(f"label_party is {label_party!r}, which is none of the parties")
+    label_party = find_label_party(estimator, data)
     return TrainLinear(
         data=data,
         label=name_column("y", y),

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fedforest.errors import ConfigurationError
 from fedforest.estimators.federated import (
+    find_label_party,
     list_class_weight,
     name_column,
     name_data,
@@ -24,9 +25,10 @@ from fedforest.estimators.vertical_options import VerticalOptions
 from fedforest.estimators.watching import watch
 from fedforest.runtime.client import Federation
 from fedforest.runtime.driver import ExchangeLog
-from fedforest.runtime.leakage import VerticalRun, describe_spending, report_vertical_forest
+from fedforest.runtime.leakage import describe_spending, report_vertical_forest
 from fedforest.runtime.orders import PredictVertical, TrainVertical
 from fedforest.runtime.results import Predictions, VerticalResult
+from fedforest.runtime.run_leakage import describe_vertical_run
 from fedforest.tree.class_labels import unpack_labels
 
 
@@ -131,11 +133,7 @@ def order_training(
     """What the coordinator is asked for."""
     X, y, sample_weight = given
     data = name_data(X)
-    label_party = estimator.label_party if estimator.label_party is not None else next(iter(data))
-    if estimator.parties is not None:
-        raise ConfigurationError("with a transport, X names the parties; leave parties=None")
-    if label_party not in data:
-        raise ConfigurationError(f"label_party is {label_party!r}, which is none of the parties")
+    label_party = find_label_party(estimator, data)
     return TrainVertical(
         data=data,
         label=name_column("y", y),
@@ -169,19 +167,7 @@ def _describe(result: VerticalResult, log: ExchangeLog) -> dict[str, Any]:
 
 def _report(order: TrainVertical, result: VerticalResult, spent: float) -> dict[str, Any]:
     """Who learned what, and what privacy it cost."""
-    n_columns = sum(result.columns_per_party.values())
-    run = VerticalRun(
-        parties=tuple(order.data),
-        label_party=order.label_party,
-        is_regression=order.is_regression,
-        label_epsilon=spent,
-        is_weighted=order.weight is not None or order.class_weight is not None,
-        out_of_bag=order.out_of_bag or order.early_stopping is not None,
-        votes_released=order.out_of_bag,
-        bootstrap=order.parameters.bootstrap,
-        min_rows_leaf=order.parameters.growth_rules(result.n_rows, n_columns).min_rows_leaf,
-        in_federation=True,
-    )
+    run = describe_vertical_run(order, result, spent)
     return {"leakage_": report_vertical_forest(run), "privacy_spent_": describe_spending(run)}
 
 

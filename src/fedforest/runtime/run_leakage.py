@@ -207,12 +207,19 @@ def _report_linear(
 
 def _report_vertical(order: TrainVertical, result: VerticalResult) -> tuple[LeakageReport, float]:
     epsilon = math.inf if order.label_epsilon is None else order.label_epsilon
+    return report_vertical_forest(describe_vertical_run(order, result, epsilon)), epsilon
+
+
+def describe_vertical_run(
+    order: TrainVertical, result: VerticalResult, label_epsilon: float
+) -> VerticalRun:
+    """What a report needs to know of a training; epsilon is what its labels have spent so far."""
     n_columns = sum(result.columns_per_party.values())
-    run = VerticalRun(
+    return VerticalRun(
         parties=tuple(order.data),
         label_party=order.label_party,
         is_regression=order.is_regression,
-        label_epsilon=epsilon,
+        label_epsilon=label_epsilon,
         is_weighted=order.weight is not None or order.class_weight is not None,
         out_of_bag=order.out_of_bag or order.early_stopping is not None,
         votes_released=order.out_of_bag,
@@ -220,7 +227,6 @@ def _report_vertical(order: TrainVertical, result: VerticalResult) -> tuple[Leak
         min_rows_leaf=order.parameters.growth_rules(result.n_rows, n_columns).min_rows_leaf,
         in_federation=True,
     )
-    return report_vertical_forest(run), epsilon
 
 
 def _describe_horizontal(
