@@ -26,7 +26,7 @@ from fedforest.runtime.party_models import PartyModels
 from fedforest.runtime.policy import PolicyFile
 from fedforest.runtime.results import HorizontalResult, Predictions, RunList, VerticalResult
 from fedforest.runtime.run_approval import check_complete_model
-from fedforest.runtime.spending import Budgets, PredictionQuota
+from fedforest.runtime.spending import Budgets, PredictionQuota, tell_epsilon
 from fedforest.runtime.terms import declare_terms
 from fedforest.tree.parameters import ForestParameters
 from tests.integration.federation_folder import FederationFolder
@@ -258,6 +258,9 @@ def test_a_ceiling_of_epsilon_is_kept_over_runs_and_restarts(
     ledger = Budgets(federation.homes["bank"]).read(order.data["bank"], ceiling)
     assert [spend.run for spend in ledger.spends] == [OTHER_RUN.hex()]
     assert ledger.spent == pytest.approx(2.0)
+    told = tell_epsilon(federation.homes["bank"], OTHER_RUN.hex())[order.data["bank"]]
+    assert told == {"spent": pytest.approx(2.0), "left": pytest.approx(ceiling - 2.0)}
+    assert tell_epsilon(federation.homes["bank"], RUN.hex()) == {}
 
 
 def test_runs_from_the_same_permanent_responses_share_one_cap(federation: LocalFederation) -> None:

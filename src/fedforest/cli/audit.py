@@ -74,10 +74,22 @@ def report(run: Run, home: Home, as_json: AsJson = False) -> None:
     Example: fedforest audit report 3f2a --home ./bank
     """
     from fedforest.runtime.ledger_summary import report_run
+    from fedforest.runtime.spending import tell_epsilon
 
     _warn_of_damage(home)
     told = report_run(home, run)
-    typer.echo(json.dumps(told.to_json(), indent=2) if as_json else told.to_text(with_attacks=True))
+    epsilon = tell_epsilon(home, told.run)
+    if as_json:
+        typer.echo(json.dumps({**told.to_json(), "label_epsilon": epsilon}, indent=2))
+        return
+    typer.echo(told.to_text(with_attacks=True))
+    for data, state in epsilon.items():
+        spent, left = map(_say_epsilon, (state["spent"], state["left"]))
+        typer.echo(f"  epsilon on labels of {data}: {spent} spent by all runs so far, {left} left")
+
+
+def _say_epsilon(value: float | None) -> str:
+    return "no limit" if value is None else f"{value:.6g}"
 
 
 def _warn_of_damage(home: Path) -> None:

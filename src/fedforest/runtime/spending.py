@@ -8,6 +8,7 @@ predictions are counted by the day in UTC and survive the process, but are not w
 disk: a quota slows down, it proves nothing.
 """
 
+import math
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -18,7 +19,7 @@ import msgspec
 from fedforest.errors import DataError, StorageError
 from fedforest.privacy.budget import BudgetLedger
 from fedforest.privacy.composition import PrivacySpending
-from fedforest.runtime.policy import Rules
+from fedforest.runtime.policy import PolicyFile, Rules
 from fedforest.runtime.run_approval import refuse
 from fedforest.runtime.run_store import write_file
 
@@ -43,6 +44,12 @@ class Budgets:
             ) from None
         return BudgetLedger.from_dict({**stored, "ceiling": limit})
 
+    def data_of(self, run: str) -> list[str]:
+        """The data sets whose labels a run was charged for."""
+        names = sorted(path.stem for path in self._folder.glob("*.json"))
+        ledgers = {name: self.read(name, math.inf) for name in names}
+        return [name for name in names if run in {spend.run for spend in ledgers[name].spends}]
+
     def book(self, data: str, ceiling: float, run: str, spending: PrivacySpending) -> None:
         """Charge a run, on the disk when this returns; raises `BudgetExhausted`."""
         ledger = self.read(data, ceiling)
@@ -56,6 +63,17 @@ class Budgets:
         if "/" in data or data.startswith("."):
             raise DataError(f"there is no data set {data!r} at this party")
         return self._folder / f"{data}.json"
+
+
+def tell_epsilon(home: Path, run: str) -> dict[str, dict[str, float | None]]:
+    """What labels have spent and may still, by data set of a run; None stands for no limit."""
+    budgets, policy = Budgets(home), PolicyFile(home)
+    told = {}
+    for data in budgets.data_of(run):
+        ledger = budgets.read(data, policy.rules(data).epsilon_ceiling)
+        figures = {"spent": ledger.spent, "left": ledger.remaining}
+        told[data] = {name: x if math.isfinite(x) else None for name, x in figures.items()}
+    return told
 
 
 class _Counted(msgspec.Struct):
