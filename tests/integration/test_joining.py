@@ -43,11 +43,11 @@ joining.join(sys.argv[1], "party", Path(sys.argv[2]))
 
 
 def command(*arguments: str) -> str:
-    """What a command prints; raises what it ends with."""
+    """What a command prints for the next one (hints go to stderr); raises what it ends with."""
     outcome = CliRunner().invoke(app, arguments)
     if outcome.exception is not None:
         raise outcome.exception
-    return outcome.output
+    return outcome.stdout
 
 
 @dataclass(frozen=True, slots=True)
