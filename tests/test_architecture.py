@@ -15,6 +15,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "fedforest"
 
 PUBLIC_NAMES = [
+    "Encrypted",
     "FederationError",
     "GlobalDP",
     "HorizontalExtraTreesClassifier",

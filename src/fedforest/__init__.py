@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     )
     from fedforest.estimators.linear import VerticalLinearRegression, VerticalLogisticRegression
     from fedforest.estimators.vertical import VerticalForestClassifier, VerticalForestRegressor
+    from fedforest.privacy.encrypted_labels import Encrypted
     from fedforest.privacy.global_dp import GlobalDP
     from fedforest.privacy.local_dp import LocalDP
     from fedforest.privacy.randomized_response import RandomizedResponse
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Encrypted",
     "FederationError",
     "GlobalDP",
     "HorizontalExtraTreesClassifier",
@@ -40,6 +42,7 @@ __all__ = [
 ]
 
 _HOME_OF_NAME = {
+    "Encrypted": "fedforest.privacy.encrypted_labels",
     "FederationError": "fedforest.errors",
     "GlobalDP": "fedforest.privacy.global_dp",
     "HorizontalExtraTreesClassifier": "fedforest.estimators.horizontal",

@@ -9,6 +9,7 @@ import numpy as np
 from fedforest.errors import ConfigurationError
 from fedforest.estimators.class_weights import check_class_weight
 from fedforest.estimators.validation import check_choice, check_transport, check_verbose
+from fedforest.privacy.encrypted_labels import Encrypted
 from fedforest.privacy.randomized_response import RandomizedResponse
 from fedforest.protocol.vertical.order import EarlyStopping
 from fedforest.tree.parameters import ForestParameters
@@ -90,6 +91,8 @@ def _read_labels(labels: Any, task: str) -> RandomizedResponse | None:
                 "number, so use labels='encoded'."
             )
         return labels
+    if isinstance(labels, Encrypted):
+        labels.refuse()
     if not (isinstance(labels, str) and labels == "encoded"):
         raise ConfigurationError(
             f"labels is {labels!r}; it must be 'encoded' or RandomizedResponse(epsilon=...)."

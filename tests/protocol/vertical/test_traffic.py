@@ -53,15 +53,18 @@ def test_steps_are_levels_and_those_that_only_try_further_columns() -> None:
     assert [a - b for a, b in zip(trained.n_steps, trained.n_extra_steps, strict=True)] == [depth]
 
 
-def train_binary_task(max_depth: int | None) -> OpenTraining:
+def train_task(n_classes: int, max_depth: int | None, *, weighted: bool = False) -> OpenTraining:
     """Every tree trains on all rows, so that rows can be counted from the finished forest."""
     rng = np.random.default_rng(1)
     n_rows, n_columns = 3000, 40
     X = rng.standard_normal((n_rows, n_columns))
-    y = (X[:, :5].sum(axis=1) + rng.standard_normal(n_rows) > 0).astype(np.int64)
+    y = X[:, :5].sum(axis=1) + rng.standard_normal(n_rows)
+    if n_classes:
+        y = np.searchsorted(np.quantile(y, np.arange(1, n_classes) / n_classes), y)
+    weights = rng.uniform(0.5, 1.5, n_rows) if weighted else None
     columns = {f"c{k}": X[:, k] for k in range(n_columns)}
     parameters = {"n_estimators": 10, "max_depth": max_depth, "bootstrap": False}
-    return train_openly(VerticalCase(columns, y, None, parameters, (20, 20)))
+    return train_openly(VerticalCase(columns, y, weights, parameters, (20, 20)))
 
 
 def rows_split_per_level(training: OpenTraining, max_depth: int | None) -> list[int]:
@@ -87,14 +90,28 @@ def needed_bytes(training: OpenTraining, rows: list[int]) -> list[float]:
     ]
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("max_depth", [6, None])
 def test_little_more_travels_than_gains_candidates_and_one_bit_per_row_and_party(
-    max_depth: int | None,
+    n_classes: int, max_depth: int | None
 ) -> None:
-    training = train_binary_task(max_depth)
+    training = train_task(n_classes, max_depth)
     needed = needed_bytes(training, rows_split_per_level(training, max_depth))
     sent = [step.n_bytes for step in describe_steps(training.log)]
     assert sum(sent) <= 1.2 * sum(needed)
     envelopes = 4 * len(training.case.shares) * 32  # requests and replies of two exchanges
     for level, n_bytes in enumerate(sent):
         assert n_bytes <= 1.2 * needed[level] + envelopes, level
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "weighted", "most"), [(6, False, 1.3), (0, False, 1.4), (2, True, 1.25)]
+)
+def test_sums_of_many_classes_of_weights_and_of_numbers_add_to_it(
+    n_classes: int, weighted: bool, most: float
+) -> None:
+    """Nodes of a few rows: the left child's sums are as long as all else that is said of a node."""
+    training = train_task(n_classes, None, weighted=weighted)
+    needed = sum(needed_bytes(training, rows_split_per_level(training, None)))
+    sent = sum(step.n_bytes for step in describe_steps(training.log))
+    assert needed < sent <= most * needed
