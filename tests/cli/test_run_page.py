@@ -18,7 +18,12 @@ from fedforest.runtime.results import (
 
 LEAKAGE = {
     "protocol": "vertical",
-    "figures": {"rows": 10, "smallest_leaf_allowed": 5, "smallest_side_told": 1, "label_epsilon_spent": 2.0},
+    "figures": {
+        "rows": 10,
+        "smallest_leaf_allowed": 5,
+        "smallest_side_told": 1,
+        "label_epsilon_spent": 2.0,
+    },
     "learned": [
         {
             "who": "the coordinator",
