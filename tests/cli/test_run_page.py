@@ -18,7 +18,12 @@ from fedforest.runtime.results import (
 
 LEAKAGE = {
     "protocol": "vertical",
-    "figures": {"rows": 10, "smallest_group_of_rows": 5, "label_epsilon_spent": 2.0},
+    "figures": {
+        "rows": 10,
+        "smallest_leaf_allowed": 5,
+        "smallest_side_told": 1,
+        "label_epsilon_spent": 2.0,
+    },
     "learned": [
         {
             "who": "the coordinator",
@@ -84,7 +89,7 @@ def test_the_page_has_scores_beside_alone_rows_cost_and_model(
         "ids that stand twice are left out: bank 4",
         "federated │ 400 │ 0.9000 │ 0.2000",
         "bank alone │ 400 │ 0.7000 │ -",
-        "no group of rows was smaller than 5",
+        "smallest leaf allowed: 5 row(s); sides of cuts told of may hold a single row",
         "epsilon spent on labels 2",
     ):
         assert expected in page

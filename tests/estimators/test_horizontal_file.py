@@ -29,6 +29,7 @@ from tests.estimators.vertical_samples import amounts, frame_labels, labels, mix
         {"class_weight": {"red": 3.0}},
         {"class_weight": "balanced", "aggregation": Ring()},
         {"aggregation": Masked(k=2), "participation": 0.5, "participation_scope": "run"},
+        {"aggregation": Ring(), "min_participants": np.int64(3)},
         {"aggregation": Shamir(threshold=3), "privacy": LocalDP(bits=8, hashes=2)},
         {"privacy": GlobalDP(epsilon_total=5.0), "max_depth": 3},
     ],
@@ -56,6 +57,19 @@ def test_a_stored_regressor_comes_back() -> None:
     again = HorizontalExtraTreesRegressor.from_bytes(forest.to_bytes())
     assert again.predict(X).tolist() == forest.predict(X).tolist()
     assert again.privacy == bounds
+
+
+def test_a_file_from_before_a_parameter_was_added_has_its_default() -> None:
+    X = numbers()
+    forest = classifier().fit(X, labels(X))
+    stored = decode_forest(forest.to_bytes())
+    parameters = dict(stored.metadata["parameters"])  # type: ignore[arg-type] # a mapping
+    del parameters["min_participants"]
+    about = {**stored.metadata, "parameters": parameters}
+    file = encode_forest(stored.forest, stored.bins, stored.classes, about)
+    again = HorizontalExtraTreesClassifier.from_bytes(file)
+    assert again.min_participants is None
+    assert again.predict(X).tolist() == forest.predict(X).tolist()
 
 
 def test_columns_and_categories_come_back() -> None:

@@ -31,6 +31,7 @@ WRONG = [
     *[("aggregation", value) for value in ("masked", None, Masked, 3, LocalDP())],
     *[("participation", value) for value in (0, 0.0, -0.5, 1.5, "all", None, True, float("nan"))],
     *[("participation_scope", value) for value in ("level", None, 1)],
+    *[("min_participants", value) for value in (0, -1, 2.5, "two", True, 4)],  # of three parties
     *[("transport", value) for value in ("grpc://somewhere", 3)],
 ]
 
@@ -56,6 +57,7 @@ def test_a_wrong_parameter_is_named(name: str, value: Any) -> None:
         ({"privacy": LocalDP(), "class_weight": "balanced"}, "Give a mapping from class"),
         ({"aggregation": Masked(k=3)}, "from 1 to 2"),
         ({"aggregation": Masked(k=0)}, "from 1 to 2"),
+        ({"aggregation": Masked(), "min_participants": 1}, "min_participants .* at least 2"),
         ({"aggregation": Shamir(threshold=1)}, "threshold must be"),
         ({"aggregation": Shamir(threshold=5)}, "threshold must be"),
     ],
@@ -73,6 +75,20 @@ def test_one_party_has_nobody_to_hide_among(aggregation: Any) -> None:
     X = numbers()
     with pytest.raises(ConfigurationError, match="at least two parties"):
         classifier(aggregation=aggregation).fit(X, labels(X))
+
+
+def test_sums_are_over_as_many_parties_as_demanded() -> None:
+    X = numbers()
+    party = np.arange(len(X)) % 9
+    drawn = {"participation": 0.3, "n_estimators": 12, "max_depth": 2, "aggregation": Masked()}
+
+    def sizes(**more: Any) -> set[float]:
+        forest = classifier(**drawn, **more).fit(X, labels(X), party=party)
+        return {step.participants for step in forest.fit_log_}
+
+    assert min(sizes()) < 4 <= min(sizes(min_participants=4))
+    assert read_options(classifier(), "classification").least == 1
+    assert read_options(classifier(aggregation=Ring()), "classification").least == 2
 
 
 def test_local_noise_is_for_classes_only() -> None:

@@ -72,13 +72,14 @@ class_weight = { good = 1.0, bad = 3.0 }
 def test_a_horizontal_file_orders_what_the_estimator_orders(tmp_path: Path) -> None:
     more = """task = "regression"
 aggregation = { name = "Masked", k = 1 }
-participation = { share = 0.5, scope = "run" }
+participation = { share = 0.5, scope = "run", min_participants = 2 }
 """
     estimator = HorizontalExtraTreesRegressor(
         min_samples_leaf=5,
         aggregation=Masked(k=1),
         participation=0.5,
         participation_scope="run",
+        min_participants=2,
     )
     options = horizontal_options.read_options(estimator, "regression")
     expected = federated_horizontal.order_training(estimator, options, (PARTIES, "y", None, None))
@@ -122,6 +123,8 @@ def test_classes_that_are_numbers_are_weighed_by_pairs(tmp_path: Path) -> None:
         (horizontal('aggregation = { name = "Masked", kk = 9 }'), 2, 34, "did you mean 'k'"),
         (horizontal('privacy = { name = "GlobalDP", epsilon_total = 1.0 }'), 2, 11, "a max_depth"),
         (horizontal("participation = { share = 2.0 }"), 2, 27, "up to 1"),
+        (horizontal("participation = { min_participants = 3 }"), 2, 38, "at most 2"),
+        (horizontal("participation = { min_participants = 0 }"), 2, 38, "a whole number"),
         (horizontal('privacy = "LocalDP"\nweight = "w"'), 3, 10, "sample_weight"),
     ],
 )

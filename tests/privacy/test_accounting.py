@@ -1,4 +1,4 @@
-"""The tighter accountant agrees with sums that can be done by hand."""
+"""The tighter accountant agrees with sums that can be done by hand, and with dp-accounting."""
 
 import math
 
@@ -39,6 +39,24 @@ def test_class_queries_are_two_coins_each(epsilon_query: float, n_queries: int) 
         assert delta_of_coins(found - 1e-3 * found, step, n_draws) > DELTA
 
 
+@pytest.mark.parametrize(
+    ("epsilon_query", "n_queries"),
+    [(0.5, 1), (0.1, 20), (0.01, 500), (0.02, 6000), (2.0, 10), (1e-4, 100_000)],
+)
+def test_class_queries_cost_what_dp_accounting_says_on_their_own_grid(
+    epsilon_query: float, n_queries: int
+) -> None:
+    """Two counts move by one each; its grid of losses is ours, so nothing is rounded."""
+    count = epsilon_query / 2
+    loss = privacy_loss_distribution.from_discrete_laplace_mechanism(
+        count, sensitivity=1, value_discretization_interval=count
+    )
+    reference = loss.self_compose(2 * n_queries).get_epsilon_for_delta(DELTA)
+    found = compose_laplace(epsilon_query, n_queries).epsilon
+    assert found is not None
+    assert reference * (1 - 1e-9) <= found <= reference * (1 + 2e-5)
+
+
 def test_many_small_queries_cost_far_less_than_their_sum() -> None:
     found = compose_laplace(0.01, 5000).epsilon
     assert found is not None
@@ -58,6 +76,20 @@ def test_counting_a_moved_sum_in_fewer_steps_can_only_look_worse() -> None:
     epsilons = np.linspace(-1.0, 1.0, 41)
     for coarse, fine in [(1, 2), (2, 16), (16, 32), (16, 640)]:
         assert (hockey_sticks(coarse, epsilons) >= hockey_sticks(fine, epsilons) - 1e-12).all()
+
+
+@pytest.mark.parametrize(("epsilon_query", "n_queries"), [(0.5, 10), (2**-3, 1000), (2**-6, 6000)])
+def test_sums_of_targets_cost_what_dp_accounting_says_in_as_many_steps(
+    epsilon_query: float, n_queries: int
+) -> None:
+    step = epsilon_query / 16  # a power of two: losses hit the grid, or would be rounded upwards
+    loss = privacy_loss_distribution.from_discrete_laplace_mechanism(
+        step, sensitivity=16, value_discretization_interval=step
+    )
+    reference = loss.self_compose(n_queries).get_epsilon_for_delta(DELTA)
+    found = compose_laplace(epsilon_query, n_queries, is_regression=True).epsilon
+    assert found is not None
+    assert reference * (1 - 1e-9) <= found <= reference * (1 + 2e-5)
 
 
 def test_sums_of_targets_cost_less_than_coins_of_the_same_epsilon() -> None:

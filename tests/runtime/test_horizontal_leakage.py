@@ -8,12 +8,9 @@ import pytest
 from fedforest import GlobalDP, LocalDP, Masked, Ring, Shamir
 from fedforest.privacy.composition import spend_global, spend_local, spend_nothing_private
 from fedforest.privacy.queries import Queries
-from fedforest.protocol.horizontal.own_rows import THICKEST, THINNEST
-from fedforest.runtime.horizontal_leakage import (
-    HorizontalRun,
-    estimate_error,
-    report_horizontal_forest,
-)
+from fedforest.protocol.horizontal.order import Participation
+from fedforest.protocol.horizontal.participants import Participants
+from fedforest.runtime.horizontal_leakage import HorizontalRun, report_horizontal_forest
 from fedforest.runtime.leakage import CAVEATS, COORDINATOR, EVERY_PARTY, EVERY_PREDICTION, NOBODY
 from tests.estimators.horizontal_samples import classifier, owners, regressor
 from tests.estimators.vertical_samples import amounts, frame_labels, labels, mixed_frame, numbers
@@ -21,6 +18,7 @@ from tests.estimators.vertical_samples import amounts, frame_labels, labels, mix
 QUERIES = Queries(candidates=2, levels=3, trees=100)
 LOCAL = spend_local(LocalDP().resolve(3), QUERIES)
 GLOBAL = spend_global(0.01, QUERIES)
+BLOCKS = {"aggregation": Masked(), "n_parties": 10, "least_participants": 2}
 
 
 def facts(**changes: Any) -> HorizontalRun:
@@ -34,10 +32,11 @@ def facts(**changes: Any) -> HorizontalRun:
         "spending": spend_nothing_private(QUERIES),
         "participation": 1.0,
         "scope": "tree",
+        "least_participants": 1,
         "is_weighted": False,
         "is_balanced": False,
         "has_categories": False,
-        "draws_part": False,
+        "draws_rows": False,
         "min_rows_leaf": 1,
         "is_seeded": False,
     }
@@ -83,7 +82,7 @@ def test_points_tell_ranges_the_closer_the_more_trees() -> None:
     # 100 trees × 2 of 10 columns: 20 points of a column at the roots
     assert "20 points of a column" in said(COORDINATOR)
     assert "1/21 of the party's range" in said(COORDINATOR)
-    assert "10 points of a column" in said(COORDINATOR, participation=0.5)
+    assert "10 points of a column" in said(COORDINATOR, participation=0.5, n_parties=10**6)
     assert "200 points of a column" in said(COORDINATOR, n_trees=1000)
     for protection in (Masked(), Ring(), Shamir(threshold=2)):
         text = said(COORDINATOR, aggregation=protection, spending=LOCAL)
@@ -98,7 +97,7 @@ def test_noise_is_reported_with_its_epsilon_and_what_it_does_not_cover() -> None
         assert f"epsilon = {spending.epsilon:.3g} " in text
         assert "the exact number of rows" in text
         assert "the exact class counts" not in text
-        assert "single rows' labels" not in text
+        assert "are that row's label" not in text
         assert "noise covers labels only" in said(CAVEATS, spending=spending)
     assert "noise covers" not in said(CAVEATS)
 
@@ -112,18 +111,34 @@ def test_only_the_party_is_trusted_with_laplace_and_nobody_with_local_noise() ->
     assert "under a new key" in said(CAVEATS, spending=LOCAL)
 
 
+@pytest.mark.parametrize(("scope", "least"), [("tree", 1), ("tree", 2), ("tree", 3), ("run", 2)])
+@pytest.mark.parametrize("n_parties", [2, 3, 7])
+def test_points_are_of_the_trees_that_a_party_takes_part_in(
+    scope: Any, least: int, n_parties: int
+) -> None:
+    names = tuple("abcdefg"[:n_parties])
+    run = facts(n_parties=n_parties, participation=0.4, scope=scope, least_participants=least)
+    shares = [
+        np.mean([name in members for members in drawn.of_trees(range(20)) for name in names])
+        for seed in range(150)
+        if least <= n_parties
+        for drawn in [Participants(names, Participation(0.4, scope, least), seed)]
+    ]
+    assert not shares or np.mean(shares) == pytest.approx(run.share_of_trees, abs=0.05)
+
+
 @pytest.mark.parametrize(
     ("scope", "expected", "unexpected"),
     [
         ("step", "is the sum of one party alone", "at roots tell"),
-        ("tree", "differences of the sums at roots tell each party's class counts", "one party al"),
+        ("tree", "differences of the sums at roots tell each block's class counts", "one party al"),
         ("run", "begun anew without it", "at roots tell"),
     ],
 )
 def test_what_changing_participants_tell_is_said(
     scope: str, expected: str, unexpected: str
 ) -> None:
-    changes = {"aggregation": Masked(), "participation": 0.5, "scope": scope}
+    changes = {**BLOCKS, "participation": 0.5, "scope": scope}
     text = said(CAVEATS, **changes)
     assert expected in text
     assert unexpected not in text
@@ -133,31 +148,30 @@ def test_what_changing_participants_tell_is_said(
     assert "at roots" not in said(CAVEATS, **{**changes, "aggregation": None})
 
 
-def test_how_closely_roots_tell_a_partys_counts_is_said() -> None:
-    changes = {"aggregation": Masked(), "participation": 0.4, "n_parties": 10}
+def test_blocks_of_parties_are_told_as_closely_as_they_are_counted() -> None:
+    """tests/protocol/horizontal/test_attacks.py computes them: exactly, and nobody's own."""
+    changes = {**BLOCKS, "participation": 0.4}
     text = said(CAVEATS, **changes)
-    assert "to about 3% or better" in text
-    assert "5% to 25%" in text
-    assert "to about 1% or better" in said(CAVEATS, **{**changes, "n_trees": 1000})
-    assert "to about 100% or better" in said(CAVEATS, **{**changes, "participation": 0.9999})
-    assert "up to the chance" in said(CAVEATS, **changes, draws_part=True)
-    assert "noisy class counts over all its rows" in said(CAVEATS, **changes, spending=GLOBAL)
+    assert "blocks of at least 2" in text
+    assert "over all its rows, exactly, though nothing of a party apart from its block" in text
+    assert "blocks of at least 5" in said(CAVEATS, **{**changes, "least_participants": 5})
+    assert "averages out over many trees" in said(CAVEATS, **changes, draws_rows=True)
+    noisy = said(CAVEATS, **changes, spending=GLOBAL)
+    assert "each block's noisy class counts" in noisy
+    assert "exactly" not in noisy
 
 
-@pytest.mark.parametrize(("n_parties", "share", "n_trees"), [(5, 0.5, 60), (10, 0.4, 400)])
-def test_the_estimate_is_that_of_a_coordinator_that_solves_for_each_party(
-    n_parties: int, share: float, n_trees: int
-) -> None:
-    rng = np.random.default_rng(0)
-    errors = []
-    for _ in range(200):
-        takes_part = rng.random((n_trees, n_parties)) < share
-        kept = rng.uniform(THINNEST, THICKEST, takes_part.shape)
-        sums = (takes_part * kept).sum(axis=1) * 1000.0
-        solved, *_ = np.linalg.lstsq(takes_part.astype(float), sums, rcond=None)
-        errors.append(solved / ((THINNEST + THICKEST) / 2) / 1000.0 - 1.0)
-    run = facts(n_parties=n_parties, participation=share, n_trees=n_trees)
-    assert np.sqrt(np.square(errors).mean()) == pytest.approx(estimate_error(run), rel=0.15)
+def test_parties_that_are_one_block_take_part_together_and_tell_nothing_by_differences() -> None:
+    changes = {**BLOCKS, "participation": 0.4, "n_parties": 3}
+    assert "blocks" not in said(CAVEATS, **changes)
+    assert "20 points of a column" in said(COORDINATOR, **changes)  # of all 100 trees
+
+
+def test_what_a_loss_tells_is_said_where_training_goes_on_after_it() -> None:
+    text = said(CAVEATS, aggregation=Masked())
+    assert "its own class counts and by those of a secret part of the others' rows" in text
+    assert "5% to 25% of each party's" in text
+    assert "is lost" not in said(CAVEATS, aggregation=Masked(), spending=GLOBAL)
 
 
 def test_participants_know_each_other_where_they_must() -> None:
@@ -171,7 +185,20 @@ def test_participants_know_each_other_where_they_must() -> None:
 @pytest.mark.parametrize(("rows", "is_small"), [(1, True), (4, True), (5, False), (50, False)])
 def test_small_leaves_are_pointed_out(rows: int, is_small: bool) -> None:
     assert ("single rows' labels" in said(EVERY_PARTY, min_rows_leaf=rows)) == is_small
-    assert ("single rows' labels" in said(COORDINATOR, min_rows_leaf=rows)) == is_small
+
+
+@pytest.mark.parametrize("rows", [1, 5, 50])
+@pytest.mark.parametrize("protection", [None, Masked()])
+def test_single_rows_are_counted_whatever_the_size_of_leaves(rows: int, protection: Any) -> None:
+    """tests/protocol/horizontal/test_attacks.py reads them in transcripts."""
+    changes = {"min_rows_leaf": rows, "aggregation": protection}
+    text = said(COORDINATOR, **changes)
+    assert "sides of candidate cuts may hold a single row" in text
+    assert "the exact class counts of such a side are that row's label" in text
+    assert ("single rows of a party in nodes and leaves" in text) == (protection is None)
+    noisy = said(COORDINATOR, **changes, spending=LOCAL)
+    assert "sides of candidate cuts may hold a single row" in noisy
+    assert "under its noise" in noisy
 
 
 def test_the_model_is_at_every_party_and_predictions_tell_nobody() -> None:
@@ -232,6 +259,7 @@ def test_the_report_of_a_training_is_about_that_training() -> None:
             aggregation=Masked(k=2),
             participation=0.7,
             scope="run",
+            least_participants=2,
             is_balanced=True,
             has_categories=True,
             min_rows_leaf=15,

@@ -2,8 +2,11 @@
 
 import json
 
+import numpy as np
 import pytest
+from msgspec.structs import replace
 
+from fedforest import HorizontalExtraTreesClassifier
 from fedforest.privacy.local_dp import LocalDP
 from fedforest.protocol.aggregation import messages as aggregation
 from fedforest.protocol.aggregation.options import Masked
@@ -15,12 +18,19 @@ from fedforest.protocol.scoring import messages as scoring
 from fedforest.protocol.vertical import messages as vertical_messages
 from fedforest.protocol.vertical import prediction_messages
 from fedforest.runtime.driver import Exchange
-from fedforest.runtime.known_attacks import _ALL, attacks_on
+from fedforest.runtime.known_attacks import (
+    _ALL,
+    EXACT_SUMS,
+    NOISY_SUMS,
+    PARTIES_CHANGE,
+    attacks_on,
+)
 from fedforest.runtime.message_pairs import pairs_of
 from fedforest.runtime.orders import AlignRows, TrainLinear
 from fedforest.runtime.party_requests import Done
-from fedforest.runtime.results import VerticalResult
+from fedforest.runtime.results import HorizontalResult, VerticalResult
 from fedforest.runtime.run_leakage import COORDINATOR, USER, RunLeakage, run_leakage
+from fedforest.tree.parameters import ForestParameters
 from tests.integration.samples import horizontal, vertical
 
 PROTOCOLS = (
@@ -125,7 +135,21 @@ def test_figures_come_from_the_exchange_log() -> None:
     assert figures["bytes"] == 2 * (2 * 80 + 4)
     assert figures["nodes_asked_about"] == 12
     assert figures["label_epsilon_spent"] == 2.0
-    assert figures["smallest_group_of_rows"] == 1
+
+
+@pytest.mark.parametrize(
+    ("out_of_bag", "side"),
+    [(False, 7), (True, 1)],  # rows that trees left out may go anywhere alone
+)
+def test_the_smallest_leaf_is_a_figure_and_so_is_the_smallest_side_that_is_told(
+    out_of_bag: bool, side: int
+) -> None:
+    parameters = ForestParameters(min_samples_leaf=7)
+    order = replace(vertical(2, out_of_bag=out_of_bag), parameters=parameters)
+    told = run_leakage(order, RESULT, [])
+    assert told.figures["smallest_leaf_allowed"] == 7
+    assert told.figures["smallest_side_told"] == side
+    assert ("a single one may go its own way" in told.to_text()) == out_of_bag
 
 
 def test_what_every_role_learned_is_told_by_message_with_counts_and_bytes() -> None:
@@ -158,6 +182,64 @@ def test_a_request_that_is_not_known_stands_in_the_report_as_such() -> None:
     told = run_leakage(vertical(2), RESULT, [exchange("Whisper", 1)])
     assert "Whisper from bank x 1, 1 bytes: not declared here" in told.to_text()
     assert "not declared" not in report().to_text()
+
+
+def named(messages: list[str], facts: set[str] | None = None) -> set[str]:
+    return {attack.name for attack in attacks_on(messages, facts)}
+
+
+def test_differences_and_noise_are_attacked_where_there_are_such_sums() -> None:
+    for counted in ("Counted", "MaskedCounted", "Passed", "SharesAdded"):
+        assert "differencing rows" in named([counted], {EXACT_SUMS})
+        assert "differencing rows" not in named([counted], {NOISY_SUMS})
+        assert "averaging noise" not in named([counted], {EXACT_SUMS})
+    assert "averaging noise" in named(["MaskedCounted"], {NOISY_SUMS})
+    assert "differencing parties" not in named(["MaskedCounted"], {EXACT_SUMS})
+    assert "differencing parties" in named(["MaskedCounted"], {EXACT_SUMS, PARTIES_CHANGE})
+    assert "differencing parties" not in named(["Counted"], {EXACT_SUMS, PARTIES_CHANGE})
+
+
+def test_who_knows_messages_only_is_told_of_every_attack_that_could_be() -> None:
+    assert {"differencing rows", "differencing parties", "averaging noise", "collusion"} <= named(
+        ["MaskedCounted"]
+    )
+
+
+def horizontal_report(aggregation: object = None, **changes: object) -> RunLeakage:
+    forest = HorizontalExtraTreesClassifier(n_estimators=2, max_depth=2, random_state=0)
+    X = np.arange(40.0).reshape(20, 2)
+    file = forest.fit(X, X[:, 0] > 15).to_bytes()
+    result = HorizontalResult(
+        model="0" * 32,
+        file=file,
+        n_rows=20,
+        lost=[],
+        candidates_per_node=1,
+        n_trees_begun=2,
+    )
+    order = horizontal(2, aggregation=aggregation)
+    order = replace(order, parameters=ForestParameters(min_samples_leaf=5), **changes)
+    return run_leakage(order, result, [exchange("Count", 10)])
+
+
+def test_a_masked_run_whose_parties_change_at_every_step_is_open_to_differencing() -> None:
+    changing = {"participation": 0.5, "participation_scope": "step"}
+    masked = horizontal_report(aggregation=Masked(), **changing)
+    names = {attack.name for attack in masked.attacks}
+    assert {"differencing rows", "differencing parties", "collusion"} <= names
+    assert "differencing parties" not in {
+        attack.name for attack in horizontal_report(aggregation=Masked()).attacks
+    }
+
+
+@pytest.mark.parametrize("protection", [None, Masked()])
+def test_a_horizontal_run_never_claims_that_groups_were_as_large_as_leaves(
+    protection: Masked | None,
+) -> None:
+    told = horizontal_report(aggregation=protection)
+    assert told.figures["smallest_leaf_allowed"] == 5
+    assert told.figures["smallest_side_told"] == 1
+    assert "sides of candidate cuts may hold a single row" in told.to_text()
 
 
 def test_attacks_are_listed_by_replies_that_there_are() -> None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def summarise(leakage: Mapping[str, Any]) -> Iterator[str]:
-    """Kinds of messages by who got them, the smallest group of rows, and which attacks apply."""
+    """Kinds of messages by who got them, the smallest groups of rows, and which attacks apply."""
     yield "Who learned what"
     for who, entries in _by_role(leakage).items():
         n_messages = sum(entry["count"] for entry in entries)
@@ -21,8 +21,10 @@ def summarise(leakage: Mapping[str, Any]) -> Iterator[str]:
             size = format_bytes(n_bytes)
             yield f"  {who}: {n_messages} messages of {len(kinds)} kinds, {size}"
     figures = leakage["figures"]
-    if "smallest_group_of_rows" in figures:
-        yield f"  no group of rows was smaller than {figures['smallest_group_of_rows']}"
+    if "smallest_leaf_allowed" in figures:
+        leaf, side = figures["smallest_leaf_allowed"], figures["smallest_side_told"]
+        told = "a single row" if side == 1 else f"{side} rows"
+        yield f"  smallest leaf allowed: {leaf} row(s); sides of cuts told of may hold {told}"
     if "label_epsilon_spent" in figures:
         epsilon = figures["label_epsilon_spent"]
         spent = "labels had no noise" if epsilon is None else f"epsilon spent on labels {epsilon:g}"

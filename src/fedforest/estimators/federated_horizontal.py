@@ -39,6 +39,7 @@ def order_training(
         privacy=None if options.privacy is None else Choice.of(options.privacy),
         participation=options.participation,
         participation_scope=options.participation_scope,  # type: ignore[arg-type] # checked before
+        min_participants=options.min_participants,
     )
 
 

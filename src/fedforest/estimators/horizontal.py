@@ -57,11 +57,15 @@ class HorizontalExtraTreesClassifier(ClassifierMixin, HorizontalForest):  # type
         How counts of parties are added up: as they are, or so that only their sum is seen. The
         forest is the same.
     participation : float, default=1.0
-        Share of the parties that take part. Where they differ from tree to tree, each leaves out a
-        secret part of its rows, so that differences between trees do not expose it.
+        Share of the parties that take part. Where they differ from tree to tree, they are drawn in
+        blocks of `min_participants` that stay together, so that differences between trees expose
+        blocks, not parties.
     participation_scope : {"tree", "step", "run"}, default="tree"
         How long the parties that take part stay the same. "step", the paper's way, exposes single
         parties by differences of sums; see `leakage_`.
+    min_participants : int, optional
+        Parties with rows that must take part in every sum; with fewer, also after a party was lost,
+        training ends with an error. By default 2 where `aggregation` protects sums, otherwise 1.
     transport : str, optional
         A profile's name or folder, or the coordinator's address, to train in a live federation:
         `fit` then takes a mapping of party to data set for X, and the label's column for y. None:
@@ -148,6 +152,7 @@ class HorizontalExtraTreesClassifier(ClassifierMixin, HorizontalForest):  # type
         aggregation: Any = "plain",
         participation: float = 1.0,
         participation_scope: str = "tree",
+        min_participants: int | None = None,
         transport: Any = None,
     ) -> None:
         self.n_estimators = n_estimators
@@ -169,6 +174,7 @@ class HorizontalExtraTreesClassifier(ClassifierMixin, HorizontalForest):  # type
         self.aggregation = aggregation
         self.participation = participation
         self.participation_scope = participation_scope
+        self.min_participants = min_participants
         self.transport = transport
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -223,7 +229,7 @@ class HorizontalExtraTreesRegressor(RegressorMixin, HorizontalForest):  # type: 
         Noise on sums of targets before they leave a party; needs declared `target_bounds`.
     n_estimators, max_depth, min_samples_split, min_samples_leaf, min_impurity_decrease, \
 bootstrap, max_samples, random_state, n_jobs, verbose, feature_sampling, aggregation, \
-participation, participation_scope, transport
+participation, participation_scope, min_participants, transport
         As in `HorizontalExtraTreesClassifier`.
 
     Attributes
@@ -274,6 +280,7 @@ privacy_spent_, fit_log_, n_exchanges_, bytes_sent_
         aggregation: Any = "plain",
         participation: float = 1.0,
         participation_scope: str = "tree",
+        min_participants: int | None = None,
         transport: Any = None,
     ) -> None:
         self.n_estimators = n_estimators
@@ -293,6 +300,7 @@ privacy_spent_, fit_log_, n_exchanges_, bytes_sent_
         self.aggregation = aggregation
         self.participation = participation
         self.participation_scope = participation_scope
+        self.min_participants = min_participants
         self.transport = transport
 
     def predict(self, X: Any) -> NDArray[np.float64]:

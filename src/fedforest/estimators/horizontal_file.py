@@ -26,6 +26,7 @@ _NOT_STORED = {
     "random_state",  # seeds stay out
     *("n_jobs", "verbose", "transport"),  # about the machine, not the model
 }
+_ADDED_LATER = {"min_participants"}  # files of before have the default
 _OPTIONS: dict[str, Any] = {
     kind.__name__: kind for kind in (LocalDP, GlobalDP, Masked, Ring, Shamir)
 }
@@ -104,7 +105,8 @@ def _make_estimator(kind: type[Estimator], stored: StoredForest) -> Estimator:
     parameters = stored.metadata.get("parameters")
     estimator: Estimator = kind()
     expected = estimator.get_params(deep=False).keys() - _NOT_STORED
-    if not isinstance(parameters, dict) or parameters.keys() != expected:
+    given = parameters.keys() if isinstance(parameters, dict) else set()
+    if not isinstance(parameters, dict) or not expected - _ADDED_LATER <= given <= expected:
         raise _damaged("its parameters are incomplete")
     values = {name: _read(value) for name, value in parameters.items()}
     if isinstance(values.get("class_weight"), tuple):

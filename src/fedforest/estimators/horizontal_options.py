@@ -10,7 +10,8 @@ from fedforest.estimators.class_weights import check_class_weight
 from fedforest.estimators.validation import check_choice, check_transport, check_verbose
 from fedforest.privacy.global_dp import GlobalDP
 from fedforest.privacy.local_dp import LocalDP
-from fedforest.protocol.aggregation.options import Masked, Ring, Shamir
+from fedforest.protocol.aggregation.base import check_min_participants, choose_least
+from fedforest.protocol.aggregation.options import Masked, Ring, Shamir, is_integer
 from fedforest.tree.parameters import ForestParameters
 
 Protection: TypeAlias = Masked | Ring | Shamir | None
@@ -44,6 +45,7 @@ class HorizontalOptions:
     privacy: Privacy
     participation: float
     participation_scope: str
+    min_participants: int | None  # as many as sums need at least
     class_weight: Mapping[Any, Any] | str | None
 
     @property
@@ -56,10 +58,17 @@ class HorizontalOptions:
         """Whether a tree may draw a row twice; its label would then weigh twice on the noise."""
         return bool(self.parameters.bootstrap) and self.privacy is None
 
+    @property
+    def least(self) -> int:
+        """Parties that take part in every sum, at least."""
+        return choose_least(self.min_participants, is_protected=self.aggregation is not None)
+
     def check_input(self, n_parties: int, *, is_weighted: bool) -> None:
         """Refuse what the input does not allow; raises `ConfigurationError`."""
         if self.aggregation is not None:
             self.aggregation.check(n_parties)
+        is_protected = self.aggregation is not None
+        check_min_participants(self.min_participants, n_parties, is_protected=is_protected)
         if self.privacy is not None and is_weighted:
             raise ConfigurationError(
                 "sample_weight does not go together with privacy: noise covers what one row of "
@@ -88,6 +97,7 @@ def read_options(estimator: Any, task: str) -> HorizontalOptions:
         privacy,
         _read_participation(estimator.participation),
         estimator.participation_scope,
+        _read_min_participants(estimator.min_participants),
         class_weight,
     )
 
@@ -133,6 +143,16 @@ def _check_private_run(parameters: ForestParameters, class_weight: Any) -> None:
             "class_weight='balanced' needs the exact number of rows of each class, which privacy "
             "does not release. Give a mapping from class to weight."
         )
+
+
+def _read_min_participants(demanded: Any) -> int | None:
+    if demanded is None:
+        return None
+    if not is_integer(demanded) or demanded < 1:
+        raise ConfigurationError(
+            f"min_participants is {demanded!r}; it must be None or a whole number of parties."
+        )
+    return int(demanded)
 
 
 def _read_participation(participation: Any) -> float:

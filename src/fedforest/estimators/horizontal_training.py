@@ -21,6 +21,7 @@ from fedforest.privacy.global_dp import GlobalDP
 from fedforest.privacy.local_dp import LocalDP
 from fedforest.privacy.queries import Queries
 from fedforest.protocol.aggregation import messages as counting
+from fedforest.protocol.aggregation.base import LEAST_PARTICIPANTS
 from fedforest.protocol.aggregation.introduction import Member
 from fedforest.protocol.aggregation.plugs import Plug, make_aggregation, make_aggregator
 from fedforest.protocol.horizontal import messages
@@ -39,7 +40,6 @@ from fedforest.tree.forest import Forest
 from fedforest.tree.workers import Workers
 
 REQUESTS = (*messages.REQUESTS, *counting.REQUESTS)
-LEAST_PROTECTED = 2  # participants of a sum that hides the parties in it
 
 
 def train_in_process(
@@ -55,20 +55,30 @@ def train_in_process(
     is_noisy = options.privacy is not None
     order = make_order(tuple(parties), options, draw_seed(seed))
     members = make_members(order.parties, entropies) if options.aggregation else {}
+    least = max(LEAST_PARTICIPANTS, options.least)
     each = workers.divided(len(parties))  # parties answer at the same time
     handlers = {
         name: HorizontalParty(
             rows.table,
             PartyLabels(rows.labels, rows.weights, options.is_regression),
             entropies.of(f"{name}/training"),
-            partial(make_aggregator, plug, member=members.get(name), is_noisy=is_noisy),
+            partial(
+                make_aggregator,
+                plug,
+                member=members.get(name),
+                is_noisy=is_noisy,
+                least_participants=least,
+            ),
+            least_participants=least,
             response_key=entropies.of(f"{name}/responses")(32),
             workers=each,
         )
         for name, rows in parties.items()
     }
     coordinator = entropies.of("/coordinator")
-    aggregation = make_aggregation(plug, coordinator(16), coordinator, is_noisy=is_noisy)
+    aggregation = make_aggregation(
+        plug, coordinator(16), coordinator, is_noisy=is_noisy, least_participants=least
+    )
     transport = connect(handlers, REQUESTS, workers)
     trained = run(train(order, aggregation, workers), transport, log)
     model = HorizontalModel(trained.forest, trained.bins, trained.classes, order.parties)
@@ -83,13 +93,14 @@ def train_in_process(
 
 def make_order(parties: tuple[str, ...], options: HorizontalOptions, seed: int) -> TrainingOrder:
     """What the coordinator is told."""
-    least = LEAST_PROTECTED if options.aggregation else 1
     return TrainingOrder(
         parties,
         options.parameters,
         seed,
         options.privacy,
-        Participation(options.participation, cast("Scope", options.participation_scope), least),
+        Participation(
+            options.participation, cast("Scope", options.participation_scope), options.least
+        ),
         options.class_weight,
     )
 

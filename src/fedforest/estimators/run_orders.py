@@ -46,6 +46,7 @@ _SAID_ELSEWHERE = {
     "privacy": "a table [privacy]",
     "participation": "share = ... in [participation]",
     "participation_scope": "scope = ... in [participation]",
+    "min_participants": "min_participants = ... in [participation]",
 }
 _NOT_OF_A_RUN = {"n_jobs", "verbose", "transport", "warm_start", "prediction"}
 _NOT_HORIZONTAL = {"voting"}  # a matter of prediction: the model is the same
@@ -58,6 +59,7 @@ _PLACES: Mapping[str, Place] = {
     "privacy": ("privacy",),
     "participation": ("participation", "share"),
     "participation_scope": ("participation", "scope"),
+    "min_participants": ("participation", "min_participants"),
     "sample_weight": ("weight",),
     **dict.fromkeys(("Masked", "Ring", "Shamir"), ("aggregation",)),
     **dict.fromkeys(("LocalDP", "GlobalDP"), ("privacy",)),
@@ -126,6 +128,7 @@ def _make_estimator(file: RunFile) -> Any:
             parameters["privacy"] = _make_option(file, "privacy", run.privacy, _PRIVACIES)
         parameters["participation"] = run.participation.share
         parameters["participation_scope"] = run.participation.scope
+        parameters["min_participants"] = run.participation.min_participants
     return kind(**parameters)
 
 

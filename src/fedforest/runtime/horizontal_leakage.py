@@ -4,7 +4,6 @@ A sentence is here for everything in a message of the protocol and for what foll
 what a role could work out, not what it is expected to look at.
 """
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -39,10 +38,11 @@ class HorizontalRun:
     spending: PrivacySpending
     participation: float
     scope: str
+    least_participants: int  # so many parties are always drawn together
     is_weighted: bool
     is_balanced: bool  # class weights follow the numbers of rows
     has_categories: bool
-    draws_part: bool  # trees draw fewer rows than there are
+    draws_rows: bool  # by chance: trees see a part of the rows, or some of them twice
     min_rows_leaf: int
     is_seeded: bool  # parties' entropy came from the random state
     in_federation: bool = False  # every role was a process of its own
@@ -60,7 +60,19 @@ class HorizontalRun:
     @property
     def points_at_root(self) -> float:
         """How many points of one column a party tells about all its rows, on average."""
-        return self.n_trees * self.participation * self.candidates / max(1, self.n_columns)
+        return self.n_trees * self.share_of_trees * self.candidates / max(1, self.n_columns)
+
+    @property
+    def n_blocks(self) -> int:
+        """Parts of the parties that are drawn as a whole, where trees or runs draw them."""
+        return max(1, self.n_parties // max(1, self.least_participants))
+
+    @property
+    def share_of_trees(self) -> float:
+        """In which share of the trees a party takes part: draws of no block at all are repeated."""
+        if self.scope == "step":
+            return self.participation
+        return self.participation / (1.0 - (1.0 - self.participation) ** self.n_blocks)
 
 
 def report_horizontal_forest(run: HorizontalRun) -> LeakageReport:
@@ -87,16 +99,29 @@ def _statistics(run: HorizontalRun) -> Iterator[Learned]:
     yield Learned(COORDINATOR, f"{_protected_sums(run)} {whose}, {where}")
     exact = "the exact number of rows" if run.noise != "none" else "from it, the number of rows"
     yield Learned(COORDINATOR, f"{exact} {whose}, on each side of every candidate split")
-    if run.noise == "none" and run.min_rows_leaf < SAFER_LEAF:
-        yield Learned(
-            COORDINATOR,
-            f"{run.statistic} of groups as small as {run.min_rows_leaf} row(s), which are single "
-            f"rows' labels (min_samples_leaf; {SAFER_LEAF} or more is safer)",
-        )
+    yield from _single_rows(run)
     if run.is_weighted:
         yield Learned(COORDINATOR, f"what weights of rows add up to {whose}, in the same places")
     if run.is_balanced:
         yield Learned(COORDINATOR, f"the number of rows of each class {whose}, for class_weight")
+
+
+def _single_rows(run: HorizontalRun) -> Iterator[Learned]:
+    """What sums over a few rows tell: a cut is counted before it is known to be too uneven."""
+    told = f"the exact {run.statistic} of such a side are that row's label"
+    if run.noise != "none":
+        told = "the sums of such a side are of that row's label alone, under its noise"
+    yield Learned(
+        COORDINATOR,
+        f"sides of candidate cuts may hold a single row: {told}. min_samples_leaf does not prevent "
+        "it, as it is applied afterwards, to the splits that are made",
+    )
+    if run.aggregation is None and run.n_parties > 1:
+        yield Learned(
+            COORDINATOR,
+            "the same of single rows of a party in nodes and leaves: what makes these large enough "
+            "is the rows of all parties together",
+        )
 
 
 def _protected_sums(run: HorizontalRun) -> str:
@@ -181,7 +206,7 @@ def _about_others(run: HorizontalRun) -> Iterator[Learned]:
     if run.noise != "none":
         return
     exact = (
-        "means of leaves, from which it can take out its own rows"
+        "means of leaves"
         if run.is_regression
         else "class shares of leaves, which are fractions of whole numbers of rows: a third means "
         "3 rows, or 6, and so on"
@@ -192,7 +217,11 @@ def _about_others(run: HorizontalRun) -> Iterator[Learned]:
         if run.min_rows_leaf < SAFER_LEAF
         else ""
     )
-    yield Learned(EVERY_PARTY, f"exact {exact}. Leaves without own rows are others'{small}")
+    yield Learned(
+        EVERY_PARTY,
+        f"exact {exact}. It can take out its own rows: if one row is left, that row's label. "
+        f"Leaves without own rows are others'{small}",
+    )
 
 
 def _in_predictions() -> Iterator[Learned]:
@@ -273,40 +302,31 @@ def _differences(run: HorizontalRun) -> Iterator[Learned]:
             "two sums over the same rows, such as a node's before and after it is split, is the "
             f"{noisy}sum of one party alone. 'tree' is safer, 'run' safest",
         )
-    elif run.participation < 1.0 and run.scope == "tree":
+    elif run.participation < 1.0 and run.scope == "tree" and run.n_blocks > 1:
         yield Learned(
             CAVEATS,
-            "trees have different parties: over many of them, differences of the sums at roots "
-            f"tell each party's {noisy}{run.statistic} over all its rows, though nothing of its "
-            f"nodes, {_blur(run)}. participation_scope='run' prevents it",
+            f"trees have different parties, drawn in blocks of at least {run.least_participants}: "
+            f"differences of the sums at roots tell each block's {noisy}{run.statistic} over all "
+            f"its rows, {_exactly(run)}, though nothing of a party apart from its block, and "
+            "nothing of its nodes. participation_scope='run' prevents it",
         )
-    yield Learned(
-        CAVEATS,
-        "if a party is lost, the trees that were growing are begun anew without it: sums at roots "
-        f"before and after differ by about its own {noisy}{run.statistic}",
-    )
+    if run.noise == "none":  # with noise, the run ends
+        yield Learned(
+            CAVEATS,
+            "if a party is lost, the trees that were growing are begun anew without it. Sums at "
+            f"roots before and after differ by its own {run.statistic} and by those of a secret "
+            f"part of the others' rows, {1 - THICKEST:.0%} to {1 - THINNEST:.0%} of each party's, "
+            "which no tree sees from then on",
+        )
 
 
-def _blur(run: HorizontalRun) -> str:
-    """How well differences between roots hide a party behind the rows that others leave out."""
-    if run.draws_part:
-        return "up to the chance with which its rows were drawn"
-    return (
-        f"to about {min(1.0, estimate_error(run)):.0%} or better: in every tree each party leaves "
-        f"out a secret part of its rows, {1 - THICKEST:.0%} to {1 - THINNEST:.0%}"
-    )
-
-
-def estimate_error(run: HorizontalRun) -> float:
-    """How far off an estimate of a party's counts by least squares is, relative to them.
-
-    The sum at the root of a tree is that of its participants' counts, each times the share of rows
-    it keeps. A regression on who took part has, for parties of equal size, this standard error:
-    one share's deviation times the root of all parties' over the trees' number of non-participants.
-    """
-    deviation = (THICKEST - THINNEST) / math.sqrt(12.0)  # of a uniform share
-    relative = deviation / ((THICKEST + THINNEST) / 2.0)
-    return relative * math.sqrt(run.n_parties / (run.n_trees * (1.0 - run.participation)))
+def _exactly(run: HorizontalRun) -> str:
+    """How closely the sums of roots, of which there are many, tell those of blocks."""
+    if run.noise != "none":
+        return "more closely the more trees there are, as far as epsilon allows"
+    if run.draws_rows:
+        return "up to the chance with which rows were drawn, which averages out over many trees"
+    return "exactly"
 
 
 def _noise_limits(run: HorizontalRun) -> Iterator[Learned]:

@@ -1,11 +1,17 @@
 """Attacks that are known on what messages reveal, and what helps against them.
 
 They are listed by the replies that give them something to work with, so that a report names those
-that apply to a run, and no others.
+that apply to a run, and no others. What replies do not show, such as noise under a mask, is a fact
+about the run. Who does not know the facts, as a party's ledger, gets every attack that could be.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+
+EXACT_SUMS = "exact sums"
+NOISY_SUMS = "noisy sums"
+PARTIES_CHANGE = "parties change between sums over the same rows"
+_PROTECTED = frozenset({"MaskedCounted", "Passed", "SharedOut", "SharesAdded"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +23,12 @@ class Attack:
     how: str
     against: str  # what helps
     messages: frozenset[str]  # replies that it works with; any of them is enough
+    only_if: str | None = None  # a fact about the run without which it does not work
+
+    def works_with(self, sent: Collection[str], facts: Collection[str] | None) -> bool:
+        """Whether a run gives it what it needs; without facts, whether it may."""
+        is_possible = self.only_if is None or facts is None or self.only_if in facts
+        return is_possible and not self.messages.isdisjoint(sent)
 
     def to_json(self) -> dict[str, str]:
         return {"name": self.name, "who": self.who, "how": self.how, "against": self.against}
@@ -66,26 +78,38 @@ _ALL = (
         frozenset({"ThresholdsProposed"}),
     ),
     Attack(
-        "differencing",
+        "differencing rows",
         "the coordinator",
-        "two exact sums over nearly the same rows differ by the labels of the rest; a group of one "
-        "row is that row's label",
-        "larger min_samples_leaf, Masked sums, LocalDP or GlobalDP",
-        frozenset({"Counted"}),
+        "two exact sums over nearly the same rows differ by the labels of the rest; sides of "
+        "candidate cuts may hold a single row, as min_samples_leaf is applied after counting",
+        "LocalDP or GlobalDP; fewer trees and less depth; protected sums (Masked, Ring, Shamir) "
+        "hide whose rows they are, not their labels",
+        frozenset({"Counted"}) | _PROTECTED,
+        EXACT_SUMS,
+    ),
+    Attack(
+        "differencing parties",
+        "the coordinator",
+        "where every step draws its participants (participation_scope='step'), two sums over the "
+        "same rows differ by what a single party holds of them, masks or not",
+        "participation_scope 'tree' or 'run', which change parties in blocks or not at all",
+        _PROTECTED,
+        PARTIES_CHANGE,
     ),
     Attack(
         "collusion",
         "the coordinator together with other parties",
         "who knows all sums but one knows that one; with two parties, either knows the other's",
         "more parties, a larger k or threshold, the same participants in the whole run",
-        frozenset({"MaskedCounted", "Passed", "SharedOut", "SharesAdded"}),
+        _PROTECTED,
     ),
     Attack(
         "averaging noise",
         "the coordinator",
         "noisy answers about the same labels, over runs, average out as far as the budget goes",
         "the ceiling on epsilon over all runs",
-        frozenset({"NoisilyCounted"}),
+        frozenset({"NoisilyCounted"}) | _PROTECTED,
+        NOISY_SUMS,
     ),
     Attack(
         "testing membership",
@@ -111,7 +135,7 @@ _ALL = (
 )
 
 
-def attacks_on(messages: Iterable[str]) -> list[Attack]:
+def attacks_on(messages: Iterable[str], facts: Collection[str] | None = None) -> list[Attack]:
     """Known attacks that replies of these kinds give something to work with."""
     sent = set(messages)
-    return [attack for attack in _ALL if attack.messages & sent]
+    return [attack for attack in _ALL if attack.works_with(sent, facts)]

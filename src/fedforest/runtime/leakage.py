@@ -27,6 +27,10 @@ ON_THEIR_OWN = (
     "readable by whoever administers that machine"
 )
 SAFER_LEAF = 5  # rows; smaller groups are pointed out
+_LEFT_OUT = (
+    "which way rows go that a tree left out: of these a single one may go its own way, as "
+    "min_samples_leaf is about the rows that trees drew"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +209,7 @@ def _at_coordinator(run: VerticalRun) -> Iterator[Learned]:
     )
     if run.out_of_bag:
         yield Learned(COORDINATOR, "the out-of-bag score after every tree")
+        yield Learned(COORDINATOR, _LEFT_OUT)
     if run.votes_released:
         yield Learned(
             COORDINATOR,
@@ -242,6 +247,8 @@ def _about_others(run: VerticalRun) -> Iterator[Learned]:
         yield Learned(EVERY_PARTY, "with two parties: that a node it did not split, the other did")
     else:
         yield Learned(EVERY_PARTY, "where another party split a node, but not which one")
+    if run.out_of_bag:
+        yield Learned(EVERY_PARTY, f"if it has columns: {_LEFT_OUT}")
     if run.min_rows_leaf < SAFER_LEAF:
         yield Learned(
             EVERY_PARTY,

@@ -12,6 +12,7 @@ import msgspec
 from fedforest.errors import ConfigurationError
 from fedforest.privacy.global_dp import GlobalDP
 from fedforest.privacy.local_dp import LocalDP
+from fedforest.protocol.aggregation.base import choose_least
 from fedforest.protocol.aggregation.options import Masked, Ring, Shamir
 from fedforest.protocol.aggregation.plugs import Plug
 from fedforest.protocol.vertical.order import EarlyStopping
@@ -108,6 +109,12 @@ class TrainHorizontal(TrainingOrderOnWire, frozen=True, kw_only=True):
     privacy: Choice | None = None
     participation: float = 1.0
     participation_scope: Literal["tree", "step", "run"] = "tree"
+    min_participants: Annotated[int, msgspec.Meta(ge=1)] | None = None
+
+    @property
+    def least(self) -> int:
+        """Parties that take part in every sum, at least."""
+        return choose_least(self.min_participants, is_protected=self.aggregation is not None)
 
     def plug(self) -> Plug:
         """How sums are formed."""

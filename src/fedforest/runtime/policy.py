@@ -45,6 +45,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     label_protection: Literal["encoded", "randomized_response"] = "encoded"  # at least
     largest_label_epsilon: Epsilon = math.inf  # of one vertical run with randomized response
     aggregations: tuple[AggregationName, ...] = ("plain", "masked", "ring", "shamir")
+    least_participants: Limit = 1  # of every sum that this party's numbers are in
     noise: tuple[NoiseName, ...] = ("none", "local", "global")
     epsilon_ceiling: Epsilon = math.inf  # of all runs together, on the label of a row
     largest_lookahead: Limit = 64  # as much as a coordinator chooses by itself

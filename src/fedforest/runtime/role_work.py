@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fedforest.errors import ConfigurationError, DataError, MaskingError
 from fedforest.protocol.aggregation import messages as counting
+from fedforest.protocol.aggregation.base import LEAST_PARTICIPANTS
 from fedforest.protocol.aggregation.plugs import Plug, make_aggregator
 from fedforest.protocol.alignment import messages as alignment
 from fedforest.protocol.alignment.party import Aligner, KeyedHashAligner
@@ -226,11 +227,19 @@ class RoleMaker:
         if plug != "plain":
             _check_pins(role.peers, self.keys.pins)
         member = self.keys.member(entropies) if plug != "plain" else None
+        least = max(LEAST_PARTICIPANTS, role.least_participants)
         party = HorizontalParty(
             table,
             PartyLabels(target, weights, role.is_regression),
             entropies.of("training"),
-            partial(make_aggregator, plug, member=member, is_noisy=role.is_noisy),
+            partial(
+                make_aggregator,
+                plug,
+                member=member,
+                is_noisy=role.is_noisy,
+                least_participants=least,
+            ),
+            least_participants=least,
             response_key=self.keys.response_key,
             approve=partial(_approve, is_noisy=role.is_noisy, ask_owner=limits.approve),
             workers=self.workers,

@@ -59,6 +59,7 @@ class HorizontalRole(Role, frozen=True, kw_only=True):
 
     aggregation: Choice | None = None
     is_noisy: bool = False
+    least_participants: Annotated[int, msgspec.Meta(ge=1)] = 1  # the party takes part in no smaller
     peers: tuple[str, ...] = ()  # the other parties, whose fingerprints protected sums need
 
 

@@ -137,6 +137,12 @@ def _check_sums(rules: Rules, role: HorizontalRole) -> None:
     if aggregation not in rules.aggregations:
         allowed = ", ".join(rules.aggregations) or "none"
         refuse("run", f"sums over parties must be formed by: {allowed}", aggregation=aggregation)
+    wanted = rules.least_participants
+    if role.least_participants < wanted:
+        reason = (
+            f"at least {wanted} parties must take part in every sum (min_participants={wanted})"
+        )
+        refuse("run", reason, participants=role.least_participants)
 
 
 def _check_noise(rules: Rules, noise: str) -> None:

@@ -39,6 +39,7 @@ class Participation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     share: float = 1.0
     scope: str = "tree"
+    min_participants: int | None = None
 
 
 class ValidationTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

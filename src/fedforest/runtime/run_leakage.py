@@ -21,7 +21,13 @@ from fedforest.privacy.queries import Queries
 from fedforest.protocol.asking import Message
 from fedforest.runtime.driver import Exchange
 from fedforest.runtime.horizontal_leakage import HorizontalRun, report_horizontal_forest
-from fedforest.runtime.known_attacks import Attack, attacks_on
+from fedforest.runtime.known_attacks import (
+    EXACT_SUMS,
+    NOISY_SUMS,
+    PARTIES_CHANGE,
+    Attack,
+    attacks_on,
+)
 from fedforest.runtime.leakage import LeakageReport, VerticalRun, report_vertical_forest
 from fedforest.runtime.linear_leakage import report_linear_training
 from fedforest.runtime.message_pairs import Undeclared, find_messages
@@ -148,11 +154,31 @@ def run_leakage(order: AnyRun, result: AnyResult, exchanges: Iterable[Exchange])
         "trees": order.parameters.n_estimators,
         **_count_traffic(log),
         "nodes_asked_about": sum(_open_nodes(exchange) for exchange in log),
-        "smallest_group_of_rows": rules.min_rows_leaf,
+        "smallest_leaf_allowed": rules.min_rows_leaf,
+        "smallest_side_told": _smallest_side(order, rules.min_rows_leaf),
         "label_epsilon_spent": epsilon if math.isfinite(epsilon) else None,
     }
     protocol = "vertical" if isinstance(order, TrainVertical) else "horizontal"
-    return RunLeakage(protocol, tuple(learned), figures, follows, tuple(attacks_on(replies)))
+    attacks = tuple(attacks_on(replies, _facts_of(order)))
+    return RunLeakage(protocol, tuple(learned), figures, follows, attacks)
+
+
+def _smallest_side(order: TrainVertical | TrainHorizontal, min_rows_leaf: int) -> int:
+    """Rows on the smallest side of a cut that somebody may be told of, made or only tried."""
+    if isinstance(order, TrainHorizontal):
+        return 1  # cuts are counted before anybody knows how even they are
+    follows_left_out = order.out_of_bag or order.early_stopping is not None
+    return 1 if follows_left_out else min_rows_leaf
+
+
+def _facts_of(order: TrainVertical | TrainHorizontal) -> frozenset[str]:
+    """What attacks need to know about a training beyond its messages."""
+    if isinstance(order, TrainVertical):
+        return frozenset()
+    facts = {EXACT_SUMS if order.privacy is None else NOISY_SUMS}
+    if order.participation < 1.0 and order.participation_scope == "step":
+        facts.add(PARTIES_CHANGE)
+    return frozenset(facts)
 
 
 def _count_traffic(log: list[Exchange]) -> Figures:
@@ -247,10 +273,11 @@ def _describe_horizontal(
         spending=spending,
         participation=order.participation,
         scope=order.participation_scope,
+        least_participants=order.least,
         is_weighted=order.weight is not None,
         is_balanced=isinstance(order.class_weight, str),
         has_categories=bool(stored.bins.is_categorical.any()),
-        draws_part=order.parameters.sampling(result.n_rows).n_draws < result.n_rows,
+        draws_rows=bool(order.parameters.bootstrap),
         min_rows_leaf=rules.min_rows_leaf,
         is_seeded=False,  # parties of a federation draw from entropy of their own
         in_federation=True,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fedforest.errors import ConfigurationError
 from fedforest.privacy.randomized_response import RandomizedResponse
-from fedforest.protocol.aggregation.base import LEAST_PARTICIPANTS
+from fedforest.protocol.aggregation.base import LEAST_PARTICIPANTS, check_min_participants
 from fedforest.protocol.aggregation.plugs import make_aggregation
 from fedforest.protocol.asking import Conversation
 from fedforest.protocol.horizontal.coordinator import train as train_horizontal
@@ -67,6 +67,8 @@ def check_run(order: AnyRun) -> None:
     plug, noise = order.plug(), order.noise()
     if plug != "plain":
         plug.check(len(order.data))
+    is_protected = plug != "plain"
+    check_min_participants(order.min_participants, len(order.data), is_protected=is_protected)
     if noise is not None:
         noise.check(is_regression=order.is_regression)
 
@@ -100,6 +102,7 @@ def assign_roles(order: AnyTraining, rows: RowChoice | None) -> dict[str, AnyRol
                 weight=order.weight,
                 aggregation=order.aggregation,
                 is_noisy=order.privacy is not None,
+                least_participants=order.least,
                 peers=()
                 if order.aggregation is None
                 else tuple(other for other in order.data if other != party),
@@ -152,15 +155,15 @@ def converse(
         order.parameters,
         order.seed,
         order.noise(),
-        Participation(
-            order.participation,
-            order.participation_scope,
-            1 if order.aggregation is None else LEAST_PARTICIPANTS,
-        ),
+        Participation(order.participation, order.participation_scope, order.least),
         dict(class_weight) if isinstance(class_weight, list) else class_weight,
     )
     aggregation = make_aggregation(
-        order.plug(), run, entropies.of("coordinator"), is_noisy=order.privacy is not None
+        order.plug(),
+        run,
+        entropies.of("coordinator"),
+        is_noisy=order.privacy is not None,
+        least_participants=max(LEAST_PARTICIPANTS, order.least),
     )
     return train_horizontal(training, aggregation, workers)
 

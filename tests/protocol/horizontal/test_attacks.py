@@ -292,6 +292,23 @@ def test_what_remains_in_nodes_of_two_rows_is_whose_they_are() -> None:
     assert lonely > 10
 
 
+def test_what_remains_are_labels_of_single_rows_on_sides_of_cuts_that_are_not_made() -> None:
+    """A cut is counted before anybody knows how even it is; whose the row is, masks do hide."""
+    training = train_openly(
+        make_shares(), Masked(), n_estimators=8, min_samples_leaf=5, party_options=SPIED
+    )
+    transcript = read_transcript(training)
+    assert min(int(counts.sum()) for by in transcript.facts.values() for counts in by.values()) >= 5
+    single = [
+        side
+        for (node, _), cut in transcript.cuts.items()
+        for side in (cut.left, transcript.facts[node][cut.parties] - cut.left)
+        if side.sum() == 1
+    ]
+    assert len(single) > 10
+    assert {int(side.argmax()) for side in single} == {0, 1, 2}  # labels, as they are
+
+
 def test_what_remains_of_a_class_that_one_party_alone_declares_is_all_of_its_counts() -> None:
     """A sum over one is that one's own, and declared classes tell who it is."""
     shares = make_shares()

@@ -92,7 +92,7 @@ def test_parties_without_rows_hide_nobody(empty: set[int], seed: int) -> None:
 
 
 def test_too_few_parties_with_rows_are_named() -> None:
-    with pytest.raises(TooFewParties, match="1 of the parties that are left have rows"):
+    with pytest.raises(TooFewParties, match="1 of the parties that are there have rows"):
         Participants(TEN[:3], Participation(1.0, "tree", 2), 0, frozenset(TEN[1:3]))
 
 

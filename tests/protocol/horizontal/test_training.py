@@ -10,16 +10,19 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fedforest.errors import BudgetExhausted, DataError, TooFewParties
+from fedforest.estimators.horizontal_training import REQUESTS
 from fedforest.kernels.pairs import Pairs
 from fedforest.privacy.budget import BudgetLedger
 from fedforest.privacy.global_dp import GlobalDP
 from fedforest.privacy.local_dp import LocalDP
+from fedforest.protocol.aggregation.messages import Count
 from fedforest.protocol.aggregation.options import Masked, Ring, Shamir
 from fedforest.protocol.aggregation.plugs import Plug
 from fedforest.protocol.horizontal.approval import approve_within
 from fedforest.protocol.horizontal.order import Participation
 from fedforest.protocol.horizontal.party import HorizontalParty
 from fedforest.protocol.horizontal.party_trees import PartyTrees
+from fedforest.transport.codec import decode
 from fedforest.tree.forest_file import encode_forest
 from fedforest.tree.point_search import DrawUnits
 from fedforest.tree.workers import Workers
@@ -115,14 +118,34 @@ def test_two_exchanges_per_step_and_three_around_them() -> None:
     assert len(masked.log.exchanges) == 2 * n_steps + 6  # keys, peers, seeds
 
 
-def test_batches_of_trees_change_nothing_but_memory() -> None:
-    shares = make_shares(seed=5)
-    options = {"make_party": FixedPoints}
-    together = train_openly(shares, party_options=options, n_estimators=3)
+class MiddlePoints(HorizontalParty):
+    """Names the middle of its ranges: by its rows alone, whatever grows beside a tree."""
+
+    def _start(self, start: Any) -> PartyTrees:
+        trees = super()._start(start)
+        search = trees.search
+        propose = search.propose
+
+        def propose_middle(
+            pairs: Pairs, draw_units: DrawUnits, least_rows: int
+        ) -> NDArray[np.float32]:
+            return propose(pairs, lambda *nodes: 0.0 * draw_units(*nodes) + 0.5, least_rows)
+
+        search.propose = propose_middle  # type: ignore[method-assign]
+        return trees
+
+
+@pytest.mark.parametrize("kind", ["classes", "weights", "numbers"])
+def test_batches_of_trees_change_nothing_but_memory(kind: str) -> None:
+    """Only parties' own points are drawn anew in every batch, so here they are not drawn."""
+    shares = make_shares(seed=5, kind=kind)
+    settings = {"party_options": {"make_party": MiddlePoints}, "n_estimators": 5}
+    together = train_openly(shares, **settings)
     assert len(together.trained.n_steps) == 1
-    apart = train_openly(shares, n_estimators=3, batch_bytes=1)
-    assert len(apart.trained.n_steps) == 3
-    assert apart.trained.forest.shape.n_trees == 3
+    one_by_one = train_openly(shares, **settings, batch_bytes=1)
+    assert len(one_by_one.trained.n_steps) == 5
+    assert forest_bytes(one_by_one) == forest_bytes(together)
+    assert together.trained.forest.shape.n_nodes > 50
 
 
 def test_a_party_without_rows_and_a_class_that_only_one_party_has_are_fine() -> None:
@@ -146,16 +169,16 @@ def test_columns_that_differ_are_named_with_their_party() -> None:
 
 
 @pytest.mark.parametrize("privacy", [LocalDP(keep=0.95), GlobalDP(epsilon_query=1.0)])
-@pytest.mark.parametrize("plug", ["plain", Masked()])
 def test_noise_goes_with_any_protection_and_is_the_same_under_it(
-    privacy: LocalDP | GlobalDP, plug: Plug
+    privacy: LocalDP | GlobalDP,
 ) -> None:
     shares = make_shares(n_rows=300)
-    noisy = train_openly(shares, plug, privacy=privacy, max_depth=4)
-    assert forest_bytes(noisy) == forest_bytes(
-        train_openly(shares, "plain", privacy=privacy, max_depth=4)
-    )
-    assert noisy.trained.forest.shape.n_nodes > 4
+    plain = train_openly(shares, "plain", privacy=privacy, max_depth=4)
+    assert forest_bytes(plain) != forest_bytes(train_openly(shares, "plain", max_depth=4))
+    for plug in PLUGS[1:]:
+        noisy = train_openly(shares, plug, privacy=privacy, max_depth=4)
+        assert forest_bytes(noisy) == forest_bytes(plain), plug
+    assert plain.trained.forest.shape.n_nodes > 4
 
 
 def test_noise_on_bounded_targets_keeps_means_within_bounds() -> None:
@@ -179,13 +202,21 @@ def test_a_run_that_would_pass_a_partys_ceiling_is_refused_before_a_label_is_cou
 def test_participation_draws_parties_per_tree_and_still_learns() -> None:
     shares = make_shares(n_parties=6, n_rows=400)
     half = Participation(0.5, "tree", 2)
-    training = train_openly(shares, Masked(), participation=half, n_estimators=6)
-    sizes = {
-        exchange.note["participants"]
+    training = train_openly(shares, Masked(), participation=half, n_estimators=20, max_depth=4)
+    by_level = [
+        (exchange.note["level"], exchange.note["participants"])
         for exchange in training.log.exchanges
         if "participants" in exchange.note
+    ]
+    assert by_level[0][1] == pytest.approx(6 * 4 / 7, abs=1.0)  # one of three blocks or more
+    sizes = {
+        len(part.participants)
+        for requests in training.recorder.requests
+        for data in requests.values()
+        if isinstance(request := decode(data, REQUESTS), Count)
+        for part in request.parts
     }
-    assert all(2 <= size <= 6 for size in sizes)
+    assert {2, 4} <= sizes <= {2, 4, 6}
     assert training.trained.forest.shape.n_nodes > 20
 
 

@@ -71,6 +71,7 @@ class Transcript:
         default_factory=lambda: defaultdict(dict)
     )
     tables: dict[Parties, Counts] = field(default_factory=dict)  # class counts of whole tables
+    cuts: dict[tuple[Node, int], Cut] = field(default_factory=dict)  # all that were tried
 
     def expose(self) -> list[Exposed]:
         """The differencing attack on every node of which two facts are known."""
@@ -138,7 +139,6 @@ class _Reader:
         self._read_sum = read_sum
         self._n_columns, self._n_classes, self._width = 0, 0, 0
         self._views: dict[str, _View] = {}
-        self._cuts: dict[tuple[Node, int], Cut] = {}
         self._n_batches = 0
 
     def hear(self, sent: Mapping[str, bytes], heard: Mapping[str, bytes]) -> None:
@@ -164,8 +164,8 @@ class _Reader:
             self._views[party] = _View(self._n_batches, segments)
         view = self._views[party]
         for node, column, left, right in view.move(request):
-            if (node, column) in self._cuts:
-                self._follow(node, self._cuts[node, column], left, right)
+            if (node, column) in self.transcript.cuts:
+                self._follow(node, self.transcript.cuts[node, column], left, right)
         pairs = view.look(request, self._n_columns)
         if reply is None:
             return
@@ -197,7 +197,7 @@ class _Reader:
         for place, (node, column) in enumerate(asked):
             left = rows[sides * place]
             right = rows[sides * place + 1] if sides == 2 else None
-            self._cuts[node, column] = Cut(parties, left, right)
+            self.transcript.cuts[node, column] = Cut(parties, left, right)
             if right is not None:
                 facts[node][parties] = left + right
 

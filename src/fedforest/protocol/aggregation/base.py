@@ -111,6 +111,22 @@ def check_least(least: int) -> int:
     return least
 
 
+def choose_least(demanded: int | None, *, is_protected: bool) -> int:
+    """How many parties every sum is over at least: as many as demanded, and as protection needs."""
+    needed = LEAST_PARTICIPANTS if is_protected else 1
+    return needed if demanded is None else max(needed, demanded)
+
+
+def check_min_participants(demanded: int | None, n_parties: int, *, is_protected: bool) -> None:
+    """Refuse, before anybody is asked, a number of participants that cannot be."""
+    needed = choose_least(None, is_protected=is_protected)
+    if demanded is not None and not needed <= demanded <= n_parties:
+        raise ConfigurationError(
+            f"min_participants is {demanded}; it must be at least {needed} here, and at most "
+            f"{n_parties}, the number of parties"
+        )
+
+
 def places_by_party(segments: Sequence[Segment]) -> dict[str, list[int]]:
     """For each party the places of the segments it takes part in."""
     places: dict[str, list[int]] = {}

@@ -20,6 +20,7 @@ class Companions:
 
     blocks: tuple[Block, ...] = ()  # parties that these sets do not tell apart
     of_segment: Mapping[int, Block] = field(default_factory=dict)  # of the trees growing now
+    least: int = LEAST_PARTICIPANTS  # parties that no combination of sums may tell apart
 
     def join(self, segment: int | None, participants: Iterable[str]) -> "Companions":
         """After one sum more, of a segment's trees or, without one, of whole tables."""
@@ -30,11 +31,16 @@ class Companions:
             as_before = self.of_segment.get(segment, together) == together
             check(as_before, "a tree is counted by other participants than before")
         blocks = divide_blocks(self.blocks, together)
-        is_hidden = all(len(block) >= LEAST_PARTICIPANTS for block in blocks)
-        check(is_hidden, "the participants of this sum and of others tell a single party apart")
+        is_hidden = all(len(block) >= self.least for block in blocks)
+        whom = "a single party" if self.least == LEAST_PARTICIPANTS else "too few parties"
+        check(is_hidden, f"the participants of this sum and of others tell {whom} apart")
         if segment is None:
             return replace(self, blocks=blocks)
-        return Companions(blocks, {**self.of_segment, segment: together})
+        return replace(self, blocks=blocks, of_segment={**self.of_segment, segment: together})
+
+    def begin_anew(self) -> "Companions":
+        """After a loss: other rows are counted from now on."""
+        return Companions(least=self.least)
 
     def begin_batch(self) -> "Companions":
         """Other trees, whose participants may be others."""

@@ -20,6 +20,15 @@ from fedforest.tree.seeds import derive_seed
 MOST_DRAWS = 1000  # repeated when too few are drawn; after that everybody takes part
 
 
+def require_enough(n_parties: int, least: int) -> None:
+    """Refuse to go on with fewer parties that have rows than must take part."""
+    if n_parties < least:
+        raise TooFewParties(
+            f"{n_parties} of the parties that are there have rows, but at least {least} must take "
+            "part (min_participants); wait for the others and train again"
+        )
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
     """Trees with the same participants; `number` is what their parties know the group by."""
@@ -39,12 +48,7 @@ class Participants:
     without_rows: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        n_parties = self._count_with_rows(self.parties)
-        if n_parties < self.participation.least:
-            raise TooFewParties(
-                f"{n_parties} of the parties that are left have rows, but at least "
-                f"{self.participation.least} must take part; wait for the others and train again"
-            )
+        require_enough(self._count_with_rows(self.parties), self.participation.least)
 
     def of_trees(self, trees: range) -> list[tuple[str, ...]]:
         """The participants of each tree; where every step draws anew, everybody holds rows."""

@@ -21,7 +21,7 @@ from fedforest.kernels.random_split import Values
 from fedforest.masking.key_agreement import derive_key
 from fedforest.masking.keystream import expand, scramble
 from fedforest.privacy.randomized_response import Entropy
-from fedforest.protocol.aggregation.base import Aggregator
+from fedforest.protocol.aggregation.base import LEAST_PARTICIPANTS, Aggregator
 from fedforest.protocol.aggregation.messages import Count, Part, PassOn, ShareOut
 from fedforest.protocol.aggregation.steps import StepMemory
 from fedforest.protocol.asking import Accepted, Message, answer, blame, check
@@ -89,6 +89,7 @@ class HorizontalParty:
         entropy: Entropy,
         make_aggregator: MakeAggregator,
         *,
+        least_participants: int = LEAST_PARTICIPANTS,
         response_key: bytes = b"",
         approve: Callable[[AgreeOnTable], None] | None = None,
         workers: Workers = ALONE,
@@ -109,7 +110,7 @@ class HorizontalParty:
         self._n_batches = 0
         self._n_trees = 0  # begun since the last loss
         self._left_out = 0  # which part of the rows they do not see
-        self._companions = Companions()
+        self._companions = Companions(least=least_participants)
         self._together: tuple[memoryview, ...] = ()  # the questions of the request at hand
         self._answers: list[NDArray[np.int64]] = []  # to all of them, once one was asked for
         self._n_questions = 0
@@ -194,7 +195,8 @@ class HorizontalParty:
     def _begin(self, trees: PartyTrees, left_out: int) -> None:
         """Leave the trees that were growing and go on with others."""
         if left_out != self._left_out:
-            self._left_out, self._n_trees, self._companions = left_out, 0, Companions()
+            self._left_out, self._n_trees = left_out, 0
+            self._companions = self._companions.begin_anew()
         self._n_batches += 1
         self._n_trees += trees.n_trees
         self._trees, self._companions = trees, self._companions.begin_batch()

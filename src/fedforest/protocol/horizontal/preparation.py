@@ -27,6 +27,7 @@ from fedforest.protocol.horizontal.messages import (
     Protection,
 )
 from fedforest.protocol.horizontal.order import TrainingOrder
+from fedforest.protocol.horizontal.participants import require_enough
 from fedforest.protocol.horizontal.tables import Categories, ColumnUnion, make_bins
 from fedforest.tree.bins import Bins
 from fedforest.tree.class_weights import weigh_classes
@@ -65,7 +66,12 @@ class Session:
 def prepare(
     order: TrainingOrder, aggregation: Aggregation, workers: Workers
 ) -> Conversation[Session]:
-    """Columns and labels compared, scales agreed on, keys exchanged."""
+    """Columns and labels compared, scales agreed on, keys exchanged.
+
+    Whether enough parties have rows is settled before anything of labels is asked: a sum over one
+    party with rows and others without would be that party's own.
+    """
+    require_enough(len(order.parties), order.participation.least)
     is_regression = order.parameters.task == "regression"
     request = Prepare(is_regression)
     prepared: Mapping[str, Prepared] = yield Ask(dict.fromkeys(order.parties, request), Prepared)
@@ -76,6 +82,8 @@ def prepare(
     bins = make_bins(union.names, categories, has_names=union.has_names)
     n_rows = sum(reply.size.n_rows for reply in prepared.values())
     _check_size(n_rows, len(union.names))
+    n_with_rows = sum(reply.size.n_rows > 0 for reply in prepared.values())
+    require_enough(n_with_rows, order.participation.least)
     rules = order.parameters.growth_rules(n_rows, len(union.names))
     n_categories = [0 if values is None else min(len(values), 255) for values in categories]
     session = Session(

@@ -1,0 +1,122 @@
+"""How many parties must be in every sum: demanded by the run, and by each party for itself."""
+
+import numpy as np
+import pytest
+
+from fedforest.errors import ProtocolError, TooFewParties
+from fedforest.estimators.horizontal_training import REQUESTS
+from fedforest.protocol.aggregation.messages import Count
+from fedforest.protocol.aggregation.options import Masked
+from fedforest.protocol.aggregation.plugs import Plug
+from fedforest.protocol.horizontal.companions import Companions
+from fedforest.protocol.horizontal.messages import Prepare
+from fedforest.protocol.horizontal.order import Participation
+from fedforest.transport.base import Transport
+from fedforest.transport.codec import decode
+from tests.protocol.horizontal.federations import Losing, Recorder, Shares, train_openly
+
+
+def make_shares(n_parties: int, n_rows: int = 60) -> Shares:
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(n_rows, 3))
+    return Shares(X, (X[:, 0] > 0).astype(np.int64), np.arange(n_rows) % n_parties)
+
+
+class Watched:
+    """Keeps what goes through, also of trainings that fail."""
+
+    def __init__(self) -> None:
+        self.recorder: Recorder | None = None
+
+    def __call__(self, inner: Transport) -> Transport:
+        self.recorder = Recorder(inner)
+        return self.recorder
+
+    def asked(self) -> list[type]:
+        assert self.recorder is not None
+        sent = self.recorder.requests
+        return [type(decode(next(iter(requests.values())), REQUESTS)) for requests in sent]
+
+
+@pytest.mark.parametrize("plug", ["plain", Masked()])
+def test_fewer_parties_than_demanded_are_an_error_before_anything_is_sent(plug: Plug) -> None:
+    watched = Watched()
+    with pytest.raises(TooFewParties, match="at least 5 must take part"):
+        train_openly(
+            make_shares(4), plug, wrap=watched, participation=Participation(1.0, "tree", 5)
+        )
+    assert watched.asked() == []
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+def test_too_few_parties_with_rows_are_told_before_labels_are_counted(
+    class_weight: str | None,
+) -> None:
+    """The sum over a party with rows and one without is the former's own, masks or not."""
+    shares = make_shares(1)
+    lonely = Shares(shares.X, shares.y, np.ones_like(shares.owner))  # p0 has nothing
+    watched = Watched()
+    with pytest.raises(TooFewParties, match="1 of the parties that are there have rows"):
+        train_openly(
+            lonely,
+            Masked(),
+            wrap=watched,
+            participation=Participation(1.0, "tree", 2),
+            class_weight=class_weight,
+        )
+    assert watched.asked() == [Prepare]
+
+
+def test_training_ends_when_a_loss_leaves_too_few() -> None:
+    settings = {"participation": Participation(1.0, "tree", 4), "max_depth": 3}
+
+    def lose(inner: Transport) -> Transport:
+        return Losing(inner, "p2", 8)
+
+    with pytest.raises(TooFewParties, match="at least 4 must take part"):
+        train_openly(make_shares(4), Masked(), wrap=lose, **settings)
+    assert train_openly(make_shares(5), Masked(), wrap=lose, **settings).trained.lost == ("p2",)
+
+
+@pytest.mark.parametrize("scope", ["tree", "step", "run"])
+def test_every_sum_is_over_as_many_as_demanded(scope: str) -> None:
+    few = Participation(0.3, scope, 3)  # type: ignore[arg-type] # one of three
+    training = train_openly(make_shares(7), Masked(), participation=few, n_estimators=8)
+    sizes = {
+        len(part.participants)
+        for requests in training.recorder.requests
+        for data in requests.values()
+        if isinstance(request := decode(data, REQUESTS), Count)
+        for part in request.parts
+    }
+    assert min(sizes) == 3
+    assert max(sizes) <= 7
+
+
+def test_a_party_that_demands_more_than_the_run_promises_takes_part_in_no_sum() -> None:
+    pairs = Participation(0.5, "tree", 2)
+    with pytest.raises(ProtocolError, match="tell too few parties apart"):
+        train_openly(
+            make_shares(6),
+            Masked(),
+            participation=pairs,
+            n_estimators=8,
+            party_options={"least_participants": 3},
+        )
+    train_openly(
+        make_shares(6),
+        Masked(),
+        participation=Participation(0.5, "tree", 3),
+        n_estimators=8,
+        party_options={"least_participants": 3},
+    )
+
+
+def test_sums_whose_difference_is_over_too_few_are_refused_and_a_loss_changes_nothing() -> None:
+    companions = Companions(least=3).join(0, "abcdef").join(1, "abc")
+    with pytest.raises(ProtocolError, match="tell too few parties apart"):
+        companions.join(2, "abcd")
+    anew = companions.begin_anew()
+    assert anew.join(0, "abcd").blocks == (frozenset("abcd"),)
+    with pytest.raises(ProtocolError, match="tell too few parties apart"):
+        anew.join(0, "ab")
