@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fedforest.kernels.bitsets import (
+    count_ones,
     fill_set,
     in_set,
     list_bins,
@@ -83,3 +84,15 @@ def test_a_set_holds_its_filling_except_for_what_was_put_in_or_taken_out(
 def test_membership_is_zero_or_one(code: int) -> None:
     sets = words_of({code})[None]
     assert [int(in_set(sets, 0, np.uint64(other))) for other in (code, code ^ 1)] == [1, 0]
+
+
+@kernel
+def count_set_bits(number):  # type: ignore[no-untyped-def]
+    """Call the intrinsic, which only compiled code can."""
+    return count_ones(number)  # type: ignore[no-untyped-call]
+
+
+@given(st.integers(0, 2**64 - 1))
+def test_the_set_bits_of_words_and_bytes_are_counted(word: int) -> None:
+    assert count_set_bits(np.uint64(word)) == word.bit_count()
+    assert count_set_bits(np.uint8(word % 256)) == (word % 256).bit_count()

@@ -14,6 +14,7 @@ from fedforest.kernels.left_sums import (
     judge_moments,
     place_class_sums,
     place_moment_sums,
+    place_split,
 )
 
 LIMIT, SUM_LIMIT = 2**52, 2**62
@@ -26,11 +27,12 @@ def test_sums_of_two_owners_come_together_in_node_order(nodes: list[str], n_clas
     expected = np.stack([10 * numbers + c + 1 for c in range(n_classes)], axis=1)
     rows = 100 + numbers
     left = np.zeros((int(is_split.sum()), n_classes + 1), np.int64)
+    places = place_split(is_split)
     for owner in ("mine", "theirs"):
-        is_own = np.array([name == owner for name in nodes], np.bool_)
-        given_sums = np.ascontiguousarray(expected[is_own])
+        own = np.array([node for node, name in enumerate(nodes) if name == owner], np.int64)
+        given_sums = np.ascontiguousarray(expected[own])
         sums = np.full((len(nodes), n_classes + 1), 1000)
-        assert not place_class_sums(given_sums, is_own, is_split, rows, sums, left, LIMIT)
+        assert not place_class_sums(given_sums, own, places, rows, sums, left, LIMIT)
     assert left[:, :-1].tolist() == expected[is_split].tolist()
     assert left[:, -1].tolist() == rows[is_split].tolist()
 
@@ -49,7 +51,7 @@ def test_sums_of_two_owners_come_together_in_node_order(nodes: list[str], n_clas
     ],
 )
 def test_class_weights_that_no_child_has_are_told(left: list[int], wrong: int) -> None:
-    here, node = np.array([True]), np.array([[5, 4, 9]])
+    here, node = np.array([0]), np.array([[5, 4, 9]])
     placed = np.zeros((1, 3), np.int64)
     found = place_class_sums(np.array([left]), here, here, np.array([4]), node, placed, LIMIT)
     assert found == wrong
@@ -69,7 +71,7 @@ def test_class_weights_that_no_child_has_are_told(left: list[int], wrong: int) -
     ],
 )
 def test_moments_that_no_child_has_are_told(left: list[int], wrong: int) -> None:
-    here, node = np.array([True]), np.array([[9, 70, 12, 0]])
+    here, node = np.array([0]), np.array([[9, 70, 12, 0]])
     placed = np.zeros((1, 4), np.int64)
     limits = (LIMIT, SUM_LIMIT)
     found = place_moment_sums(np.array([left]), here, here, np.array([4]), node, placed, limits)

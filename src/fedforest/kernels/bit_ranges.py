@@ -6,7 +6,12 @@ The bits of a node start on a whole byte, so bits of several nodes move as range
 import numpy as np
 
 from fedforest.kernels.bitsets import count_ones
+from fedforest.kernels.instructions import load_word, store_word
 from fedforest.kernels.jit import kernel
+
+SPARE_BYTES = 8  # behind bits that are read in words
+
+_ONE = np.uint64(1)
 
 
 @kernel
@@ -41,43 +46,49 @@ def count_bits(bits, start, sizes, counts):
 
 
 @kernel
-def locate_bits(bits, at, is_chosen, sizes, least, offsets, left_rows):
-    """Find and count the bits of the chosen nodes, which lie one after the other from `at` on.
+def locate_bits(bits, span, nodes, sizes, least, offsets, left_rows):
+    """Find and count the bits of some nodes, which lie one after the other in the bytes `span`.
 
     offsets[node] becomes the byte at which a node's bits start, left_rows[node] how many are set.
-    Returns the byte behind the last, -1 where `bits` is too short, -2 where a node's last byte is
-    not padded with zeros, and -3 where a child has fewer than `least` rows.
+    Returns the byte behind the last, -1 where `span` is too short, -2 where a node's last byte is
+    not padded with zeros, and -3 where a child has fewer than `least` rows. Behind the span
+    `SPARE_BYTES` are read, too: most nodes are one word, and a loop over bytes is not foreseen.
     """
-    for node in range(is_chosen.shape[0]):
-        if not is_chosen[node]:
-            continue
+    at, end = span
+    for i in range(nodes.shape[0]):
+        node = nodes[i]
         n = sizes[node]
-        end = at + ((n + 7) >> 3)
-        if end > bits.shape[0]:
+        stop = at + ((n + 7) >> 3)
+        if stop > end:
             return -1
-        total = np.int64(0)
-        for k in range(at, end):
-            total += np.int64(count_ones(bits[k]))
-        if n & 7 and bits[end - 1] >> np.uint8(n & 7):
+        n_words, rest = n >> 6, np.uint64(n & 63)
+        total = count_ones(load_word(bits, at + 8 * n_words) & ((_ONE << rest) - _ONE))
+        for k in range(n_words):
+            total += count_ones(load_word(bits, at + 8 * k))
+        if n & 7 and bits[stop - 1] >> np.uint8(n & 7):
             return -2
-        if total < least or n - total < least:
+        left = np.int64(total)
+        if left < least or n - left < least:
             return -3
-        offsets[node], left_rows[node] = at, total
-        at = end
+        offsets[node], left_rows[node] = at, left
+        at = stop
     return at
 
 
 @kernel
-def take_bits(bits, is_chosen, sizes, offsets):
-    """A copy of the bits of the chosen nodes, one after the other."""
+def take_bits(bits, nodes, sizes, offsets):
+    """A copy of the bits of some nodes, one after the other; `bits` ends with `SPARE_BYTES`.
+
+    Whole words are copied: what is beyond a node is overwritten by the next.
+    """
     n_bytes = 0
-    for node in range(is_chosen.shape[0]):
-        n_bytes += ((sizes[node] + 7) >> 3) * is_chosen[node]
-    taken = np.empty(n_bytes, np.uint8)
+    for i in range(nodes.shape[0]):
+        n_bytes += (sizes[nodes[i]] + 7) >> 3
+    taken = np.empty(n_bytes + SPARE_BYTES, np.uint8)
     at = 0
-    for node in range(is_chosen.shape[0]):
-        if is_chosen[node]:
-            for k in range(offsets[node], offsets[node] + ((sizes[node] + 7) >> 3)):
-                taken[at] = bits[k]
-                at += 1
-    return taken
+    for i in range(nodes.shape[0]):
+        n, start = (sizes[nodes[i]] + 7) >> 3, offsets[nodes[i]]
+        for k in range(0, n, 8):
+            store_word(taken, at + k, load_word(bits, start + k))
+        at += n
+    return taken[:n_bytes]

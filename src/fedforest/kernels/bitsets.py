@@ -22,22 +22,22 @@ if config.DISABLE_JIT:  # type: ignore[attr-defined] # numba adds it at run time
         word = int(word)
         return np.uint64((word & -word).bit_length() - 1)
 
-    def count_ones(byte):
-        """Set bits of a byte."""
-        return np.uint8(int(byte).bit_count())
+    def count_ones(number):
+        """Set bits of an unsigned number, as one of the same type."""
+        return type(number)(int(number).bit_count())
 
 else:
     # numba offers neither count-trailing-zeros nor a bit count; the processor has both
     from llvmlite import ir
 
     @intrinsic
-    def count_ones(_typing_context, _byte):
-        """Set bits of a byte."""
+    def count_ones(_typing_context, number):
+        """Set bits of an unsigned number, as one of the same type."""
 
         def generate(_context, builder, _signature, arguments):
             return builder.ctpop(arguments[0])
 
-        return types.uint8(types.uint8), generate
+        return number(number), generate
 
     @intrinsic
     def lowest_bit(_typing_context, _word):

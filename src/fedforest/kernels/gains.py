@@ -16,8 +16,11 @@ def are_gains(scores, largest):
 
 @kernel
 def outbid(scores, number, best, owner):
-    """Where bidder `number` scores more than the best so far, it becomes the owner."""
+    """Where bidder `number` scores more than the best so far, it becomes the owner.
+
+    Without a branch: who wins a node is not foreseen.
+    """
     for k in range(scores.shape[0]):
-        if scores[k] > best[k]:
-            best[k] = scores[k]
-            owner[k] = number
+        wins = scores[k] > best[k]
+        best[k] = scores[k] if wins else best[k]
+        owner[k] = number if wins else owner[k]

@@ -19,6 +19,14 @@ if config.DISABLE_JIT:  # type: ignore[attr-defined] # numba adds it at run time
     def prefetch(array, at):
         """Let an element be brought into the cache."""
 
+    def load_word(array, at):
+        """Eight bytes from `at` on as one number."""
+        return array[int(at) : int(at) + 8].view(np.uint64)[0]
+
+    def store_word(array, at, word):
+        """Write a number to eight bytes from `at` on."""
+        array[int(at) : int(at) + 8].view(np.uint64)[0] = word
+
 else:
     from llvmlite import ir
     from numba.core import cgutils
@@ -61,3 +69,26 @@ else:
             return context.get_dummy_value()
 
         return types.void(array, types.uint64), generate
+
+    @intrinsic
+    def load_word(_typing_context, array, _at):
+        """Eight bytes from `at` on as one number."""
+
+        def generate(context, builder, signature, arguments):
+            place = _address(context, builder, signature.args[0], *arguments)
+            return builder.load(builder.bitcast(place, ir.IntType(64).as_pointer()), align=1)
+
+        return types.uint64(array, types.intp), generate
+
+    @intrinsic
+    def store_word(_typing_context, array, _at, _word):
+        """Write a number to eight bytes from `at` on."""
+
+        def generate(context, builder, signature, arguments):
+            place = _address(context, builder, signature.args[0], *arguments[:2])
+            builder.store(
+                arguments[2], builder.bitcast(place, ir.IntType(64).as_pointer()), align=1
+            )
+            return context.get_dummy_value()
+
+        return types.void(array, types.intp, types.uint64), generate

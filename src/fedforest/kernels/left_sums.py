@@ -41,44 +41,56 @@ def judge_moments(sums, limit, sum_limit):
 
 
 @kernel
-def place_class_sums(given, is_own, is_split, left_rows, sums, left, limit):
-    """Put an owner's sums, one node after the other, among those of all split nodes.
+def place_split(is_split):
+    """The place of each split node among them; of any other node, that of the next."""
+    places = np.empty(is_split.shape[0], np.int64)
+    at = 0
+    for node in range(is_split.shape[0]):
+        places[node] = at
+        at += is_split[node]
+    return places
 
-    left[i] describes the left child of the i-th split node, sums[node] the node itself. Returns
+
+@kernel
+def place_class_sums(given, nodes, places, left_rows, sums, left, limit):
+    """Put an owner's sums, given[k] those of nodes[k], among those of all split nodes.
+
+    left[places[node]] describes the left child of a split node, sums[node] the node itself. Returns
     what is wrong with one of the children.
     """
     n_classes = left.shape[1] - 1
-    right = np.empty((1, n_classes + 1), np.int64)
-    i, k = 0, 0
-    for node in range(is_own.shape[0]):
-        if is_own[node]:
-            for c in range(n_classes):
-                left[i, c] = given[k, c]
-                right[0, c] = sums[node, c] - given[k, c]
-            left[i, n_classes] = left_rows[node]
-            wrong = judge_classes(left[i : i + 1], limit) or judge_classes(right, limit)
-            if wrong:
-                return wrong
-            k += 1
-        i += is_split[node]
+    for k in range(nodes.shape[0]):
+        node, i = nodes[k], places[nodes[k]]
+        left_weight, right_weight = np.int64(0), np.int64(0)
+        left_lies_between, right_lies_between = True, True
+        for c in range(n_classes):
+            part = given[k, c]
+            rest = sums[node, c] - part
+            left[i, c] = part
+            left_weight += part
+            right_weight += rest
+            left_lies_between &= (part >= 0) & (part <= limit)
+            right_lies_between &= (rest >= 0) & (rest <= limit)
+        left[i, n_classes] = left_rows[node]
+        if not (left_lies_between and right_lies_between):
+            return WRONG_PART
+        if min(left_weight, right_weight) < 1 or max(left_weight, right_weight) > limit:
+            return WRONG_WEIGHT
     return 0
 
 
 @kernel
-def place_moment_sums(given, is_own, is_split, left_rows, sums, left, limits):
+def place_moment_sums(given, nodes, places, left_rows, sums, left, limits):
     """The same for moments; `limits` are those of weights and of sums."""
     limit, sum_limit = limits
     right = np.zeros((1, 4), np.int64)
-    i, k = 0, 0
-    for node in range(is_own.shape[0]):
-        if is_own[node]:
-            left[i, 0], left[i, 1], left[i, 3] = given[k, 0], given[k, 1], given[k, 2]
-            left[i, 2] = left_rows[node]
-            right[0, 0], right[0, 1] = sums[node, 0] - left[i, 0], sums[node, 1] - left[i, 1]
-            wrong = judge_moments(left[i : i + 1], limit, sum_limit)
-            wrong = wrong or judge_moments(right, limit, sum_limit)
-            if wrong:
-                return wrong
-            k += 1
-        i += is_split[node]
+    for k in range(nodes.shape[0]):
+        node, i = nodes[k], places[nodes[k]]
+        left[i, 0], left[i, 1], left[i, 3] = given[k, 0], given[k, 1], given[k, 2]
+        left[i, 2] = left_rows[node]
+        right[0, 0], right[0, 1] = sums[node, 0] - left[i, 0], sums[node, 1] - left[i, 1]
+        wrong = judge_moments(left[i : i + 1], limit, sum_limit)
+        wrong = wrong or judge_moments(right, limit, sum_limit)
+        if wrong:
+            return wrong
     return 0

@@ -4,8 +4,7 @@ A coordinator is a generator without IO; a party is an object with `handle(reque
 driver carries the one's questions to the other.
 """
 
-from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -85,12 +84,19 @@ def answer(handlers: Mapping[type[Message], Callable[[Any], Message]], request: 
         return handler(request)
 
 
-@contextmanager
-def blame(party: str) -> Iterator[None]:
+class blame:  # noqa: N801 - reads as a verb in `with blame(party):`
     """What goes wrong inside is the fault of this peer."""
-    try:
-        yield
-    except ProtocolError as error:
-        if isinstance(error, RemoteProtocolError | LocalProtocolError):
-            raise  # somebody is to blame already
-        raise RemoteProtocolError(str(error), party) from None
+
+    __slots__ = ("_party",)
+
+    def __init__(self, party: str) -> None:
+        self._party = party
+
+    def __enter__(self) -> None:
+        """Nothing has gone wrong yet."""
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        if error is None or isinstance(error, RemoteProtocolError | LocalProtocolError):
+            return  # or somebody is to blame already
+        if isinstance(error, ProtocolError):
+            raise RemoteProtocolError(str(error), self._party) from None

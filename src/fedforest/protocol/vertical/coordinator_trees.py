@@ -60,10 +60,10 @@ class CoordinatorTrees:
             plan.rules, kind, self._column_bits, feature_seeds, root_sums, workers
         )
         self._owners: list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int16]]] = []
-        self._owner = np.zeros(0, np.int16)
+        self._owner = np.full(n_trees, NOBODY, np.int16)
         self._scores = np.zeros(0)
         self._is_split = np.zeros(n_trees, np.bool_)
-        self._won: dict[str, NDArray[np.bool_]] = {}
+        self._won: dict[str, NDArray[np.int64]] = {}  # the nodes that each winner splits
         self.n_steps = 0
         self.n_levels = 0
         self._left_out_sizes = left_out if plan.with_left_out else None
@@ -100,21 +100,22 @@ class CoordinatorTrees:
         self._is_split = self._growth.choose(best)
         owner[~self._is_split] = NOBODY
         self._scores, self._owner = best, owner
-        won = {party: owner == number for number, party in enumerate(self._parties)}
-        self._won = {party: is_won for party, is_won in won.items() if is_won.any()}
+        won = {party: np.flatnonzero(owner == p) for p, party in enumerate(self._parties)}
+        self._won = {party: nodes for party, nodes in won.items() if len(nodes)}
 
     def won_by_party(self) -> dict[str, memoryview]:
         """For every winner the nodes it is to split."""
-        return {party: pack_flags(is_won) for party, is_won in self._won.items()}
+        number_of = {party: number for number, party in enumerate(self._parties)}
+        return {party: pack_flags(self._owner == number_of[party]) for party in self._won}
 
     def advance(self, applied: Mapping[str, SplitsApplied]) -> None:
         """Bring the winners' bits together and settle what becomes of every node."""
         growth, is_split = self._growth, self._is_split
         bits, left_out_bits = self._read_bits(applied), self._read_left_out(applied)
         left_sums = LeftSums(self._kind, is_split, growth.sums)
-        for party, is_won in self._won.items():
+        for party, nodes in self._won.items():
             with blame(party):
-                left_sums.put(applied[party].left_sums, is_won, bits.left_rows)
+                left_sums.put(applied[party].left_sums, nodes, bits.left_rows)
         self.n_steps += 1
         self.n_levels = max(self.n_levels, 1 + int(growth.structure.open.depth.max(initial=0)))
         step = growth.advance(is_split, self._scores, left_sums.left)
@@ -126,12 +127,12 @@ class CoordinatorTrees:
         sizes, least = self._sizes, self._plan.rules.min_rows_leaf
         if self.is_last_level:  # bits were not asked for
             sizes, least = np.zeros_like(sizes), 0
-        parts = [(party, is_won, applied[party].bits) for party, is_won in self._won.items()]
+        parts = [(party, nodes, applied[party].bits) for party, nodes in self._won.items()]
         return NodeBits(sizes, parts, least)
 
     def _read_left_out(self, applied: Mapping[str, SplitsApplied]) -> NodeBits | None:
         """Where those go that trees left out, if that was asked for."""
-        parts = [(party, won, applied[party].left_out_bits) for party, won in self._won.items()]
+        parts = [(p, nodes, applied[p].left_out_bits) for p, nodes in self._won.items()]
         if self._left_out_sizes is not None:
             return NodeBits(self._left_out_sizes, parts)
         for party, _, packed in parts:
@@ -155,11 +156,12 @@ class CoordinatorTrees:
         """What the last step did: fates, and the bits of nodes that others split."""
         if not self._owners and not (self._step.fate == 0).any():
             return None  # all roots stay open: nothing has moved yet
-        is_split, fate = self._step.is_split, self._step.fate
-        is_foreign = is_split & ~self._won[party] if party in self._won else is_split
+        is_foreign = self._step.is_split & (self._owner != self._parties.index(party))
         # rows of nodes whose children are both closed go nowhere
-        bits = self._bits.take(is_foreign & (fate > 0))
-        left_out = self._left_out_bits.take(is_foreign) if self._left_out_bits else _NO_BITS
+        bits = self._bits.take(np.flatnonzero(is_foreign & (self._step.fate > 0)))
+        left_out = _NO_BITS
+        if self._left_out_bits is not None:
+            left_out = self._left_out_bits.take(np.flatnonzero(is_foreign))
         return Moves(self._fates, RowBits.of(bits), RowBits.of(left_out))
 
     def assemble(self) -> ForestOutline:

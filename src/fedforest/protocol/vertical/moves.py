@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.bit_ranges import locate_bits, take_bits
+from fedforest.kernels.bit_ranges import SPARE_BYTES, locate_bits, take_bits
 from fedforest.kernels.partition import STAYS
 from fedforest.protocol.asking import blame, check
 from fedforest.protocol.payloads import RowBits, view_bytes
@@ -21,7 +21,7 @@ class NodeBits:
     def __init__(
         self,
         sizes: NDArray[np.int64],
-        parts: Sequence[tuple[str, NDArray[np.bool_], RowBits]] = (),
+        parts: Sequence[tuple[str, NDArray[np.int64], RowBits]] = (),
         least_rows: int = 0,
     ) -> None:
         """`parts`: for each owner which nodes it split and their bits, in node order.
@@ -31,24 +31,25 @@ class NodeBits:
         self._sizes, self._least_rows = sizes, least_rows
         self.offsets = np.zeros(len(sizes), np.int64)
         self.left_rows = np.zeros(len(sizes), np.int64)
-        self.bits = np.zeros(sum(len(packed.data) for _, _, packed in parts), np.uint8)
+        n_bytes = sum(len(packed.data) for _, _, packed in parts)
+        self.bits = np.zeros(n_bytes + SPARE_BYTES, np.uint8)
         end = 0
-        for owner, is_own, packed in parts:
+        for owner, nodes, packed in parts:
             begin, end = end, end + len(packed.data)
             self.bits[begin:end] = view_bytes(packed.data, "u1", end - begin, "row bits")
             with blame(owner):
-                self._locate(is_own, begin, end)
+                self._locate(nodes, begin, end)
 
-    def _locate(self, is_own: NDArray[np.bool_], begin: int, end: int) -> None:
-        bits, sizes, least = self.bits[:end], self._sizes, self._least_rows
-        found = int(locate_bits(bits, begin, is_own, sizes, least, self.offsets, self.left_rows))
+    def _locate(self, nodes: NDArray[np.int64], begin: int, end: int) -> None:
+        bits, span, sizes, least = self.bits, (begin, end), self._sizes, self._least_rows
+        found = int(locate_bits(bits, span, nodes, sizes, least, self.offsets, self.left_rows))
         check(found != -2, "row bits are padded with ones")
         check(found != -3, "a child has fewer rows than min_samples_leaf allows")
         check(found == end, "row bits are not as many as the nodes have rows")
 
-    def take(self, is_chosen: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    def take(self, nodes: NDArray[np.int64]) -> NDArray[np.uint8]:
         """The bits of some split nodes, one node after the other."""
-        taken: NDArray[np.uint8] = take_bits(self.bits, is_chosen, self._sizes, self.offsets)
+        taken: NDArray[np.uint8] = take_bits(self.bits, nodes, self._sizes, self.offsets)
         return taken
 
 

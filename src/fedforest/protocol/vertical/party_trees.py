@@ -135,25 +135,22 @@ class PartyTrees:
             return None
         is_split, fate = unpack_fates(moves.fates, len(self._structure.open))
         check(bool(is_split[self._own_nodes].all()), "a node split here was not split")
-        is_own = np.zeros(len(fate), np.bool_)
-        is_own[self._own_nodes] = True
-        is_foreign = is_split & ~is_own
+        is_foreign = is_split.copy()
+        is_foreign[self._own_nodes] = False
         # rows of nodes whose children are both closed go nowhere
-        parts = [("coordinator", is_foreign & (fate > 0), moves.bits)]
+        parts = [("coordinator", np.flatnonzero(is_foreign & (fate > 0)), moves.bits)]
         if fate.any():
-            parts.append(("here", is_own, RowBits.of(self._own_bits)))
+            parts.append(("here", self._own_nodes, RowBits.of(self._own_bits)))
         # no party lets its rows be told apart in smaller groups than the run's rules allow
         bits = NodeBits(self._rows.sizes, parts, self._min_rows_leaf)
-        return Moved(is_split, fate, bits, self._read_routed(moves, is_own, is_foreign))
+        return Moved(is_split, fate, bits, self._read_routed(moves, is_foreign))
 
-    def _read_routed(
-        self, moves: Moves, is_own: NDArray[np.bool_], is_foreign: NDArray[np.bool_]
-    ) -> NodeBits | None:
+    def _read_routed(self, moves: Moves, is_foreign: NDArray[np.bool_]) -> NodeBits | None:
         """Where rows go that trees left out, if they are routed along."""
         if self._routing is None:
             return None
-        theirs = ("coordinator", is_foreign, moves.left_out_bits)
-        ours = ("here", is_own, RowBits.of(self._own_routed))
+        theirs = ("coordinator", np.flatnonzero(is_foreign), moves.left_out_bits)
+        ours = ("here", self._own_nodes, RowBits.of(self._own_routed))
         return NodeBits(self._routing.rows.sizes, [theirs, ours])
 
     def move(self, moved: Moved | None) -> None:

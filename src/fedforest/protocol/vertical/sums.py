@@ -15,6 +15,7 @@ from fedforest.kernels.left_sums import (
     judge_moments,
     place_class_sums,
     place_moment_sums,
+    place_split,
 )
 from fedforest.protocol.asking import check
 from fedforest.protocol.payloads import NodeSums
@@ -47,19 +48,17 @@ class LeftSums:
         self, kind: TargetKind, is_split: NDArray[np.bool_], sums: NDArray[np.int64]
     ) -> None:
         """`sums` are those of the open nodes themselves."""
-        self._kind, self._is_split, self._sums = kind, is_split, sums
+        self._kind, self._places, self._sums = kind, place_split(is_split), sums
         self.left = np.empty((np.count_nonzero(is_split), kind.n_sums), np.int64)
 
-    def put(
-        self, packed: NodeSums, is_own: NDArray[np.bool_], left_rows: NDArray[np.int64]
-    ) -> None:
+    def put(self, packed: NodeSums, nodes: NDArray[np.int64], left_rows: NDArray[np.int64]) -> None:
         """Put in place what an owner says of its nodes, whose left children have so many rows."""
-        given = packed.read(int(np.count_nonzero(is_own)), self._kind.n_sums - 1)
-        nodes = (given, is_own, self._is_split, left_rows)
+        given = packed.read(len(nodes), self._kind.n_sums - 1)
+        of_nodes = (given, nodes, self._places, left_rows)
         if self._kind.is_regression:
-            wrong = place_moment_sums(*nodes, self._sums, self.left, _LIMITS)
+            wrong = place_moment_sums(*of_nodes, self._sums, self.left, _LIMITS)
         else:
-            wrong = place_class_sums(*nodes, self._sums, self.left, WEIGHT_SUM_LIMIT)
+            wrong = place_class_sums(*of_nodes, self._sums, self.left, WEIGHT_SUM_LIMIT)
         _refuse(wrong, self._kind)
 
 
