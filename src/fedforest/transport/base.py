@@ -3,8 +3,8 @@
 Predictions also ask how fast the way to the parties is, to choose between few and short messages.
 """
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import Protocol, runtime_checkable
 
 from fedforest.protocol.vertical.prediction_plan import Network
 
@@ -19,6 +19,30 @@ class Transport(Protocol):
 
         A party that is lost raises `PartyLost`, or is left out of the answers if it may be.
         """
+
+
+@runtime_checkable
+class UnhurriedTransport(Transport, Protocol):
+    """A transport whose caller can do something else while parties are at work."""
+
+    def exchange_beside(
+        self, requests: Mapping[str, bytes], work: Callable[[], None]
+    ) -> dict[str, bytes]:
+        """The same exchange; `work` is called once all requests are on their way.
+
+        What it raises ends the exchange.
+        """
+
+
+def exchange_beside(
+    transport: Transport, requests: Mapping[str, bytes], work: Callable[[], None]
+) -> dict[str, bytes]:
+    """An exchange and some work, at the same time where the transport can do that."""
+    if isinstance(transport, UnhurriedTransport):
+        return transport.exchange_beside(requests, work)
+    answers = transport.exchange(requests)
+    work()
+    return answers
 
 
 class MeasuredTransport(Transport, Protocol):
