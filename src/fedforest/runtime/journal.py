@@ -167,8 +167,8 @@ class Journal:
         """Begin to bring all that was written to the disk, beside what the caller does next."""
         self.wait()
         if self._syncer is None:
-            self._syncer = _Syncer(self._file)
-        self._syncer.begin()
+            self._syncer = _Syncer()
+        self._syncer.begin(self._file)
         self._is_syncing = True
 
     def wait(self) -> None:
@@ -268,30 +268,29 @@ class Journal:
 
 
 class _Syncer:
-    """A thread that brings a file to the disk, once each time it is told to."""
+    """A thread that brings a file to the disk each time it is told to."""
 
-    def __init__(self, file: int) -> None:
-        self._file = file
-        self._begun: SimpleQueue[bool] = SimpleQueue()
+    def __init__(self) -> None:
+        self._begun: SimpleQueue[int | None] = SimpleQueue()  # files; None: no more
         self._ended: SimpleQueue[OSError | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="fedforest-journal", daemon=True)
         self._thread.start()
 
-    def begin(self) -> None:
-        self._begun.put(True)
+    def begin(self, file: int) -> None:
+        self._begun.put(file)
 
     def wait(self) -> OSError | None:
         """What was begun is on the disk now, or this is why it is not."""
         return self._ended.get()
 
     def close(self) -> None:
-        self._begun.put(False)
+        self._begun.put(None)
         self._thread.join()
 
     def _work(self) -> None:
-        while self._begun.get():
+        while (file := self._begun.get()) is not None:
             try:
-                os.fdatasync(self._file)
+                os.fdatasync(file)
             except OSError as error:
                 self._ended.put(error)
             else:

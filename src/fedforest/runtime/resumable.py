@@ -1,9 +1,10 @@
 """Runs a coordinator so that it can be killed at any moment and go on where it was.
 
 Replies are brought to the disk during the next exchange, and are there before the one after it
-begins; whoever watches is told then, too, so that no request waits for either. To resume, a fresh conversation is given the journaled replies; it makes the same requests
-again, which digests prove, and then goes on asking. So the last two exchanges may be asked for
-again: parties answer them once (`party_run.py`) and repeat those answers.
+begins; whoever watches is told at the same time, so that no request waits for either. To resume, a
+fresh conversation is given the journaled replies; it makes the same requests again, which digests
+prove, and then goes on asking. So the last two exchanges may be asked for again: parties answer
+them once (`party_run.py`) and repeat those answers.
 
 Replies that the coordinator refuses are not recorded, so no error becomes part of a run. A party
 that is lost, `PartyLost`, leaves the run as it was before the exchange: it can be resumed once the
@@ -30,7 +31,7 @@ from fedforest.runtime.driver import (
 )
 from fedforest.runtime.envelope import RunRequest
 from fedforest.runtime.run_store import StoredRun
-from fedforest.transport.base import Transport, exchange_beside
+from fedforest.transport.base import Transport, working_beside
 from fedforest.transport.codec import encode
 
 Result = TypeVar("Result")
@@ -119,7 +120,7 @@ class _Run(Generic[Result]):
         wishes: Wishes,
     ) -> None:
         self._conversation = conversation
-        self._transport = transport
+        self._exchange_beside = working_beside(transport)
         self._stored = stored
         self._log = log
         self._wishes = wishes
@@ -189,7 +190,7 @@ class _Run(Generic[Result]):
             for party, data in question.requests.items()
             if party not in self._wishes.left_out
         }
-        return exchange_beside(self._transport, envelopes, self._settle) if envelopes else {}
+        return self._exchange_beside(envelopes, self._settle) if envelopes else {}
 
     def _tell(self, question: _Question, record: _Exchanged) -> _Question | _Done[Result]:
         """Give the coordinator its replies, or word that it shall end; listen to what follows."""

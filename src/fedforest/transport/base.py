@@ -21,28 +21,32 @@ class Transport(Protocol):
         """
 
 
+Work = Callable[[], None]
+ExchangeBeside = Callable[[Mapping[str, bytes], Work], dict[str, bytes]]
+
+
 @runtime_checkable
 class UnhurriedTransport(Transport, Protocol):
     """A transport whose caller can do something else while parties are at work."""
 
-    def exchange_beside(
-        self, requests: Mapping[str, bytes], work: Callable[[], None]
-    ) -> dict[str, bytes]:
+    def exchange_beside(self, requests: Mapping[str, bytes], work: Work) -> dict[str, bytes]:
         """The same exchange; `work` is called once all requests are on their way.
 
         What it raises ends the exchange.
         """
 
 
-def exchange_beside(
-    transport: Transport, requests: Mapping[str, bytes], work: Callable[[], None]
-) -> dict[str, bytes]:
-    """An exchange and some work, at the same time where the transport can do that."""
-    if isinstance(transport, UnhurriedTransport):
-        return transport.exchange_beside(requests, work)
-    answers = transport.exchange(requests)
-    work()
-    return answers
+def working_beside(transport: Transport) -> ExchangeBeside:
+    """How to exchange and work, at the same time where the transport can do that."""
+    if isinstance(transport, UnhurriedTransport):  # slow: to be asked once for many exchanges
+        return transport.exchange_beside
+
+    def exchange_first(requests: Mapping[str, bytes], work: Work) -> dict[str, bytes]:
+        answers = transport.exchange(requests)
+        work()
+        return answers
+
+    return exchange_first
 
 
 class MeasuredTransport(Transport, Protocol):
