@@ -5,6 +5,7 @@ to be acceptable, the service is put back to where it was; after the storm the h
 with the same bytes.
 """
 
+import math
 import resource
 import shutil
 from collections.abc import Iterator, Mapping
@@ -18,7 +19,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedforest.errors import FederationError, ModelFileError, PartyLost
+from fedforest.errors import (
+    FederationError,
+    ModelFileError,
+    PartyLost,
+    RemoteProtocolError,
+)
 from fedforest.runtime.coordinator_models import CoordinatorModels
 from fedforest.runtime.envelope import RunRequest
 from fedforest.runtime.orders import (
@@ -31,11 +37,13 @@ from fedforest.runtime.orders import (
     WatchRun,
     encode_order,
 )
-from fedforest.runtime.party_requests import TO_PARTY, InPrediction
+from fedforest.runtime.party_requests import TO_PARTY, BeginRun, InPrediction
 from fedforest.runtime.party_service import PartyService
 from fedforest.runtime.results import HorizontalResult, RunList, VerticalResult, decode_event
 from fedforest.runtime.resumable import run_with_journal
+from fedforest.runtime.roles import VerticalRole
 from fedforest.runtime.run_store import RunStore
+from fedforest.runtime.terms import Terms
 from fedforest.runtime.trainings import converse
 from fedforest.transport.codec import decode, encode
 from fedforest.tree.forest_file import encode_outline
@@ -62,6 +70,7 @@ from tests.runtime.service_recordings import (
 )
 
 FEW, MANY = 1_000, 20_000
+MASKED = ("horizontal",)  # orders whose coordinator sees sums, and nobody's own numbers
 MOST_GROWTH_BYTES = 64 * 2**20
 
 storms = pytest.mark.parametrize(
@@ -151,6 +160,17 @@ def test_a_party_refuses_spoiled_requests_and_ends_the_run_as_if_there_were_none
     storm.service.close()
     expected = {k: v for k, v in recordings[name].files.items() if k.startswith(party)}
     assert role_files({party: storm.home}, RUN.hex()) == expected
+
+
+@pytest.mark.parametrize("leaf", [math.inf, -math.inf, math.nan, 0.0, 1.5, 0])
+def test_a_party_refuses_terms_with_leaves_of_no_size(
+    hostile_party: PartyService, leaf: float
+) -> None:
+    role = VerticalRole(data="columns", label="label")
+    terms = Terms(trains=True, min_samples_leaf=leaf)
+    with pytest.raises(RemoteProtocolError) as caught:
+        hostile_party.answer(encode(BeginRun(RUN, role, terms)))
+    check_error(caught.value, "coordinator")
 
 
 @settings(max_examples=200)
@@ -265,7 +285,7 @@ def test_a_coordinator_names_the_party_whose_reply_is_spoiled_and_records_nothin
                 try:
                     rehearsal.listen(1, {liar: change(replies[liar], rng)})
                 except FederationError as error:
-                    check_error(error, liar)
+                    check_error(error, liar, of_sum=name in MASKED)
                     assert journal.n_records == step
                     continue
                 except Killed:
@@ -306,7 +326,7 @@ def test_a_coordinator_names_the_party_whose_reply_is_spoiled_and_resumes_the_ru
                 try:
                     federation.ask(order, result_type(recording.order), run)
                 except FederationError as error:
-                    check_error(error, *liar.suspects)
+                    check_error(error, *liar.suspects, of_sum=name in MASKED)
                     order = ResumeRun(run=run.hex())
                     is_over = liar.liar is None
                 else:

@@ -139,13 +139,14 @@ def test_a_full_disk_leaves_no_journal_that_has_only_begun(path: Path) -> None:
     assert write_journal(path, RECORDS)  # what is left of the first attempt is in nobody's way
 
 
+def fail(_: int) -> None:
+    raise OSError(5, "Input/output error")
+
+
 def test_after_a_failed_sync_nothing_is_appended_before_the_file_was_looked_at(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The system forgets pages that it could not write: only reading shows what is there."""
-
-    def fail(_: int) -> None:
-        raise OSError(5, "Input/output error")
 
     write_journal(path, RECORDS)
     with Journal.open(path) as journal:
@@ -169,26 +170,27 @@ def test_what_is_synced_beside_other_work_is_waited_for(path: Path) -> None:
     assert read_journal(path) == RECORDS
 
 
-def test_what_is_appended_beside_other_work_is_there_when_it_was_waited_for(path: Path) -> None:
-    with Journal.create(path, b"") as journal:
-        for record in RECORDS:
-            journal.append_soon(lambda record=record: record)  # type: ignore[misc] # bound at once
-        assert list(journal.records()) == RECORDS
-        assert journal.n_records == len(RECORDS)
-        journal.take_back()
-    assert read_journal(path) == RECORDS[:-1]
-
-
-def test_a_full_disk_beside_other_work_is_told_to_who_waits_and_loses_nothing(path: Path) -> None:
+def test_a_disk_that_fails_beside_other_work_is_told_to_who_waits_and_the_journal_is_closed(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_journal(path, RECORDS)
     with Journal.open(path) as journal:
-        with disk_of(path.stat().st_size + 10):
-            journal.append_soon(lambda: b"one more")
-            with pytest.raises(StorageError, match="make room"):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fdatasync", fail)
+            journal.write(b"one more")
+            journal.sync_soon()
+            with pytest.raises(StorageError, match="Input/output error"):
                 journal.wait()
-        journal.append_soon(lambda: b"one more")
-        journal.wait()
+        with pytest.raises(StorageError, match="open it anew"):
+            journal.write(b"another")
     assert read_journal(path) == [*RECORDS, b"one more"]
+
+
+def test_a_journal_that_is_closed_while_it_syncs_is_on_the_disk(path: Path) -> None:
+    with Journal.create(path, b"") as journal:
+        journal.write(b"last")
+        journal.sync_soon()
+    assert read_journal(path) == [b"last"]
 
 
 def test_the_last_record_can_be_taken_back_once(path: Path) -> None:
@@ -217,7 +219,8 @@ def test_an_opening_is_not_taken_back(path: Path) -> None:
 def test_a_closed_journal_has_no_thread_left(path: Path) -> None:
     before = set(threading.enumerate())
     with Journal.create(path, b"") as journal:
-        journal.append(b"x")
+        journal.write(b"x")
+        journal.sync_soon()
         assert set(threading.enumerate()) != before
     assert set(threading.enumerate()) == before
 

@@ -1,6 +1,8 @@
 """Logs of services: one line per event, as text or as JSON; fields hold counts, never data.
 
-Lines are written beside the work that they tell of, a few milliseconds later; warnings at once.
+Lines are written beside the work that they tell of, a few milliseconds later; warnings at once. In
+a service, an event goes straight to the writer of its lines: the records of `logging`, made for
+every event of every exchange, took more time than what they told of.
 """
 
 import logging
@@ -8,7 +10,8 @@ import sys
 import threading
 import time
 from collections import deque
-from typing import Any, Literal, TextIO
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple, TextIO
 
 import msgspec
 
@@ -24,7 +27,11 @@ def log_event(
     logger: logging.Logger, event: str, *, severity: int = logging.INFO, **fields: Any
 ) -> None:
     """One line about something that happened."""
-    logger.log(severity, event, extra={_FIELDS: fields})
+    if _writers:
+        if logger.isEnabledFor(severity):
+            _writers[-1].note(_Event(time.time(), severity, event, fields))
+    else:
+        logger.log(severity, event, extra={_FIELDS: fields})
 
 
 def log_exchange(logger: logging.Logger, run: bytes, exchange: Exchange) -> None:
@@ -48,6 +55,16 @@ def log_exchange(logger: logging.Logger, run: bytes, exchange: Exchange) -> None
         )
 
 
+class _Event(NamedTuple):
+    """What a line says."""
+
+    created: float
+    severity: int
+    text: str
+    fields: Mapping[str, Any]
+    trace: str = ""
+
+
 class _Line(logging.Formatter):
     """Time, level and event, then the fields."""
 
@@ -56,17 +73,24 @@ class _Line(logging.Formatter):
         self._form = form
 
     def format(self, record: logging.LogRecord) -> str:
-        fields = {k: v for k, v in getattr(record, _FIELDS, {}).items() if v is not None}
-        moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-        moment += f".{int(record.msecs):03d}Z"
+        fields = getattr(record, _FIELDS, {})
         trace = self.formatException(record.exc_info) if record.exc_info else ""
+        return self.write(
+            _Event(record.created, record.levelno, record.getMessage(), fields, trace)
+        )
+
+    def write(self, event: _Event) -> str:
+        """The line of an event, without its end."""
+        fields = {k: v for k, v in event.fields.items() if v is not None}
+        moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(event.created))
+        moment += f".{int(event.created % 1.0 * 1000):03d}Z"
+        severity, trace = logging.getLevelName(event.severity).lower(), event.trace
         if self._form == "json":
-            about = {"time": moment, "severity": record.levelname.lower()}
-            line = {**about, "event": record.getMessage()}
+            line = {"time": moment, "severity": severity, "event": event.text}
             line |= fields | ({"trace": trace} if trace else {})
             return _JSON.encode(line).decode()
         told = " ".join(f"{name}={value}" for name, value in fields.items())
-        text = f"{moment} {record.levelname.lower():7} {record.getMessage()} {told}".rstrip()
+        text = f"{moment} {severity:7} {event.text} {told}".rstrip()
         return f"{text}\n{trace}" if trace else text
 
 
@@ -79,15 +103,22 @@ class LineWriter(logging.Handler):
     def __init__(self, stream: TextIO) -> None:
         super().__init__()
         self._stream = stream
-        self._records: deque[logging.LogRecord] = deque()
+        self._records: deque[logging.LogRecord | _Event] = deque()
         self._has_records = threading.Event()
         self._is_closed = threading.Event()
         threading.Thread(target=self._write_all, name="fedforest-log", daemon=True).start()
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep an event until it is written; a warning and what came before it are, at once."""
-        self._records.append(record)
-        if record.levelno >= logging.WARNING:
+        self._keep(record, record.levelno)
+
+    def note(self, event: _Event) -> None:
+        """The same for one that is no record of `logging`."""
+        self._keep(event, event.severity)
+
+    def _keep(self, event: logging.LogRecord | _Event, severity: int) -> None:
+        self._records.append(event)
+        if severity >= logging.WARNING:
             self.flush()
         elif not self._has_records.is_set():
             self._has_records.set()
@@ -98,15 +129,23 @@ class LineWriter(logging.Handler):
         try:
             records = [self._records.popleft() for _ in range(len(self._records))]
             if records:
-                self._stream.write("".join(f"{self.format(record)}\n" for record in records))
+                self._stream.write("".join(f"{self._describe(record)}\n" for record in records))
                 self._stream.flush()
         except OSError:
-            self.handleError(records[-1])
+            self.handleError(logging.makeLogRecord({"msg": "events"}))
         finally:
             self.release()
 
+    def _describe(self, event: logging.LogRecord | _Event) -> str:
+        if isinstance(event, logging.LogRecord):
+            return self.format(event)
+        assert isinstance(self.formatter, _Line)
+        return self.formatter.write(event)
+
     def close(self) -> None:
         """Write what is left, and end the thread."""
+        if self in _writers:
+            _writers.remove(self)
         self._is_closed.set()
         self._has_records.set()
         self.flush()
@@ -120,6 +159,9 @@ class LineWriter(logging.Handler):
             self.flush()
 
 
+_writers: list[LineWriter] = []  # of this process: one at most
+
+
 def start_logging(form: Format, *, verbose: bool = False) -> None:
     """Write the package's events to standard error."""
     handler = LineWriter(sys.stderr)
@@ -128,3 +170,4 @@ def start_logging(form: Format, *, verbose: bool = False) -> None:
     logger.handlers[:] = [handler]
     logger.setLevel(logging.DEBUG if verbose else logging.INFO)
     logger.propagate = False
+    _writers[:] = [handler]

@@ -149,43 +149,41 @@ class History:
         protocol, name = PROTOCOLS[type(order)], getattr(order, "name", "")
         description = msgspec.json.encode(order).decode()
         row = (run.hex(), name, user, protocol, description, "queued", self._clock())
-        with self._guarded() as database:
+        with self._writing(run, "ordered", f"by {user}") as database:
             database.execute(
                 "INSERT OR IGNORE INTO runs"
                 " (run, name, user, protocol, description, state, created)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?)",
                 row,
             )
-        self._log(run, "ordered", f"by {user}")
 
     def note_state(self, run: bytes, state: str, reason: str = "") -> None:
         """The run is queued again, running, paused or cancelled now."""
         now = self._clock()
-        with self._guarded() as database:
+        with self._writing(run, state, reason) as database:
             database.execute(
                 "UPDATE runs SET state = ?, reason = ?,"
                 " started = CASE WHEN ? = 'running' THEN COALESCE(started, ?) ELSE started END,"
                 " ended = CASE WHEN ? = 'cancelled' THEN ? ELSE NULL END WHERE run = ?",
                 (state, reason, state, now, state, now, run.hex()),
             )
-        self._log(run, state, reason)
 
     def note_result(self, run: bytes, result: AnyResult) -> None:
         """The run is over."""
         figures = RunFigures.of(result)
-        with self._guarded() as database:
+        told = f"{figures.n_rows:,} rows" if figures.model is None else f"model {figures.model}"
+        with self._writing(run, "finished", told) as database:
             database.execute(
                 "UPDATE runs SET state = 'finished', reason = '', ended = ?, result = ?"
                 " WHERE run = ?",
                 (self._clock(), msgspec.json.encode(figures).decode(), run.hex()),
             )
-        told = f"{figures.n_rows:,} rows" if figures.model is None else f"model {figures.model}"
-        self._log(run, "finished", told)
 
     def note_event(self, run: bytes, number: int, event: Told) -> None:
         """What happened in a run; an exchange has its number, and is noted once."""
         if isinstance(event, Waiting):
-            self._log(run, "waiting", "for " + ", ".join(map(repr, event.parties)))
+            with self._writing(run, "waiting", "for " + ", ".join(map(repr, event.parties))):
+                pass  # the event is all there is
         elif isinstance(event, Exchanged):
             now = self._clock()
             with self._lock:
@@ -198,6 +196,14 @@ class History:
     def has(self, run: bytes) -> bool:
         """Whether it is known here."""
         return bool(self._read("SELECT 1 FROM runs WHERE run = ?", run.hex()))
+
+    def protocol_of(self, run: bytes) -> str:
+        """What was ordered; raises `ConfigurationError` where it is not known here."""
+        found = self._read("SELECT protocol FROM runs WHERE run = ?", run.hex())
+        if not found:
+            raise _unknown(run)
+        protocol: str = found[0][0]
+        return protocol
 
     def not_ended(self) -> list[bytes]:
         """Runs that were not over when they were last heard of."""
@@ -212,7 +218,7 @@ class History:
         """Everything about a run; raises `ConfigurationError` where there is none."""
         found = self._read("SELECT description, started, result FROM runs WHERE run = ?", run.hex())
         if not found:
-            raise ConfigurationError(f"there is no run {run.hex()} in the coordinator's history")
+            raise _unknown(run)
         description, started, result = found[0]
         summary = self._read(_SUMMARY.format(where="WHERE runs.run = ?"), run.hex())[0]
         figures = None if result is None else msgspec.json.decode(result, type=RunFigures)
@@ -241,11 +247,15 @@ class History:
         events = [LoggedEvent(*row) for row in (*noted, *exchanges)]
         return sorted(events, key=lambda event: (event.at, event.number, event.party))
 
-    def _log(self, run: bytes, kind: str, text: str) -> None:
+    @contextmanager
+    def _writing(self, run: bytes, kind: str, text: str) -> Iterator[sqlite3.Connection]:
+        """What is changed, and the event that it is: one commit."""
         with self._guarded() as database:
-            database.execute(
-                "INSERT INTO events VALUES (?, ?, ?, ?)", (run.hex(), self._clock(), kind, text)
-            )
+            database.execute("BEGIN")
+            yield database
+            event = (run.hex(), self._clock(), kind, text)
+            database.execute("INSERT INTO events VALUES (?, ?, ?, ?)", event)
+            database.execute("COMMIT")
 
     def _read(self, query: str, *values: object) -> list[Any]:
         with self._guarded() as database:
@@ -271,6 +281,10 @@ class History:
             )
             self._database.execute("COMMIT")
             self._waiting.clear()
+
+
+def _unknown(run: bytes) -> ConfigurationError:
+    return ConfigurationError(f"there is no run {run.hex()} in the coordinator's history")
 
 
 def _open(path: Path) -> sqlite3.Connection:

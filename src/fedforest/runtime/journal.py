@@ -1,7 +1,7 @@
 """An append-only file of records that survives being cut off at any byte.
 
 What was written survives a crash of the process; what was brought to the disk as well (`append`, or
-`write` and `sync_soon`, or `append_soon`, and then `wait`) survives a loss of power. A file that
+`write` and `sync_soon`, and then `wait`) survives a loss of power. A file that
 ends inside a record is taken back to the last whole one when it is opened; any other damage is
 refused. One process at a time has a journal open. What records mean is not known here.
 
@@ -12,11 +12,12 @@ it happen during other work.
 
 import fcntl
 import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+import threading
+from collections.abc import Iterator
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
+from queue import SimpleQueue
 from struct import Struct
 from typing import NamedTuple, Self
 
@@ -55,8 +56,8 @@ class Journal:
         self._file = file
         self._end = self._before_last = _START
         self._is_usable = True
-        self._syncer: ThreadPoolExecutor | None = None
-        self._syncing: Future[None] | None = None
+        self._syncer: _Syncer | None = None
+        self._is_syncing = False
 
     @classmethod
     def create(cls, path: Path, opening: bytes) -> Self:
@@ -102,7 +103,7 @@ class Journal:
     def close(self) -> None:
         """Let others open it."""
         if self._syncer is not None:
-            self._syncer.shutdown()
+            self._syncer.close()
         if self._file >= 0:
             os.close(self._file)
         self._file, self._is_usable, self._syncer = -1, False, None
@@ -135,31 +136,19 @@ class Journal:
     def append(self, payload: bytes | memoryview) -> None:
         """Add a record; when this returns it is on the disk."""
         self.write(payload)
-        self.sync_soon()
-        self.wait()
+        try:
+            os.fdatasync(self._file)
+        except OSError as error:
+            raise self._did_not_sync(error) from error
 
     def write(self, payload: bytes | memoryview) -> None:
         """Add a record, which the system brings to the disk at some time.
 
         Raises `StorageError` where the disk is full. Then the record is not there, all earlier ones
-        are, and once there is room it can be written again.
+        are, and once there is room it can be written again. What is being synced need not be
+        waited for.
         """
-        self.wait()
-        self._write(payload)
-
-    def append_soon(self, make_payload: Callable[[], bytes]) -> None:
-        """Begin to add a record and to bring it to the disk, beside what the caller does next.
-
-        The payload is made there as well. `wait` raises what `append` would have raised.
-        """
-        self.wait()
-        self._syncing = self._thread().submit(self._append, make_payload)
-
-    def _append(self, make_payload: Callable[[], bytes]) -> None:
-        self._write(make_payload())
-        os.fdatasync(self._file)
-
-    def _write(self, payload: bytes | memoryview) -> None:
+        self._require_usable()
         head, after = _frame(self._end, payload)
         self._is_usable = False  # until either the record is there or nothing of it is
         try:
@@ -177,22 +166,19 @@ class Journal:
     def sync_soon(self) -> None:
         """Begin to bring all that was written to the disk, beside what the caller does next."""
         self.wait()
-        self._syncing = self._thread().submit(os.fdatasync, self._file)
+        if self._syncer is None:
+            self._syncer = _Syncer()
+        self._syncer.begin(self._file)
+        self._is_syncing = True
 
     def wait(self) -> None:
         """Wait until what was begun is on the disk; raises `StorageError` if it fails."""
-        syncing, self._syncing = self._syncing, None
-        if syncing is None:
-            self._require_usable()
-            return
-        try:
-            syncing.result()
-        except OSError as error:
-            self._is_usable = False  # what the disk holds now is found out by opening it anew
-            raise StorageError(
-                f"the journal {self.path} could not be brought to the disk: {error.strerror}. "
-                "Make room or mend the disk, and resume the run"
-            ) from error
+        if self._is_syncing and self._syncer is not None:
+            self._is_syncing = False
+            error = self._syncer.wait()
+            if error is not None:
+                raise self._did_not_sync(error) from error
+        self._require_usable()
 
     def take_back(self) -> None:
         """Remove the last record, once; after a loss of power it may be there again."""
@@ -206,10 +192,12 @@ class Journal:
             raise _cannot("shorten", self.path, error) from error
         self._end = self._before_last
 
-    def _thread(self) -> ThreadPoolExecutor:
-        if self._syncer is None:
-            self._syncer = ThreadPoolExecutor(1, thread_name_prefix="fedforest-journal")
-        return self._syncer
+    def _did_not_sync(self, error: OSError) -> StorageError:
+        self._is_usable = False  # what the disk holds now is found out by opening it anew
+        return StorageError(
+            f"the journal {self.path} could not be brought to the disk: {error.strerror}. Make "
+            "room or mend the disk, and resume the run"
+        )
 
     def _require_usable(self) -> None:
         if not self._is_usable:
@@ -277,6 +265,36 @@ class Journal:
             f"record {mark.number} of the journal {self.path}, at byte {mark.offset}, is damaged; "
             "begin the run anew (an older copy of the file would not fit what others know)"
         )
+
+
+class _Syncer:
+    """A thread that brings a file to the disk each time it is told to."""
+
+    def __init__(self) -> None:
+        self._begun: SimpleQueue[int | None] = SimpleQueue()  # files; None: no more
+        self._ended: SimpleQueue[OSError | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="fedforest-journal", daemon=True)
+        self._thread.start()
+
+    def begin(self, file: int) -> None:
+        self._begun.put(file)
+
+    def wait(self) -> OSError | None:
+        """What was begun is on the disk now, or this is why it is not."""
+        return self._ended.get()
+
+    def close(self) -> None:
+        self._begun.put(None)
+        self._thread.join()
+
+    def _work(self) -> None:
+        while (file := self._begun.get()) is not None:
+            try:
+                os.fdatasync(file)
+            except OSError as error:
+                self._ended.put(error)
+            else:
+                self._ended.put(None)
 
 
 def _cannot(do: str, path: Path, error: OSError) -> StorageError:

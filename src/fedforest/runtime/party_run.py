@@ -178,11 +178,10 @@ class PartyRun:
             if isinstance(error, FederationError) and not isinstance(error, LocalProtocolError):
                 self._live = live
             raise
-        digest = _Record(reply_digest=after.last_digest())  # while the disk is at work
+        self._stored.write(_Record(reply_digest=after.last_digest()))  # while the disk is at work
+        self._note("sent", after)
         answered = time.perf_counter()
         journal.wait()
-        self._stored.write(digest)
-        self._note("sent", after)
         self._live = after
         reply, ended = after.said[after.n_answered].reply, time.perf_counter()
         log_event(

@@ -9,6 +9,7 @@ import logging
 import secrets
 import time
 from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
@@ -216,9 +217,12 @@ class PartyService:
         self._hold(self._store.begin(request.run, msgspec.msgpack.encode(begun)))
         return Done()
 
+    def _is_underway(self, run: bytes) -> bool:
+        return self._store.has(run) and not self._store.is_finished(run)
+
     def _run(self, run: bytes) -> PartyRun:
         if run not in self._runs:
-            if not self._store.has(run) or self._store.is_finished(run):
+            if not self._is_underway(run):
                 raise ProtocolError(f"there is no run {run.hex()} underway at this party")
             self._hold(self._store.open(run))
         self._runs.move_to_end(run)
@@ -256,10 +260,13 @@ class PartyService:
     def _end_run(self, request: EndRun) -> Done:
         """Keep the model and forget the run; said again, it is the same."""
         done = None
-        self._ledger.sync()  # what is not there could be recovered from the journal until now
-        if self._store.has(request.run):
-            if request.model is not None and not self._store.is_finished(request.run):
+        with ThreadPoolExecutor(1) as beside:  # the ledger and the model wait for one disk
+            # what is not in the ledger could be recovered from the journal until now
+            syncing = beside.submit(self._ledger.sync)
+            if request.model is not None and self._is_underway(request.run):
                 done = Done(self._keep(request.run, request.model))
+            syncing.result()
+        if self._store.has(request.run):
             self._let_go(request.run)
             self._store.finish(request.run)  # also takes away what a crash in here left
         if done is None and request.model is not None and self._models.has(request.model):

@@ -1,9 +1,10 @@
 """Runs a coordinator so that it can be killed at any moment and go on where it was.
 
 Replies are brought to the disk during the next exchange, and are there before the one after it
-begins. To resume, a fresh conversation is given the journaled replies; it makes the same requests
-again, which digests prove, and then goes on asking. So the last two exchanges may be asked for
-again: parties answer them once (`party_run.py`) and repeat those answers.
+begins; whoever watches is told at the same time, so that no request waits for either. To resume, a
+fresh conversation is given the journaled replies; it makes the same requests again, which digests
+prove, and then goes on asking. So the last two exchanges may be asked for again: parties answer
+them once (`party_run.py`) and repeat those answers.
 
 Replies that the coordinator refuses are not recorded, so no error becomes part of a run. A party
 that is lost, `PartyLost`, leaves the run as it was before the exchange: it can be resumed once the
@@ -30,7 +31,7 @@ from fedforest.runtime.driver import (
 )
 from fedforest.runtime.envelope import RunRequest
 from fedforest.runtime.run_store import StoredRun
-from fedforest.transport.base import Transport
+from fedforest.transport.base import Transport, working_beside
 from fedforest.transport.codec import encode
 
 Result = TypeVar("Result")
@@ -76,10 +77,6 @@ class _Question:
         return digest.digest()
 
 
-def _with_digest(record: _Exchanged, question: _Question) -> _Exchanged:
-    return msgspec.structs.replace(record, requests_digest=question.digest())
-
-
 @dataclass(frozen=True, slots=True)
 class _Done(Generic[Result]):
     """The coordinator has come to its end."""
@@ -107,7 +104,7 @@ def run_with_journal(
         state = run.recall(state, record, number)
     while isinstance(state, _Question):
         state = run.carry(state)
-    stored.journal.wait()
+    run.settle()
     return state.result
 
 
@@ -123,12 +120,13 @@ class _Run(Generic[Result]):
         wishes: Wishes,
     ) -> None:
         self._conversation = conversation
-        self._transport = transport
+        self._exchange_beside = working_beside(transport)
         self._stored = stored
         self._log = log
         self._wishes = wishes
         self._n_asked: Counter[str] = Counter()
         self._has_ended = False
+        self._unsettled: tuple[_Question, _Exchanged] | None = None
 
     def begin(self) -> _Question | _Done[Result]:
         return self._listen(lambda: next(self._conversation))
@@ -139,7 +137,9 @@ class _Run(Generic[Result]):
         """Give the coordinator the replies that it had before, if it asks what it asked before."""
         if question.digest() != record.requests_digest:
             raise self.differs(number, "answers another question than is asked now")
-        return self._tell(question, record, is_replayed=True)
+        state = self._tell(question, record)
+        self._note(question, record, is_replayed=True)
+        return state
 
     def carry(self, question: _Question) -> _Question | _Done[Result]:
         """One exchange, recorded while the next one is underway.
@@ -148,16 +148,33 @@ class _Run(Generic[Result]):
         again, they answer the same, and the conversation goes on as it did.
         """
         started = time.perf_counter()
-        replies = self._exchange(question)
+        try:
+            replies = self._exchange(question)
+        finally:
+            self.settle()  # where that was not done beside it
         seconds = time.perf_counter() - started
         ends_early = not self._has_ended and self._wishes.ends_early()
         record = _Exchanged(b"", replies, seconds, ends_early)
-        state = self._tell(question, record, is_replayed=False)
-        with self._log.clock("journal"):  # it waits for the record before
-            self._stored.append_soon(lambda: _with_digest(record, question))
-            if ends_early or self._wishes.left_out:
-                self._stored.journal.wait()  # asked again, the operator might wish otherwise
+        state = self._tell(question, record)
+        self._unsettled = (question, record)
+        if ends_early or self._wishes.left_out:
+            self.settle()  # now: asked again, the operator might wish otherwise
         return state
+
+    def settle(self) -> None:
+        """Have nothing left that is not on the disk; parties wait for it meanwhile."""
+        with self._log.clock("journal"):
+            self._settle()
+
+    def _settle(self) -> None:
+        """Bring the last exchange to the disk, if it is not there yet, and tell who watches."""
+        if self._unsettled is None:
+            return
+        question, record = self._unsettled
+        self._unsettled = None
+        digest = question.digest()
+        self._stored.append(msgspec.structs.replace(record, requests_digest=digest))
+        self._note(question, record, is_replayed=False)
 
     def _exchange(self, question: _Question) -> dict[str, bytes]:
         given_up = sorted(question.requests.keys() & self._wishes.left_out)
@@ -173,24 +190,25 @@ class _Run(Generic[Result]):
             for party, data in question.requests.items()
             if party not in self._wishes.left_out
         }
-        return self._transport.exchange(envelopes) if envelopes else {}
+        return self._exchange_beside(envelopes, self._settle) if envelopes else {}
 
-    def _tell(
-        self, question: _Question, record: _Exchanged, *, is_replayed: bool
-    ) -> _Question | _Done[Result]:
+    def _tell(self, question: _Question, record: _Exchanged) -> _Question | _Done[Result]:
         """Give the coordinator its replies, or word that it shall end; listen to what follows."""
-        ask, answers = question.ask, record.replies
-        replies = decode_replies(ask, answers)
+        replies = decode_replies(question.ask, record.replies)
         if record.ends_early:
             state = self._end_early(replies)
         else:
             state = self._listen(lambda: self._conversation.send(replies))
         self._has_ended |= record.ends_early
         self._n_asked.update(question.requests.keys())
+        return state
+
+    def _note(self, question: _Question, record: _Exchanged, *, is_replayed: bool) -> None:
+        ask = question.ask
         if is_replayed:
             ask = replace(ask, note={**(ask.note or {}), "replayed": True})
-        self._log.add(describe_exchange(ask, question.requests, answers, record.seconds))
-        return state
+        replies, seconds = record.replies, record.seconds
+        self._log.add(describe_exchange(ask, question.requests, replies, seconds))
 
     def _end_early(self, replies: Mapping[str, Any]) -> _Question | _Done[Result]:
         try:

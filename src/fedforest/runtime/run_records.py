@@ -72,7 +72,7 @@ class RunRecords:
     def _read_result(self, run: bytes) -> None:
         data = self._store.result(run)
         assert data is not None, "a run that is over without one is cancelled"
-        kind = RESULTS[self.history.show(run).state.protocol]
+        kind = RESULTS[self.history.protocol_of(run)]
         self.history.note_result(run, msgspec.msgpack.decode(data, type=kind))
 
     def _update(self, noted: RunState) -> RunState:

@@ -11,7 +11,7 @@ is to be kept.
 
 import os
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -55,9 +55,9 @@ class StoredRun:
         """Add to the journal what happened; the journal's `wait` and `sync_soon` say when."""
         self.journal.write(msgspec.msgpack.encode(record))
 
-    def append_soon(self, make_record: Callable[[], msgspec.Struct]) -> None:
-        """Add it and bring it to the disk, beside other work; the journal's `wait` says when."""
-        self.journal.append_soon(lambda: msgspec.msgpack.encode(make_record()))
+    def append(self, record: msgspec.Struct) -> None:
+        """Add it to the journal; when this returns it is on the disk."""
+        self.journal.append(msgspec.msgpack.encode(record))
 
     def take_back(self) -> None:
         """Remove from the journal what was added last."""

@@ -11,6 +11,8 @@ import msgspec
 
 from fedforest.runtime.orders import AlignRows, TrainLinear
 
+# rows, or a share of them
+LeafSize = Annotated[int, msgspec.Meta(ge=1)] | Annotated[float, msgspec.Meta(gt=0, le=1)]
 RunText = Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{32})?$")]
 
 
@@ -20,7 +22,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     asker: str = ""
     part_of: RunText = ""  # the run that an alignment, a score or a baseline belongs to
     trains: bool = False  # whether a forest is grown, now or after this part
-    min_samples_leaf: Annotated[int, msgspec.Meta(ge=1)] | Annotated[float, msgspec.Meta(gt=0)] = 1
+    min_samples_leaf: LeafSize = 1
     label_epsilon: float | None = None  # of vertical training; None: labels are encoded only
     noise: str = "none"  # of horizontal training: "local" and "global" protect labels
     aligns: bool = False

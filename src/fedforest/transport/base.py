@@ -3,8 +3,8 @@
 Predictions also ask how fast the way to the parties is, to choose between few and short messages.
 """
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import Protocol, runtime_checkable
 
 from fedforest.protocol.vertical.prediction_plan import Network
 
@@ -19,6 +19,34 @@ class Transport(Protocol):
 
         A party that is lost raises `PartyLost`, or is left out of the answers if it may be.
         """
+
+
+Work = Callable[[], None]
+ExchangeBeside = Callable[[Mapping[str, bytes], Work], dict[str, bytes]]
+
+
+@runtime_checkable
+class UnhurriedTransport(Transport, Protocol):
+    """A transport whose caller can do something else while parties are at work."""
+
+    def exchange_beside(self, requests: Mapping[str, bytes], work: Work) -> dict[str, bytes]:
+        """The same exchange; `work` is called once all requests are on their way.
+
+        What it raises ends the exchange.
+        """
+
+
+def working_beside(transport: Transport) -> ExchangeBeside:
+    """How to exchange and work, at the same time where the transport can do that."""
+    if isinstance(transport, UnhurriedTransport):  # slow: to be asked once for many exchanges
+        return transport.exchange_beside
+
+    def exchange_first(requests: Mapping[str, bytes], work: Work) -> dict[str, bytes]:
+        answers = transport.exchange(requests)
+        work()
+        return answers
+
+    return exchange_first
 
 
 class MeasuredTransport(Transport, Protocol):

@@ -159,17 +159,39 @@ class GrpcHub:
         A party that is away is waited for, `patience_seconds` in all, and sent its request again;
         then it is lost. The first refusal of a party ends the exchange.
         """
+        patience = self._limits.patience_seconds if patience_seconds is None else patience_seconds
+        return self._carry_out(requests, patience, may_lose=may_lose)
+
+    def exchange_beside(
+        self, requests: Mapping[str, bytes], work: Callable[[], None]
+    ) -> dict[str, bytes]:
+        """The same exchange; `work` is called here once requests were handed to the streams.
+
+        Earlier, it would compete with them for the interpreter.
+        """
+        return self._carry_out(requests, self._limits.patience_seconds, work)
+
+    def _carry_out(
+        self,
+        requests: Mapping[str, bytes],
+        patience_seconds: float,
+        work: Callable[[], None] | None = None,
+        *,
+        may_lose: bool = False,
+    ) -> dict[str, bytes]:
         for data in requests.values():
             check_size(data, self._limits.max_message_bytes)
-        patience = self._limits.patience_seconds if patience_seconds is None else patience_seconds
         if not requests:
             return {}
         self._require_running()
         exchange = Exchange(self._questions)
         self._loop.call_soon_threadsafe(
-            partial(self._begin, exchange, requests, patience, may_lose=may_lose)
+            partial(self._begin, exchange, requests, patience_seconds, may_lose=may_lose)
         )
         try:  # the loop ends it in time; more is only waited for a loop that has stopped
+            if work is not None:
+                exchange.is_under_way.wait(_START_SECONDS)
+                work()
             answers = exchange.outcome.result(self._limits.answer_seconds + _START_SECONDS)
         except BaseException:
             if not exchange.outcome.done():
@@ -325,6 +347,7 @@ class GrpcHub:
             for party, data in requests.items()
         }
         exchange.begin(asked, self._limits.answer_seconds)
+        self._loop.call_soon(exchange.is_under_way.set)  # behind the first steps of `_carry`
 
     def _ask(self, party: str, data: bytes, patience_seconds: float, *, may_lose: bool) -> Question:
         self._next_id += 1

@@ -6,12 +6,11 @@ A repeated request reaches the endpoint again: that the reply is the same is the
 """
 
 import logging
-import queue
 import random
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import UTC, datetime
+from queue import SimpleQueue
 from typing import Any
 
 import grpc
@@ -72,7 +71,7 @@ class GrpcLink:
         self._name = name
         self._endpoint = endpoint
         self._limits = limits if limits is not None else Limits()
-        self._work: _Work = queue.Queue(_MAX_WAITING_REQUESTS)
+        self._work: _Work = SimpleQueue()
         self._session: _Session | None = None
 
     @property
@@ -98,9 +97,8 @@ class GrpcLink:
                 stop.wait(delay * random.uniform(0.5, 1.0))
         finally:
             stop.set()
-            with suppress(queue.Full):  # then the worker is stuck, and ends with the process
-                self._work.put(None, timeout=_END_SECONDS)
-            threads[0].join(_END_SECONDS)
+            self._work.put(None)
+            threads[0].join(_END_SECONDS)  # one that is stuck ends with the process
 
     def use_credentials(self, credentials: Credentials) -> None:
         """Connect anew with another certificate; what is asked meanwhile comes again."""
@@ -224,13 +222,12 @@ class _Session:
         self._waiting.discard(request_id)
 
     def _enqueue(self, request_id: int, request: bytes, work: "_Work") -> None:
-        self._waiting.add(request_id)
-        try:
-            work.put_nowait((self, request_id, request))
-        except queue.Full:
-            self._waiting.discard(request_id)
+        if work.qsize() >= _MAX_WAITING_REQUESTS:  # nobody else adds to it
             error = TransportError("too many requests wait for this party; ask fewer at a time")
             self._put(refuse(request_id, error, hides_names=True))
+            return
+        self._waiting.add(request_id)
+        work.put((self, request_id, request))
 
     def _take(self, piece: Piece) -> bytes | None:
         try:
@@ -243,7 +240,7 @@ class _Session:
         self._outbox.put(encode_frame(frame))
 
 
-_Work = queue.Queue[tuple[_Session, int, bytes] | None]
+_Work = SimpleQueue[tuple[_Session, int, bytes] | None]
 
 
 def _check_date(credentials: Credentials) -> None:

@@ -6,6 +6,7 @@ question of an exchange wakes the thread that waits for it, with no turn of the 
 """
 
 import asyncio
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
@@ -99,6 +100,7 @@ class Exchange:
 
     def __init__(self, questions: Questions) -> None:
         self.outcome: Future[dict[str, bytes | None]] = Future()
+        self.is_under_way = threading.Event()  # what can be sent at once is
         self._questions = questions
         self._asked: dict[str, Question] = {}
         self._timer: asyncio.TimerHandle | None = None

@@ -1,7 +1,10 @@
-"""Frames on their way to a stream, few at a time: a slow stream slows whoever writes to it."""
+"""Frames on their way to a stream, few at a time: a slow stream slows whoever writes to it.
 
-import threading
-from collections import deque
+Both ways between the threads are queues that wait without Python's own locks: a reply changes
+threads here, and with a condition that took a few times as long.
+"""
+
+from queue import SimpleQueue
 
 _MAX_FRAMES = 4
 
@@ -10,9 +13,11 @@ class Outbox:
     """A short queue between threads that ends when it is closed; iterating takes frames out."""
 
     def __init__(self) -> None:
-        self._frames: deque[bytes] = deque()
-        self._changed = threading.Condition()
+        self._frames: SimpleQueue[bytes | None] = SimpleQueue()  # None: it is closed
+        self._room: SimpleQueue[None] = SimpleQueue()  # one for each frame that can be added
         self._is_closed = False
+        for _ in range(_MAX_FRAMES):
+            self._room.put(None)
 
     @property
     def is_closed(self) -> bool:
@@ -20,29 +25,26 @@ class Outbox:
 
     def put(self, frame: bytes) -> bool:
         """Add a frame as soon as there is room; False if the stream has ended."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._is_closed or len(self._frames) < _MAX_FRAMES)
-            if self._is_closed:
-                return False
-            self._frames.append(frame)
-            self._changed.notify_all()
-            return True
+        self._room.get()
+        if self._is_closed:
+            self._room.put(None)  # for the next who waits
+            return False
+        self._frames.put(frame)
+        return True
 
     def close(self) -> None:
         """Let everybody go who waits here; what was not taken out is dropped."""
-        with self._changed:
-            self._is_closed = True
-            self._frames.clear()
-            self._changed.notify_all()
+        self._is_closed = True
+        self._room.put(None)
+        self._frames.put(None)
 
     def __iter__(self) -> "Outbox":
         return self
 
     def __next__(self) -> bytes:
-        with self._changed:
-            self._changed.wait_for(lambda: self._is_closed or bool(self._frames))
-            if self._is_closed:
-                raise StopIteration
-            frame = self._frames.popleft()
-            self._changed.notify_all()
-            return frame
+        frame = self._frames.get()
+        if frame is None or self._is_closed:
+            self._frames.put(None)  # whoever asks again hears the same
+            raise StopIteration
+        self._room.put(None)
+        return frame
