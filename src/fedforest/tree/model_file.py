@@ -71,7 +71,7 @@ _HEADER_FIELDS = {"arrays", "kind", "metadata"}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelContents:
-    """What a model file holds; the arrays are aligned to 64 bytes and read-only unless asked for."""
+    """What a model file holds; arrays are aligned to 64 bytes, and read-only by default."""
 
     kind: str
     schema_version: int
