@@ -42,7 +42,8 @@ def make_sides(
 
 
 def nothing_chosen(n_nodes: int) -> Choice:
-    return Choice(np.zeros(n_nodes), np.zeros(n_nodes, np.int64), np.zeros(n_nodes, np.bool_))
+    gainless, fits = np.zeros((2, n_nodes), np.bool_)
+    return Choice(np.zeros(n_nodes), np.zeros(n_nodes, np.int64), gainless, fits)
 
 
 def divide(rng: np.random.Generator, node: NDArray[np.int64], n_cuts: int) -> list[AskedCut]:

@@ -51,8 +51,9 @@ def test_pairs_with_a_threshold_are_asked_about_and_found_again(
         ],
         np.int64,
     )
-    found = find_pairs(node_start, threshold, asked_start, chosen)
-    assert found.tolist() == [asked_pairs[row] if row >= 0 else -1 for row in chosen]
+    nodes = np.flatnonzero(chosen >= 0)
+    found = find_pairs(node_start, threshold, asked_start, nodes, chosen)
+    assert found.tolist() == [asked_pairs[row] for row in chosen[nodes]]
 
 
 SOUND = Cuts(

@@ -8,8 +8,9 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from fedforest.kernels.cut_scores import Sides
-from fedforest.kernels.side_checks import are_class_weights, fit_into_nodes, lies_between
-from fedforest.tree.cut_choice import SideLayout, sides_fit
+from fedforest.kernels.layout import GINI, VARIANCE, Rules
+from fedforest.kernels.side_checks import are_class_weights, lies_between
+from fedforest.tree.cut_choice import SideLayout, choose_cuts
 
 SMALL = st.integers(-2, 5)
 LIMITS = st.sampled_from([-(2**63), -(2**60), -1, 0, 1, 2**60, 2**63 - 1])
@@ -38,21 +39,23 @@ def test_class_weights_are_not_negative_and_add_up_to_no_more_than_the_limit(
     arrays(np.int64, (4, 3), elements=st.integers(0, 4)),
     arrays(np.int64, (2, 3), elements=st.integers(2, 5)),
     st.integers(0, 4),
-    st.integers(0, 2),
 )
 def test_no_left_side_is_larger_than_its_node(
-    left: NDArray[np.int64], totals: NDArray[np.int64], middle: int, divided: int
+    left: NDArray[np.int64], totals: NDArray[np.int64], middle: int
 ) -> None:
     sides = Sides(np.array([0, middle, 4]), left, totals, 3)
     nodes = np.repeat([0, 1], [middle, 4 - middle])
     fits = left <= totals[nodes]
-    parts = [fit_into_nodes(sides, 1, *part) for part in ((0, divided), (divided, 2))]
-    assert all(parts) == fits.all()
-    assert sides_fit(SideLayout(3, rows_apart=False), sides) == fits.all()
-    assert sides_fit(SideLayout(0, rows_apart=True), sides) == fits[:, [0, 2]].all()
+    by_classes = choose_cuts(SideLayout(3, rows_apart=False), sides, Rules(GINI, 1))
+    assert by_classes.fits.tolist() == [fits[nodes == k].all() for k in range(2)]
+    with_rows = choose_cuts(SideLayout(2, rows_apart=True), sides, Rules(GINI, 1))
+    assert with_rows.fits.tolist() == by_classes.fits.tolist()
+    by_moments = choose_cuts(SideLayout(0, rows_apart=True), sides, Rules(VARIANCE, 1))
+    assert by_moments.fits.tolist() == [fits[nodes == k][:, [0, 2]].all() for k in range(2)]
 
 
 @pytest.mark.parametrize(("total", "fits"), [(-5, True), (5, True)])
 def test_sums_of_targets_may_be_any(total: int, fits: bool) -> None:
     sides = Sides(np.array([0, 1]), np.array([[1, total]]), np.array([[1, 0]]), 2)
-    assert sides_fit(SideLayout(0, rows_apart=False), sides) == fits
+    choice = choose_cuts(SideLayout(0, rows_apart=False), sides, Rules(VARIANCE, 1))
+    assert choice.fits.tolist() == [fits]

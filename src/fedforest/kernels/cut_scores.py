@@ -42,6 +42,7 @@ class Choice(NamedTuple):
     score: NDArray[np.float64]  # NO_SPLIT where there is none
     asked: NDArray[np.int64]  # its row among the asked pairs, -1 where there is none
     gainless: NDArray[np.bool_]  # no cut gains anything, though some were valid
+    fits: NDArray[np.bool_]  # no weight and no number of rows is negative, on either side
 
 
 @embedded
@@ -54,31 +55,43 @@ def read_sides(sums, row, totals, node, width, c):
 
 @embedded
 def score_classes(sums, row, totals, node, width, n_classes, rules, entropy):
-    """Score of a cut by class weights, NO_SPLIT if it is not valid.
+    """(score, least part) of a cut by class weights; NO_SPLIT if it is not valid.
 
     A negative weight, which only noise makes, counts as nothing; a side without weight is none.
     """
     criterion, leaf = rules
-    weight, rest = 0, 0
+    weight, rest, least, squares_here, squares_there = 0, 0, 0, 0, 0
     for c in range(n_classes):
         left, right = read_sides(sums, row, totals, node, width, c)
-        weight, rest = weight + max(left, 0), rest + max(right, 0)
+        least = min(least, left, right)
+        here, there = max(left, 0), max(right, 0)
+        weight, rest = weight + here, rest + there
+        squares_here, squares_there = squares_here + here * here, squares_there + there * there
     rows, other_rows = weight, rest
     if width > n_classes:
         rows, other_rows = read_sides(sums, row, totals, node, width, n_classes)
+        least = min(least, rows, other_rows)
     if min(rows, other_rows) < leaf or weight <= 0 or rest <= 0:
-        return NO_SPLIT
+        return NO_SPLIT, least
     if weight + rest >= EXACT_WEIGHT:
-        return score_heavy(sums, row, totals, node, width, n_classes, criterion)
-    sum_here, sum_there = 0, 0
+        return score_heavy(sums, row, totals, node, width, n_classes, criterion), least
+    if criterion == ENTROPY:
+        return score_parts(sums, row, totals, node, width, n_classes, entropy), least
+    score = np.float64(squares_here) / np.float64(weight)
+    return score + np.float64(squares_there) / np.float64(rest), least
+
+
+@borrowing
+def score_parts(sums, row, totals, node, width, n_classes, entropy):
+    """The entropy score of a valid cut, from exact integers."""
+    weight, rest, parts = 0, 0, 0
     for c in range(n_classes):
         left, right = read_sides(sums, row, totals, node, width, c)
-        sum_here += part(max(left, 0), criterion, entropy)
-        sum_there += part(max(right, 0), criterion, entropy)
-    if criterion == GINI:
-        return np.float64(sum_here) / np.float64(weight) + np.float64(sum_there) / np.float64(rest)
+        here, there = max(left, 0), max(right, 0)
+        weight, rest = weight + here, rest + there
+        parts += part(here, ENTROPY, entropy) + part(there, ENTROPY, entropy)
     both = part(weight, ENTROPY, entropy) + part(rest, ENTROPY, entropy)
-    return np.float64(sum_here + sum_there - both) / ENTROPY_UNIT
+    return np.float64(parts - both) / ENTROPY_UNIT
 
 
 @borrowing
@@ -100,12 +113,13 @@ def score_heavy(sums, row, totals, node, width, n_classes, criterion):
 def choose_by_classes(sides, n_classes, rules, choice, first, last):
     """The best cut of the nodes first..last; the first of equals, so the lowest column."""
     asked_start, sums, totals, width = sides
-    best_score, best_asked, gainless = choice
-    entropy = make_entropy_table()
+    best_score, best_asked, gainless, fits = choice
+    entropy = make_entropy_table() if rules.criterion == ENTROPY else np.zeros(0, np.int64)
     for k in range(first, last):
-        best, best_row = NO_SPLIT, -1
+        best, best_row, fits[k] = NO_SPLIT, -1, True
         for row in range(asked_start[k], asked_start[k + 1]):
-            score = score_classes(sums, row, totals, k, width, n_classes, rules, entropy)
+            score, least = score_classes(sums, row, totals, k, width, n_classes, rules, entropy)
+            fits[k] &= least >= 0
             if score > best:
                 best, best_row = score, row
         best_score[k], best_asked[k], gainless[k] = best, best_row, False
@@ -147,15 +161,16 @@ def choose_by_moments(sides, rules, choice, first, last):
     often one of equal targets, which nobody sees here: it is marked `gainless`.
     """
     asked_start, sums, totals, width = sides
-    best_score, best_asked, gainless = choice
+    best_score, best_asked, gainless, fits = choice
     leaf = rules.min_rows_leaf
     rows_at = 2 if width > 2 else 0
     for k in range(first, last):
-        best, best_row, any_valid = NO_SPLIT, -1, False
+        best, best_row, any_valid, fits[k] = NO_SPLIT, -1, False, True
         for row in range(asked_start[k], asked_start[k + 1]):
             weight, rest = read_sides(sums, row, totals, k, width, 0)
             total, rest_total = read_sides(sums, row, totals, k, width, 1)
             rows, other_rows = read_sides(sums, row, totals, k, width, rows_at)
+            fits[k] &= min(weight, rest, rows, other_rows) >= 0
             if min(rows, other_rows) < leaf or weight <= 0 or rest <= 0:
                 continue
             any_valid = True
@@ -169,21 +184,36 @@ def choose_by_moments(sides, rules, choice, first, last):
 
 
 @kernel
+def take_sides(sums, chosen, n_classes, rows_apart):
+    """The chosen sides as the integers that describe nodes; see `expand_sides`."""
+    n_weights = n_classes if n_classes > 0 else 2
+    expanded = np.zeros((chosen.shape[0], n_classes + 1 if n_classes > 0 else 4), np.int64)
+    for i in range(chosen.shape[0]):
+        rows = 0
+        for c in range(n_weights):
+            expanded[i, c] = sums[chosen[i], c]
+            rows += sums[chosen[i], c]
+        if rows_apart:
+            rows = sums[chosen[i], n_weights]
+        elif n_classes == 0:
+            rows = sums[chosen[i], 0]
+        expanded[i, n_weights] = rows
+    return expanded
+
+
+@kernel
+def take_most_rows(nodes, left, totals, rows_at):
+    """Per split node whether most of its rows go left, as 1 or 0."""
+    goes_left = np.empty(nodes.shape[0], np.uint8)
+    for i in range(nodes.shape[0]):
+        goes_left[i] = 2 * left[i, rows_at] > totals[nodes[i], rows_at]
+    return goes_left
+
+
+@kernel
 def expand_sides(sums, n_classes, rows_apart):
     """Sides as the integers that describe nodes: (class weights ..., rows), or moments.
 
     Whether all targets of a node are equal is not known from its sums: no moments count as pure.
     """
-    n_weights = n_classes if n_classes > 0 else 2
-    expanded = np.zeros((sums.shape[0], n_classes + 1 if n_classes > 0 else 4), np.int64)
-    for i in range(sums.shape[0]):
-        rows = 0
-        for c in range(n_weights):
-            expanded[i, c] = sums[i, c]
-            rows += sums[i, c]
-        if rows_apart:
-            rows = sums[i, n_weights]
-        elif n_classes == 0:
-            rows = sums[i, 0]
-        expanded[i, n_weights] = rows
-    return expanded
+    return take_sides(sums, np.arange(sums.shape[0]), n_classes, rows_apart)

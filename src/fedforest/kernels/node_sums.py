@@ -36,6 +36,21 @@ def scale_scores(scores, sums, n_weights, factor):
 
 
 @kernel
+def decrease_by_gini(scores, sums):
+    """The decrease of gini impurity of each node from the score of its split (`class_scores`)."""
+    decrease = np.empty(scores.shape[0])
+    for k in range(scores.shape[0]):
+        total, squares = 0, 0.0
+        for c in range(sums.shape[1] - 1):
+            part = np.float64(sums[k, c])
+            total += sums[k, c]
+            squares += part * part
+        weight = np.float64(total)
+        decrease[k] = max(scores[k] - squares / weight, 0.0) / weight
+    return decrease
+
+
+@kernel
 def share_in_tree(decrease, sums, n_weights, tree, root_weight):
     """Multiply each node's decrease by the share of its tree's weight that the node holds."""
     for k in range(decrease.shape[0]):

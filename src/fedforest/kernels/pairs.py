@@ -93,17 +93,18 @@ def place_asked(node_start, threshold):
 
 
 @kernel
-def find_pairs(node_start, threshold, asked_start, asked):
-    """The pair of each node that is the asked[k]-th of all asked ones; -1 where asked[k] is -1."""
-    pairs = np.full(asked.shape[0], -1, np.int64)
-    for k in range(asked.shape[0]):
-        if asked[k] < 0:
-            continue
+def find_pairs(node_start, threshold, asked_start, nodes, asked):
+    """For each of some nodes k the pair that is the asked[k]-th of all asked ones."""
+    pairs = np.empty(nodes.shape[0], np.int64)
+    for i in range(nodes.shape[0]):
+        k = nodes[i]
         pair, before = node_start[k], asked[k] - asked_start[k]
+        if asked_start[k + 1] - asked_start[k] == node_start[k + 1] - pair:  # all are asked
+            pair, before = pair + before, 0
         while before > 0 or threshold[pair] != threshold[pair]:
             before -= np.int64(threshold[pair] == threshold[pair])
             pair += 1
-        pairs[k] = pair
+        pairs[i] = pair
     return pairs
 
 

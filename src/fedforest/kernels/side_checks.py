@@ -23,19 +23,3 @@ def are_class_weights(sides, n_classes, limit):
             weight += sides[i, c] if c < n_classes else 0
         is_sound &= weight <= limit
     return is_sound
-
-
-@kernel
-def fit_into_nodes(sides, stride, first, last):
-    """Whether no left side of the nodes first..last is larger than its node.
-
-    Of a side's integers every `stride`-th is compared: sums of targets, between weight and rows,
-    may be any.
-    """
-    asked_start, sums, totals, width = sides
-    fits = True
-    for k in range(first, last):
-        for row in range(asked_start[k], asked_start[k + 1]):
-            for c in range(0, width, stride):
-                fits &= sums[row, c] <= totals[k, c]
-    return fits

@@ -11,10 +11,10 @@ from fedforest.kernels.cut_scores import (
     choose_by_classes,
     choose_by_moments,
     expand_sides,
+    take_sides,
 )
 from fedforest.kernels.layout import SET_WORDS, Rules
 from fedforest.kernels.pairs import Cuts, Pairs
-from fedforest.kernels.side_checks import fit_into_nodes
 from fedforest.tree.search import SplitTable
 from fedforest.tree.workers import ALONE, Workers
 
@@ -43,12 +43,18 @@ class SideLayout:
         expanded: NDArray[np.int64] = expand_sides(sums, self.n_classes, self.rows_apart)
         return expanded
 
+    def take(self, sums: NDArray[np.int64], chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The same of some of the sides."""
+        taken: NDArray[np.int64] = take_sides(sums, chosen, self.n_classes, self.rows_apart)
+        return taken
+
 
 def choose_cuts(layout: SideLayout, sides: Sides, rules: Rules, workers: Workers = ALONE) -> Choice:
     """The best valid cut of every node; ties go to the lowest column."""
     n_asked = np.diff(sides.asked_start)
     n_nodes = len(n_asked)
-    choice = Choice(np.empty(n_nodes), np.empty(n_nodes, np.int64), np.empty(n_nodes, np.bool_))
+    gainless, fits = np.empty((2, n_nodes), np.bool_)
+    choice = Choice(np.empty(n_nodes), np.empty(n_nodes, np.int64), gainless, fits)
 
     def choose(nodes: tuple[int, int]) -> None:
         if layout.n_classes:
@@ -58,14 +64,6 @@ def choose_cuts(layout: SideLayout, sides: Sides, rules: Rules, workers: Workers
 
     workers.run(choose, workers.ranges(n_asked + 1))
     return choice
-
-
-def sides_fit(layout: SideLayout, sides: Sides, workers: Workers = ALONE) -> bool:
-    """Whether no left side is larger than its node; sums of targets may be any."""
-    stride, fits = 1 if layout.n_classes else 2, []
-    ranges = workers.ranges(np.diff(sides.asked_start))
-    workers.run(lambda nodes: fits.append(fit_into_nodes(sides, stride, *nodes)), ranges)
-    return all(fits)
 
 
 def tabulate_cuts(pairs: Pairs, cuts: Cuts, chosen: NDArray[np.int64]) -> SplitTable:

@@ -6,15 +6,23 @@ could give them away. Its column's decrease in the whole tree is what importance
 
 from dataclasses import replace
 
+import numpy as np
+
 from fedforest.kernels.decreases import spread_in_trees
 from fedforest.tree.forest import Forest
+from fedforest.tree.workers import ALONE, Workers
 
 
-def spread_decreases(forest: Forest) -> Forest:
+def spread_decreases(forest: Forest, workers: Workers = ALONE) -> Forest:
     """The same forest, with each column's decrease in a tree spread evenly over its splits there.
 
     Importances stay the same but for rounding; doing it twice changes nothing more.
     """
-    starts, feature = forest.shape.tree_start, forest.splits.feature
-    spread = spread_in_trees(starts, feature, forest.decrease, forest.n_features)
+    starts, feature, decrease = forest.shape.tree_start, forest.splits.feature, forest.decrease
+    spread, n_features = np.empty_like(decrease), forest.n_features
+
+    def write(trees: tuple[int, int]) -> None:
+        spread_in_trees(starts, feature, decrease, n_features, spread, *trees)
+
+    workers.run(write, forest.shape.ranges(workers))
     return replace(forest, decrease=spread)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import DamagedModelError
+from fedforest.kernels.decreases import sum_importances
 from fedforest.kernels.walk import (
     BLOCK,
     MAX_WALK_COLUMNS,
@@ -165,9 +166,9 @@ def importances_of(
     n_features: int,
 ) -> NDArray[np.float64]:
     """Each tree's importances sum to one before the mean over trees that split at all."""
-    inner = feature >= 0
-    tree, totals = shape.tree_of_node()[inner], tree_totals(shape, decrease)
-    return share_out(tree, feature[inner], decrease[inner], totals, n_features)
+    summed, n_trees = sum_importances(shape.tree_start, feature, decrease, n_features)
+    importances: NDArray[np.float64] = summed / max(1, n_trees)
+    return importances
 
 
 def tree_totals(shape: Shape, decrease: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -2,11 +2,11 @@
 
 A file may come from a stranger: every index is checked before a kernel could follow it, so decoding
 gives a model that can be walked, or a `DamagedModelError` that says what does not fit. Decoded
-arrays are writable copies, like those of a forest just grown: for others numba would compile every
-kernel once more. Equal models have equal bytes.
+arrays are writable, like those of a forest just grown: for others numba would compile every kernel
+once more. Equal models have equal bytes.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -15,6 +15,29 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from fedforest.errors import DamagedModelError, ModelFileError
+from fedforest.kernels.forest_checks import (
+    DECREASE_OF_LEAF,
+    MANY_VALUES,
+    MIXED_UP,
+    NO_CLASS,
+    NO_COLUMN,
+    NO_CUT,
+    NO_DECREASE,
+    NO_LEAF,
+    NO_ORDER,
+    NO_SEQUENCE,
+    NO_SHARE,
+    NO_SIDE,
+    NOT_FINITE,
+    OTHER_SETS,
+    USELESS_CUT,
+    StoredLeaves,
+    StoredSplits,
+    judge_cuts,
+    judge_entries,
+    judge_nodes,
+    judge_splits,
+)
 from fedforest.kernels.layout import SET_WORDS
 from fedforest.kernels.walk import Leaves
 from fedforest.tree.bins import Bins
@@ -23,6 +46,7 @@ from fedforest.tree.forest import LEAF, Forest, Shape, Splits
 from fedforest.tree.model_file import JsonValue, ModelContents, decode_model, encode_model
 from fedforest.tree.partial import FOREIGN, NOBODY, ForestOutline, PartialForest
 from fedforest.tree.targets import MAX_CLASSES
+from fedforest.tree.workers import ALONE, Workers
 
 FOREST, PARTIAL, OUTLINE = "forest", "partial-forest", "forest-outline"
 
@@ -40,6 +64,25 @@ _METADATA_OF = {
     FOREST: {"about", "classes", "has_names", "n_classes", "names"},
     PARTIAL: {"about", "has_names", "names"},
     OUTLINE: {"about", "classes", "n_classes"},
+}
+_WRONG_SPLITS = {
+    NO_COLUMN: ("features", "one is out of range"),
+    MIXED_UP: ("features", "leaves and splits are mixed up"),
+    NO_CUT: ("cuts", "one is no number, or beyond the bins of its column"),
+    NO_SIDE: ("sides of missing values", "one is neither left nor right"),
+    USELESS_CUT: ("cuts", "a node that is not split here has one"),
+    OTHER_SETS: ("sets", "they are not those of the categorical splits"),
+}
+_WRONG_LEAVES = {
+    NO_SEQUENCE: ("leaves", "their entries do not follow each other"),
+    NO_LEAF: ("leaves", "one is empty, or no leaf"),
+    NOT_FINITE: ("leaves", "a value is not finite"),
+    NO_CLASS: ("leaves", "a class is out of range"),
+    NO_ORDER: ("leaves", "the classes of one are out of order"),
+    NO_SHARE: ("leaves", "a share of a class is no share"),
+    MANY_VALUES: ("leaves", "one has more than one value"),
+    NO_DECREASE: ("decreases", "one is no decrease"),
+    DECREASE_OF_LEAF: ("decreases", "one belongs to a leaf"),
 }
 
 
@@ -76,6 +119,7 @@ def encode_forest(
     bins: Bins,
     classes: NDArray[Any] | None = None,
     metadata: Mapping[str, JsonValue] = _NOTHING,
+    workers: Workers = ALONE,
 ) -> bytes:
     """The one encoding of a forest; `metadata` is the caller's, `classes` the labels by number."""
     _check_columns(forest.n_features, bins)
@@ -83,7 +127,7 @@ def encode_forest(
     arrays |= _shape_arrays(forest.shape) | _split_arrays(forest.splits)
     arrays |= _leaf_arrays(forest.leaves, forest.decrease)
     about = _describe_classes(classes, forest.n_classes) | {"about": metadata}
-    return encode_model(FOREST, names | about, arrays)
+    return encode_model(FOREST, names | about, arrays, workers)
 
 
 def decode_forest(data: bytes | memoryview) -> StoredForest:
@@ -91,7 +135,7 @@ def decode_forest(data: bytes | memoryview) -> StoredForest:
     file = _open(data, FOREST)
     bins = Bins.from_arrays(file.arrays, file.metadata)
     shape = _read_shape(file.arrays)
-    splits = _read_splits(file.arrays, shape, bins, no_split=(LEAF,))
+    splits = _read_splits(file.arrays, shape, bins)
     n_classes, classes = _read_classes(file.metadata)
     leaves, decrease = _read_leaves(file.arrays, shape, n_classes)
     forest = Forest(shape, splits, leaves, decrease, n_classes, bins.n_features)
@@ -114,7 +158,7 @@ def decode_partial(data: bytes | memoryview) -> StoredPartial:
     bins = Bins.from_arrays(file.arrays, file.metadata)
     # an owner of labels only is not told the trees
     shape = _read_shape(file.arrays, least_trees=0 if bins.n_features == 0 else 1)
-    splits = _read_splits(file.arrays, shape, bins, no_split=(LEAF, FOREIGN))
+    splits = _read_splits(file.arrays, shape, bins, least_feature=FOREIGN)
     partial = PartialForest(shape, splits, bins.n_features)
     return StoredPartial(partial, bins, _read_about(file.metadata))
 
@@ -172,7 +216,7 @@ def _describe_classes(classes: NDArray[Any] | None, n_classes: int) -> dict[str,
 
 
 def _open(data: bytes | memoryview, kind: str) -> ModelContents:
-    file = decode_model(data, expected_kind=kind)
+    file = decode_model(data, expected_kind=kind, writable=True)
     _require(file.arrays.keys() == _ARRAYS_OF[kind], "arrays", "some are missing or unknown")
     _require(file.metadata.keys() == _METADATA_OF[kind], "metadata", "it has other entries")
     return file
@@ -188,88 +232,41 @@ def _read_shape(arrays: Mapping[str, NDArray[Any]], least_trees: int = 1) -> Sha
 
 
 def _read_splits(
-    arrays: Mapping[str, NDArray[Any]], shape: Shape, bins: Bins, no_split: Iterable[int]
+    arrays: Mapping[str, NDArray[Any]], shape: Shape, bins: Bins, least_feature: int = LEAF
 ) -> Splits:
-    """Splits of these columns; `no_split` lists what may stand for a feature elsewhere."""
-    feature = _read_vector(arrays, "feature", np.int32, shape.n_nodes)
-    _require((feature < bins.n_features).all(), "features", "one is out of range")
-    elsewhere = feature < 0
-    known = np.logical_or.reduce([feature == stand_in for stand_in in no_split])
-    _require((known == elsewhere).all(), "features", "one is out of range")
-    is_leaf = shape.left_child == LEAF
-    _require(((feature == LEAF) == is_leaf).all(), "features", "leaves and splits are mixed up")
-    cut = _read_cuts(arrays, bins, feature)
-    missing_left = _read_vector(arrays, "missing_left", np.uint8, shape.n_nodes)
-    _require((missing_left <= 1).all(), "sides of missing values", "one is neither left nor right")
-    unused = not (elsewhere & ((missing_left != 0) | (cut != 0))).any()
-    _require(unused, "cuts", "a node that is not split here has one")
-    return Splits(feature, cut, missing_left, *_read_sets(arrays, bins, feature))
-
-
-def _read_cuts(
-    arrays: Mapping[str, NDArray[Any]], bins: Bins, feature: NDArray[np.int32]
-) -> NDArray[Any]:
-    """Bins of the own splits' columns, or thresholds on raw values."""
-    if arrays["cut"].dtype.kind == "f":
-        cut = _read_vector(arrays, "cut", np.float32, len(feature))
-        _require((cut < np.inf).all(), "cuts", "a threshold is no number")  # minus infinity can be
-        return cut
-    cut = _read_vector(arrays, "cut", np.uint8, len(feature))
-    own = feature >= 0
-    is_bin = cut[own] < bins.n_bins[feature[own]]
-    _require(is_bin.all(), "cuts", "one is beyond the bins of its column")
-    return cut
-
-
-def _read_sets(
-    arrays: Mapping[str, NDArray[Any]], bins: Bins, feature: NDArray[np.int32]
-) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
-    """(set_index, left_set): one set for each categorical split, in node order."""
-    set_index = _read_vector(arrays, "set_index", np.int32, len(feature))
-    expected = np.full(len(feature), -1, np.int32)
-    n_sets = 0
-    if bins.is_categorical.any():
-        own = np.flatnonzero(feature >= 0)
-        by_set = own[bins.is_categorical[feature[own]]]
-        n_sets = len(by_set)
-        expected[by_set] = np.arange(n_sets, dtype=np.int32)
-    _require((set_index == expected).all(), "sets", "they are not those of the categorical splits")
-    return set_index, _read_array(arrays, "left_set", np.uint64, (n_sets, SET_WORDS))
+    """Splits of these columns; from `least_feature` to -1, features say that there is none."""
+    is_raw = arrays["cut"].dtype.kind == "f"
+    cut_type = np.dtype(np.float32 if is_raw else np.uint8)
+    splits = StoredSplits(
+        _read_vector(arrays, "feature", np.int32, shape.n_nodes),
+        _read_vector(arrays, "cut", cut_type, shape.n_nodes),
+        _read_vector(arrays, "missing_left", np.uint8, shape.n_nodes),
+        _read_vector(arrays, "set_index", np.int32, shape.n_nodes),
+    )
+    wrong, n_sets = judge_splits(shape.left_child, splits, bins.n_features, least_feature), 0
+    if not wrong & NO_COLUMN:
+        n_bins = bins.n_bins[:0] if is_raw else bins.n_bins
+        more, n_sets = judge_cuts(splits, bins.is_categorical, n_bins)
+        wrong |= more
+    _refuse(wrong, _WRONG_SPLITS)
+    return Splits(*splits, _read_array(arrays, "left_set", np.uint64, (n_sets, SET_WORDS)))
 
 
 def _read_leaves(
     arrays: Mapping[str, NDArray[Any]], shape: Shape, n_classes: int
 ) -> tuple[Leaves, NDArray[np.float64]]:
-    start = _read_vector(arrays, "leaf_start", np.int64, shape.n_nodes + 1)
     value = _read_vector(arrays, "leaf_value", np.float64)
-    label = _read_vector(arrays, "leaf_label", np.uint16, len(value) if n_classes else 0)
-    # compared, not subtracted: a difference could overflow
-    ascends = start[0] == 0 and start[-1] == len(value) and bool((start[:-1] <= start[1:]).all())
-    _require(ascends, "leaves", "their entries do not follow each other")
-    n_entries, is_leaf = np.diff(start), shape.left_child == LEAF
-    _require(((n_entries > 0) == is_leaf).all(), "leaves", "one is empty, or no leaf")
-    _require(np.isfinite(value).all(), "leaves", "a value is not finite")
-    if n_classes:
-        _require((label < n_classes).all(), "leaves", "a class is out of range")
-        is_first = np.zeros(len(value), np.bool_)
-        is_first[start[:-1][is_leaf]] = True
-        in_order = is_first[1:] | (label[:-1] < label[1:])
-        _require(in_order.all(), "leaves", "the classes of one are out of order")
-        are_shares = value.min() >= 0 and value.max() <= 1
-        _require(are_shares, "leaves", "a share of a class is no share")
-    else:
-        _require((n_entries <= 1).all(), "leaves", "one has more than one value")
-    return Leaves(start, label, value), _read_decrease(arrays, is_leaf)
-
-
-def _read_decrease(
-    arrays: Mapping[str, NDArray[Any]], is_leaf: NDArray[np.bool_]
-) -> NDArray[np.float64]:
-    decrease = _read_vector(arrays, "decrease", np.float64, len(is_leaf))
-    are_decreases = decrease.min() >= 0 and decrease.max() < np.inf
-    _require(are_decreases, "decreases", "one is no decrease")
-    _require(not (is_leaf & (decrease != 0)).any(), "decreases", "one belongs to a leaf")
-    return decrease
+    leaves = StoredLeaves(
+        _read_vector(arrays, "leaf_start", np.int64, shape.n_nodes + 1),
+        _read_vector(arrays, "leaf_label", np.uint16, len(value) if n_classes else 0),
+        value,
+        _read_vector(arrays, "decrease", np.float64, shape.n_nodes),
+    )
+    wrong = judge_nodes(shape.left_child, leaves, n_classes)
+    # entries are looked at where nodes lead to them
+    wrong |= 0 if wrong & NO_SEQUENCE else judge_entries(leaves, n_classes)
+    _refuse(wrong, _WRONG_LEAVES)
+    return Leaves(leaves.start, leaves.label, leaves.value), leaves.decrease
 
 
 def _read_classes(metadata: Mapping[str, JsonValue]) -> tuple[int, NDArray[Any] | None]:
@@ -299,11 +296,17 @@ def _read_vector(
 def _read_array(
     arrays: Mapping[str, NDArray[Any]], name: str, dtype: DTypeLike, shape: tuple[int, ...]
 ) -> NDArray[Any]:
-    """A writable copy of one array in the byte order of this machine."""
+    """One array in the byte order of this machine."""
     array, expected = arrays[name], np.dtype(dtype)
     if array.dtype != expected.newbyteorder("<") or array.shape != shape:
         raise _damaged(f"array {name!r}", f"it is not of {expected} and the expected shape")
-    return np.array(array, expected)
+    return array.astype(expected, copy=False)
+
+
+def _refuse(wrong: int, reasons: Mapping[int, tuple[str, str]]) -> None:
+    """Name the first of the things that are wrong."""
+    for flag, (part, reason) in reasons.items():
+        _require(not wrong & flag, part, reason)
 
 
 def _require(condition: bool | np.bool_, part: str, reason: str) -> None:

@@ -7,10 +7,11 @@ afterwards and orders nothing.
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.layout import ENTROPY
-from fedforest.kernels.node_sums import scale_scores, weigh_nodes
+from fedforest.kernels.layout import ENTROPY, GINI
+from fedforest.kernels.node_sums import decrease_by_gini, scale_scores, weigh_nodes
 from fedforest.tree.targets import TargetKind
 
+FEW_CLASSES = 8  # numpy adds up more in another order
 BLOCK_NODES = 2048  # nodes whose intermediate results stay in the cache
 
 
@@ -22,6 +23,8 @@ def impurity_decrease(
     Zero where there is no valid split. Variances are in squared fixed-point units: real ones may
     leave the range of floats.
     """
+    if kind.search == "classes" and kind.criterion == GINI and kind.n_classes < FEW_CLASSES:
+        return decrease_by_gini(scores, sums)  # type: ignore[no-any-return]
     if kind.search in ("binary", "moments"):
         n_weights = 1 if kind.is_regression else kind.n_classes
         factor = 1.0 if kind.is_regression else 2.0

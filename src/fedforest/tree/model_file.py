@@ -30,6 +30,7 @@ import struct
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
@@ -37,6 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import DamagedModelError, ModelFileError, NewerModelError
+from fedforest.tree.workers import ALONE, Workers
 
 JsonValue: TypeAlias = (
     "bool | int | float | str | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
@@ -69,7 +71,7 @@ _HEADER_FIELDS = {"arrays", "kind", "metadata"}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelContents:
-    """What a model file holds; the arrays are read-only and aligned to 64 bytes."""
+    """What a model file holds; arrays are aligned to 64 bytes, and read-only by default."""
 
     kind: str
     schema_version: int
@@ -88,25 +90,35 @@ class _Section(NamedTuple):
     shape: list[int]
 
 
-_Take: TypeAlias = Callable[[_Section, memoryview], NDArray[Any]]  # what becomes of a section
+_Copy: TypeAlias = Callable[[memoryview], NDArray[np.uint8]]  # what array sections are read from
 
 
 def encode_model(
-    kind: str, metadata: Mapping[str, JsonValue], arrays: Mapping[str, NDArray[Any]]
+    kind: str,
+    metadata: Mapping[str, JsonValue],
+    arrays: Mapping[str, NDArray[Any]],
+    workers: Workers = ALONE,
 ) -> bytes:
     """Return the one encoding of a model; tuples in the metadata come back as lists."""
     if not _is_name(kind) or not all(_is_name(name) for name in arrays):
         raise ModelFileError(
             f"cannot store the model: its kind and array names must match {_NAME.pattern}"
         )
+    stored = {name: _store_array(name, arrays[name]) for name in sorted(arrays)}
+    sha256: dict[str, str] = {}
+
+    def hash_array(name: str) -> None:
+        sha256[name] = hashlib.sha256(stored[name][1].data).hexdigest()
+
+    workers.run(hash_array, sorted(stored, key=lambda name: -stored[name][1].nbytes))
     sections: list[_Section] = []
     payload: list[memoryview | bytes] = []
     offset = 0
-    for name in sorted(arrays):
-        section, stored = _describe_array(name, arrays[name], offset)
-        sections.append(section)
-        payload += [stored.data, _padding(section.length)]
-        offset += _aligned(section.length)
+    for name, (code, content) in stored.items():
+        shape = list(arrays[name].shape)
+        sections.append(_Section(code, content.nbytes, name, offset, sha256[name], shape))
+        payload += [content.data, _padding(content.nbytes)]
+        offset += _aligned(content.nbytes)
     header = _encode_header(kind, metadata, sections)
     return b"".join([header, _padding(len(header)), *payload])
 
@@ -116,14 +128,16 @@ def decode_model(
     *,
     expected_kind: str | None = None,
     max_bytes: int = _DEFAULT_MAX_BYTES,
+    writable: bool = False,
 ) -> ModelContents:
-    """Check every byte of a model file and return what it holds.
+    """Check every byte of a model file and return what it holds, in memory of its own.
 
     Raises `ModelFileError` when `data` is no model, too large or of another kind, and its
     subclasses `DamagedModelError` and `NewerModelError`.
     """
     view = _view(data, max_bytes)
-    contents = _READERS[_read_version(view)](view, _load_array)
+    copy = partial(_copy_aligned, writable=writable)
+    contents = _READERS[_read_version(view)](view, copy)
     _check_kind(contents.kind, expected_kind)
     return contents
 
@@ -139,7 +153,7 @@ def verify_model(
     Raises what `decode_model` would, which verifies again what it takes out.
     """
     view = _view(data, max_bytes)
-    contents = _READERS[_read_version(view)](view, _verify_section)
+    contents = _READERS[_read_version(view)](view, np.asarray)
     _check_kind(contents.kind, expected_kind)
 
 
@@ -181,23 +195,23 @@ def _read_version(view: memoryview) -> int:
     return int(version)
 
 
-def _read_version_1(view: memoryview, take: _Take) -> ModelContents:
+def _read_version_1(view: memoryview, copy: _Copy) -> ModelContents:
     header_bytes, end_of_header = _verified_header(view)
     kind, metadata, sections = _parse_header(header_bytes)
     data_start = _aligned(end_of_header)
     _check_file_length(view.nbytes, data_start, sections)
     _check_padding(view[end_of_header:data_start], "header")
-    arrays = {}
+    content, arrays = copy(view[data_start:]), {}
     for section in sections:
-        start = data_start + section.offset
-        end = start + section.length
-        arrays[section.name] = take(section, view[start:end])
-        _check_padding(view[end : start + _aligned(section.length)], f"array {section.name!r}")
+        end = section.offset + section.length
+        arrays[section.name] = _verify_section(section, content[section.offset : end])
+        padding = content[end : section.offset + _aligned(section.length)]
+        _check_padding(padding.data, f"array {section.name!r}")
     return ModelContents(kind, 1, MappingProxyType(metadata), MappingProxyType(arrays))
 
 
 # A new schema version adds its reader here; the old ones stay as they are.
-_READERS: Mapping[int, Callable[[memoryview, _Take], ModelContents]] = {1: _read_version_1}
+_READERS: Mapping[int, Callable[[memoryview, _Copy], ModelContents]] = {1: _read_version_1}
 
 
 def _verified_header(view: memoryview) -> tuple[bytes, int]:
@@ -289,34 +303,31 @@ def _check_padding(padding: memoryview, owner: str) -> None:
         raise _damaged(f"padding of the {owner}", "it is not zero")
 
 
-def _load_array(section: _Section, source: memoryview) -> NDArray[Any]:
-    """Copy one section out of the file, verify the copy, and freeze it.
+def _copy_aligned(source: memoryview, *, writable: bool) -> NDArray[np.uint8]:
+    """The content of a file in one piece of memory that nobody else has.
 
     A view would save the copy, but keep the whole file alive, be aligned only by luck, and change
     after its checksum was verified if the caller's buffer is writable or mapped from a file.
     """
-    room = np.empty(section.length + _ALIGNMENT - 1, np.uint8)
+    room = np.empty(source.nbytes + _ALIGNMENT - 1, np.uint8)
     start = -room.ctypes.data % _ALIGNMENT
-    stored = room[start : start + section.length]
-    stored.data[:] = source
-    _verify_section(section, stored.data)
-    room.flags.writeable = False  # before slicing again, so that no view can be thawed
-    frozen = room[start : start + section.length]
-    return frozen.view(_DTYPES[section.dtype]).reshape(section.shape)
+    room[start : start + source.nbytes].data[:] = source
+    room.flags.writeable = writable  # before slicing again, so that no view can be thawed
+    return room[start : start + source.nbytes]
 
 
-def _verify_section(section: _Section, source: memoryview) -> NDArray[np.uint8]:
-    """The bytes of a section where they lie, which are those that were written."""
-    where, stored = f"array {section.name!r}", np.asarray(source)
-    if hashlib.sha256(source).hexdigest() != section.sha256:
+def _verify_section(section: _Section, content: NDArray[np.uint8]) -> NDArray[Any]:
+    """The array of a section whose bytes are those that were written."""
+    where = f"array {section.name!r}"
+    if hashlib.sha256(content.data).hexdigest() != section.sha256:
         raise _damaged(where, "its checksum does not match")
-    if section.dtype == "bool" and stored.max(initial=0) > 1:
+    if section.dtype == "bool" and content.max(initial=0) > 1:
         raise _damaged(where, "it holds a byte that is neither true nor false")
-    return stored
+    return content.view(_DTYPES[section.dtype]).reshape(section.shape)
 
 
-def _describe_array(name: str, array: object, offset: int) -> tuple[_Section, NDArray[np.uint8]]:
-    """Return an array's header entry and its bytes, little-endian and in C order."""
+def _store_array(name: str, array: object) -> tuple[str, NDArray[np.uint8]]:
+    """Return the code of an array's type and its bytes, little-endian and in C order."""
     if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
         raise ModelFileError(f"cannot store array {name!r}: it must be a plain numpy array")
     code = "bool" if array.dtype.kind == "b" else f"{array.dtype.kind}{array.dtype.itemsize}"
@@ -328,8 +339,7 @@ def _describe_array(name: str, array: object, offset: int) -> tuple[_Section, ND
     stored = np.asarray(array, dtype=_DTYPES[code], order="C").reshape(-1).view(np.uint8)
     if code == "bool":
         stored = (stored != 0).view(np.uint8)  # a true that came from a view may be any byte
-    sha256 = hashlib.sha256(stored.data).hexdigest()
-    return _Section(code, stored.nbytes, name, offset, sha256, list(array.shape)), stored
+    return code, stored
 
 
 def _encode_header(

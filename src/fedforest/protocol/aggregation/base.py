@@ -192,12 +192,12 @@ def compute_answer(answer_question: AnswerQuestion, question: memoryview) -> NDA
 
 
 def add_plain(vectors: Sequence[NDArray[np.int64]], segment: Segment) -> NDArray[np.int64]:
-    """The exact sum; refused where it is larger than it can be."""
-    total = np.zeros(segment.length, np.int64)
-    for vector in vectors:
-        total += vector
+    """The exact sum, where the first vector was; refused where it is larger than it can be."""
     # every number is below LARGEST_SUM: that was checked when it was read
     may_wrap = len(vectors) * LARGEST_SUM >= 2**63 and sum(map(_largest, vectors)) >= 2**63
+    total = vectors[0] if vectors else np.zeros(segment.length, np.int64)
+    for vector in vectors[1:]:
+        total += vector
     if may_wrap or not is_in_range(total, segment.largest):
         raise ProtocolError("what the parties say adds up to more than a sum can be")
     return total

@@ -52,8 +52,8 @@ def train(
     """Grow a forest over the rows of all parties."""
     session = yield from prepare(order, aggregation, workers)
     forests = yield from _grow_trees(session)
-    forest = spread_decreases(concatenate_forests(forests))
-    model = encode_forest(forest, session.bins, session.labels.classes)
+    forest = spread_decreases(concatenate_forests(forests), workers)
+    model = encode_forest(forest, session.bins, session.labels.classes, workers=workers)
     holders = yield from _hand_out(session, model)
     return Trained(
         forest,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import DataError
-from fedforest.kernels.cut_scores import Sides
+from fedforest.kernels.cut_scores import Sides, take_most_rows
 from fedforest.kernels.layout import Rules
 from fedforest.kernels.pair_draws import (
     draw_category_sets,
@@ -31,7 +31,7 @@ from fedforest.protocol.horizontal.participants import Group
 from fedforest.protocol.horizontal.payloads import Points
 from fedforest.protocol.payloads import to_bytes
 from fedforest.tree.candidates import list_candidates, ranges_of_pairs
-from fedforest.tree.cut_choice import choose_cuts, sides_fit
+from fedforest.tree.cut_choice import choose_cuts
 from fedforest.tree.forest import Forest
 from fedforest.tree.grow import assemble
 from fedforest.tree.growth import ColumnBits, Growth
@@ -208,11 +208,11 @@ class CoordinatorTrees:
             resigned |= n_asked > 0
         is_split = self._growth.choose(scores)
         nodes = np.flatnonzero(is_split)
-        chosen = find_pairs(cuts.pairs.node_start, cuts.threshold, cuts.asked_start, best)
-        chosen_left = layout.expand(left[best[nodes]])
-        kind = self._plan.kind
-        is_larger = 2 * rows_of(chosen_left, kind) > rows_of(totals[nodes], kind)
-        table = cuts.tabulate(chosen[nodes], is_larger)
+        node_start, threshold, asked_start = cuts.pairs.node_start, cuts.threshold, cuts.asked_start
+        chosen = find_pairs(node_start, threshold, asked_start, nodes, best)
+        chosen_left = layout.take(left, best[nodes])
+        larger_left = take_most_rows(nodes, chosen_left, totals, layout.n_classes or 2)
+        table = cuts.tabulate(chosen, larger_left)
         opened = self._growth.structure.open
         step = self._growth.advance(is_split, scores, chosen_left, resigned)
         self._splits.add(*self._growth.structure.last_split(), table)
@@ -231,11 +231,9 @@ class CoordinatorTrees:
             totals[cuts.wholes] = layout.expand(wholes)
         sums_of_cuts = np.concatenate([left, right], axis=1) if both else left
         sides = Sides(cuts.asked_start, sums_of_cuts, totals, layout.width)
-        if not both:
-            fits = sides_fit(layout, sides, self._workers)
-            check(fits, "parties count more rows on a side than in its node")
         rules = Rules(self._plan.kind.criterion, self._plan.rules.min_rows_leaf)
-        scores, best, resigned = choose_cuts(layout, sides, rules, self._workers)
+        scores, best, resigned, fits = choose_cuts(layout, sides, rules, self._workers)
+        check(both or bool(fits.all()), "parties count more rows on a side than in its node")
         if both:  # what a node adds up to is what its participants say now
             known, shown = self._choose_shown(best, cuts.asked_start)
             totals[known] = layout.expand(left[shown] + right[shown])

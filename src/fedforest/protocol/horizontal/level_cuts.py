@@ -157,24 +157,24 @@ class LevelCuts:
         wholes[place_of_node[by_group.nodes[whole]]] = own_wholes.reshape(-1, width)
         return cuts, wholes
 
-    def tabulate(self, chosen: NDArray[np.int64], is_larger: NDArray[np.bool_]) -> SplitTable:
+    def tabulate(self, chosen: NDArray[np.int64], larger_left: NDArray[np.uint8]) -> SplitTable:
         """The cuts of these pairs as splits; where no value is missing, a later one goes with most.
 
-        `is_larger` says of each split whether most rows go left.
+        `larger_left` is 1 where most rows of a split go left.
         """
         columns, feature = self.plan.columns, self.pairs.feature[chosen]
-        missing_left = is_larger
+        cut, missing_left = self.threshold[chosen], larger_left
         if len(self.missing_left):
-            drawn = self.missing_left[chosen] > 0
-            missing_left = np.where(columns.has_missing[feature], drawn, is_larger)
+            drawn = self.missing_left[chosen]
+            missing_left = np.where(columns.has_missing[feature], drawn, larger_left)
         sets = np.zeros((0, SET_WORDS), np.uint64)
         if columns.is_categorical.any():
             set_of_pair = np.full(len(self.pairs.feature), -1, np.int64)
             set_of_pair[self.set_pairs] = np.arange(len(self.left_set))
             padded = np.concatenate([self.left_set, np.zeros((1, SET_WORDS), np.uint64)])
             sets = padded[set_of_pair[chosen]]  # without a set: the last, which is empty
-        cut = np.where(columns.is_categorical[feature], np.float32(0), self.threshold[chosen])
-        return SplitTable(feature, cut, missing_left.astype(np.uint8), sets)
+            cut[columns.is_categorical[feature]] = 0.0
+        return SplitTable(feature, cut, missing_left, sets)
 
 
 def find_set_pairs(
