@@ -1,4 +1,4 @@
-"""Further trees of a forest by its services: what is refused before a label leaves, what is told."""
+"""Further trees of a forest: what services refuse before a label leaves, and what they tell."""
 
 import json
 import math
