@@ -43,6 +43,12 @@ def divide(n_parties: int) -> Tables:
     }
 
 
+def bare_tables(n_parties: int) -> dict[str, pyarrow.Table]:
+    """Every party's columns, without the label."""
+    tables = {party: table[COLUMNS] for party, table in divide(n_parties).items()}
+    return tables | {NAMES[0]: tables[NAMES[0]].drop_columns(["label"])}
+
+
 def _table(
     X: NDArray[np.float32], columns: NDArray[np.intp], y: NDArray[np.int64] | None
 ) -> pyarrow.Table:

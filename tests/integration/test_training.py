@@ -1,7 +1,6 @@
 """Trainings and predictions between processes equal those in one process, byte for byte."""
 
 import numpy as np
-import pyarrow
 import pytest
 
 from fedforest import VerticalForestClassifier
@@ -15,11 +14,10 @@ from fedforest.tree.forest_file import (
 )
 from tests.integration.processes import Processes
 from tests.integration.samples import (
-    COLUMNS,
     NAMES,
     SEED,
     TRAININGS,
-    divide,
+    bare_tables,
     draw_rows,
     vertical,
 )
@@ -41,25 +39,29 @@ def test_five_processes_train_what_one_process_trains(five: Processes, training:
 def estimator() -> VerticalForestClassifier:
     """The same forest, trained in this process without services."""
     estimator = VerticalForestClassifier(n_estimators=4, random_state=SEED, label_party=NAMES[0])
-    return estimator.fit(bare_tables(), draw_rows()[1])
+    return estimator.fit(bare_tables(2), draw_rows()[1])
 
 
-def bare_tables() -> dict[str, pyarrow.Table]:
-    """Every party's columns, without the label."""
-    tables = {party: table[COLUMNS] for party, table in divide(2).items()}
-    return tables | {NAMES[0]: tables[NAMES[0]].drop_columns(["label"])}
-
-
-def test_predictions_between_processes_are_those_of_the_estimator(
-    pair: Processes, estimator: VerticalForestClassifier
-) -> None:
-    expected = estimator.predict_proba(bare_tables())
-    result = pair.train(vertical(2))
-    everything = PredictVertical(data=vertical(2).data, model=result.model)
-    some = PredictVertical(data=vertical(2).data, model=result.model, rows=[7, 3, 3])
-    with pair.user() as user:
+def predict_by_processes(processes: Processes, n_parties: int) -> None:
+    """All rows and some of them, as a forest of the same seed in this process sees them."""
+    estimator = VerticalForestClassifier(n_estimators=4, random_state=SEED, label_party=NAMES[0])
+    tables = bare_tables(n_parties)
+    expected = estimator.fit(tables, draw_rows()[1]).predict_proba(tables)
+    order = vertical(n_parties)
+    model = processes.train(order).model
+    everything = PredictVertical(data=order.data, model=model)
+    some = PredictVertical(data=order.data, model=model, rows=[7, 3, 3])
+    with processes.user() as user:
         assert np.array_equal(user.ask(everything, Predictions).read(), expected)
         assert np.array_equal(user.ask(some, Predictions).read(), expected[[7, 3, 3]])
+
+
+def test_predictions_of_two_processes_are_those_of_the_estimator(pair: Processes) -> None:
+    predict_by_processes(pair, 2)
+
+
+def test_predictions_of_five_processes_are_those_of_the_estimator(five: Processes) -> None:
+    predict_by_processes(five, 5)
 
 
 def test_roles_keep_the_shares_of_the_estimators_forest(

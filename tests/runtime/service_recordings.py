@@ -15,15 +15,22 @@ import pyarrow
 from fedforest.errors import FederationError, ProtocolError, RemoteProtocolError
 from fedforest.protocol.aggregation.options import Masked
 from fedforest.protocol.asking import Message
-from fedforest.runtime.orders import Choice, PredictVertical, TrainHorizontal, TrainVertical
+from fedforest.runtime.orders import (
+    Choice,
+    PredictLinear,
+    PredictVertical,
+    TrainHorizontal,
+    TrainLinear,
+    TrainVertical,
+)
 from fedforest.runtime.party_requests import TO_PARTY
-from fedforest.runtime.results import HorizontalResult, Predictions, VerticalResult
+from fedforest.runtime.results import Predictions
 from fedforest.transport.codec import decode
 from fedforest.transport.error_table import refuse
 from fedforest.tree.parameters import ForestParameters
 from tests.integration.federation_folder import FederationFolder, make_federation
 from tests.integration.local_federation import LocalFederation, local_federation
-from tests.integration.processes import role_files
+from tests.integration.processes import result_type, role_files
 
 PARTIES = ("bank", "shop")
 RUN = bytes(range(16))
@@ -33,12 +40,15 @@ PLANTED_LABELS = ("zq-solvent", "zq-broke")
 PLANTED_COLUMN = "zq-income"
 
 
+AnyTraining = TrainVertical | TrainHorizontal | TrainLinear
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Recording:
     """An honest run: who was asked what, who answered what, and what all roles hold then."""
 
     pattern: FederationFolder
-    order: TrainVertical | TrainHorizontal
+    order: AnyTraining
     requests: list[dict[str, bytes]]
     replies: list[dict[str, bytes]]
     files: dict[str, bytes]
@@ -94,23 +104,41 @@ def horizontal_order() -> TrainHorizontal:
     )
 
 
-ORDERS: Mapping[str, Callable[[], TrainVertical | TrainHorizontal]] = {
+def linear_order() -> TrainLinear:
+    return TrainLinear(
+        data=dict.fromkeys(PARTIES, "columns"),
+        label="label",
+        label_party=PARTIES[0],
+        is_regression=False,
+        penalty=1.0,
+        max_iter=4,
+        tol=1e-6,
+    )
+
+
+ORDERS: Mapping[str, Callable[[], AnyTraining]] = {
     "vertical": vertical_order,
     "horizontal": horizontal_order,
+    "linear": linear_order,
 }
 
 
-def record(folder: Path, order: TrainVertical | TrainHorizontal) -> Recording:
+def record(folder: Path, order: AnyTraining) -> Recording:
     """Train, then predict where parties have a part in it."""
     pattern = make_pattern(folder / "pattern")
     with local_federation(folder / "honest", pattern) as federation:
         requests, replies = listen(federation)
-        is_vertical = isinstance(order, TrainVertical)
-        federation.ask(order, VerticalResult if is_vertical else HorizontalResult, RUN)
-        if is_vertical:
-            federation.ask(PredictVertical(data=order.data, model=RUN.hex()), Predictions)
+        federation.ask(order, result_type(order), RUN)
+        if not isinstance(order, TrainHorizontal):
+            federation.ask(prediction_of(order), Predictions)
         files = role_files(federation.homes, RUN.hex())
     return Recording(pattern, order, requests, replies, files)
+
+
+def prediction_of(order: TrainVertical | TrainLinear) -> PredictVertical | PredictLinear:
+    """Of all rows, by what the run of this order came to."""
+    kind = PredictLinear if isinstance(order, TrainLinear) else PredictVertical
+    return kind(data=order.data, model=RUN.hex())
 
 
 def listen(federation: LocalFederation) -> tuple[list[dict[str, bytes]], list[dict[str, bytes]]]:

@@ -266,7 +266,11 @@ def test_rows_of_a_data_set_that_has_changed_are_not_taken_for_those_aligned(
     table = make_tables()["clinic"]["people"]
     pyarrow.parquet.write_table(table.slice(1), file)
     order = msgspec.structs.replace(
-        aligned.order, align=False, alone=False, continues=aligned.result.model
+        aligned.order,
+        align=False,
+        alone=False,
+        continues=aligned.result.model,
+        parameters=replace(aligned.order.parameters, n_estimators=9),
     )
     try:
         with pytest.raises(DataError, match="have changed since alignment"):

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
+from fedforest.cli.main import app
 from fedforest.errors import ConfigurationError, LocalProtocolError, StorageError
 from fedforest.protocol.asking import Accepted, Message
 from fedforest.protocol.vertical.messages import SplitsFound
@@ -284,3 +286,32 @@ def test_a_record_takes_little_time(tmp_path: Path) -> None:
                 ledger.record(departure)
             best = min(best, (time.process_time() - started) / 100)
     assert best < 200e-6  # 20 are usual; machines of tests are slow and busy
+
+
+@pytest.mark.parametrize("arguments", [["summary"], ["report", RUN.hex()[:6]]])
+def test_an_auditor_is_told_how_many_records_no_figure_counts(
+    tmp_path: Path, arguments: list[str]
+) -> None:
+    fill(tmp_path)
+    command = ["audit", *arguments, "--home", str(tmp_path)]
+    whole = CliRunner().invoke(app, command)
+    assert "SplitsFound x 12" in whole.stdout
+    assert "WARNING" not in whole.stderr
+    first, last = ledger_files(tmp_path / "ledger")[:2]
+    rewrite(first, lambda lines: [*lines[:-1], lines[-1].replace(b'"bytes"', b"bytes")])
+    rewrite(last, lambda lines: [b"\xff" + lines[0], *lines[1:]])
+    told = CliRunner().invoke(app, command)
+    assert told.exit_code == 0
+    assert "SplitsFound x 10" in told.stdout
+    assert "2 of its records cannot be read and are not counted here" in told.stderr
+    assert check_ledger(tmp_path).to_json()["unreadable"] == 2
+
+
+def test_half_a_record_that_a_crash_left_is_none_that_cannot_be_read(tmp_path: Path) -> None:
+    fill(tmp_path, 3)
+    (path,) = ledger_files(tmp_path / "ledger")
+    path.write_bytes(path.read_bytes()[:-20])
+    (tmp_path / "ledger" / "head").write_bytes(b"")
+    verdict = check_ledger(tmp_path)
+    assert verdict.n_unreadable == 0
+    assert "in the middle of record 3" in verdict.notices[0]

@@ -14,7 +14,7 @@ from tests.runtime.service_recordings import RUN, Recording, listen
 from tests.runtime.test_hostile_services import Storm
 
 TWO = PARTIES[:2]
-FEW, MANY = 250, 10_000
+FEW, MANY = 500, 20_000  # of every part by itself: `protocol/test_hostile_conversations.py`
 
 
 @pytest.fixture(scope="module")

@@ -96,5 +96,11 @@ def _warn_of_damage(home: Path) -> None:
     """Figures of a ledger that was changed are nobody's word."""
     from fedforest.runtime.ledger_check import check_ledger
 
-    if not check_ledger(home).is_whole:
-        typer.echo("WARNING: this ledger is damaged; see `fedforest audit verify`", err=True)
+    verdict = check_ledger(home)
+    if not verdict.is_whole:
+        n_records = verdict.n_unreadable
+        left_out = f" {n_records} of its records cannot be read and are not counted here;"
+        missing = left_out if n_records else ""
+        typer.echo(
+            f"WARNING: this ledger is damaged;{missing} see `fedforest audit verify`", err=True
+        )

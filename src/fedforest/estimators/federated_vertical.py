@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import ConfigurationError
+from fedforest.estimators import warm_start
 from fedforest.estimators.federated import (
     find_label_party,
     list_class_weight,
@@ -23,6 +24,7 @@ from fedforest.estimators.federated import (
 from fedforest.estimators.fit_log import describe_steps
 from fedforest.estimators.vertical_options import VerticalOptions
 from fedforest.estimators.watching import watch
+from fedforest.protocol.vertical.out_of_bag import check_votes_kept
 from fedforest.runtime.client import Federation
 from fedforest.runtime.driver import ExchangeLog
 from fedforest.runtime.leakage import describe_spending, report_vertical_forest
@@ -43,6 +45,7 @@ class FederatedModel:
     n_trees: int
     n_trees_seeded: int
     label_epsilon: float  # spent on the labels by all fits so far
+    has_votes: bool  # the label party keeps what all trees say of rows that they left out
 
     @property
     def parties(self) -> tuple[str, ...]:
@@ -84,10 +87,15 @@ class FederatedModel:
 
 def fit(
     estimator: Any, options: VerticalOptions, given: tuple[Any, Any, Any]
-) -> tuple[FederatedModel, dict[str, Any]]:
-    """Train where the parties are; the model, and attributes that say what training gave."""
+) -> tuple[FederatedModel, dict[str, Any]] | None:
+    """Train where the parties are; the model, and attributes that say what training gave.
+
+    None where a warm start has no tree left to grow: then nobody is asked for anything.
+    """
     before = _find_earlier(estimator)
     order = order_training(estimator, options, given, before)
+    if before is not None and _is_grown(order, before):
+        return None
     log = ExchangeLog()
     with (
         watch(log, options.parameters.n_estimators, estimator.verbose),
@@ -103,13 +111,16 @@ def fit(
         result.n_trees,
         order.parameters.n_estimators,
         spent,
+        order.with_left_out,
     )
     learned: dict[str, Any] = {}
     if not order.is_regression:
         classes = unpack_labels(result.classes)
         learned = {"classes_": classes, "n_classes_": len(classes)}
     curve = _read_values(result.out_of_bag_curve)
-    votes = _read_values(result.out_of_bag_votes, max(1, learned.get("n_classes_", 1)))
+    votes = _read_values(result.out_of_bag_votes)
+    if votes is not None:
+        votes = votes.reshape(-1, learned.get("n_classes_", 1))
     judged = estimator._judge(curve, votes, before is not None)
     return model, learned | _describe(result, log) | judged | _report(order, result, spent)
 
@@ -122,6 +133,17 @@ def _find_earlier(estimator: Any) -> FederatedModel | None:
     raise ConfigurationError(
         "the forest was trained in this process; a warm start goes on here, with transport=None"
     )
+
+
+def _is_grown(order: TrainVertical, before: FederatedModel) -> bool:
+    """Whether the forest has all its trees; refuses what further ones cannot be grown with."""
+    n_trees = order.parameters.n_estimators
+    warm_start.check_more_trees(n_trees, before.n_trees_seeded)
+    if tuple(order.data) != before.parties:
+        raise ConfigurationError("a warm start goes on with the same parties in the same order")
+    warm_start.check_label_party(before.label_party, order.label_party)
+    check_votes_kept(before.has_votes or not order.with_left_out)
+    return n_trees == before.n_trees_seeded
 
 
 def order_training(
@@ -171,9 +193,6 @@ def _report(order: TrainVertical, result: VerticalResult, spent: float) -> dict[
     return {"leakage_": report_vertical_forest(run), "privacy_spent_": describe_spending(run)}
 
 
-def _read_values(data: bytes | None, width: int = 1) -> NDArray[np.float64] | None:
-    """Numbers of a result; with a width above one, so many in a row."""
-    if data is None:
-        return None
-    values = np.frombuffer(data, "<f8").copy()
-    return values if width == 1 else values.reshape(-1, width)
+def _read_values(data: bytes | None) -> NDArray[np.float64] | None:
+    """Numbers of a result."""
+    return None if data is None else np.frombuffer(data, "<f8").copy()

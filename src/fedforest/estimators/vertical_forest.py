@@ -6,7 +6,6 @@ network.
 """
 
 import secrets
-import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
@@ -34,6 +33,7 @@ from fedforest.protocol.vertical import messages
 from fedforest.protocol.vertical.coordinator import train
 from fedforest.protocol.vertical.labels import LabelSource
 from fedforest.protocol.vertical.order import Trained, TrainingOrder
+from fedforest.protocol.vertical.out_of_bag import check_earlier_votes
 from fedforest.protocol.vertical.party import PartyModel, VerticalParty
 from fedforest.runtime.driver import ExchangeLog, run
 from fedforest.runtime.federation import connect, start_workers
@@ -87,7 +87,11 @@ class VerticalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships 
         """
         options = read_options(self, self._task)
         if self.transport is not None:
-            self._become(*federated_vertical.fit(self, options, (X, y, sample_weight)))
+            fitted = federated_vertical.fit(self, options, (X, y, sample_weight))
+            if fitted is None:
+                warm_start.warn_of_no_new_trees()
+            else:
+                self._become(*fitted)
             return self
         before = self._local_model("grow on") if self.warm_start and self._is_fitted else None
         origin = warm_start.find_origin(before, self.n_estimators) if before else None
@@ -95,10 +99,10 @@ class VerticalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships 
         order = self._order(options, data, origin)
         if before is not None:
             if order.with_left_out:
-                warm_start.check_votes(before, data.labels.n_rows)
+                record = before.shares[before.label_party].out_of_bag
+                check_earlier_votes(record, data.labels.n_rows)
             if order.first_tree == order.parameters.n_estimators:
-                text = "Warm-start fitting without increasing n_estimators does not fit new trees."
-                warnings.warn(text, stacklevel=2)
+                warm_start.warn_of_no_new_trees()
                 return self
             order = replace(order, grown=before.outline)
         log = ExchangeLog()
@@ -152,7 +156,7 @@ class VerticalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships 
         tables = division.split(source)
         label_party = choose_label_party(self.label_party, division)
         if before is not None:
-            warm_start.check_label_party(before, label_party)
+            warm_start.check_label_party(before.label_party, label_party)
         n_rows = next(iter(tables.values())).n_rows
         weights = check_weights(sample_weight, n_rows)
         labels, learned = self._read_target(y, weights, n_rows, options, before is not None)

@@ -1,6 +1,8 @@
 """Growing on from a fitted vertical forest: what must be as it was, and what is refused."""
 
-from fedforest.errors import ConfigurationError, DataError
+import warnings
+
+from fedforest.errors import ConfigurationError
 from fedforest.estimators.party_tables import Division, Parties, Source
 from fedforest.estimators.vertical_model import Origin, VerticalModel
 
@@ -13,12 +15,23 @@ def find_origin(model: VerticalModel, n_estimators: int) -> Origin:
         raise ConfigurationError(
             f"A forest read from shares cannot grow on: shares hold no seed. {_ANEW}"
         )
-    if n_estimators < model.origin.n_trees_seeded:
+    check_more_trees(n_estimators, model.origin.n_trees_seeded)
+    return model.origin
+
+
+def check_more_trees(n_estimators: int, n_trees_seeded: int) -> None:
+    """A forest is not grown backwards."""
+    if n_estimators < n_trees_seeded:
         raise ConfigurationError(
             f"n_estimators={n_estimators} must be larger or equal to the "
-            f"{model.origin.n_trees_seeded} trees of earlier fits when warm_start=True. {_ANEW}"
+            f"{n_trees_seeded} trees of earlier fits when warm_start=True. {_ANEW}"
         )
-    return model.origin
+
+
+def warn_of_no_new_trees() -> None:
+    """To whoever called `fit`: the forest is as it was, and nobody was asked for anything."""
+    text = "Warm-start fitting without increasing n_estimators does not fit new trees."
+    warnings.warn(text, stacklevel=3)
 
 
 def continue_division(model: VerticalModel, source: Source, parties: Parties) -> Division:
@@ -33,26 +46,10 @@ def continue_division(model: VerticalModel, source: Source, parties: Parties) ->
     return division
 
 
-def check_label_party(model: VerticalModel, label_party: str) -> None:
+def check_label_party(earlier: str, label_party: str) -> None:
     """Labels stay where they were."""
-    if label_party != model.label_party:
+    if label_party != earlier:
         raise ConfigurationError(
-            f"label_party is {label_party!r}, but earlier fits had {model.label_party!r}; a warm "
+            f"label_party is {label_party!r}, but earlier fits had {earlier!r}; a warm "
             f"start goes on with the same parties. {_ANEW}"
-        )
-
-
-def check_votes(model: VerticalModel, n_rows: int) -> None:
-    """Out-of-bag votes of earlier trees are there, about as many rows."""
-    record = model.shares[model.label_party].out_of_bag
-    if record is None:
-        raise ConfigurationError(
-            "oob_score and early_stopping cannot begin in a warm start: nobody kept which rows "
-            "the earlier trees left out (a pickled forest forgets it, too). Set one of them from "
-            f"the first fit on. {_ANEW}"
-        )
-    if record.n_rows != n_rows:
-        raise DataError(
-            f"X has {n_rows} rows, but the out-of-bag votes of earlier fits are about "
-            f"{record.n_rows}; a warm start with oob_score needs the same rows. {_ANEW}"
         )

@@ -1,5 +1,6 @@
 """The coordinator's shares of vertical models: outlines or intercepts, and who takes part."""
 
+import math
 from collections import OrderedDict
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,6 +33,8 @@ class CoordinatorModel:
     n_trees_seeded: int  # trees whose seeds are used up, dropped ones included
     seed: int  # with it, which rows each tree drew could be told: it stays here
     rows: RowChoice | None = None  # what it was trained on: trees that follow need the same
+    label_party: str = ""
+    label_epsilon: float = math.inf  # spent on each label by all its trainings
 
     @cached_property
     def routes(self) -> OwnerRoutes:
@@ -58,6 +61,8 @@ class CoordinatorModels:
             "parties": list(kept.parties),
             "n_trees_seeded": kept.n_trees_seeded,
             "seed": kept.seed,
+            "label_party": kept.label_party,
+            "label_epsilon": kept.label_epsilon if math.isfinite(kept.label_epsilon) else None,
         }
         if kept.rows is not None:
             about["rows"] = msgspec.to_builtins(kept.rows)
@@ -87,6 +92,8 @@ class CoordinatorModels:
                 int(about["n_trees_seeded"]),
                 int(about["seed"]),
                 msgspec.convert(about.get("rows"), RowChoice | None),
+                about["label_party"],
+                math.inf if about["label_epsilon"] is None else float(about["label_epsilon"]),
             )
             if len(self._open) > MOST_OPEN:
                 self._open.popitem(last=False)

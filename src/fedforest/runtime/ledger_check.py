@@ -34,6 +34,7 @@ class Verdict:
     end: Place = BEFORE_ALL
     damage: list[str] = field(default_factory=list)  # somebody, or a disk, changed it
     notices: list[str] = field(default_factory=list)  # what crashes did, by the ledger's own word
+    n_unreadable: int = 0  # records that no summary can count
 
     @property
     def is_whole(self) -> bool:
@@ -43,6 +44,7 @@ class Verdict:
         return {
             "whole": self.is_whole,
             "records": self.n_records,
+            "unreadable": self.n_unreadable,
             "end": f"{self.end.number}:{self.end.hash}",
             "damage": self.damage,
             "notices": self.notices,
@@ -75,6 +77,7 @@ def _check_line(verdict: Verdict, line: bytes, where: str, anchors: dict[int, st
         record = _DECODER.decode(body)
     except (StorageError, msgspec.DecodeError, UnicodeDecodeError):
         verdict.damage.append(f"record {due} ({where}) is not readable: it was changed")
+        verdict.n_unreadable += 1
         verdict.end = Place(due, verdict.end.hash)
         return
     if record.number != due:
@@ -107,6 +110,7 @@ def _check_last_line(verdict: Verdict, path: Path, *, is_last: bool) -> None:
     unfinished = verdict.damage and "not readable" in verdict.damage[-1]
     if unfinished:
         verdict.damage.pop()  # it is no changed record but half of one
+        verdict.n_unreadable -= 1
         verdict.end = Place(verdict.end.number - 1, verdict.end.hash)
     verdict.notices.append(
         f"{path.name} ends in the middle of record {verdict.end.number + 1}: a crash left it "
@@ -131,9 +135,9 @@ def _check_end(verdict: Verdict, head: Place | None, expected: Place | None) -> 
 
 
 def read_records(home: Path) -> Iterator[Record]:
-    """All records of a ledger that can be read, in order; checking is `check_ledger`'s."""
+    """All records of a ledger that can be read, in order; `check_ledger` counts the others."""
     for path in ledger_files(home / "ledger"):
-        for line in path.read_bytes().splitlines():
+        for line in path.read_bytes().split(b"\n"):
             try:
                 yield _DECODER.decode(split_line(line)[0])
             except (StorageError, msgspec.DecodeError, UnicodeDecodeError):

@@ -4,6 +4,7 @@ An order names data sets and columns at parties; it holds no row. It is checked 
 an unknown field, a wrong type or a parameter that cannot be is refused before anybody is asked.
 """
 
+import math
 from dataclasses import fields
 from typing import Annotated, Any, Literal
 
@@ -96,6 +97,16 @@ class TrainVertical(TrainingOrderOnWire, frozen=True, kw_only=True):
     early_stopping: EarlyStopping | None = None
     continues: str | None = None  # the model to grow on from
     align: bool = False  # by the ids of the data sets; otherwise rows are in the same order
+
+    @property
+    def spent_epsilon(self) -> float:
+        """What the training spends on each label; infinite where labels are not noisy."""
+        return math.inf if self.label_epsilon is None else self.label_epsilon
+
+    @property
+    def with_left_out(self) -> bool:
+        """Whether trees are to say something of rows that they left out."""
+        return self.out_of_bag or self.early_stopping is not None
 
 
 class AlignRows(Order, frozen=True, kw_only=True):

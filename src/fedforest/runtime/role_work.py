@@ -29,6 +29,7 @@ from fedforest.protocol.linear.labels import NumericLabels, check_some_weight, t
 from fedforest.protocol.linear.party import LinearParty
 from fedforest.protocol.vertical import messages as vertical
 from fedforest.protocol.vertical.labels import ClassLabels, LabelSource, TargetValues
+from fedforest.protocol.vertical.out_of_bag import check_earlier_votes
 from fedforest.protocol.vertical.party import PartyModel, VerticalParty
 from fedforest.runtime.alignments import Alignments
 from fedforest.runtime.data_sets import DataSet, DataSets
@@ -212,6 +213,8 @@ class RoleMaker:
             table = data.select(before.bins.names)
         else:
             table = data.features((role.label, role.weight))
+        if before is not None and role.with_left_out:
+            check_earlier_votes(before.out_of_bag, table.n_rows)
         return _Columns(table, labels, classes, before)
 
     def _make_horizontal(

@@ -50,6 +50,7 @@ class VerticalRole(Role, frozen=True, kw_only=True):
 
     class_weight: ClassWeight = None
     continues: str | None = None
+    with_left_out: bool = False  # rows that trees leave out will have votes, here where labels are
     has_columns: bool = True  # a label party may give its label only: then others stand alone
     is_alone: bool = False  # the forest is only to be scored beside the federated one, then dropped
 

@@ -121,8 +121,13 @@ class RunLeakage:
             yield from (f"  - {attack.to_text()}" for attack in self.attacks)
 
 
-def run_leakage(order: AnyRun, result: AnyResult, exchanges: Iterable[Exchange]) -> RunLeakage:
-    """The report of a training, from its order, its result and its exchange log."""
+def run_leakage(
+    order: AnyRun, result: AnyResult, exchanges: Iterable[Exchange], spent_before: float = 0.0
+) -> RunLeakage:
+    """The report of a training, from its order, its result and its exchange log.
+
+    `spent_before` is the epsilon that earlier trainings of the same forest spent on its labels.
+    """
     log = list(exchanges)
     learned = [*_collect(order, log), _learned_by_user(result)]
     replies = {learning.message for learning in learned if learning.who == COORDINATOR}
@@ -138,7 +143,9 @@ def run_leakage(order: AnyRun, result: AnyResult, exchanges: Iterable[Exchange])
         return RunLeakage("linear", tuple(learned), figures, follows, tuple(attacks_on(replies)))
     if isinstance(order, TrainVertical):
         assert isinstance(result, VerticalResult)
-        follows, epsilon = _report_vertical(order, result)
+        epsilon = order.spent_epsilon
+        run = describe_vertical_run(order, result, spent_before + epsilon)
+        follows = report_vertical_forest(run)
         n_columns = sum(result.columns_per_party.values())
     else:
         assert isinstance(order, TrainHorizontal)
@@ -156,8 +163,10 @@ def run_leakage(order: AnyRun, result: AnyResult, exchanges: Iterable[Exchange])
         "nodes_asked_about": sum(_open_nodes(exchange) for exchange in log),
         "smallest_leaf_allowed": rules.min_rows_leaf,
         "smallest_side_told": _smallest_side(order, rules.min_rows_leaf),
-        "label_epsilon_spent": epsilon if math.isfinite(epsilon) else None,
+        "label_epsilon_spent": _limited(epsilon),
     }
+    if isinstance(order, TrainVertical) and order.continues is not None:
+        figures["label_epsilon_spent_by_all_fits"] = _limited(spent_before + epsilon)
     protocol = "vertical" if isinstance(order, TrainVertical) else "horizontal"
     attacks = tuple(attacks_on(replies, _facts_of(order)))
     return RunLeakage(protocol, tuple(learned), figures, follows, attacks)
@@ -179,6 +188,11 @@ def _facts_of(order: TrainVertical | TrainHorizontal) -> frozenset[str]:
     if order.participation < 1.0 and order.participation_scope == "step":
         facts.add(PARTIES_CHANGE)
     return frozenset(facts)
+
+
+def _limited(epsilon: float) -> float | None:
+    """As a figure: None where nothing limits what labels tell."""
+    return epsilon if math.isfinite(epsilon) else None
 
 
 def _count_traffic(log: list[Exchange]) -> Figures:
@@ -231,11 +245,6 @@ def _report_linear(
     return figures, follows
 
 
-def _report_vertical(order: TrainVertical, result: VerticalResult) -> tuple[LeakageReport, float]:
-    epsilon = math.inf if order.label_epsilon is None else order.label_epsilon
-    return report_vertical_forest(describe_vertical_run(order, result, epsilon)), epsilon
-
-
 def describe_vertical_run(
     order: TrainVertical, result: VerticalResult, label_epsilon: float
 ) -> VerticalRun:
@@ -247,7 +256,7 @@ def describe_vertical_run(
         is_regression=order.is_regression,
         label_epsilon=label_epsilon,
         is_weighted=order.weight is not None or order.class_weight is not None,
-        out_of_bag=order.out_of_bag or order.early_stopping is not None,
+        out_of_bag=order.with_left_out,
         votes_released=order.out_of_bag,
         bootstrap=order.parameters.bootstrap,
         min_rows_leaf=order.parameters.growth_rules(result.n_rows, n_columns).min_rows_leaf,

@@ -44,6 +44,7 @@ from fedforest.runtime.terms import declare_terms
 from fedforest.runtime.trainings import (
     Ended,
     assign_roles,
+    check_growing_on,
     converse,
     describe_horizontal_result,
     describe_linear_result,
@@ -92,7 +93,8 @@ class TrainingRuns:
             result = self._carry_out_linear(job, order, log)
         else:
             result = self._carry_out_horizontal(job, order, log)
-        leakage = run_leakage(order, result, log.exchanges)
+        spent_before = self._spent_before(order) if isinstance(order, TrainVertical) else 0.0
+        leakage = run_leakage(order, result, log.exchanges, spent_before)
         self._store.save(job.run, LEAKAGE, msgspec.json.encode(leakage.to_json()))
         self._store.finish(job.run, msgspec.msgpack.encode(result))
         self._store.remove(job.run, _TRAINED)
@@ -136,6 +138,8 @@ class TrainingRuns:
             order.parameters.n_estimators,
             self._seed_of(order),
             rows,
+            label_party=order.label_party,
+            label_epsilon=self._spent_before(order) + order.spent_epsilon,
         )
         ended = self._keep_shares(job, order, partial(self._models.keep, kept=kept))
         result = describe_vertical_result(order, alignment, trained, ended)
@@ -194,7 +198,9 @@ class TrainingRuns:
         """Those of the order or, for further trees of a forest, those that it was trained on."""
         if order.continues is None:
             return choose_rows(order, None if alignment is None else alignment.id)
-        before = self._models.read(order.continues).rows
+        earlier = self._models.read(order.continues)
+        check_growing_on(order, earlier)
+        before = earlier.rows
         share = 0.0 if before is None else before.held_out
         if order.validation is not None and order.validation.share != share:
             raise ConfigurationError(
@@ -224,6 +230,10 @@ class TrainingRuns:
             return self._models.read(order.continues).seed
         assert order.seed is not None
         return order.seed
+
+    def _spent_before(self, order: TrainVertical) -> float:
+        """Epsilon that earlier trainings of the same forest spent on its labels."""
+        return 0.0 if order.continues is None else self._models.read(order.continues).label_epsilon
 
     def _wait_for(self, job: Job) -> None:
         """Until all parties are there, patience is over, or the run is cancelled."""

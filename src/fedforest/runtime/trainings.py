@@ -27,7 +27,7 @@ from fedforest.protocol.vertical.coordinator import train as train_vertical
 from fedforest.protocol.vertical.order import Trained as VerticalTrained
 from fedforest.protocol.vertical.order import TrainingOrder as VerticalTraining
 from fedforest.runtime.alignment_runs import check_alignment
-from fedforest.runtime.coordinator_models import CoordinatorModels
+from fedforest.runtime.coordinator_models import CoordinatorModel, CoordinatorModels
 from fedforest.runtime.entropy import EntropySource
 from fedforest.runtime.orders import (
     AlignRows,
@@ -130,6 +130,7 @@ def assign_roles(order: AnyTraining, rows: RowChoice | None) -> dict[str, AnyRol
             weight=order.weight if party == order.label_party else None,
             class_weight=order.class_weight if party == order.label_party else None,
             continues=order.continues,
+            with_left_out=order.with_left_out and party == order.label_party,
             rows=rows,
         )
         for party, data in order.data.items()
@@ -196,11 +197,22 @@ def describe_vertical_training(order: TrainVertical, models: CoordinatorModels) 
     if order.continues is None:
         return training
     before = models.read(order.continues)
-    if before.parties != tuple(order.data):
-        raise ConfigurationError("a warm start goes on with the same parties in the same order")
     return replace(
         training, grown=before.outline, first_tree=before.n_trees_seeded, seed=before.seed
     )
+
+
+def check_growing_on(order: TrainVertical, before: CoordinatorModel) -> None:
+    """Refuse further trees of a forest that could not be grown, before any label leaves."""
+    if before.parties != tuple(order.data):
+        raise ConfigurationError("a warm start goes on with the same parties in the same order")
+    if before.label_party != order.label_party:
+        raise ConfigurationError("a warm start goes on with the same label party")
+    if order.parameters.n_estimators <= before.n_trees_seeded:
+        raise ConfigurationError(
+            f"the forest has {before.n_trees_seeded} trees already; to grow it on, order more "
+            f"than n_estimators={order.parameters.n_estimators}"
+        )
 
 
 def describe_vertical_result(

@@ -111,7 +111,10 @@ class VerticalValidation:
         trained = self._parts.converse(name, roles, train(training, self._workers))
         parties = tuple(order.data)
         n_trees, seed = order.parameters.n_estimators, training.seed
-        self._models.keep(model, CoordinatorModel(trained.outline, parties, n_trees, seed))
+        kept = CoordinatorModel(
+            trained.outline, parties, n_trees, seed, label_party=order.label_party
+        )
+        self._models.keep(model, kept)
         self._parts.end(name, parties, _Kept(), keep=model)
 
 

@@ -30,7 +30,7 @@ from tests.protocol.horizontal.federations import OpenTraining, train_openly
 from tests.protocol.horizontal.recordings import KINDS, TINY, tiny_shares, train_kind
 from tests.protocol.vertical.mutations import little_memory, mutate
 
-FEW, MANY = 30, 600
+FEW, MANY = 34, 670  # of each, in two ways: a thousand in all, or twenty thousand
 LIAR = "p1"
 NUMBERS = (0, 1, -1, 2, 100, -100, 2**31, 2**32 + 1, -(2**40), 2**52, 2**52 + 1, 2**59, -(2**59))
 POINTS = np.array([0.0, -0.0, 1e-45, 3.4e38, -3.4e38, np.nan, 1.0, -1.0, 0.5], np.float32)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.errors import DataError
+from fedforest.errors import DataError, ProtocolError
 from fedforest.protocol.asking import Ask, Conversation, Message, blame, check
 from fedforest.protocol.linear.labels import Fit
 from fedforest.protocol.linear.messages import (
@@ -36,7 +36,8 @@ from fedforest.protocol.linear.messages import (
     ShareWeights,
     WeightsShared,
 )
-from fedforest.protocol.linear.subspace import Subspace
+from fedforest.protocol.linear.ranges import calculate, check_numbers, check_size
+from fedforest.protocol.linear.subspace import Step, Subspace
 from fedforest.protocol.payloads import Curvatures, Residuals, to_bytes
 from fedforest.tree.table import common_row_count
 
@@ -81,11 +82,12 @@ def train(order: LinearOrder) -> Conversation[LinearTrained]:
     holders = tuple(party for party, n_columns in columns.items() if n_columns)
     space = Subspace(n_rows, order.penalty)
     fit = yield from _measure(order, space.scores())
-    goal = _goal(order, fit)
+    with blame(order.label_party):
+        goal = _goal(order, fit)
     n_rows_bent = fit.curvatures.sum()
     n_iter, left, bends = 0, np.inf, True
     while left > goal and n_iter < order.max_iter:
-        gain = yield from _propose(space, holders, fit, with_curvatures=bends)
+        gain = yield from _propose(order, space, (holders, fit), with_curvatures=bends)
         n_iter += 1
         left = np.sqrt(gain / n_rows_bent)
         if left > goal:
@@ -132,6 +134,7 @@ def _measure(order: LinearOrder, scores: NDArray[np.float64]) -> Conversation[Fi
         curvatures = reply.curvatures.read(n_rows)
         fit = Fit(reply.residuals.read(n_rows), curvatures, reply.loss.read())
         check(bool(curvatures.any()), "all curvatures are zero")
+        check_size(*fit)
     return fit
 
 
@@ -141,30 +144,44 @@ def _goal(order: LinearOrder, start: Fit) -> float:
         return order.tol
     seen = start.curvatures > 0.0
     weights = start.curvatures[seen]
-    targets = -start.residuals[seen] / weights
-    mean = np.average(targets, weights=weights)
-    deviation = np.sqrt(np.average((targets - mean) ** 2, weights=weights))
-    # what deviates in constant targets is rounding, and not to be learned
-    return float(max(order.tol * deviation, _NOISE * np.abs(targets).max()))
+    with calculate():
+        targets = -start.residuals[seen] / weights
+        mean = np.average(targets, weights=weights)
+        deviation = np.sqrt(np.average((targets - mean) ** 2, weights=weights))
+        # what deviates in constant targets is rounding, and not to be learned
+        goal = float(max(order.tol * deviation, _NOISE * np.abs(targets).max()))
+    check_numbers(goal)
+    return goal
 
 
 def _propose(
-    space: Subspace, holders: tuple[str, ...], fit: Fit, *, with_curvatures: bool
+    order: LinearOrder,
+    space: Subspace,
+    about: tuple[tuple[str, ...], Fit],
+    *,
+    with_curvatures: bool,
 ) -> Conversation[float]:
     """A further direction from everybody; what they and the intercept promise to gain, doubled."""
+    holders, fit = about
     total, bend = fit.residuals.sum(), fit.curvatures.sum()
-    residuals = Residuals.of(fit.residuals - fit.curvatures * (total / bend))
+    with calculate():
+        centred = fit.residuals - fit.curvatures * (total / bend)
+        gain = total * total / bend
+    with blame(order.label_party):
+        check_numbers(centred, gain)
+    residuals = Residuals.of(centred)
     curvatures = Curvatures.of(fit.curvatures) if with_curvatures else None
     requests: dict[str, Message] = {
         party: Propose(residuals, _coefficients(space, party), curvatures) for party in holders
     }
     proposed = yield Ask(requests, Proposed)
     space.make_room(holders)
-    gain = total * total / bend
     for party in holders:
         with blame(party):
             scores = proposed[party].scores.read(len(fit.residuals))
             slope, *products = proposed[party].products.read(1 + space.n_products(party))
+            check_size(scores, slope, np.array(products))
+            check(products[-1] >= 0.0, "the square of a direction is negative")
         space.add(party, scores, np.array(products))
         gain += abs(slope)  # downhill but for rounding
     return float(gain)
@@ -172,7 +189,7 @@ def _propose(
 
 def _descend(order: LinearOrder, space: Subspace, fit: Fit) -> Conversation[Fit | None]:
     """Go to the best combination of directions; nowhere if rounding hides any way down."""
-    step = space.newton_step(fit)
+    step = _plan_step(space, fit)
     if order.is_quadratic:
         space.move(step)
         return Fit(fit.residuals + fit.curvatures * step.scores, fit.curvatures, fit.loss)
@@ -186,6 +203,20 @@ def _descend(order: LinearOrder, space: Subspace, fit: Fit) -> Conversation[Fit 
             return moved
         length /= 2.0
     return None
+
+
+def _plan_step(space: Subspace, fit: Fit) -> Step:
+    """The best combination of directions, where parties' numbers have one."""
+    try:
+        with calculate():
+            step = space.newton_step(fit)
+        check_size(*step)
+    except ProtocolError:
+        raise DataError(
+            "what the parties say of their columns does not fit together: no step can be "
+            "calculated from it. One of them may be at fault; which one cannot be told"
+        ) from None
+    return step
 
 
 def _coefficients(space: Subspace, party: str) -> memoryview:

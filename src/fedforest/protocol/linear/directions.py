@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.protocol.asking import check
+from fedforest.protocol.linear.ranges import calculate, check_numbers
 
 MOST_DIRECTIONS = 32  # kept per party: they cost the coordinator a number per row each
 _BLOCK_ROWS = 16_384
@@ -28,32 +29,41 @@ class Directions:
     def count(self) -> int:
         return self._vectors.shape[1]
 
-    def bend(self, curvatures: NDArray[np.float64]) -> None:
-        """Take the curvature of every row into account from now on."""
-        self._model = _QuadraticModel(self._matrix, curvatures, self._penalty)
-
     def point(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
         """The terms' coefficients at a combination of the directions."""
         return self._vectors @ coefficients
 
     def propose(
-        self, residuals: NDArray[np.float64], coefficients: NDArray[np.float64]
+        self,
+        residuals: NDArray[np.float64],
+        coefficients: NDArray[np.float64],
+        curvatures: NDArray[np.float64] | None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Add a direction; its scores, and its products with the gradient and all directions."""
-        check(self._model is not None, "a direction is asked for before curvatures are known")
-        assert self._model is not None  # for the type checker
-        gradient = self._matrix.T @ residuals + self._penalty * self.point(coefficients)
-        direction = -self._model.solve(gradient)
-        if self.count == MOST_DIRECTIONS:
-            self._merge_oldest(coefficients)
-        self._vectors = np.column_stack([self._vectors, direction])
-        products = np.append(gradient @ direction, self._vectors.T @ direction)
-        return self._matrix @ direction, products
+        """Add a direction; its scores, and its products with the gradient and all directions.
 
-    def _merge_oldest(self, coefficients: NDArray[np.float64]) -> None:
-        """Put what the first two add up to in their place, as the coordinator does on its side."""
+        Curvatures of rows are taken into account from now on; without, those of the last time are.
+        """
+        with calculate():
+            model = self._model
+            if curvatures is not None:
+                model = _QuadraticModel(self._matrix, curvatures, self._penalty)
+            check(model is not None, "a direction is asked for before curvatures are known")
+            assert model is not None  # for the type checker
+            gradient = self._matrix.T @ residuals + self._penalty * self.point(coefficients)
+            direction = -model.solve(gradient)
+            vectors = np.column_stack([self._make_room(coefficients), direction])
+            products = np.append(gradient @ direction, vectors.T @ direction)
+            scores = self._matrix @ direction
+        check_numbers(vectors, products, scores)
+        self._model, self._vectors = model, vectors
+        return scores, products
+
+    def _make_room(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The directions; of too many, the first two are what they add up to, as for others."""
+        if self.count < MOST_DIRECTIONS:
+            return self._vectors
         merged = self._vectors[:, :2] @ coefficients[:2]
-        self._vectors = np.column_stack([merged, self._vectors[:, 2:]])
+        return np.column_stack([merged, self._vectors[:, 2:]])
 
 
 class _QuadraticModel:

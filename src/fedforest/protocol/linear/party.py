@@ -34,6 +34,7 @@ from fedforest.protocol.linear.messages import (
     ShareWeights,
     WeightsShared,
 )
+from fedforest.protocol.linear.ranges import calculate, check_numbers
 from fedforest.protocol.payloads import (
     Curvatures,
     DotProducts,
@@ -127,17 +128,21 @@ class LinearParty:
     def _prepare(self, request: Prepare) -> Prepared:
         check(np.isfinite(request.penalty), "the penalty is not finite")
         weights = request.weights.read(self._table.n_rows) if request.weights else None
-        design = fit_design(self._table, weights)
-        directions = Directions(design.transform(self._table), request.penalty)
-        self._design, self._directions = design, directions
+        with calculate():
+            design = fit_design(self._table, weights)
+            matrix = design.transform(self._table)
+        check_numbers(matrix)
+        self._design, self._directions = design, Directions(matrix, request.penalty)
         return Prepared(self._size)
 
     def _measure(self, request: Measure) -> Measured:
         labels = self._known_labels()
         scores = _read_numbers(request.scores, labels.n_rows, "score")
+        with calculate():
+            fit = labels.measure(scores)
+        check_numbers(*fit)
         if self._approve is not None:
-            self._approve(request)
-        fit = labels.measure(scores)
+            self._approve(request)  # last: what is refused anyway is not paid for
         return Measured(
             Residuals.of(fit.residuals), Curvatures.of(fit.curvatures), TrainingLoss(fit.loss)
         )
@@ -146,16 +151,19 @@ class LinearParty:
         directions = self._searched()
         residuals = request.residuals.read(self._table.n_rows)
         coefficients = _read_numbers(request.coefficients, directions.count, "coefficient")
-        if request.curvatures is not None:
-            directions.bend(request.curvatures.read(self._table.n_rows))
-        scores, products = directions.propose(residuals, coefficients)
+        bent = request.curvatures
+        curvatures = None if bent is None else bent.read(self._table.n_rows)
+        scores, products = directions.propose(residuals, coefficients, curvatures)
         return Proposed(PartialScores.of(scores), DotProducts.of(products))
 
     def _settle(self, request: Settle) -> Accepted:
         directions = self._searched()
         coefficients = _read_numbers(request.coefficients, directions.count, "coefficient")
         assert self._design is not None  # there are no directions without
-        self._share = LinearShare(self._design, directions.point(coefficients))
+        with calculate():
+            point = directions.point(coefficients)
+        check_numbers(point)
+        self._share = LinearShare(self._design, point)
         return Accepted()
 
     def _searched(self) -> Directions:

@@ -9,10 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fedforest.errors import ConfigurationError, DataError
 from fedforest.kernels.walk import Leaves
 from fedforest.privacy.randomized_response import RandomizedResponse
 from fedforest.tree.forest import Shape
 from fedforest.tree.left_out import OutOfBagVotes
+
+_ANEW = "Set warm_start=False to start anew."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,6 +91,11 @@ class OutOfBagRecord:
         other._now = other._before_last = self._without_last(without_last).copy()
         return other
 
+    def forget(self) -> None:
+        """Trees grow that let nobody vote: votes of the others would not be those of the forest."""
+        self._now = self._before_last = OutOfBagVotes(self.n_rows, self.key.n_classes)
+        self._last = None
+
     @property
     def votes(self) -> OutOfBagVotes:
         """The votes so far."""
@@ -96,3 +104,24 @@ class OutOfBagRecord:
     def means(self) -> NDArray[np.float64]:
         """(rows, classes) mean votes, NaN where no tree left the row out."""
         return self._now.means()
+
+
+def check_votes_kept(is_kept: bool) -> None:
+    """Refuse that out-of-bag votes begin in a forest whose first trees let nobody vote."""
+    if not is_kept:
+        raise ConfigurationError(
+            "oob_score and early_stopping cannot begin in a warm start: nobody kept which rows "
+            "the earlier trees left out (in one process, a pickled forest forgets it, too). Set "
+            f"one of them from the first fit on. {_ANEW}"
+        )
+
+
+def check_earlier_votes(record: OutOfBagRecord | None, n_rows: int) -> None:
+    """Out-of-bag votes of earlier trees are there, about as many rows."""
+    check_votes_kept(record is not None)
+    assert record is not None
+    if record.n_rows != n_rows:
+        raise DataError(
+            f"X has {n_rows} rows, but the out-of-bag votes of earlier fits are about "
+            f"{record.n_rows}; a warm start with oob_score needs the same rows. {_ANEW}"
+        )

@@ -95,6 +95,7 @@ class VerticalParty:
         self._targets: TrainingTargets | None = None
         self._trees: PartyTrees | None = None
         self._has_shared = False
+        self._all_voted = True  # no tree so far let rows that it left out go without a vote
         self._out_of_bag = model.out_of_bag.copy() if model and model.out_of_bag else None
 
     def _handlers(self) -> dict[type[Message], Callable[[Any], Message]]:
@@ -158,6 +159,7 @@ class VerticalParty:
         self._has_shared = True
         if self._out_of_bag is None or self._out_of_bag.n_rows != self._table.n_rows:
             self._out_of_bag = OutOfBagRecord(key, self._table.n_rows)
+            self._all_voted = not self._finished
         self._out_of_bag.key = key
         return shared
 
@@ -168,11 +170,16 @@ class VerticalParty:
     def _start_trees(self, request: StartTrees) -> TreesStarted:
         if self._columns is None or self._targets is None:
             raise ProtocolError("trees are started before columns and labels are there")
+        votes = request.with_left_out and self._label_source is not None
+        check(self._all_voted or not votes, "rows that earlier trees left out have no votes here")
         if self._approve is not None:
             self._approve(request)
         self._trees = PartyTrees(self._columns, self._targets, request, self._workers)
         if self._label_source is None:
             return TreesStarted()
+        if not votes and self._out_of_bag is not None:
+            self._all_voted = False
+            self._out_of_bag.forget()
         sizes = NodeSums.of(self._trees.root_sizes())
         return TreesStarted(self._trees.root_sums(), sizes)
 
