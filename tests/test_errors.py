@@ -26,12 +26,14 @@ from fedforest.errors import (
     StorageError,
     TooFewParties,
     TransportError,
+    UnknownColumn,
 )
 
 PARENTS_OF_ERROR: dict[type[Exception], tuple[type[Exception], ...]] = {
     FederationError: (Exception,),
     ConfigurationError: (FederationError, ValueError),
     DataError: (FederationError, ValueError),
+    UnknownColumn: (DataError,),
     ModelFileError: (FederationError, ValueError),
     DamagedModelError: (ModelFileError,),
     NewerModelError: (ModelFileError,),

@@ -9,11 +9,11 @@ import pyarrow.parquet
 import pytest
 
 from fedforest import VerticalForestClassifier, VerticalForestRegressor
-from fedforest.errors import ConfigurationError, DataError, MaskingError
+from fedforest.errors import ConfigurationError, DataError, MaskingError, UnknownColumn
 from fedforest.runtime.alignments import Alignments
 from fedforest.runtime.held_out import hold_out
-from fedforest.runtime.orders import AlignRows, AnyOrder, PredictVertical, Validation
-from fedforest.runtime.results import Alignment, Predictions, VerticalResult
+from fedforest.runtime.orders import AlignRows, AnyOrder, PredictVertical, ShowRun, Validation
+from fedforest.runtime.results import Alignment, Predictions, RunDetails, VerticalResult
 from fedforest.runtime.validation import choose_rows
 from fedforest.tree.forest_file import decode_outline, encode_outline
 from fedforest.tree.scores import score_classes, score_numbers
@@ -241,6 +241,18 @@ def test_what_cannot_be_aligned_or_validated_is_refused_by_name(
         federation.ask(order, Alignment, run_id(number))
 
 
+def test_a_label_that_is_not_there_is_refused_before_ids_are_hashed(
+    federation: LocalFederation,
+) -> None:
+    with pytest.raises(UnknownColumn, match="has no column 'lable'") as caught:
+        federation.ask(vertical_order(label="lable"), VerticalResult, run_id(121))
+    assert caught.value.party == "bank"
+    details = federation.ask(ShowRun(run=run_id(121).hex()), RunDetails)
+    assert isinstance(details, RunDetails)
+    assert (details.state.state, details.state.n_exchanges) == ("failed", 0)
+    assert str(caught.value) in details.state.doing
+
+
 def test_nothing_is_aligned_without_pins(federation: LocalFederation) -> None:
     home = federation.homes["shop"]
     settings = home / "party.toml"
@@ -250,7 +262,7 @@ def test_nothing_is_aligned_without_pins(federation: LocalFederation) -> None:
     careless = make_party(home)
     honest, federation.hub.endpoints["shop"] = federation.hub.endpoints["shop"], careless.answer
     try:
-        with pytest.raises(MaskingError, match="fedforest party trust clinic FINGERPRINT"):
+        with pytest.raises(MaskingError, match="party 'shop': no fingerprint of 'clinic' is"):
             federation.ask(align_order(), Alignment, run_id(120))
     finally:
         federation.hub.endpoints["shop"] = honest

@@ -98,7 +98,7 @@ GLOBAL: dict[str, Any] = {"privacy": Choice.of(GlobalDP(epsilon_query=0.5))}
         ('askers = ["ann"]', vertical(), None, "who asks"),
         ('protocols = ["horizontal"]', vertical(), horizontal(), "not for vertical use"),
         ('protocols = ["vertical"]', horizontal(), vertical(), "not for horizontal use"),
-        ('hidden_columns = ["label"]', vertical(), vertical(label_party="shop"), "a column"),
+        ('hidden_columns = ["label"]', vertical(), vertical(label_party="shop"), "column 'label'"),
         ("", vertical(leaf=4), vertical(), "at least 5 rows"),
         ("", vertical(leaf=0.05), vertical(leaf=0.1), "at least 5 rows"),
         ("", horizontal(leaf=1), horizontal(), "at least 5 rows"),

@@ -195,11 +195,15 @@ class ModelFile(msgspec.Struct, frozen=True, array_like=True):
 
 
 class RunState(msgspec.Struct, frozen=True, array_like=True):
-    """How far a run is: queued, running, paused, finished or cancelled. Times count from 1970."""
+    """How far a run is: queued, running, paused, failed, finished or cancelled.
+
+    A failed run was refused before it began, or by a policy; it can be resumed once somebody has
+    changed what it was refused for. Times count from 1970.
+    """
 
     run: str
     state: str
-    doing: str  # the level it is at, or why it is paused
+    doing: str  # the level it is at, or why it is paused or failed
     name: str = ""
     user: str = ""
     protocol: str = ""

@@ -85,7 +85,7 @@ class TrainingRuns:
         order, log = job.order, ExchangeLog(observers=[observe])
         result: Any
         if isinstance(order, AlignRows):
-            result = align_for_run(self._parts(job, log.add), order.data)
+            result = align_for_run(self._parts(job, log.add), order)
         elif isinstance(order, TrainVertical):
             result = self._carry_out_vertical(job, order, log)
         elif isinstance(order, TrainLinear):
@@ -110,7 +110,7 @@ class TrainingRuns:
         self, job: Job, order: TrainVertical, log: ExchangeLog
     ) -> VerticalResult:
         parts = self._parts(job, log.add) if order.align or order.validation else None
-        alignment = align_for_run(parts, order.data) if parts and order.align else None
+        alignment = align_for_run(parts, order) if parts and order.align else None
         rows = self._choose_rows(order, alignment)
         trained = self._recall(job, VerticalResult)
         if trained is None:

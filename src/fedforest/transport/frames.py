@@ -17,8 +17,9 @@ LARGEST_FRAME = PIECE_BYTES + 4096  # a piece with its head, or the longest refu
 MAX_MESSAGE_BYTES = 2**30
 
 RequestId = Annotated[int, msgspec.Meta(ge=0, lt=2**62)]
+LONGEST_TEXT = 2000  # characters: several parties may refuse at once
 ShortText = Annotated[str, msgspec.Meta(max_length=64)]
-LongText = Annotated[str, msgspec.Meta(max_length=500)]
+LongText = Annotated[str, msgspec.Meta(max_length=LONGEST_TEXT)]
 
 
 class Hello(msgspec.Struct, frozen=True, array_like=True, tag=0):
