@@ -27,6 +27,7 @@ from fedforest.errors import (
     TooFewParties,
     TransportError,
     UnknownColumn,
+    VersionMismatch,
 )
 
 PARENTS_OF_ERROR: dict[type[Exception], tuple[type[Exception], ...]] = {
@@ -52,6 +53,7 @@ PARENTS_OF_ERROR: dict[type[Exception], tuple[type[Exception], ...]] = {
     DamagedJournalError: (StorageError,),
     ReplayError: (FederationError,),
     TransportError: (FederationError,),
+    VersionMismatch: (TransportError,),
 }
 
 

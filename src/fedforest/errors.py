@@ -22,6 +22,7 @@
     │   └── DamagedJournalError           a journal's bytes are not what was written
     ├── ReplayError                       replaying a journal gives something else than before
     └── TransportError                    a message could not be carried
+        └── VersionMismatch               the two ends speak different versions of the protocol
 
 A message says what failed, where, and what to do. It never holds a row, a key, a mask, a label or
 a plain statistic: messages end up in logs and on other machines.
@@ -135,3 +136,7 @@ class ReplayError(FederationError):
 
 class TransportError(FederationError):
     """A message could not be carried."""
+
+
+class VersionMismatch(TransportError):  # noqa: N818 - reads as the finding it reports
+    """Coordinator and party, or user, speak different versions of the protocol."""

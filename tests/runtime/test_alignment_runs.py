@@ -16,6 +16,7 @@ from fedforest.runtime.orders import AlignRows, AnyOrder, PredictVertical, ShowR
 from fedforest.runtime.results import Alignment, Predictions, RunDetails, VerticalResult
 from fedforest.runtime.validation import choose_rows
 from fedforest.tree.forest_file import decode_outline, encode_outline
+from fedforest.tree.parameters import ForestParameters
 from fedforest.tree.scores import score_classes, score_numbers
 from tests.integration.local_federation import LocalFederation, local_federation, make_party
 from tests.runtime.partly_shared import (
@@ -153,6 +154,28 @@ def test_scores_are_those_of_the_same_forest_by_hand(aligned: Aligned) -> None:
     assert federated.n_rows == len(aligned.held_out)
     assert federated.values == aligned.judge()
     assert sum(map(sum, federated.confusion or [])) == federated.n_rows
+
+
+def test_the_smallest_group_of_the_report_is_that_of_the_smallest_leaf(
+    federation: LocalFederation,
+) -> None:
+    grown_out = ForestParameters(n_estimators=3, min_samples_leaf=4, bootstrap=False)
+    order = vertical_order(parameters=grown_out, validation=None)
+    result = federation.ask(order, VerticalResult, run_id(122))
+    assert isinstance(result, VerticalResult)
+    asked = PredictVertical(data=order.data, model=result.model, align=True, leaves=True)
+    leaves = federation.ask(asked, Predictions)
+    assert isinstance(leaves, Predictions)
+    counts = [np.unique(tree, return_counts=True)[1].min() for tree in leaves.read()]
+    assert result.smallest_group == min(counts) >= 4
+
+
+def test_the_page_of_a_run_names_the_classes_of_its_confusion_matrix(
+    federation: LocalFederation, aligned: Aligned
+) -> None:
+    details = federation.ask(ShowRun(run=aligned.result.model), RunDetails)
+    assert isinstance(details, RunDetails)
+    assert details.classes == ["no", "yes"]
 
 
 @pytest.mark.parametrize("party", PARTIES)

@@ -125,7 +125,9 @@ def test_figures_come_from_the_exchange_log() -> None:
     assert figures["bytes"] == 2 * (2 * 80 + 4)
     assert figures["nodes_asked_about"] == 12
     assert figures["label_epsilon_spent"] == 2.0
-    assert figures["smallest_group_of_rows"] == 1
+    assert figures["rows_a_leaf_must_have"] == 1
+    assert figures["smallest_group_of_rows"] is None
+    assert "smallest group of rows: not known" in report().to_text()
 
 
 def test_what_every_role_learned_is_told_by_message_with_counts_and_bytes() -> None:

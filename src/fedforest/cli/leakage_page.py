@@ -21,14 +21,20 @@ def summarise(leakage: Mapping[str, Any]) -> Iterator[str]:
             size = format_bytes(n_bytes)
             yield f"  {who}: {n_messages} messages of {len(kinds)} kinds, {size}"
     figures = leakage["figures"]
-    if "smallest_group_of_rows" in figures:
-        yield f"  no group of rows was smaller than {figures['smallest_group_of_rows']}"
+    if "rows_a_leaf_must_have" in figures:
+        yield f"  {_describe_groups(figures)}"
     if "label_epsilon_spent" in figures:
         epsilon = figures["label_epsilon_spent"]
         spent = "labels had no noise" if epsilon is None else f"epsilon spent on labels {epsilon:g}"
         yield f"  {spent}"
     for attack in leakage["attacks"]:
         yield f"  {attack['name']} is possible for {attack['who']}; helps: {attack['against']}"
+
+
+def _describe_groups(figures: Mapping[str, Any]) -> str:
+    bound, found = figures["rows_a_leaf_must_have"], figures["smallest_group_of_rows"]
+    allowed = f"a leaf was allowed {bound} {'row' if bound == 1 else 'rows'} or more"
+    return allowed if found is None else f"{allowed}; the smallest group that was seen had {found}"
 
 
 def explain(leakage: Mapping[str, Any]) -> Iterator[str]:

@@ -57,8 +57,10 @@ class HorizontalExtraTreesClassifier(ClassifierMixin, HorizontalForest):  # type
         How counts of parties are added up: as they are, or so that only their sum is seen. The
         forest is the same.
     participation : float, default=1.0
-        Share of the parties that take part. Where they differ from tree to tree, each leaves out a
-        secret part of its rows, so that differences between trees do not expose it.
+        Share of the parties that take part. Where sums are protected, those of a tree are drawn
+        in pairs that stay together throughout the run, so that differences between trees are
+        about two parties at least. Only after a party was lost, each leaves out a secret part of
+        its rows from the trees that follow.
     participation_scope : {"tree", "step", "run"}, default="tree"
         How long the parties that take part stay the same. "step", the paper's way, exposes single
         parties by differences of sums; see `leakage_`.

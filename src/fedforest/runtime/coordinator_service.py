@@ -347,9 +347,8 @@ class CoordinatorService:
             if "part" in note:
                 job.doing = str(note["part"])
             elif "level" in note:
-                job.doing = (
-                    f"trees {note['trees'].start}-{note['trees'].stop}, level {note['level']}"
-                )
+                trees = note["trees"]
+                job.doing = f"trees {trees.start + 1}-{trees.stop}, level {note['level']}"
             log_exchange(_LOG, job.run, exchange)
             job.tell(Exchanged.of(exchange))
             if self._is_closing:

@@ -41,6 +41,8 @@ _OF_RESULT = {
     "common to all",
 }
 
+_UNKNOWN = {"label_epsilon_spent": "not limited"}
+
 AnyResult = VerticalResult | HorizontalResult | LinearResult | Alignment
 Figures = dict[str, int | float | None]
 
@@ -92,7 +94,7 @@ class RunLeakage:
     def _figures(self) -> Iterator[str]:
         yield f"A {self.protocol} run."
         for name, value in self.figures.items():
-            shown = "not limited" if value is None else f"{value:,.6g}"
+            shown = _UNKNOWN.get(name, "not known") if value is None else f"{value:,.6g}"
             yield f"  {name.replace('_', ' ')}: {shown}"
 
     def _messages(self) -> Iterator[str]:
@@ -148,7 +150,8 @@ def run_leakage(order: AnyRun, result: AnyResult, exchanges: Iterable[Exchange])
         "trees": order.parameters.n_estimators,
         **_count_traffic(log),
         "nodes_asked_about": sum(_open_nodes(exchange) for exchange in log),
-        "smallest_group_of_rows": rules.min_rows_leaf,
+        "rows_a_leaf_must_have": rules.min_rows_leaf,
+        "smallest_group_of_rows": result.smallest_group,
         "label_epsilon_spent": epsilon if math.isfinite(epsilon) else None,
     }
     protocol = "vertical" if isinstance(order, TrainVertical) else "horizontal"

@@ -217,6 +217,7 @@ def describe_vertical_result(
         out_of_bag_votes=_pack(trained.out_of_bag_votes),
         n_steps=list(trained.n_steps),
         n_extra_steps=list(trained.n_extra_steps),
+        smallest_group=trained.smallest_group,
         alignment=alignment,
     )
 
@@ -230,6 +231,7 @@ def describe_horizontal_result(model: str, trained: HorizontalTrained) -> Horizo
         candidates_per_node=trained.candidates_per_node,
         n_trees_begun=trained.n_trees_begun,
         lost=list(trained.lost),
+        smallest_group=trained.smallest_group,
     )
 
 

@@ -51,8 +51,7 @@ def refuse(request_id: int, error: BaseException, *, hides_names: bool) -> Refus
         text = _QUOTED.sub(HIDDEN_NAME, text)
     if hides_names:
         text = next((public for k, public in _PUBLIC_TEXT.items() if isinstance(error, k)), text)
-    party = error.party if isinstance(error, FederationError) else ""
-    return Refusal(request_id, kind, text[:LONGEST_TEXT], party[:64])
+    return Refusal(request_id, kind, text[:LONGEST_TEXT], error.party[:64])
 
 
 def error_of_party(refusal: Refusal, party: str) -> FederationError:

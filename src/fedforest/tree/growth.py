@@ -27,6 +27,7 @@ from fedforest.tree.workers import ALONE, Workers
 
 ROUNDING = 2.0**-52  # a decrease this close below the minimum passes, as in scikit-learn
 NO_DEPTH_LIMIT = 2**31 - 1
+NO_GROUP = 2**62  # larger than any group of rows
 NODES_WORTH_A_THREAD = 4096
 
 

@@ -34,7 +34,7 @@ from fedforest.tree.candidates import list_candidates, ranges_of_pairs
 from fedforest.tree.cut_choice import choose_cuts, sides_fit
 from fedforest.tree.forest import Forest
 from fedforest.tree.grow import assemble
-from fedforest.tree.growth import ColumnBits, Growth
+from fedforest.tree.growth import NO_GROUP, ColumnBits, Growth
 from fedforest.tree.search import SplitTable
 from fedforest.tree.split_record import SplitRecord
 from fedforest.tree.targets import rows_of, weight_of
@@ -73,6 +73,7 @@ class CoordinatorTrees:
         self._cuts: LevelCuts | None = None  # once points were merged
         self.n_steps = 0
         self.n_levels = 0
+        self.smallest_group = NO_GROUP  # rows of a child, so far
 
     @property
     def parties(self) -> list[str]:
@@ -82,6 +83,11 @@ class CoordinatorTrees:
     def trees_of(self, party: str) -> bytes:
         """Which trees a party holds rows of, as something to compare."""
         return self._holders[party].tobytes()
+
+    @property
+    def level(self) -> int:
+        """Of the deepest open nodes; others are asked about again, with further candidates."""
+        return int(self._growth.structure.open.depth.max(initial=0))
 
     @property
     def n_open(self) -> int:
@@ -211,14 +217,16 @@ class CoordinatorTrees:
         chosen = find_pairs(cuts.pairs.node_start, cuts.threshold, cuts.asked_start, best)
         chosen_left = layout.expand(left[best[nodes]])
         kind = self._plan.kind
-        is_larger = 2 * rows_of(chosen_left, kind) > rows_of(totals[nodes], kind)
+        left_rows, node_rows = rows_of(chosen_left, kind), rows_of(totals[nodes], kind)
+        is_larger = 2 * left_rows > node_rows
+        sides = np.minimum(left_rows, node_rows - left_rows)
+        self.smallest_group = min(self.smallest_group, int(sides.min(initial=NO_GROUP)))
         table = cuts.tabulate(chosen[nodes], is_larger)
-        opened = self._growth.structure.open
+        self.n_levels = max(self.n_levels, 1 + self.level)
         step = self._growth.advance(is_split, scores, chosen_left, resigned)
         self._splits.add(*self._growth.structure.last_split(), table)
         self._last = (step, table)
         self.n_steps += 1
-        self.n_levels = max(self.n_levels, 1 + int(opened.depth.max(initial=0)))
 
     def _score(
         self, left: NDArray[np.int64], right: NDArray[np.int64], wholes: NDArray[np.int64]

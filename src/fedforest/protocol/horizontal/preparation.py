@@ -30,7 +30,7 @@ from fedforest.protocol.horizontal.order import TrainingOrder
 from fedforest.protocol.horizontal.tables import Categories, ColumnUnion, make_bins
 from fedforest.tree.bins import Bins
 from fedforest.tree.class_weights import weigh_classes
-from fedforest.tree.growth import NO_DEPTH_LIMIT, GrowthRules
+from fedforest.tree.growth import NO_DEPTH_LIMIT, NO_GROUP, GrowthRules
 from fedforest.tree.targets import TargetKind
 from fedforest.tree.workers import Workers
 
@@ -54,6 +54,7 @@ class Session:
     n_losses: int = 0
     n_begun: int = 0  # trees, complete or not
     n_steps: list[int] = field(default_factory=list)
+    smallest_group: int = NO_GROUP  # rows of the smallest child of a split, so far
     n_extra_steps: list[int] = field(default_factory=list)
 
     def next_step(self) -> int:

@@ -20,7 +20,7 @@ from fedforest.protocol.vertical.moves import NodeBits, follow_sizes
 from fedforest.protocol.vertical.sums import LeftSums, unpack_sums
 from fedforest.tree.forest import Shape
 from fedforest.tree.grow import GrowthPlan
-from fedforest.tree.growth import ColumnBits, Growth
+from fedforest.tree.growth import NO_GROUP, ColumnBits, Growth
 from fedforest.tree.partial import NOBODY, ForestOutline
 from fedforest.tree.structure import Step
 from fedforest.tree.targets import TargetKind, rows_of
@@ -66,8 +66,14 @@ class CoordinatorTrees:
         self._won: dict[str, NDArray[np.bool_]] = {}
         self.n_steps = 0
         self.n_levels = 0
+        self.smallest_group = NO_GROUP  # rows of a child, so far; the last level's are not told
         self._left_out_sizes = left_out if plan.with_left_out else None
         self._remember(self._growth.root_step, NodeBits(sizes), NodeBits(left_out))
+
+    @property
+    def level(self) -> int:
+        """Of the deepest open nodes; others are asked about again, with further candidates."""
+        return int(self._growth.structure.open.depth.max(initial=0))
 
     @property
     def n_open(self) -> int:
@@ -115,8 +121,10 @@ class CoordinatorTrees:
         for party, is_won in self._won.items():
             with blame(party):
                 left_sums.put(applied[party].left_sums, is_won, bits.left_rows)
+        if is_split.any() and not self.is_last_level:
+            self.smallest_group = min(self.smallest_group, bits.smallest_side(is_split))
         self.n_steps += 1
-        self.n_levels = max(self.n_levels, 1 + int(growth.structure.open.depth.max(initial=0)))
+        self.n_levels = max(self.n_levels, 1 + self.level)
         step = growth.advance(is_split, self._scores, left_sums.left)
         self._owners.append((*growth.structure.last_split(), self._owner[is_split]))
         self._remember(step, bits, left_out_bits)

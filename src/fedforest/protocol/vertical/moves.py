@@ -39,6 +39,11 @@ class NodeBits:
             with blame(owner):
                 self._locate(is_own, begin, end)
 
+    def smallest_side(self, is_split: NDArray[np.bool_]) -> int:
+        """Different rows of the smallest child of these nodes."""
+        left = self.left_rows[is_split]
+        return int(np.minimum(left, self._sizes[is_split] - left).min())
+
     def _locate(self, is_own: NDArray[np.bool_], begin: int, end: int) -> None:
         bits, sizes, least = self.bits[:end], self._sizes, self._least_rows
         found = int(locate_bits(bits, begin, is_own, sizes, least, self.offsets, self.left_rows))
