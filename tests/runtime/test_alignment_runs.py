@@ -156,20 +156,6 @@ def test_scores_are_those_of_the_same_forest_by_hand(aligned: Aligned) -> None:
     assert sum(map(sum, federated.confusion or [])) == federated.n_rows
 
 
-def test_the_smallest_group_of_the_report_is_that_of_the_smallest_leaf(
-    federation: LocalFederation,
-) -> None:
-    grown_out = ForestParameters(n_estimators=3, min_samples_leaf=4, bootstrap=False)
-    order = vertical_order(parameters=grown_out, validation=None)
-    result = federation.ask(order, VerticalResult, run_id(122))
-    assert isinstance(result, VerticalResult)
-    asked = PredictVertical(data=order.data, model=result.model, align=True, leaves=True)
-    leaves = federation.ask(asked, Predictions)
-    assert isinstance(leaves, Predictions)
-    counts = [np.unique(tree, return_counts=True)[1].min() for tree in leaves.read()]
-    assert result.smallest_group == min(counts) >= 4
-
-
 def test_the_page_of_a_run_names_the_classes_of_its_confusion_matrix(
     federation: LocalFederation, aligned: Aligned
 ) -> None:
@@ -308,3 +294,17 @@ def test_rows_of_a_data_set_that_has_changed_are_not_taken_for_those_aligned(
             federation.ask(order, VerticalResult, run_id(130))
     finally:
         file.write_bytes(before)
+
+
+def test_the_smallest_group_of_the_report_is_that_of_the_smallest_leaf(
+    federation: LocalFederation,
+) -> None:
+    grown_out = ForestParameters(n_estimators=3, min_samples_leaf=4, bootstrap=False)
+    order = vertical_order(parameters=grown_out, validation=None)
+    result = federation.ask(order, VerticalResult, run_id(122))
+    assert isinstance(result, VerticalResult)
+    asked = PredictVertical(data=order.data, model=result.model, align=True, leaves=True)
+    leaves = federation.ask(asked, Predictions)
+    assert isinstance(leaves, Predictions)
+    counts = [np.unique(tree, return_counts=True)[1].min() for tree in leaves.read()]
+    assert result.smallest_group == min(counts) >= 4
