@@ -26,12 +26,15 @@ from fedforest.errors import (
     StorageError,
     TooFewParties,
     TransportError,
+    UnknownColumn,
+    VersionMismatch,
 )
 
 PARENTS_OF_ERROR: dict[type[Exception], tuple[type[Exception], ...]] = {
     FederationError: (Exception,),
     ConfigurationError: (FederationError, ValueError),
     DataError: (FederationError, ValueError),
+    UnknownColumn: (DataError,),
     ModelFileError: (FederationError, ValueError),
     DamagedModelError: (ModelFileError,),
     NewerModelError: (ModelFileError,),
@@ -50,6 +53,7 @@ PARENTS_OF_ERROR: dict[type[Exception], tuple[type[Exception], ...]] = {
     DamagedJournalError: (StorageError,),
     ReplayError: (FederationError,),
     TransportError: (FederationError,),
+    VersionMismatch: (TransportError,),
 }
 
 

@@ -3,6 +3,7 @@
     FederationError
     ├── ConfigurationError (ValueError)   a setting is wrong or settings contradict each other
     ├── DataError (ValueError)            a table, target or weight cannot be used
+    │   └── UnknownColumn                 a data set lacks the label or weight that is asked for
     ├── ModelFileError (ValueError)       a stored model cannot be read
     │   ├── DamagedModelError             its bytes are not what was written
     │   └── NewerModelError               it was written by a newer release
@@ -21,6 +22,7 @@
     │   └── DamagedJournalError           a journal's bytes are not what was written
     ├── ReplayError                       replaying a journal gives something else than before
     └── TransportError                    a message could not be carried
+        └── VersionMismatch               the two ends speak different versions of the protocol
 
 A message says what failed, where, and what to do. It never holds a row, a key, a mask, a label or
 a plain statistic: messages end up in logs and on other machines.
@@ -28,7 +30,14 @@ a plain statistic: messages end up in logs and on other machines.
 
 
 class FederationError(Exception):
-    """Root of every error this package raises on purpose."""
+    """Root of every error this package raises on purpose.
+
+    `party` is whom it names or who refused, where that is somebody; where several parties refused
+    at once, `refusals` are their errors one by one.
+    """
+
+    party: str = ""
+    refusals: "tuple[FederationError, ...]" = ()
 
 
 class ConfigurationError(FederationError, ValueError):
@@ -37,6 +46,10 @@ class ConfigurationError(FederationError, ValueError):
 
 class DataError(FederationError, ValueError):
     """A table, target or weight cannot be used."""
+
+
+class UnknownColumn(DataError):  # noqa: N818 - reads as the finding it reports
+    """A data set has no column of the name that it was asked for, as a label or a weight."""
 
 
 class ModelFileError(FederationError, ValueError):
@@ -123,3 +136,7 @@ class ReplayError(FederationError):
 
 class TransportError(FederationError):
     """A message could not be carried."""
+
+
+class VersionMismatch(TransportError):  # noqa: N818 - reads as the finding it reports
+    """Coordinator and party, or user, speak different versions of the protocol."""

@@ -57,6 +57,18 @@ def test_the_score_of_earlier_batches_is_told_until_there_is_another() -> None:
     assert "out-of-bag score 0.9123" in progress.describe()
 
 
+def test_a_level_that_is_asked_about_again_is_no_further_level() -> None:
+    progress = RunProgress(10, max_depth=5)
+    told = []
+    for level, step in ((4, 4), (4, 4), (4, 5), (4, 5), (4, 6)):
+        progress.hear(exchange((0, 10), level, step=step))
+        told.append(progress.doing)
+    assert told == ["level 4, 8 open nodes"] * 2 + ["level 4 again, 8 open nodes"] * 3
+    assert progress.share == 0.8
+    progress.hear(exchange((10, 20), 4, step=4))  # of the next trees
+    assert progress.doing == "level 4, 8 open nodes"
+
+
 def test_parts_of_a_run_are_named_and_begin_anew() -> None:
     progress = RunProgress(20, max_depth=4)
     progress.hear(exchange((0, 20), 4))
@@ -79,7 +91,7 @@ def test_away_from_a_terminal_every_level_is_one_line(capsys: pytest.CaptureFixt
             tell(exchange((0, 10), level))
     told = capsys.readouterr()
     assert told.out == ""
-    assert [line.split(", ")[1] for line in told.err.splitlines()] == ["level 0", "level 1"]
+    assert [line.split(", ")[0] for line in told.err.splitlines()] == ["level 0", "level 1"]
 
 
 def test_with_json_every_event_is_one_object_on_standard_output(

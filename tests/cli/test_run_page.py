@@ -22,6 +22,7 @@ LEAKAGE = {
         "rows": 10,
         "smallest_leaf_allowed": 5,
         "smallest_side_told": 1,
+        "smallest_group_of_rows": 7,
         "label_epsilon_spent": 2.0,
     },
     "learned": [
@@ -71,6 +72,7 @@ def details() -> RunDetails:
         alignment=Alignment(
             n_common=2_000, n_rows={"bank": 2_500, "shop": 2_100}, n_duplicates={"bank": 4}
         ),
+        classes=["left", "stays"],
         validation=ValidationReport(federated=good, alone={"bank": poor}),
         leakage=LEAKAGE,
     )
@@ -89,10 +91,27 @@ def test_the_page_has_scores_beside_alone_rows_cost_and_model(
         "ids that stand twice are left out: bank 4",
         "federated │ 400 │ 0.9000 │ 0.2000",
         "bank alone │ 400 │ 0.7000 │ -",
-        "smallest leaf allowed: 5 row(s); sides of cuts told of may hold a single row",
+        "true class ┃ predicted left ┃ predicted stays",
+        "left │ 9 │ 1",
+        "stays │ 0 │ 10",
+        "smallest leaf allowed: 5 rows; sides of cuts told of may hold a single row",
+        "the smallest group that was seen had 7",
         "epsilon spent on labels 2",
     ):
         assert expected in page
+
+
+def test_a_class_that_training_did_not_see_and_odd_names_have_their_place_in_the_table(
+    details: RunDetails, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert details.validation is not None
+    scores = Scores(n_rows=3, values={}, confusion=[[1, 0, 0], [0, 1, 0], [1, 0, 0]])
+    report = msgspec.structs.replace(details.validation, federated=scores)
+    odd = msgspec.structs.replace(details, validation=report, classes=["[red]", 1.5])
+    show_details(Terminal(), odd)
+    page = " ".join(capsys.readouterr().out.split())
+    for row in ("[red] │ 1 │ 0 │ 0", "1.5 │ 0 │ 1 │ 0", "(not in training) │ 1 │ 0 │ 0"):
+        assert row in page
 
 
 def test_json_has_the_names_of_all_fields_and_says_that_it_is_the_end(
@@ -104,6 +123,7 @@ def test_json_has_the_names_of_all_fields_and_says_that_it_is_the_end(
     assert page["name"] == "churn"
     assert page["validation"]["alone"]["bank"]["values"] == {"accuracy": 0.7}
     assert page["alignment"]["n_common"] == 2_000
+    assert page["classes"] == ["left", "stays"]
     assert page["leakage"] == LEAKAGE
 
 

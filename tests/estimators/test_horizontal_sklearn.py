@@ -240,6 +240,8 @@ def test_what_a_fit_took_is_in_numbers() -> None:
     forest = classifier(max_depth=3).fit(X, labels(X), party=owners())
     assert forest.bytes_sent_.keys() == {"bank", "clinic", "shop"}
     log = pd.DataFrame(forest.fit_log_)
+    assert log["step"].tolist() == list(range(len(log)))
+    assert set(log["level"]) == {0, 1, 2}  # of three levels, however often nodes are asked again
     assert forest.n_exchanges_ >= 2 * len(log)
     assert (log[["open_nodes", "vectors", "n_bytes", "seconds"]] > 0).all(axis=None)
     assert (log["vectors"] <= 2 * log["open_nodes"]).all()  # two of four columns at a node

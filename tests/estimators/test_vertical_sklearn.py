@@ -200,7 +200,7 @@ def test_the_fit_log_tells_levels_open_nodes_bytes_and_seconds() -> None:
     forest = classifier(max_depth=3).fit(by_party(X), labels(X))
     log = pd.DataFrame(forest.fit_log_)
     assert log.columns.tolist() == [
-        *("first_tree", "n_trees", "level", "open_nodes", "n_bytes", "seconds")
+        *("first_tree", "n_trees", "step", "level", "open_nodes", "n_bytes", "seconds")
     ]
     assert log["level"].tolist() == [0, 1, 2]
     assert log["open_nodes"][0] == 6

@@ -113,6 +113,31 @@ def _check_onnx(command: CliRunner, out: Path, table: pyarrow.Table, model: Path
     assert np.allclose(votes, expected, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("typo", "place", "words"),
+    [
+        (
+            ('shop = "columns', 'shop = "colums'),
+            "6:8",
+            "party 'shop': there is no data set 'colums",
+        ),
+        (('"label"', '"lable"'), "8:10", "party 'bank': data set 'columns' has no column 'lable'"),
+    ],
+    ids=["data set", "label"],
+)
+def test_a_typo_is_told_by_its_place_and_the_run_does_not_wait_for_anything(
+    command: CliRunner, tmp_path: Path, typo: tuple[str, str], place: str, words: str
+) -> None:
+    file = write(tmp_path, "typo", "vertical")
+    file.write_text(file.read_text().replace(*typo))
+    outcome = command.invoke(app, ["train", str(file), "--watch"])
+    assert f"typo.toml:{place}: {words}" in str(outcome.exception)
+    assert "The run was refused" in outcome.stderr
+    shown = json.loads(run(command, "runs", "show", "typo", "--json").stdout)
+    assert (shown["state"], shown["n_exchanges"]) == ("failed", 0)
+    assert words in shown["doing"]
+
+
 def test_a_wrong_file_a_wrong_name_and_a_wrong_format_end_with_their_exit_codes(
     command: CliRunner, tmp_path: Path
 ) -> None:

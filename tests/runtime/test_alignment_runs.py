@@ -9,13 +9,14 @@ import pyarrow.parquet
 import pytest
 
 from fedforest import VerticalForestClassifier, VerticalForestRegressor
-from fedforest.errors import ConfigurationError, DataError, MaskingError
+from fedforest.errors import ConfigurationError, DataError, MaskingError, UnknownColumn
 from fedforest.runtime.alignments import Alignments
 from fedforest.runtime.held_out import hold_out
-from fedforest.runtime.orders import AlignRows, AnyOrder, PredictVertical, Validation
-from fedforest.runtime.results import Alignment, Predictions, VerticalResult
+from fedforest.runtime.orders import AlignRows, AnyOrder, PredictVertical, ShowRun, Validation
+from fedforest.runtime.results import Alignment, Predictions, RunDetails, VerticalResult
 from fedforest.runtime.validation import choose_rows
 from fedforest.tree.forest_file import decode_outline, encode_outline
+from fedforest.tree.parameters import ForestParameters
 from fedforest.tree.scores import score_classes, score_numbers
 from tests.integration.local_federation import LocalFederation, local_federation, make_party
 from tests.runtime.partly_shared import (
@@ -155,6 +156,14 @@ def test_scores_are_those_of_the_same_forest_by_hand(aligned: Aligned) -> None:
     assert sum(map(sum, federated.confusion or [])) == federated.n_rows
 
 
+def test_the_page_of_a_run_names_the_classes_of_its_confusion_matrix(
+    federation: LocalFederation, aligned: Aligned
+) -> None:
+    details = federation.ask(ShowRun(run=aligned.result.model), RunDetails)
+    assert isinstance(details, RunDetails)
+    assert details.classes == ["no", "yes"]
+
+
 @pytest.mark.parametrize("party", PARTIES)
 def test_what_a_party_reaches_alone_is_a_forest_over_its_own_columns(
     aligned: Aligned, party: str
@@ -241,6 +250,18 @@ def test_what_cannot_be_aligned_or_validated_is_refused_by_name(
         federation.ask(order, Alignment, run_id(number))
 
 
+def test_a_label_that_is_not_there_is_refused_before_ids_are_hashed(
+    federation: LocalFederation,
+) -> None:
+    with pytest.raises(UnknownColumn, match="has no column 'lable'") as caught:
+        federation.ask(vertical_order(label="lable"), VerticalResult, run_id(121))
+    assert caught.value.party == "bank"
+    details = federation.ask(ShowRun(run=run_id(121).hex()), RunDetails)
+    assert isinstance(details, RunDetails)
+    assert (details.state.state, details.state.n_exchanges) == ("failed", 0)
+    assert str(caught.value) in details.state.doing
+
+
 def test_nothing_is_aligned_without_pins(federation: LocalFederation) -> None:
     home = federation.homes["shop"]
     settings = home / "party.toml"
@@ -250,7 +271,7 @@ def test_nothing_is_aligned_without_pins(federation: LocalFederation) -> None:
     careless = make_party(home)
     honest, federation.hub.endpoints["shop"] = federation.hub.endpoints["shop"], careless.answer
     try:
-        with pytest.raises(MaskingError, match="fedforest party trust clinic FINGERPRINT"):
+        with pytest.raises(MaskingError, match="party 'shop': no fingerprint of 'clinic' is"):
             federation.ask(align_order(), Alignment, run_id(120))
     finally:
         federation.hub.endpoints["shop"] = honest
@@ -277,3 +298,17 @@ def test_rows_of_a_data_set_that_has_changed_are_not_taken_for_those_aligned(
             federation.ask(order, VerticalResult, run_id(130))
     finally:
         file.write_bytes(before)
+
+
+def test_the_smallest_group_of_the_report_is_that_of_the_smallest_leaf(
+    federation: LocalFederation,
+) -> None:
+    grown_out = ForestParameters(n_estimators=3, min_samples_leaf=4, bootstrap=False)
+    order = vertical_order(parameters=grown_out, validation=None)
+    result = federation.ask(order, VerticalResult, run_id(122))
+    assert isinstance(result, VerticalResult)
+    asked = PredictVertical(data=order.data, model=result.model, align=True, leaves=True)
+    leaves = federation.ask(asked, Predictions)
+    assert isinstance(leaves, Predictions)
+    counts = [np.unique(tree, return_counts=True)[1].min() for tree in leaves.read()]
+    assert result.smallest_group == min(counts) >= 4

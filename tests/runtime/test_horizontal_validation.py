@@ -1,14 +1,15 @@
 """Every party of a horizontal training scores the model, and its own, on rows it held out."""
 
 import numpy as np
+import pyarrow
 import pytest
 
 from fedforest.errors import ConfigurationError, PrivacyError, RemoteProtocolError
 from fedforest.privacy.global_dp import GlobalDP
 from fedforest.runtime.held_out import hold_out
-from fedforest.runtime.orders import Choice
+from fedforest.runtime.orders import Choice, ShowRun
 from fedforest.runtime.party_requests import BeginRun
-from fedforest.runtime.results import HorizontalResult, Scores, ValidationReport
+from fedforest.runtime.results import HorizontalResult, RunDetails, Scores, ValidationReport
 from fedforest.runtime.roles import ScoringRole
 from fedforest.runtime.validation import choose_rows, combine_scores
 from fedforest.transport.codec import encode
@@ -70,6 +71,33 @@ def plain(federation: LocalFederation) -> HorizontalResult:
 def test_training_leaves_the_held_out_rows_alone(plain: HorizontalResult) -> None:
     n_rows = sum(tables["rows"].num_rows for tables in make_tables().values())
     assert plain.n_rows == n_rows - report_of(plain).federated.n_rows == 300
+
+
+def test_the_smallest_group_of_the_report_is_that_of_the_smallest_leaf(
+    federation: LocalFederation,
+) -> None:
+    order = horizontal_order(validation=None, alone=False)
+    result = train(federation, order, 8)
+    stored = decode_forest(result.file)
+    tables = [make_tables()[party]["rows"].drop_columns(["label"]) for party in PARTIES]
+    values = stored.bins.raw_values(read_table(pyarrow.concat_tables(tables)), ALONE)
+    leaves = ForestWalker(stored.forest).apply(values, ALONE)
+    counts = [np.unique(tree, return_counts=True)[1].min() for tree in leaves]
+    assert len(leaves) == order.parameters.n_estimators
+    assert result.smallest_group == min(counts)
+
+
+@pytest.mark.parametrize("is_regression", [False, True])
+def test_the_page_of_a_run_names_the_classes_if_there_are_any(
+    federation: LocalFederation, plain: HorizontalResult, *, is_regression: bool
+) -> None:
+    result = plain
+    if is_regression:
+        data = dict.fromkeys(PARTIES, "rows_measured")
+        result = train(federation, horizontal_order(data=data, parameters=REGRESSION), 9)
+    details = federation.ask(ShowRun(run=result.model), RunDetails)
+    assert isinstance(details, RunDetails)
+    assert details.classes == (None if is_regression else ["no", "yes"])
 
 
 def test_every_party_scores_the_model_it_holds_on_its_own_rows(plain: HorizontalResult) -> None:

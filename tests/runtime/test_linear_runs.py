@@ -80,7 +80,7 @@ def predict(federation: LocalFederation, data: dict[str, str] = DATA) -> Any:
         ("use = false", "not for use"),
         ('askers = ["ann"]', "who asks"),
         ('protocols = ["vertical", "prediction"]', "not for linear use"),
-        ('hidden_columns = ["label"]', "a column"),
+        ('hidden_columns = ["label"]', "column 'label'"),
         ('label_protection = "randomized_response"', "RandomizedResponse"),
         ("epsilon_ceiling = 1000.0", "ceiling of epsilon"),
     ],

@@ -29,6 +29,7 @@ from fedforest.runtime.results import (
 )
 from fedforest.runtime.run_parts import derive_part
 from fedforest.runtime.run_store import RunStore
+from fedforest.runtime.training_runs import LEAKAGE
 from fedforest.tree.parameters import ForestParameters
 from tests.integration.federation_folder import FederationFolder
 from tests.integration.local_federation import LocalFederation, LocalHub, local_federation
@@ -55,6 +56,7 @@ class Honest:
     result: bytes
     files: dict[str, bytes]
     n_exchanges: int
+    leakage: bytes  # the report of who learned what
 
 
 class CountingHub(LocalHub):
@@ -78,8 +80,16 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Honest]:
             federation.hub.exchange = hub.exchange  # type: ignore[method-assign] # it is counted
             result = federation.ask(order, result_type(order), RUN)
             files = files_of(federation)
-            found[name] = Honest(pattern, msgspec.msgpack.encode(result), files, hub.n_exchanges)
+            encoded, leakage = msgspec.msgpack.encode(result), leakage_of(federation)
+            found[name] = Honest(pattern, encoded, files, hub.n_exchanges, leakage)
     return found
+
+
+def leakage_of(federation: LocalFederation) -> bytes:
+    store = RunStore(federation.homes["coordinator"])
+    leakage = store.load(RUN, LEAKAGE)
+    assert leakage is not None
+    return leakage
 
 
 def files_of(federation: LocalFederation) -> dict[str, bytes]:
@@ -104,7 +114,7 @@ def files_of(federation: LocalFederation) -> dict[str, bytes]:
 @named
 @steps
 @pytest.mark.parametrize("is_heard", [False, True])
-def test_a_coordinator_that_dies_at_any_exchange_comes_to_the_same_scores(
+def test_a_coordinator_that_dies_at_any_exchange_comes_to_the_same_scores_and_report(
     honest: Mapping[str, Honest], name: str, tmp_path: Path, step: int, *, is_heard: bool
 ) -> None:
     expected, order = honest[name], ORDERS[name]
@@ -119,6 +129,7 @@ def test_a_coordinator_that_dies_at_any_exchange_comes_to_the_same_scores(
             reborn.close()
             assert msgspec.msgpack.encode(result) == expected.result
             assert files_of(federation) == expected.files
+            assert leakage_of(federation) == expected.leakage
 
 
 @named

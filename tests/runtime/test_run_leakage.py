@@ -135,6 +135,8 @@ def test_figures_come_from_the_exchange_log() -> None:
     assert figures["bytes"] == 2 * (2 * 80 + 4)
     assert figures["nodes_asked_about"] == 12
     assert figures["label_epsilon_spent"] == 2.0
+    assert figures["smallest_group_of_rows"] is None
+    assert "smallest group of rows: not known" in report().to_text()
 
 
 @pytest.mark.parametrize(

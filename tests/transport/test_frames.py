@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from fedforest.errors import ProtocolError, TransportError
 from fedforest.transport.frames import (
     LARGEST_FRAME,
+    LONGEST_TEXT,
     PIECE_BYTES,
     Forget,
     Frame,
@@ -75,7 +76,7 @@ def test_a_changed_frame_is_a_frame_or_is_refused(data: st.DataObject) -> None:
         piece(2**62, 0, b"", is_last=True),
         piece(1, -1, b"", is_last=True),
         Hello(1, "x" * 65),
-        Refusal(1, "DataError", "x" * 501),
+        Refusal(1, "DataError", "x" * (LONGEST_TEXT + 1)),
         Refusal(1, "x" * 65, ""),
     ],
 )

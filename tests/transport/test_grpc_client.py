@@ -7,8 +7,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from fedforest.errors import BudgetExhausted, PartyLost, RemoteProtocolError, TransportError
-from fedforest.transport.frames import PIECE_BYTES
+from fedforest.errors import (
+    BudgetExhausted,
+    PartyLost,
+    RemoteProtocolError,
+    TransportError,
+    VersionMismatch,
+)
+from fedforest.transport import grpc_client
+from fedforest.transport.frames import PIECE_BYTES, PROTOCOL_VERSION
 from fedforest.transport.grpc_channel import Limits
 from fedforest.transport.grpc_client import GrpcClient, submit
 from fedforest.transport.grpc_client_calls import ServeClient
@@ -36,6 +43,20 @@ def test_a_user_gets_the_events_of_its_call_and_the_coordinator_knows_who_asks(
     request = os.urandom(n_bytes)
     with federation_that(echo) as federation:
         assert list(submit(federation.hub.address, ann(federation), request)) == [b"ann", request]
+
+
+@pytest.mark.parametrize("version", [PROTOCOL_VERSION - 1, PROTOCOL_VERSION + 1, "odd"])
+def test_a_user_of_another_version_is_told_both_before_anything_else(
+    version: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(grpc_client, "PROTOCOL_VERSION", version)
+    said = 0 if version == "odd" else version
+    with federation_that(echo) as federation:
+        events = submit(federation.hub.address, ann(federation), b"")
+        with pytest.raises(
+            VersionMismatch, match=rf"ann speaks version {said} .* {PROTOCOL_VERSION};"
+        ):
+            next(events)
 
 
 def test_events_come_as_they_are_made() -> None:

@@ -14,12 +14,14 @@ from typing import Any
 import grpc
 import pytest
 
-from fedforest.errors import ConfigurationError, PartyLost, TransportError
+from fedforest.errors import ConfigurationError, PartyLost, TransportError, VersionMismatch
+from fedforest.transport import grpc_party_stream
 from fedforest.transport.frames import PROTOCOL_VERSION, Hello, Welcome, encode_frame
 from fedforest.transport.grpc_channel import (
     CONVERSE,
     SERVICE,
     Limits,
+    failure_of,
     method_of,
     open_channel,
     server_credentials,
@@ -225,7 +227,11 @@ def test_revoking_an_identity_cuts_it_off_and_keeps_it_out(federation: GrpcFeder
 @pytest.mark.parametrize(
     ("hello", "complaint"),
     [
-        (Hello(PROTOCOL_VERSION + 1, "bank"), "install the same release"),
+        (
+            Hello(PROTOCOL_VERSION + 1, "bank"),
+            f"fedforest:testing/party/bank speaks version {PROTOCOL_VERSION + 1} of the protocol, "
+            f"and we speak version {PROTOCOL_VERSION}; install the same release",
+        ),
         (Welcome(PROTOCOL_VERSION), "says hello first"),
     ],
 )
@@ -235,8 +241,23 @@ def test_a_party_that_does_not_greet_as_it_should_is_told_so(
     bank = federation.issue("bank")
     tls = grpc.ssl_channel_credentials(bank.authority, bank.key, bank.certificate)
     error = knock(federation, tls_channel(federation, tls), hello)
-    assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert "refuses us" in str(failure_of(error, "here"))
+    is_mismatch = isinstance(failure_of(error, "here"), VersionMismatch)
+    assert is_mismatch == (hello.protocol_version != PROTOCOL_VERSION)
     assert complaint in error.details()
+
+
+def test_a_party_notices_a_coordinator_of_another_version(
+    federation: GrpcFederation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(grpc_party_stream, "PROTOCOL_VERSION", PROTOCOL_VERSION + 1)
+    link = federation.link("bank")
+    told = (
+        f"the coordinator speaks version {PROTOCOL_VERSION + 1} of the protocol, and we speak "
+        f"version {PROTOCOL_VERSION}"
+    )
+    wait_until(lambda: told in str(link.trouble), "the party says why it is not connected")
+    assert not link.is_connected
 
 
 def test_a_party_that_says_nothing_is_sent_away() -> None:

@@ -22,15 +22,24 @@ def summarise(leakage: Mapping[str, Any]) -> Iterator[str]:
             yield f"  {who}: {n_messages} messages of {len(kinds)} kinds, {size}"
     figures = leakage["figures"]
     if "smallest_leaf_allowed" in figures:
-        leaf, side = figures["smallest_leaf_allowed"], figures["smallest_side_told"]
-        told = "a single row" if side == 1 else f"{side} rows"
-        yield f"  smallest leaf allowed: {leaf} row(s); sides of cuts told of may hold {told}"
+        yield f"  {_describe_groups(figures)}"
     if "label_epsilon_spent" in figures:
         epsilon = figures["label_epsilon_spent"]
         spent = "labels had no noise" if epsilon is None else f"epsilon spent on labels {epsilon:g}"
         yield f"  {spent}"
     for attack in leakage["attacks"]:
         yield f"  {attack['name']} is possible for {attack['who']}; helps: {attack['against']}"
+
+
+def _describe_groups(figures: Mapping[str, Any]) -> str:
+    allowed, told, found = (
+        figures[name]
+        for name in ("smallest_leaf_allowed", "smallest_side_told", "smallest_group_of_rows")
+    )
+    leaf = f"smallest leaf allowed: {allowed} {'row' if allowed == 1 else 'rows'}"
+    side = "a single row" if told == 1 else f"{told} rows"
+    seen = "" if found is None else f"; the smallest group that was seen had {found}"
+    return f"{leaf}; sides of cuts told of may hold {side}{seen}"
 
 
 def explain(leakage: Mapping[str, Any]) -> Iterator[str]:

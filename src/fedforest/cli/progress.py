@@ -32,7 +32,7 @@ class RunProgress:
     clock: Callable[[], float] = time.monotonic
     doing: str = "waiting its turn"
     trees: range = range(0)  # that grow at this moment
-    level: int | None = None
+    level: int | None = None  # of the deepest open nodes
     open_nodes: int = 0
     n_exchanges: int = 0
     n_bytes: int = 0
@@ -40,6 +40,7 @@ class RunProgress:
     _seconds: float = 0.0  # of exchanges; those of before we watched included
     _deepest: int = 0  # level of batches that are complete
     _part: str = ""  # of the run, such as its alignment
+    _first_step: int | None = None  # of this level: further ones ask nodes again
     _since: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -69,9 +70,13 @@ class RunProgress:
         trees = range(*note["trees"])
         if self.level is not None and trees.start > self.trees.start:
             self._deepest = max(self._deepest, self.level)
+        if (trees, note["level"]) != (self.trees, self.level):
+            self._first_step = note.get("step")
         self.trees, self.level, self.open_nodes = trees, note["level"], note["open_nodes"]
         nodes = "node" if self.open_nodes == 1 else "nodes"
-        self.doing = f"{part}level {self.level}, {self.open_nodes} open {nodes}"
+        # a node whose candidates could not split it is asked about again, with others
+        again = " again" if note.get("step") != self._first_step else ""
+        self.doing = f"{part}level {self.level}{again}, {self.open_nodes} open {nodes}"
 
     @property
     def share(self) -> float | None:
@@ -93,11 +98,11 @@ class RunProgress:
 
     def describe(self) -> str:
         """All of it on one line."""
-        parts = (
-            [f"trees {self.trees.start}-{self.trees.stop} of {self.n_trees}"] if self.trees else []
-        )
-        exchanges = "1 exchange" if self.n_exchanges == 1 else f"{self.n_exchanges} exchanges"
-        parts += [self.doing, exchanges, format_bytes(self.n_bytes)]
+        parts = [self.doing]
+        if self.trees:
+            parts.append(f"trees {self.trees.start + 1}-{self.trees.stop} of {self.n_trees}")
+        parts.append("1 exchange" if self.n_exchanges == 1 else f"{self.n_exchanges} exchanges")
+        parts.append(format_bytes(self.n_bytes))
         if self.oob_score is not None:
             parts.append(f"out-of-bag score {self.oob_score:.4f}")
         if self.seconds_left is not None:

@@ -8,7 +8,7 @@ from fedforest.cli.leakage_page import explain, summarise
 from fedforest.cli.terminal import Terminal, format_bytes, format_seconds, format_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from rich.table import Table
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 SHORT_ID = 12  # digits of a run's id that tell it from others on one screen
 _LOWER_IS_BETTER = ("log_loss", "rmse", "mae")
+_MOST_CLASSES = 10  # of a confusion matrix that people can read
+_UNSEEN = "(not in training)"
 
 
 def show_details(terminal: Terminal, details: RunDetails, *, with_leakage: bool = False) -> None:
@@ -27,8 +29,9 @@ def show_details(terminal: Terminal, details: RunDetails, *, with_leakage: bool 
         terminal.out.print(f"[bold]{name:<12}[/bold] {text}")
     if details.validation is not None:
         terminal.out.print(make_score_table(details.validation))
-        for line in _list_confusion(details.validation.federated):
-            terminal.out.print(line)
+        confusion = make_confusion_table(details.validation.federated, details.classes)
+        if confusion is not None:
+            terminal.out.print(confusion)
     if details.leakage is not None:
         for line in (explain if with_leakage else summarise)(details.leakage):
             terminal.out.print(line, markup=False)
@@ -150,9 +153,19 @@ def _cell(value: float | None, best: float) -> str:
     return f"[bold]{text}[/bold]" if value == best else text
 
 
-def _list_confusion(scores: Scores) -> Iterator[str]:
-    """True classes are rows; class names stay with whoever may know them."""
-    if scores.confusion is not None and len(scores.confusion) <= 10:
-        yield "confusion (true class by predicted class):"
-        for row in scores.confusion:
-            yield "  " + " ".join(f"{count:>7,}" for count in row)
+def make_confusion_table(scores: Scores, classes: Sequence[Any] | None) -> Table | None:
+    """How many rows of each true class are predicted as which; None where there are too many."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    if scores.confusion is None or len(scores.confusion) > _MOST_CLASSES:
+        return None
+    names = [escape(str(name)) for name in classes or ()]
+    # training did not see the classes beyond these
+    names += [_UNSEEN] * (len(scores.confusion) - len(names))
+    table = Table("true class", *(f"predicted {name}" for name in names))
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for name, row in zip(names, scores.confusion, strict=True):
+        table.add_row(name, *(f"{count:,}" for count in row))
+    return table

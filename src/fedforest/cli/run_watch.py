@@ -11,6 +11,7 @@ from fedforest.cli.run_page import SHORT_ID, show_end
 
 if TYPE_CHECKING:
     from fedforest.cli.terminal import Terminal
+    from fedforest.errors import FederationError
     from fedforest.runtime.client import Federation
     from fedforest.runtime.orders import EndRunEarly, ResumeRun, WatchRun
 
@@ -21,7 +22,7 @@ def follow_run(
     terminal: Terminal, federation: Federation, order: WatchRun | ResumeRun | EndRunEarly
 ) -> None:
     """Show a run's progress and then its result; Ctrl-C leaves the run as it is."""
-    from fedforest.errors import PartyError, StorageError, TransportError
+    from fedforest.errors import FederationError
     from fedforest.runtime.history import RESULTS
     from fedforest.runtime.orders import ShowRun
     from fedforest.runtime.results import RunDetails
@@ -37,10 +38,27 @@ def follow_run(
     except KeyboardInterrupt:
         terminal.say(f"\nThe run goes on at the coordinator.{explain(run)}")
         raise typer.Exit(_INTERRUPTED) from None
-    except (PartyError, StorageError, TransportError):
-        terminal.say(f"Nothing of the run is lost.{explain(run)}")
+    except FederationError as error:
+        terminal.say(_say_what_next(federation, run, error))
         raise
     show_end(terminal, federation.ask(ShowRun(run=run), RunDetails))
+
+
+def _say_what_next(federation: Federation, run: str, error: FederationError) -> str:
+    """What has become of a run that ended in an error, and what one can do about it."""
+    from fedforest.errors import TransportError
+    from fedforest.runtime.orders import ShowRun
+    from fedforest.runtime.results import RunDetails
+
+    if isinstance(error, TransportError):
+        return f"Nothing of the run is lost.{explain(run)}"
+    state = federation.ask(ShowRun(run=run), RunDetails).state.state
+    if state == "failed":
+        return (
+            "The run was refused. Change it and order it anew, or have the party change its side "
+            f"and go on with it:\n  fedforest runs resume {run[:SHORT_ID]}"
+        )
+    return "" if state == "cancelled" else f"Nothing of the run is lost.{explain(run)}"
 
 
 def explain(run: str) -> str:

@@ -54,7 +54,7 @@ class Terminal:
 
     def say(self, text: str) -> None:
         """Something that helps a person and is no result."""
-        if not self.quiet:
+        if text and not self.quiet:
             typer.echo(text, err=True)
 
     def show_json(self, value: Any) -> None:

@@ -26,21 +26,26 @@ def train(
 
     Example: fedforest train run.toml --watch
     """
+    from fedforest.errors import FederationError
     from fedforest.estimators.run_orders import order_run
     from fedforest.runtime.client import Federation
     from fedforest.runtime.profiles import choose_profile
     from fedforest.runtime.run_files import read_run_file
 
     terminal = Terminal(as_json, quiet)
-    order = order_run(read_run_file(file))
+    described = read_run_file(file)
+    order = order_run(described)
     with Federation(choose_profile(profile)) as federation:
-        run = federation.begin(order)
-        _say_begun(terminal, run, watch=watch)
-        if watch:
-            from fedforest.cli.run_watch import follow_run
-            from fedforest.runtime.orders import WatchRun
+        try:
+            run = federation.begin(order)
+            _say_begun(terminal, run, watch=watch)
+            if watch:
+                from fedforest.cli.run_watch import follow_run
+                from fedforest.runtime.orders import WatchRun
 
-            follow_run(terminal, federation, WatchRun(run=run))
+                follow_run(terminal, federation, WatchRun(run=run))
+        except FederationError as error:
+            raise described.point_at(error) from None
 
 
 def _say_begun(terminal: Terminal, run: str, *, watch: bool) -> None:

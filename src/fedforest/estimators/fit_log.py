@@ -1,4 +1,4 @@
-"""What training cost, level by level, for people to read or plot."""
+"""What training cost, step by step, for people to read or plot."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,8 @@ class FitStep(NamedTuple):
 
     first_tree: int
     n_trees: int
-    level: int
+    step: int
+    level: int  # of the deepest open nodes: a step more than there are levels asks nodes again
     open_nodes: int
     n_bytes: int
     seconds: float
@@ -21,7 +22,8 @@ class CountedStep(NamedTuple):
 
     first_tree: int
     n_trees: int
-    level: int
+    step: int
+    level: int  # of the deepest open nodes: a step more than there are levels asks nodes again
     open_nodes: int
     vectors: int  # (node, candidate column) pairs whose sums were asked for
     participants: float  # of a sum, on average over trees
@@ -35,12 +37,13 @@ def describe_steps(log: ExchangeLog) -> list[FitStep]:
     for exchange in log.exchanges:
         if "level" not in exchange.note:
             continue
-        trees, level = exchange.note["trees"], exchange.note["level"]
-        so_far = steps.get((trees.start, level))
-        steps[trees.start, level] = FitStep(
+        trees, step = exchange.note["trees"], exchange.note["step"]
+        so_far = steps.get((trees.start, step))
+        steps[trees.start, step] = FitStep(
             trees.start,
             len(trees),
-            level,
+            step,
+            exchange.note["level"],
             exchange.note["open_nodes"],
             exchange.n_bytes + (so_far.n_bytes if so_far else 0),
             exchange.seconds + (so_far.seconds if so_far else 0.0),
@@ -51,13 +54,13 @@ def describe_steps(log: ExchangeLog) -> list[FitStep]:
 def describe_counted_steps(log: ExchangeLog) -> list[CountedStep]:
     """The same for horizontal training, with what was summed over whom."""
     counted = {
-        (exchange.note["trees"].start, exchange.note["level"]): exchange.note
+        (exchange.note["trees"].start, exchange.note["step"]): exchange.note
         for exchange in log.exchanges
         if "vectors" in exchange.note
     }
     steps = []
     for step in describe_steps(log):
-        note = counted.get((step.first_tree, step.level), {"vectors": 0, "participants": 0.0})
+        note = counted.get((step.first_tree, step.step), {"vectors": 0, "participants": 0.0})
         more = {"vectors": note["vectors"], "participants": note["participants"]}
         steps.append(CountedStep(**step._asdict(), **more))
     return steps

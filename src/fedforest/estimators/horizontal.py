@@ -59,7 +59,8 @@ class HorizontalExtraTreesClassifier(ClassifierMixin, HorizontalForest):  # type
     participation : float, default=1.0
         Share of the parties that take part. Where they differ from tree to tree, they are drawn in
         blocks of `min_participants` that stay together, so that differences between trees expose
-        blocks, not parties.
+        blocks, not parties. Only after a party was lost, each leaves out a secret part of its rows
+        from the trees that follow.
     participation_scope : {"tree", "step", "run"}, default="tree"
         How long the parties that take part stay the same. "step", the paper's way, exposes single
         parties by differences of sums; see `leakage_`.

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fedforest.kernels.class_scores import EXACT_WEIGHT, make_entropy_table, part
 from fedforest.kernels.entropy import ENTROPY_UNIT, x_log2_x
 from fedforest.kernels.jit import borrowing, embedded, kernel
-from fedforest.kernels.layout import ENTROPY, GINI, NO_SPLIT
+from fedforest.kernels.layout import ENTROPY, GINI, NO_GROUP, NO_SPLIT
 
 _ZERO = np.uint64(0)
 _HALF = np.uint64(32)
@@ -203,11 +203,13 @@ def take_sides(sums, chosen, n_classes, rows_apart):
 
 @kernel
 def take_most_rows(nodes, left, totals, rows_at):
-    """Per split node whether most of its rows go left, as 1 or 0."""
-    goes_left = np.empty(nodes.shape[0], np.uint8)
+    """Per split node whether most of its rows go left, as 1 or 0; rows of the smallest side."""
+    goes_left, smallest = np.empty(nodes.shape[0], np.uint8), NO_GROUP
     for i in range(nodes.shape[0]):
-        goes_left[i] = 2 * left[i, rows_at] > totals[nodes[i], rows_at]
-    return goes_left
+        left_rows, rows = left[i, rows_at], totals[nodes[i], rows_at]
+        goes_left[i] = 2 * left_rows > rows
+        smallest = min(smallest, left_rows, rows - left_rows)
+    return goes_left, smallest
 
 
 @kernel

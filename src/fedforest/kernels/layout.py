@@ -30,6 +30,7 @@ MAX_MULTIPLICITY = 15
 SMALL_NODE = 128  # rows; below it only occupied bins are visited
 UNSEEN = 2  # side of missing values in a node that has none
 
+NO_GROUP = 2**62  # larger than any group of rows
 NO_SPLIT = -np.inf  # the score of a node none of whose candidates gives a valid split
 
 GINI = 0

@@ -4,11 +4,13 @@ import secrets
 from collections import Counter
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from fedforest.errors import ConfigurationError, FederationError
 from fedforest.protocol.alignment.coordinator import CommonRows, align
 from fedforest.runtime.driver import run as drive
 from fedforest.runtime.envelope import RUN_ID_BYTES, RunRequest
-from fedforest.runtime.orders import PredictVertical
+from fedforest.runtime.orders import AlignRows, PredictVertical, TrainVertical
 from fedforest.runtime.party_requests import BeginRun, EndRun
 from fedforest.runtime.results import Alignment
 from fedforest.runtime.roles import AlignmentRole
@@ -26,13 +28,14 @@ def check_alignment(data: Mapping[str, str]) -> None:
         raise ConfigurationError("rows are aligned between parties; name data sets of two or more")
 
 
-def align_for_run(parts: RunParts, data: Mapping[str, str]) -> Alignment:
+def align_for_run(parts: RunParts, order: AlignRows | TrainVertical) -> Alignment:
     """Have parties keep their common rows under the id of the run."""
+    data = order.data
     known = parts.recall(PART, Alignment)
     if known is not None:
         return known
     conversation = align(derive_part(parts.run, PART), tuple(data))
-    common = parts.converse(PART, _assign(data), conversation)
+    common = parts.converse(PART, _assign(order), conversation)
     alignment = _describe(common, parts.run.hex())
     parts.end(PART, data, alignment, keep=alignment.id)
     return alignment
@@ -45,7 +48,7 @@ def align_for_prediction(transport: Transport, order: PredictVertical) -> Alignm
     run = secrets.token_bytes(RUN_ID_BYTES)
     parties = tuple(data)
     try:
-        roles = _assign(data)
+        roles = _assign(order)
         say(transport, {party: BeginRun(run, role, terms) for party, role in roles.items()})
         common = drive(align(run, parties), _Numbering(run, transport))
         say(transport, {party: EndRun(run, run.hex()) for party in parties})
@@ -75,8 +78,15 @@ class _Numbering:
         return self._transport.exchange(wrapped, may_lose=may_lose)
 
 
-def _assign(data: Mapping[str, str]) -> dict[str, AlignmentRole]:
-    return {party: AlignmentRole(data=name) for party, name in data.items()}
+def _assign(order: AlignRows | TrainVertical | PredictVertical) -> dict[str, AlignmentRole]:
+    roles = {
+        party: AlignmentRole(data=data, peers=tuple(peer for peer in order.data if peer != party))
+        for party, data in order.data.items()
+    }
+    if isinstance(order, TrainVertical):
+        role = roles[order.label_party]
+        roles[order.label_party] = replace(role, label=order.label, weight=order.weight)
+    return roles
 
 
 def _describe(common: CommonRows, alignment: str) -> Alignment:

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from fedforest.errors import TransportError
+from fedforest.errors import TransportError, VersionMismatch
 from fedforest.runtime.homes import PROFILE_FILE, ProfileSettings, find_profile, read_settings
 from fedforest.runtime.orders import (
     AnyOrder,
@@ -111,6 +111,8 @@ class Federation:
             try:
                 n_heard = 0
                 return self.ask(order, kind, note)
+            except VersionMismatch:
+                raise  # it was upgraded meanwhile: coming back changes nothing
             except TransportError:
                 lost_since = lost_since or time.monotonic()
                 if run is None or time.monotonic() - lost_since > self._patience_seconds:

@@ -17,6 +17,7 @@ import msgspec
 
 from fedforest.errors import (
     ConfigurationError,
+    DataError,
     FederationError,
     PartyLost,
     PolicyRefusal,
@@ -51,6 +52,7 @@ from fedforest.runtime.orders import (
     encode_order,
     sign_order,
 )
+from fedforest.runtime.own_words import in_own_words
 from fedforest.runtime.party_requests import EndRun
 from fedforest.runtime.predictions import predict, predict_linear
 from fedforest.runtime.results import (
@@ -165,9 +167,12 @@ class CoordinatorService:
             yield from self._follow(run)
 
     def _predict(self, order: PredictVertical | PredictLinear) -> Predictions:
-        if isinstance(order, PredictVertical):
-            return predict(order, self._models.read(order.model), self._hub, self._workers)
-        scores = predict_linear(order, self._models.read_linear(order.model), self._hub)
+        try:
+            if isinstance(order, PredictVertical):
+                return predict(order, self._models.read(order.model), self._hub, self._workers)
+            scores = predict_linear(order, self._models.read_linear(order.model), self._hub)
+        except (DataError, PolicyRefusal) as error:
+            raise in_own_words(error, order) from None
         return Predictions.of(scores[:, None])
 
     def _run_of(self, text: str) -> bytes:
@@ -294,7 +299,7 @@ class CoordinatorService:
                 if job.cancelling.is_set():
                     self._end_cancelled(job)
                 else:
-                    self._pause(job, error)
+                    self._pause(job, in_own_words(error, job.order))
             except Exception as error:  # noqa: BLE001 - a bug ends one run, not the service
                 _LOG.exception("run %s failed", job.run.hex())
                 self._pause(job, error)
@@ -317,8 +322,7 @@ class CoordinatorService:
         log_event(_LOG, "paused", run=job.run.hex(), reason=type(error).__name__, text=str(error))
         if not isinstance(error, _MAY_PASS):
             self._note_failure(job.run, error)
-        # asked again, a policy would say the same until its owner changes it
-        state = "failed" if isinstance(error, PolicyRefusal) else "paused"
+        state = "failed" if _is_refused(job, error) else "paused"
         self._records.note(job.run, state, str(error))
         job.end(state, error)
 
@@ -343,9 +347,8 @@ class CoordinatorService:
             if "part" in note:
                 job.doing = str(note["part"])
             elif "level" in note:
-                job.doing = (
-                    f"trees {note['trees'].start}-{note['trees'].stop}, level {note['level']}"
-                )
+                trees = note["trees"]
+                job.doing = f"trees {trees.start + 1}-{trees.stop}, level {note['level']}"
             log_exchange(_LOG, job.run, exchange)
             job.tell(Exchanged.of(exchange))
             if self._is_closing:
@@ -354,6 +357,13 @@ class CoordinatorService:
                 raise _cancelled(job.run)
 
         return observe
+
+
+def _is_refused(job: Job, error: Exception) -> bool:
+    """Whether it would be refused again until somebody changes a policy, a table or the order."""
+    if isinstance(error, PolicyRefusal):
+        return True
+    return isinstance(error, ConfigurationError | DataError) and not job.has_begun
 
 
 def _cancelled(run: bytes) -> ConfigurationError:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.errors import DataError
+from fedforest.errors import DataError, UnknownColumn
 from fedforest.runtime.catalogue.ids import normalise_ids
 from fedforest.tree.table import Table, list_names, read_table
 
@@ -77,10 +77,14 @@ class DataSet:
         return self._read(list(names))
 
     def column(self, name: str) -> NDArray[Any]:
-        """The values of one column."""
-        if name not in self.columns.column_names:
-            raise DataError(f"data set {self.name!r} has no column {name!r}")
+        """The values of one column; raises `UnknownColumn` where there is none of this name."""
+        self.check_has(name)
         return np.asarray(self.columns.column(name).to_pandas())
+
+    def check_has(self, name: str) -> None:
+        """Raise `UnknownColumn` where there is no column of this name."""
+        if name not in self.columns.column_names:
+            raise UnknownColumn(f"data set {self.name!r} has no column {name!r}")
 
     def _read(self, names: list[str]) -> Table:
         if not names:

@@ -74,6 +74,13 @@ class Job:
         return self.state in ("queued", "running")
 
     @property
+    def has_begun(self) -> bool:
+        """Whether its training has: parts that come before it, such as an alignment, do not."""
+        return any(
+            isinstance(event, Exchanged) and "part" not in event.note for event in self.history
+        )
+
+    @property
     def waits_for_parties(self) -> bool:
         """Whether it is paused because parties are away that nobody has given up."""
         is_away = isinstance(self.error, PartyLost | TooFewParties)

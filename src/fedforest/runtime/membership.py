@@ -214,10 +214,12 @@ def check_members(names: Iterable[str], members: Collection[str]) -> None:
         if name not in members:
             close = get_close_matches(name, members, 1)
             hint = f"did you mean {close[0]!r}? " if close else ""
-            raise ConfigurationError(
+            error = ConfigurationError(
                 f"{name!r} is no party of this federation, or was revoked; {hint}"
                 f"its parties are: {', '.join(map(repr, sorted(members))) or 'none'}"
             )
+            error.party = name
+            raise error
 
 
 def _is(member: Member, identity: Identity) -> bool:

@@ -136,11 +136,14 @@ def predict_linear(
 
 
 def _check_data(data: Mapping[str, str], parties: tuple[str, ...]) -> None:
-    if data.keys() != set(parties):
-        raise ConfigurationError(
-            "a prediction needs a data set of each party of the model: "
-            + ", ".join(map(repr, parties))
-        )
+    if data.keys() == set(parties):
+        return
+    strangers = [f"{name!r} is none" for name in data if name not in parties]
+    missing = [f"that of {name!r} is missing" for name in parties if name not in data]
+    raise ConfigurationError(
+        f"a prediction needs a data set of each party of the model ({', '.join(parties)}): "
+        + "; ".join(strangers + missing)
+    )
 
 
 def _check_parties(order: PredictVertical, model: CoordinatorModel) -> None:

@@ -3,7 +3,7 @@
 A result may be large, so it travels in pieces among the events.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -139,6 +139,7 @@ class VerticalResult(msgspec.Struct, frozen=True, array_like=True, kw_only=True)
     out_of_bag_votes: bytes | None = None
     n_steps: list[int] = []
     n_extra_steps: list[int] = []
+    smallest_group: int | None = None  # rows of the smallest child that the coordinator saw
     alignment: Alignment | None = None
     validation: ValidationReport | None = None
 
@@ -152,6 +153,7 @@ class HorizontalResult(msgspec.Struct, frozen=True, array_like=True, kw_only=Tru
     candidates_per_node: int
     n_trees_begun: int
     lost: list[str]
+    smallest_group: int | None = None  # the same; None under noise
     validation: ValidationReport | None = None
 
 
@@ -195,11 +197,15 @@ class ModelFile(msgspec.Struct, frozen=True, array_like=True):
 
 
 class RunState(msgspec.Struct, frozen=True, array_like=True):
-    """How far a run is: queued, running, paused, finished or cancelled. Times count from 1970."""
+    """How far a run is: queued, running, paused, failed, finished or cancelled.
+
+    A failed run was refused before it began, or by a policy; it can be resumed once somebody has
+    changed what it was refused for. Times count from 1970.
+    """
 
     run: str
     state: str
-    doing: str  # the level it is at, or why it is paused
+    doing: str  # the level it is at, or why it is paused or failed
     name: str = ""
     user: str = ""
     protocol: str = ""
@@ -227,6 +233,7 @@ class RunDetails(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     n_rows: int | None = None
     n_trees: int | None = None
     alignment: Alignment | None = None
+    classes: Sequence[Any] | None = None  # names, in the order of confusion matrices
     validation: ValidationReport | None = None
     leakage: dict[str, Any] | None = None  # who learned what, once it is over
 

@@ -4,7 +4,7 @@ The same role, data and entropy always make the same handler: that is what recov
 on. Labels, weights and columns are checked here, before anything is kept of a run.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -13,9 +13,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.errors import ConfigurationError, DataError, MaskingError
+from fedforest.errors import ConfigurationError, DataError
 from fedforest.protocol.aggregation import messages as counting
 from fedforest.protocol.aggregation.base import LEAST_PARTICIPANTS
+from fedforest.protocol.aggregation.introduction import check_pins
 from fedforest.protocol.aggregation.plugs import Plug, make_aggregator
 from fedforest.protocol.alignment import messages as alignment
 from fedforest.protocol.alignment.party import Aligner, KeyedHashAligner
@@ -156,7 +157,7 @@ class RoleMaker:
         if isinstance(role, VerticalRole):
             return self._make_vertical(role, data, entropies, limits)
         if isinstance(role, AlignmentRole):
-            return self._make_alignment(data, entropies)
+            return self._make_alignment(role, data, entropies)
         chosen = self._take_rows(role, data)
         if isinstance(role, HorizontalRole):
             return self._make_horizontal(role, chosen, entropies, limits)
@@ -176,7 +177,13 @@ class RoleMaker:
             self._shown = (data, hidden, data.without(hidden))
         return self._shown[2]
 
-    def _make_alignment(self, data: DataSet, entropies: EntropySource) -> AlignmentWork:
+    def _make_alignment(
+        self, role: AlignmentRole, data: DataSet, entropies: EntropySource
+    ) -> AlignmentWork:
+        """What would be refused after the alignment is refused before ids are hashed."""
+        check_pins(role.peers, self.keys.pins)
+        for name in filter(None, (role.label, role.weight)):
+            data.check_has(name)
         if self._last_ids is None or self._last_ids[0] is not data:
             self._last_ids = (data, data.ids().tolist())
         ids = self._last_ids[1]
@@ -228,7 +235,7 @@ class RoleMaker:
         weights = _read_weights(role, data, table.n_rows)
         plug: Plug = "plain" if role.aggregation is None else role.aggregation.make()
         if plug != "plain":
-            _check_pins(role.peers, self.keys.pins)
+            check_pins(role.peers, self.keys.pins)  # before tables are declared
         member = self.keys.member(entropies) if plug != "plain" else None
         least = max(LEAST_PARTICIPANTS, role.least_participants)
         party = HorizontalParty(
@@ -271,16 +278,6 @@ def _validation_of(role: AloneRole) -> AloneRole:
         raise ConfigurationError("a baseline is scored on rows that are held out; none are")
     rows = msgspec.structs.replace(role.rows, is_validation=True)
     return msgspec.structs.replace(role, rows=rows)
-
-
-def _check_pins(peers: tuple[str, ...], pins: Mapping[str, str]) -> None:
-    """Refuse to begin what the introduction would refuse later, when tables were declared."""
-    strangers = [repr(peer) for peer in peers if peer not in pins]
-    if strangers:
-        raise MaskingError(
-            f"no fingerprint of {', '.join(strangers)} is pinned here. Ask their operators for it, "
-            "by other means than this federation, and run `fedforest party trust NAME FINGERPRINT`"
-        )
 
 
 def _approve(agreed: AgreeOnTable, *, is_noisy: bool, ask_owner: Approve | None) -> None:

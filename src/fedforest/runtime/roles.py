@@ -74,9 +74,11 @@ class AlignmentRole(Role, frozen=True, kw_only=True):
     """A party that finds out which of its rows all others have, by the ids of its data set.
 
     Private set intersection will be a further method with the same result: row numbers that the
-    party keeps under the alignment's id.
+    party keeps under the alignment's id. `label` and `weight` are what the run will need next: a
+    party that lacks them, or a fingerprint of a peer, refuses before ids are hashed.
     """
 
+    peers: tuple[str, ...] = ()  # the other parties
     method: Literal["keyed_hash"] = "keyed_hash"
 
 

@@ -35,6 +35,8 @@ from fedforest.runtime.terms import Terms
 
 _LOG = logging.getLogger(__name__)
 _ONCE = Queries(1, 1, 1)  # labels of vertical training leave once
+# Words of refusals that stand for the asker's own, who is told which (`own_words.py`).
+A_DATA_SET, A_COLUMN = "the data set", "a column that it needs"
 
 Spend = Callable[[PrivacySpending], None]
 
@@ -49,11 +51,11 @@ def check_use(rules: Rules, data: str, asker: str, protocol: str | None, what: s
     """Whether this asker may use this data set in this way at all."""
     known = {"data": data, "asker": asker, "protocol": protocol}
     if not rules.use:
-        refuse(what, "the data set is not for use", **known)
+        refuse(what, f"{A_DATA_SET} is not for use", **known)
     if rules.askers is not None and asker not in rules.askers:
         refuse(what, "who asks is not among those who may", **known)
     if protocol is not None and protocol not in rules.protocols:
-        refuse(what, f"the data set is not for {protocol} use", **known)
+        refuse(what, f"{A_DATA_SET} is not for {protocol} use", **known)
 
 
 def check_run(rules: Rules, role: AnyRole, terms: Terms) -> None:
@@ -99,7 +101,7 @@ def check_columns(
     """Whether these columns may be seen."""
     hidden = rules.hidden(names)
     if hidden:
-        refuse(what, "a column that it needs is not for use", data=data, columns=sorted(hidden))
+        refuse(what, f"{A_COLUMN} is not for use", data=data, columns=sorted(hidden))
 
 
 def check_complete_model(rules: Rules, data: str, asker: str) -> None:

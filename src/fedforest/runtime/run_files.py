@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from fedforest.errors import ConfigurationError
+from fedforest.errors import ConfigurationError, DataError, FederationError, UnknownColumn
 from fedforest.runtime.toml_positions import Key, Place, Span, find_positions
 
 _TOML_PLACE = re.compile(r"(.*) \(at line (\d+), column (\d+)\)$", re.DOTALL)
@@ -107,6 +107,14 @@ class RunFile:
 
     run: Run
     places: Places
+
+    def point_at(self, error: FederationError) -> FederationError:
+        """An answer to the order of this file, with the place of the words that it is about."""
+        if isinstance(error, UnknownColumn):
+            return self.places.mistake(("label", "column"), str(error))
+        if isinstance(error, ConfigurationError | DataError) and error.party in self.run.parties:
+            return self.places.mistake(("parties", error.party), str(error))
+        return error
 
     def has(self, *place: Key) -> bool:
         """Whether the file says something there."""

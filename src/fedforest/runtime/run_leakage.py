@@ -47,6 +47,8 @@ _OF_RESULT = {
     "common to all",
 }
 
+_UNKNOWN = {"label_epsilon_spent": "not limited"}
+
 AnyResult = VerticalResult | HorizontalResult | LinearResult | Alignment
 Figures = dict[str, int | float | None]
 
@@ -98,7 +100,7 @@ class RunLeakage:
     def _figures(self) -> Iterator[str]:
         yield f"A {self.protocol} run."
         for name, value in self.figures.items():
-            shown = "not limited" if value is None else f"{value:,.6g}"
+            shown = _UNKNOWN.get(name, "not known") if value is None else f"{value:,.6g}"
             yield f"  {name.replace('_', ' ')}: {shown}"
 
     def _messages(self) -> Iterator[str]:
@@ -163,6 +165,7 @@ def run_leakage(
         "nodes_asked_about": sum(_open_nodes(exchange) for exchange in log),
         "smallest_leaf_allowed": rules.min_rows_leaf,
         "smallest_side_told": _smallest_side(order, rules.min_rows_leaf),
+        "smallest_group_of_rows": result.smallest_group,
         "label_epsilon_spent": _limited(epsilon),
     }
     if isinstance(order, TrainVertical) and order.continues is not None:

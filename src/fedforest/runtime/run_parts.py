@@ -5,11 +5,12 @@ like any other; the coordinator keeps it below the folder of the run it belongs 
 
     <home>/runs/<run id>/runs/<id of the part>/
 
-What a part came to is on the disk before it is forgotten, so that a restart goes on with the next.
+What a part came to is on the disk before it is forgotten, so that a restart goes on with the next;
+so are its exchanges, for a restarted coordinator's report must not leave out what was told before.
 """
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import TypeVar
 
@@ -19,6 +20,7 @@ from fedforest.protocol.asking import Conversation, Message, blame
 from fedforest.runtime.driver import Exchange, ExchangeLog, Observer
 from fedforest.runtime.envelope import RUN_ID_BYTES
 from fedforest.runtime.party_requests import BeginRun, Done, EndRun
+from fedforest.runtime.results import Exchanged
 from fedforest.runtime.resumable import run_with_journal
 from fedforest.runtime.roles import AnyRole
 from fedforest.runtime.run_store import RunStore
@@ -27,6 +29,7 @@ from fedforest.transport.base import Transport
 from fedforest.transport.codec import decode, encode
 
 _NOTHING = b""  # parts are described by the run that they belong to
+_EXCHANGES = "exchanges"  # the file of what was exchanged in a conversation that is over
 
 Outcome = TypeVar("Outcome")
 Wire = TypeVar("Wire", bound=msgspec.Struct)
@@ -46,6 +49,8 @@ class RunParts:
     _hub: Transport
     _store: RunStore  # below the run's folder
     _observe: Observer
+    _told: dict[str, list[Exchange]] = field(default_factory=dict)  # by part
+    _retold: set[str] = field(default_factory=set)  # parts that were over before
 
     @classmethod
     def of(
@@ -56,9 +61,16 @@ class RunParts:
         return cls(run, terms, hub, RunStore(store.folder(run)), observe)
 
     def recall(self, name: str, kind: type[Wire]) -> Wire | None:
-        """What a part came to, if it is over."""
-        data = self._store.result(derive_part(self.run, name))
-        return None if data is None else msgspec.msgpack.decode(data, type=kind)
+        """What a part came to, if it is over; whoever watches hears of its exchanges again."""
+        part = derive_part(self.run, name)
+        data = self._store.result(part)
+        if data is None:
+            return None
+        if name not in self._told and name not in self._retold:
+            self._retold.add(name)
+            for exchange in load_exchanges(self._store, part):
+                self._observe(exchange)
+        return msgspec.msgpack.decode(data, type=kind)
 
     def converse(
         self, name: str, roles: Mapping[str, AnyRole], conversation: Conversation[Outcome]
@@ -79,15 +91,31 @@ class RunParts:
         """Parties keep what a part gave them under an id, or nothing; then it is over."""
         part = derive_part(self.run, name)
         say(self._hub, {party: EndRun(part, keep) for party in parties})
+        save_exchanges(self._store, part, self._told.get(name, ()))
         self._store.finish(part, msgspec.msgpack.encode(outcome))
 
     def log(self, name: str) -> ExchangeLog:
         """Tells whoever watches the run that these exchanges are of a part of it."""
 
         def observe(exchange: Exchange) -> None:
-            self._observe(replace(exchange, note={**exchange.note, "part": name}))
+            exchange = replace(exchange, note={**exchange.note, "part": name})
+            self._told.setdefault(name, []).append(exchange)
+            self._observe(exchange)
 
         return ExchangeLog(observers=[observe])
+
+
+def save_exchanges(store: RunStore, run: bytes, exchanges: Iterable[Exchange]) -> None:
+    """Keep what was exchanged in a conversation that is over, beside what it came to."""
+    store.save(run, _EXCHANGES, msgspec.msgpack.encode([Exchanged.of(each) for each in exchanges]))
+
+
+def load_exchanges(store: RunStore, run: bytes) -> list[Exchange]:
+    """What was kept, marked as told again."""
+    data = store.load(run, _EXCHANGES)
+    kept = [] if data is None else msgspec.msgpack.decode(data, type=list[Exchanged])
+    exchanges = [each.to_exchange() for each in kept]
+    return [replace(each, note={**each.note, "replayed": True}) for each in exchanges]
 
 
 def give_up_parts(run: bytes, store: RunStore, hub: Transport, parties: Collection[str]) -> None:

@@ -5,8 +5,9 @@ noted when the coordinator starts again, as far as the files of runs tell it.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
@@ -15,9 +16,11 @@ from fedforest.runtime.event_log import log_event
 from fedforest.runtime.history import RESULTS, History
 from fedforest.runtime.jobs import Job
 from fedforest.runtime.orders import AnyRun, TrainHorizontal, TrainVertical, decode_order
-from fedforest.runtime.results import RunDetails, RunState
+from fedforest.runtime.results import Alignment, HorizontalResult, RunDetails, RunState
 from fedforest.runtime.run_store import RunStore
 from fedforest.runtime.training_runs import LEAKAGE
+from fedforest.tree.class_labels import unpack_labels
+from fedforest.tree.forest_file import decode_forest
 
 _LOG = logging.getLogger(__name__)
 
@@ -40,7 +43,25 @@ class RunRecords:
         """Everything about a run."""
         details, data = self.history.show(run), self._store.load(run, LEAKAGE)
         leakage = None if data is None else msgspec.json.decode(data)
-        return msgspec.structs.replace(details, state=self._update(details.state), leakage=leakage)
+        return msgspec.structs.replace(
+            details,
+            state=self._update(details.state),
+            classes=self._read_classes(run, details.state.protocol),
+            leakage=leakage,
+        )
+
+    def _read_classes(self, run: bytes, protocol: str) -> Sequence[Any] | None:
+        """From the result of a run, which its users have: the history holds no value of a table."""
+        data = self._store.result(run)
+        if data is None:
+            return None
+        result = msgspec.msgpack.decode(data, type=RESULTS[protocol])
+        if isinstance(result, Alignment):
+            return None
+        if isinstance(result, HorizontalResult):
+            classes = decode_forest(result.file).classes
+            return None if classes is None else classes.tolist()
+        return None if result.classes is None else unpack_labels(result.classes).tolist()
 
     def note(self, run: bytes, state: str, reason: str = "") -> None:
         """A run is in another state now."""

@@ -38,7 +38,7 @@ from fedforest.runtime.results import (
 from fedforest.runtime.resumable import Wishes, run_with_journal
 from fedforest.runtime.roles import RowChoice
 from fedforest.runtime.run_leakage import run_leakage
-from fedforest.runtime.run_parts import RunParts, say
+from fedforest.runtime.run_parts import RunParts, load_exchanges, save_exchanges, say
 from fedforest.runtime.run_store import RunStore
 from fedforest.runtime.terms import declare_terms
 from fedforest.runtime.trainings import (
@@ -86,7 +86,7 @@ class TrainingRuns:
         order, log = job.order, ExchangeLog(observers=[observe])
         result: Any
         if isinstance(order, AlignRows):
-            result = align_for_run(self._parts(job, log.add), order.data)
+            result = align_for_run(self._parts(job, log.add), order)
         elif isinstance(order, TrainVertical):
             result = self._carry_out_vertical(job, order, log)
         elif isinstance(order, TrainLinear):
@@ -112,9 +112,9 @@ class TrainingRuns:
         self, job: Job, order: TrainVertical, log: ExchangeLog
     ) -> VerticalResult:
         parts = self._parts(job, log.add) if order.align or order.validation else None
-        alignment = align_for_run(parts, order.data) if parts and order.align else None
+        alignment = align_for_run(parts, order) if parts and order.align else None
         rows = self._choose_rows(order, alignment)
-        trained = self._recall(job, VerticalResult)
+        trained = self._recall(job, VerticalResult, log)
         if trained is None:
             trained = self._train_vertical(job, order, log, (rows, alignment))
         if parts is None or rows is None or order.validation is None or job.left_out:
@@ -143,7 +143,7 @@ class TrainingRuns:
         )
         ended = self._keep_shares(job, order, partial(self._models.keep, kept=kept))
         result = describe_vertical_result(order, alignment, trained, ended)
-        self._note(job, order, result)
+        self._note(job, order, result, log)
         return result
 
     def _carry_out_linear(self, job: Job, order: TrainLinear, log: ExchangeLog) -> LinearResult:
@@ -166,12 +166,12 @@ class TrainingRuns:
     def _carry_out_horizontal(
         self, job: Job, order: TrainHorizontal, log: ExchangeLog
     ) -> HorizontalResult:
-        result = self._recall(job, HorizontalResult)
+        result = self._recall(job, HorizontalResult, log)
         if result is None:
             trained = self._train(job, order, log, choose_rows(order, None))
             self._end(job)
             result = describe_horizontal_result(job.run.hex(), trained)
-            self._note(job, order, result)
+            self._note(job, order, result, log)
         if order.validation is None:
             return result
         away = {*job.left_out, *result.lost}
@@ -209,16 +209,26 @@ class TrainingRuns:
             )
         return before
 
-    def _recall(self, job: Job, kind: type[Trained]) -> Trained | None:
-        """A training that is over while its validation is not."""
+    def _recall(self, job: Job, kind: type[Trained], log: ExchangeLog) -> Trained | None:
+        """A training that is over while its validation is not; its exchanges are told again."""
         data = self._store.load(job.run, _TRAINED)
-        return None if data is None else msgspec.msgpack.decode(data, type=kind)
+        if data is None:
+            return None
+        for exchange in load_exchanges(self._store, job.run):
+            log.add(exchange)
+        return msgspec.msgpack.decode(data, type=kind)
 
     def _note(
-        self, job: Job, order: TrainVertical | TrainHorizontal, result: msgspec.Struct
+        self,
+        job: Job,
+        order: TrainVertical | TrainHorizontal,
+        result: msgspec.Struct,
+        log: ExchangeLog,
     ) -> None:
         """What is trained need not be trained again if validation is interrupted."""
         if order.validation is not None:
+            own = [exchange for exchange in log.exchanges if "part" not in exchange.note]
+            save_exchanges(self._store, job.run, own)
             self._store.save(job.run, _TRAINED, msgspec.msgpack.encode(result))
 
     def _parts(self, job: Job, observe: Observer) -> RunParts:

@@ -232,6 +232,7 @@ def describe_vertical_result(
         out_of_bag_votes=_pack(trained.out_of_bag_votes),
         n_steps=list(trained.n_steps),
         n_extra_steps=list(trained.n_extra_steps),
+        smallest_group=trained.smallest_group,
         alignment=alignment,
     )
 
@@ -245,6 +246,7 @@ def describe_horizontal_result(model: str, trained: HorizontalTrained) -> Horizo
         candidates_per_node=trained.candidates_per_node,
         n_trees_begun=trained.n_trees_begun,
         lost=list(trained.lost),
+        smallest_group=trained.smallest_group,
     )
 
 

@@ -78,8 +78,7 @@ class VerticalValidation:
         model = derive_part(self._parts.run, name).hex()
         order = self._alone(party, trained)
         scored = f"{name}: {SCORES}"
-        if self._parts.recall(scored, Scores) is None:
-            self._train_alone(name, order, model)
+        self._train_alone(name, order, model)
         scores = self._score(scored, order.data, model)
         say(self._hub, {other: DropModel(model) for other in order.data})
         self._models.drop(model)

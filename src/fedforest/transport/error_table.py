@@ -5,6 +5,7 @@ may hold anything: it stays in the log of whoever made it.
 """
 
 import re
+from collections.abc import Sequence
 
 from fedforest import errors
 from fedforest.errors import (
@@ -16,7 +17,7 @@ from fedforest.errors import (
     RemoteProtocolError,
     TransportError,
 )
-from fedforest.transport.frames import Refusal
+from fedforest.transport.frames import LONGEST_TEXT, Refusal
 
 # The text of these may name columns, which are nobody else's business.
 _NAMES_COLUMNS = (DataError, ModelFileError)
@@ -30,7 +31,7 @@ _KIND_BY_NAME: dict[str, type[FederationError]] = {
 }
 
 INTERNAL = "internal"
-_LONGEST_TEXT = 500
+HIDDEN_NAME = "(named in its log)"  # instead of a name in a text that leaves a party
 _QUOTED = re.compile(r"""(?<!\w)('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
 # The texts of these name files of their machine; a peer is told the first that fits instead.
 _PUBLIC_TEXT: dict[type[FederationError], str] = {
@@ -47,11 +48,10 @@ def refuse(request_id: int, error: BaseException, *, hides_names: bool) -> Refus
         return Refusal(request_id, INTERNAL, "")
     text = str(error.args[0]) if isinstance(error, _NAMES_A_PARTY) else str(error)
     if hides_names and isinstance(error, _NAMES_COLUMNS):
-        text = _QUOTED.sub("(named in its log)", text)
+        text = _QUOTED.sub(HIDDEN_NAME, text)
     if hides_names:
         text = next((public for k, public in _PUBLIC_TEXT.items() if isinstance(error, k)), text)
-    party = error.party if isinstance(error, _NAMES_A_PARTY) else ""
-    return Refusal(request_id, kind, text[:_LONGEST_TEXT], party[:64])
+    return Refusal(request_id, kind, text[:LONGEST_TEXT], error.party[:64])
 
 
 def error_of_party(refusal: Refusal, party: str) -> FederationError:
@@ -63,7 +63,51 @@ def error_of_party(refusal: Refusal, party: str) -> FederationError:
         return kind(refusal.text, party)
     if issubclass(kind, ProtocolError):
         return RemoteProtocolError(f"refused the request: {refusal.text}", party)
-    return kind(f"party {party!r}: {refusal.text}")
+    return _named(kind(_say_who(party) + refusal.text), party)
+
+
+def join_refusals(errors: Sequence[FederationError]) -> FederationError:
+    """One error for what several parties refused: of the first one's kind, with all texts.
+
+    Who refuses for the same reason is named together, and what to do is said once.
+    """
+    first = errors[0]
+    if len(errors) == 1:
+        return first
+    parties: dict[str, list[str]] = {}
+    for error in errors:
+        parties.setdefault(reason_of(error), []).append(repr(error.party))
+    advice = {reason.partition("; ")[2] for reason in parties}
+    shared = "; " + advice.pop() if len(advice) == 1 and "" not in advice else ""
+    text = "; ".join(
+        f"{'party' if len(names) == 1 else 'parties'} {', '.join(names)}: "
+        + reason.removesuffix(shared)
+        for reason, names in parties.items()
+    )
+    text += shared
+    joined = _named(type(first)(text), first.party)
+    joined.refusals = tuple(errors)
+    return joined
+
+
+def reword(error: FederationError, text: str) -> FederationError:
+    """The same refusal of a party in other words."""
+    return _named(type(error)(_say_who(error.party) + text), error.party)
+
+
+def reason_of(error: FederationError) -> str:
+    """What a party said, without who says it."""
+    return str(error).removeprefix(_say_who(error.party))
+
+
+def _say_who(party: str) -> str:
+    return f"party {party!r}: "
+
+
+def _named(error: FederationError, party: str) -> FederationError:
+    if party:
+        error.party = party
+    return error
 
 
 def error_of_coordinator(refusal: Refusal) -> FederationError:
@@ -73,4 +117,4 @@ def error_of_coordinator(refusal: Refusal) -> FederationError:
         return TransportError("internal error at the coordinator, see its log")
     if issubclass(kind, PartyLost | RemoteProtocolError):
         return kind(refusal.text, refusal.party)
-    return kind(refusal.text)
+    return _named(kind(refusal.text), refusal.party)

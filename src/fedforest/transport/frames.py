@@ -9,16 +9,18 @@ from typing import Annotated
 
 import msgspec
 
-from fedforest.errors import ProtocolError, TransportError
+from fedforest.errors import ProtocolError, TransportError, VersionMismatch
 
-PROTOCOL_VERSION = 1
+# Of all messages together: whoever changes the format of one raises it (docs/decisions/0011).
+PROTOCOL_VERSION = 2
 PIECE_BYTES = 2**20
 LARGEST_FRAME = PIECE_BYTES + 4096  # a piece with its head, or the longest refusal
 MAX_MESSAGE_BYTES = 2**30
 
 RequestId = Annotated[int, msgspec.Meta(ge=0, lt=2**62)]
+LONGEST_TEXT = 2000  # characters: several parties may refuse at once
 ShortText = Annotated[str, msgspec.Meta(max_length=64)]
-LongText = Annotated[str, msgspec.Meta(max_length=500)]
+LongText = Annotated[str, msgspec.Meta(max_length=LONGEST_TEXT)]
 
 
 class Hello(msgspec.Struct, frozen=True, array_like=True, tag=0):
@@ -69,6 +71,15 @@ Frame = Hello | Welcome | Piece | Refusal | Forget | Probe
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(Frame)
+
+
+def check_version(version: int, who: str) -> None:
+    """Refuse a peer of another version before it is told anything else."""
+    if version != PROTOCOL_VERSION:
+        raise VersionMismatch(
+            f"{who} speaks version {version} of the protocol, and we speak version "
+            f"{PROTOCOL_VERSION}; install the same release of fedforest at both ends"
+        )
 
 
 def encode_frame(frame: Frame) -> bytes:

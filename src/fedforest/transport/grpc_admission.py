@@ -11,8 +11,9 @@ from typing import Any, NoReturn
 
 import grpc
 
-from fedforest.errors import ConfigurationError, FederationError, ProtocolError, TransportError
-from fedforest.transport.frames import PROTOCOL_VERSION, Hello, decode_frame
+from fedforest.errors import ConfigurationError, FederationError, ProtocolError, VersionMismatch
+from fedforest.transport.frames import Hello, check_version, decode_frame
+from fedforest.transport.grpc_channel import OTHER_VERSION, VERSION_KEY
 from fedforest.transport.tls import Identity, Role, read_expiry, read_identity
 
 _LOG = logging.getLogger(__name__)
@@ -47,6 +48,14 @@ class Admission:
         if identity in self._revoked:
             raise ConfigurationError(f"{identity} was revoked")
 
+    async def compare_versions(self, context: Any, identity: Identity) -> None:
+        """Take a caller of our version only; who says none is of the first release."""
+        said = dict(context.invocation_metadata()).get(VERSION_KEY, "1")
+        try:
+            check_version(int(said) if said.isdecimal() else 0, str(identity))
+        except VersionMismatch as error:
+            await _refuse(context, error)
+
     async def greet(self, context: Any, identity: Identity) -> None:
         """Take the hello of a party; its name must be the one in its certificate."""
         try:
@@ -78,18 +87,18 @@ def _check_hello(data: Any, identity: Identity) -> None:
     hello = decode_frame(data) if data is not grpc.aio.EOF else None
     if not isinstance(hello, Hello):
         raise ProtocolError("a party says hello first")
-    if hello.protocol_version != PROTOCOL_VERSION:
-        raise TransportError(
-            f"it speaks version {hello.protocol_version} and the coordinator {PROTOCOL_VERSION}; "
-            "install the same release"
-        )
+    check_version(hello.protocol_version, str(identity))
     if hello.party != identity.name:
         raise ConfigurationError(f"{identity} may not speak for party {hello.party!r}")
 
 
 async def _refuse(context: Any, error: FederationError) -> NoReturn:
     _LOG.warning("refused a connection from %s: %s", context.peer(), error)
-    is_forbidden = isinstance(error, ConfigurationError)
-    code = grpc.StatusCode.PERMISSION_DENIED if is_forbidden else grpc.StatusCode.INVALID_ARGUMENT
+    if isinstance(error, VersionMismatch):
+        code = OTHER_VERSION
+    elif isinstance(error, ConfigurationError):
+        code = grpc.StatusCode.PERMISSION_DENIED
+    else:
+        code = grpc.StatusCode.INVALID_ARGUMENT
     await context.abort(code, str(error))
     raise error  # never reached: abort raises

@@ -9,6 +9,7 @@ from typing import Any
 
 import grpc
 
+from fedforest.errors import TransportError, VersionMismatch
 from fedforest.transport.frames import LARGEST_FRAME, MAX_MESSAGE_BYTES
 from fedforest.transport.tls import Credentials, host_name_of_coordinator
 
@@ -16,6 +17,13 @@ SERVICE = "fedforest"
 CONVERSE = "Converse"  # a party's stream
 SUBMIT = "Submit"  # a user's call
 RENEW = "Renew"  # the next certificate of a party or a user
+VERSION_KEY = "fedforest-protocol-version"  # what a user's call says beside its request
+OTHER_VERSION = grpc.StatusCode.FAILED_PRECONDITION
+_REFUSALS = {
+    grpc.StatusCode.PERMISSION_DENIED,
+    grpc.StatusCode.INVALID_ARGUMENT,
+    OTHER_VERSION,
+}
 
 # A silent peer is asked for a sign of life and given up PING_PATIENCE_MS later: a frozen one is
 # noticed within 14 seconds. Without ping_timeout_ms that takes more than a minute.
@@ -99,10 +107,16 @@ def method_of(channel: Any, name: str) -> Callable[..., Any]:
     return call
 
 
+def failure_of(error: Any, address: str) -> TransportError:
+    """The error that a call which ended is told as."""
+    kind = VersionMismatch if error.code() is OTHER_VERSION else TransportError
+    return kind(describe_failure(error, address))
+
+
 def describe_failure(error: Any, address: str) -> str:
     """One line on why a call ended, and what to do."""
     code, details = error.code(), error.details() or "no details"
-    if code in {grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.INVALID_ARGUMENT}:
+    if code in _REFUSALS:
         return f"the coordinator at {address} refuses us: {details}"
     if "handshake" in details.lower() or "certificate" in details.lower():
         return (

@@ -5,9 +5,10 @@ from typing import Any
 
 import grpc
 
-from fedforest.errors import ProtocolError, RemoteProtocolError, TransportError
+from fedforest.errors import ProtocolError, RemoteProtocolError
 from fedforest.transport.error_table import error_of_coordinator
 from fedforest.transport.frames import (
+    PROTOCOL_VERSION,
     Inbox,
     Piece,
     Refusal,
@@ -17,8 +18,9 @@ from fedforest.transport.frames import (
 )
 from fedforest.transport.grpc_channel import (
     SUBMIT,
+    VERSION_KEY,
     Limits,
-    describe_failure,
+    failure_of,
     method_of,
     open_channel,
 )
@@ -38,14 +40,16 @@ class GrpcClient:
     def submit(self, request: bytes) -> Iterator[bytes]:
         """The events that the coordinator answers with; closing the iterator ends the call.
 
-        Raises the coordinator's own error, or `TransportError` where it cannot be reached.
+        Raises the coordinator's own error, `TransportError` where it cannot be reached, and
+        `VersionMismatch` where it speaks another version.
         """
         check_size(request, self._limits.max_message_bytes)
-        call = method_of(self._channel, SUBMIT)(split_message(0, request))
+        version = ((VERSION_KEY, str(PROTOCOL_VERSION)),)
+        call = method_of(self._channel, SUBMIT)(split_message(0, request), metadata=version)
         try:
             yield from self._read(call)
         except grpc.RpcError as error:
-            raise TransportError(describe_failure(error, self._address)) from None
+            raise failure_of(error, self._address) from None
         finally:
             call.cancel()
 

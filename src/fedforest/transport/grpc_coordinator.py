@@ -293,6 +293,7 @@ class GrpcHub:
 
     async def _submit(self, _: Any, context: Any) -> None:
         identity = await self._admission.identify(context, "user")
+        await self._admission.compare_versions(context, identity)
         assert self._clients is not None
         await self._clients.serve(identity, context)
 

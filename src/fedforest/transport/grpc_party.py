@@ -15,7 +15,13 @@ from typing import Any
 
 import grpc
 
-from fedforest.errors import ConfigurationError, FederationError, ProtocolError, TransportError
+from fedforest.errors import (
+    ConfigurationError,
+    FederationError,
+    ProtocolError,
+    TransportError,
+    VersionMismatch,
+)
 from fedforest.transport.error_table import refuse
 from fedforest.transport.frames import (
     PROTOCOL_VERSION,
@@ -27,6 +33,7 @@ from fedforest.transport.frames import (
     Probe,
     Welcome,
     check_size,
+    check_version,
     decode_frame,
     encode_frame,
     split_message,
@@ -129,6 +136,8 @@ class GrpcLink:
                 _LOG.info("party %r connects anew with another certificate", self._name)
             elif not stop.is_set():
                 self._note(describe_failure(error, self._address))
+        except VersionMismatch as error:
+            self._note(str(error))
         except ProtocolError as error:
             self._note(f"the coordinator at {self._address} broke the protocol: {error}")
         finally:
@@ -185,6 +194,7 @@ class _Session:
             elif isinstance(frame, Probe):
                 self._put(frame)
             elif isinstance(frame, Welcome):
+                check_version(frame.protocol_version, "the coordinator")
                 self.is_welcome = True
                 _LOG.info("connected to the coordinator")
             else:

@@ -11,10 +11,22 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
-from fedforest.errors import PartyLost
+from fedforest.errors import (
+    ConfigurationError,
+    DataError,
+    FederationError,
+    MaskingError,
+    PartyLost,
+    PolicyRefusal,
+)
+from fedforest.transport.error_table import join_refusals
 
 if TYPE_CHECKING:
     from fedforest.transport.grpc_party_stream import PartyStream
+
+# Whoever is refused one thing hears what the others refuse, too, if they say so within this time.
+GATHERING_SECONDS = 1.0
+_OTHERS_MAY_REFUSE = (ConfigurationError, DataError, MaskingError, PolicyRefusal)
 
 
 class Question:
@@ -95,7 +107,8 @@ class Questions:
 class Exchange:
     """Questions that are asked together; its outcome is waited for on another thread.
 
-    It is over when all of them are settled, when one fails, or when the time is.
+    It is over when all of them are settled, when one fails, or when the time is. After a refusal
+    that others may share, such as of a missing fingerprint, they are listened to for a moment.
     """
 
     def __init__(self, questions: Questions) -> None:
@@ -104,6 +117,7 @@ class Exchange:
         self._questions = questions
         self._asked: dict[str, Question] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._gathering: asyncio.TimerHandle | None = None
 
     def begin(self, asked: dict[str, Question], timeout_seconds: float) -> None:
         """Wait for these questions, which are open and not settled yet."""
@@ -115,8 +129,9 @@ class Exchange:
 
     def end(self) -> None:
         """Nobody waits for the questions any more."""
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._gathering):
+            if timer is not None:
+                timer.cancel()
         for question in self._asked.values():
             question.when_settled = _nobody_waits
             self._questions.close(question)
@@ -126,19 +141,37 @@ class Exchange:
         """A question is settled: perhaps the exchange is over."""
         questions = self._asked.values()
         settled = [question.reply for question in questions if question.is_settled]
-        error = next(filter(None, (reply.exception() for reply in settled)), None)
-        if error is None and len(settled) < len(questions):
-            return
-        answers = {} if error else {party: q.reply.result() for party, q in self._asked.items()}
-        self.end()
-        if error is not None:
-            self.outcome.set_exception(error)
-        else:
+        errors = list(filter(None, (reply.exception() for reply in settled)))
+        is_over = len(settled) == len(questions)
+        if errors and (is_over or not _may_be_shared(errors)):
+            self._fail()
+        elif errors and self._gathering is None:
+            loop = asyncio.get_running_loop()
+            self._gathering = loop.call_later(GATHERING_SECONDS, self._fail)
+        elif is_over:
+            answers = {party: question.reply.result() for party, question in self._asked.items()}
+            self.end()
             self.outcome.set_result(answers)
+
+    def _fail(self) -> None:
+        """With what was refused, by whomever; another error than a refusal goes before."""
+        settled = [question.reply for question in self._asked.values() if question.is_settled]
+        errors = list(filter(None, (reply.exception() for reply in settled)))
+        others = [error for error in errors if not isinstance(error, _OTHERS_MAY_REFUSE)]
+        self.end()
+        self.outcome.set_exception(others[0] if others else join_refusals(_refusals(errors)))
 
     def _expire(self, seconds: float) -> None:
         for party, question in list(self._asked.items()):
             question.fail(PartyLost(f"no reply within {seconds:g} seconds; see its log", party))
+
+
+def _may_be_shared(errors: list[BaseException]) -> bool:
+    return all(isinstance(error, _OTHERS_MAY_REFUSE) for error in errors)
+
+
+def _refusals(errors: list[BaseException]) -> list[FederationError]:
+    return [error for error in errors if isinstance(error, FederationError)]
 
 
 def _nobody_waits() -> None:

@@ -32,6 +32,7 @@ from fedforest.transport.frames import (
     Piece,
     Refusal,
     check_size,
+    check_version,
     decode_frame,
     encode_frame,
 )
@@ -92,10 +93,9 @@ class MpiHub:
         for rank in range(1, self._communicator.Get_size()):
             data = _receive(self._communicator, rank, deadline)
             hello = decode_frame(data) if data is not None else None
-            if not isinstance(hello, Hello) or hello.protocol_version != PROTOCOL_VERSION:
-                raise ConfigurationError(
-                    f"rank {rank} is no party of this release or did not start in time"
-                )
+            if not isinstance(hello, Hello):
+                raise ConfigurationError(f"rank {rank} is no party or did not start in time")
+            check_version(hello.protocol_version, f"rank {rank}")
             if hello.party in rank_of:
                 raise ConfigurationError(f"two ranks are called {hello.party!r}")
             rank_of[hello.party] = rank

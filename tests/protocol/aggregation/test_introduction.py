@@ -109,7 +109,7 @@ def test_a_party_without_a_pinned_fingerprint_is_named_and_told_nothing(plug: Pl
     parties = {name: make_party(member, plug) for name, member in known.items()}
     careful = make_party(dataclasses.replace(known["p0"], pins=pins), plug)
     peers = introduced({**parties, "p0": careful})
-    with pytest.raises(MaskingError, match="party 'p2' has no pinned fingerprint"):
+    with pytest.raises(MaskingError, match="no fingerprint of 'p2' is pinned here"):
         careful.handle(MeetPeers(peers))
 
 

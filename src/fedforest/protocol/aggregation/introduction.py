@@ -153,23 +153,18 @@ class MeetingParty:
             if peer.name == self._member.name:
                 is_own = bytes(peer.key) == self._member.identity.public
                 check(is_own and bytes(peer.nonce) == self._nonce, "this party's key was changed")
-            else:
-                self._check_pin(peer)
+        self._check_pins([peer for peer in peers if peer.name != self._member.name])
         check(self._member.name in names, "this party is not among the parties of the run")
 
-    def _check_pin(self, peer: Peer) -> None:
-        pinned = self._member.pins.get(peer.name)
-        if pinned is None:
-            raise MaskingError(
-                f"party {peer.name!r} has no pinned fingerprint here; ask its operator for it, by "
-                f"other means than this federation, and run `fedforest party trust {peer.name} "
-                "FINGERPRINT`"
-            )
-        if not _has_fingerprint(peer, pinned):
-            raise MaskingError(
-                f"party {peer.name!r} shows a key that is not the pinned one: somebody may sit in "
-                "between; compare fingerprints with its operator before anything is sent"
-            )
+    def _check_pins(self, others: Sequence[Peer]) -> None:
+        pins = self._member.pins
+        check_pins([peer.name for peer in others], pins)
+        for peer in others:
+            if not _has_fingerprint(peer, pins[peer.name]):
+                raise MaskingError(
+                    f"party {peer.name!r} shows a key that is not the pinned one: somebody may sit "
+                    "in between; compare fingerprints with its operator before anything is sent"
+                )
 
     def _agree(self, peer: Peer, session_id: bytes) -> bytes:
         shared = self._member.identity.pair_secret(bytes(peer.key))
@@ -190,6 +185,17 @@ class MeetingParty:
             seeds[sender] = seed
         self._session = replace(session, seeds=seeds)
         return Accepted()
+
+
+def check_pins(peers: Sequence[str], pins: Mapping[str, str]) -> None:
+    """Refuse to meet parties whose fingerprints nobody has confirmed; names all of them."""
+    strangers = [repr(peer) for peer in peers if peer not in pins]
+    if strangers:
+        raise MaskingError(
+            f"no fingerprint of {', '.join(strangers)} is pinned here; ask who operates it, by "
+            "other means than this federation, and run there: fedforest party trust NAME "
+            "FINGERPRINT"
+        )
 
 
 def _has_fingerprint(peer: Peer, pinned: str) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import PartyLost, TooFewParties
-from fedforest.kernels.layout import MAX_MULTIPLICITY
+from fedforest.kernels.layout import MAX_MULTIPLICITY, NO_GROUP
 from fedforest.protocol.aggregation.base import Aggregation
 from fedforest.protocol.aggregation.payloads import LARGEST_SUM
 from fedforest.protocol.asking import Accepted, Ask, Conversation, EndEarly, Message
@@ -66,6 +66,7 @@ def train(
         tuple(party for party in order.parties if party not in holders),
         session.rules.features_per_node,
         session.n_begun,
+        None if session.smallest_group == NO_GROUP else session.smallest_group,
     )
 
 
@@ -143,7 +144,8 @@ def _grow_batch(session: Session, trees: range) -> Conversation[Forest | _Lost]:
     )
     start: Mapping[str, StartTrees] | None = _start(session, drawn, by_tree)
     while growing.n_open:
-        note = {"trees": trees, "level": growing.n_steps, "open_nodes": growing.n_open}
+        place = {"level": growing.level, "step": growing.n_steps}
+        note = {"trees": trees, **place, "open_nodes": growing.n_open}
         step = session.next_step()
         groups = growing.still_growing(drawn.of_step(step, by_tree))
         growing.draw()
@@ -161,6 +163,8 @@ def _grow_batch(session: Session, trees: range) -> Conversation[Forest | _Lost]:
         start = None
     session.n_steps.append(growing.n_steps)
     session.n_extra_steps.append(growing.n_steps - growing.n_levels)
+    if session.order.privacy is None:  # else counts are noisy
+        session.smallest_group = min(session.smallest_group, growing.smallest_group)
     return growing.assemble()
 
 

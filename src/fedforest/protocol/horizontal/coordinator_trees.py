@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fedforest.errors import DataError
 from fedforest.kernels.cut_scores import Sides, take_most_rows
-from fedforest.kernels.layout import Rules
+from fedforest.kernels.layout import NO_GROUP, Rules
 from fedforest.kernels.pair_draws import (
     draw_category_sets,
     draw_sides,
@@ -73,6 +73,7 @@ class CoordinatorTrees:
         self._cuts: LevelCuts | None = None  # once points were merged
         self.n_steps = 0
         self.n_levels = 0
+        self.smallest_group = NO_GROUP  # rows of a child, so far
 
     @property
     def parties(self) -> list[str]:
@@ -82,6 +83,11 @@ class CoordinatorTrees:
     def trees_of(self, party: str) -> bytes:
         """Which trees a party holds rows of, as something to compare."""
         return self._holders[party].tobytes()
+
+    @property
+    def level(self) -> int:
+        """Of the deepest open nodes; others are asked about again, with further candidates."""
+        return int(self._growth.structure.open.depth.max(initial=0))
 
     @property
     def n_open(self) -> int:
@@ -211,14 +217,15 @@ class CoordinatorTrees:
         node_start, threshold, asked_start = cuts.pairs.node_start, cuts.threshold, cuts.asked_start
         chosen = find_pairs(node_start, threshold, asked_start, nodes, best)
         chosen_left = layout.take(left, best[nodes])
-        larger_left = take_most_rows(nodes, chosen_left, totals, layout.n_classes or 2)
+        rows_at = layout.n_classes or 2
+        larger_left, smallest = take_most_rows(nodes, chosen_left, totals, rows_at)
+        self.smallest_group = min(self.smallest_group, smallest)
         table = cuts.tabulate(chosen, larger_left)
-        opened = self._growth.structure.open
+        self.n_levels = max(self.n_levels, 1 + self.level)
         step = self._growth.advance(is_split, scores, chosen_left, resigned)
         self._splits.add(*self._growth.structure.last_split(), table)
         self._last = (step, table)
         self.n_steps += 1
-        self.n_levels = max(self.n_levels, 1 + int(opened.depth.max(initial=0)))
 
     def _score(
         self, left: NDArray[np.int64], right: NDArray[np.int64], wholes: NDArray[np.int64]

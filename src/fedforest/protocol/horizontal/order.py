@@ -68,3 +68,4 @@ class Trained:
     lost: tuple[str, ...]  # parties that went away during training
     candidates_per_node: int
     n_trees_begun: int  # more than there are if training ended early: labels were counted for all
+    smallest_group: int | None = None  # rows of the smallest child of a split, where that is told

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import DataError, TooFewParties
+from fedforest.kernels.layout import NO_GROUP
 from fedforest.privacy.global_dp import GlobalDP
 from fedforest.privacy.local_dp import LocalDP
 from fedforest.privacy.queries import Queries
@@ -55,6 +56,7 @@ class Session:
     n_losses: int = 0
     n_begun: int = 0  # trees, complete or not
     n_steps: list[int] = field(default_factory=list)
+    smallest_group: int = NO_GROUP  # rows of the smallest child of a split, so far
     n_extra_steps: list[int] = field(default_factory=list)
 
     def next_step(self) -> int:

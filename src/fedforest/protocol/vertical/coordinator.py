@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import DataError
+from fedforest.kernels.layout import NO_GROUP
 from fedforest.kernels.walk import MAX_WALK_COLUMNS
 from fedforest.privacy.randomized_response import RandomizedResponse
 from fedforest.protocol.asking import Ask, Conversation, EndEarly, Message, blame, check
@@ -64,6 +65,7 @@ class _Session:
     kind: TargetKind
     workers: Workers
     n_steps: list[int] = field(default_factory=list)
+    smallest_group: int = NO_GROUP
     n_extra_steps: list[int] = field(default_factory=list)
 
     @property
@@ -106,6 +108,7 @@ def train(order: TrainingOrder, workers: Workers = ALONE) -> Conversation[Traine
         tuple(session.n_extra_steps[: len(harvest.outlines)]),
         harvest.ends_early,
         session.n_rows,
+        None if session.smallest_group == NO_GROUP else session.smallest_group,
     )
 
 
@@ -230,7 +233,8 @@ def _grow_batch(
     growing = yield from _start_trees(session, trees)
     score = {"oob_score": curve[-1]} if curve else {}  # of the batches before, for who watches
     while growing.n_open:
-        note = {"trees": trees, "level": growing.n_steps, "open_nodes": growing.n_open, **score}
+        place = {"level": growing.level, "step": growing.n_steps}
+        note = {"trees": trees, **place, "open_nodes": growing.n_open, **score}
         requests = _find_requests(session, growing)
         found = yield Ask(requests, SplitsFound, note)
         growing.choose({party: found[party].gains for party in found})
@@ -238,6 +242,7 @@ def _grow_batch(
         growing.advance({party: applied[party] for party in applied})
     session.n_steps.append(growing.n_steps)
     session.n_extra_steps.append(growing.n_steps - growing.n_levels)
+    session.smallest_group = min(session.smallest_group, growing.smallest_group)
     outline = growing.assemble()
     if session.order.response is not None:
         outline = _debias(outline, session.order.response)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.kernels.gains import outbid
-from fedforest.kernels.layout import NO_SPLIT
+from fedforest.kernels.layout import NO_GROUP, NO_SPLIT
 from fedforest.kernels.walk import Leaves
 from fedforest.protocol.asking import blame, check
 from fedforest.protocol.fates import pack_fates, pack_flags
@@ -66,8 +66,14 @@ class CoordinatorTrees:
         self._won: dict[str, NDArray[np.int64]] = {}  # the nodes that each winner splits
         self.n_steps = 0
         self.n_levels = 0
+        self.smallest_group = NO_GROUP  # rows of a child, so far; the last level's are not told
         self._left_out_sizes = left_out if plan.with_left_out else None
         self._remember(self._growth.root_step, NodeBits(sizes), NodeBits(left_out))
+
+    @property
+    def level(self) -> int:
+        """Of the deepest open nodes; others are asked about again, with further candidates."""
+        return int(self._growth.structure.open.depth.max(initial=0))
 
     @property
     def n_open(self) -> int:
@@ -116,8 +122,10 @@ class CoordinatorTrees:
         for party, nodes in self._won.items():
             with blame(party):
                 left_sums.put(applied[party].left_sums, nodes, bits.left_rows)
+        if is_split.any() and not self.is_last_level:
+            self.smallest_group = min(self.smallest_group, bits.smallest_side(is_split))
         self.n_steps += 1
-        self.n_levels = max(self.n_levels, 1 + int(growth.structure.open.depth.max(initial=0)))
+        self.n_levels = max(self.n_levels, 1 + self.level)
         step = growth.advance(is_split, self._scores, left_sums.left)
         self._owners.append((*growth.structure.last_split(), self._owner[is_split]))
         self._remember(step, bits, left_out_bits)

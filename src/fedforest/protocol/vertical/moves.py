@@ -40,6 +40,11 @@ class NodeBits:
             with blame(owner):
                 self._locate(nodes, begin, end)
 
+    def smallest_side(self, is_split: NDArray[np.bool_]) -> int:
+        """Different rows of the smallest child of these nodes."""
+        left = self.left_rows[is_split]
+        return int(np.minimum(left, self._sizes[is_split] - left).min())
+
     def _locate(self, nodes: NDArray[np.int64], begin: int, end: int) -> None:
         bits, span, sizes, least = self.bits, (begin, end), self._sizes, self._least_rows
         found = int(locate_bits(bits, span, nodes, sizes, least, self.offsets, self.left_rows))

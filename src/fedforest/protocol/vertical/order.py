@@ -67,3 +67,4 @@ class Trained:
     n_extra_steps: tuple[int, ...]  # of these, steps that only retried nodes with further columns
     ended_early: bool = False  # with the batches of trees that were complete
     n_rows: int = 0
+    smallest_group: int | None = None  # rows of the smallest child that bits told of, if any
