@@ -106,7 +106,6 @@ GLOBAL: dict[str, Any] = {"privacy": Choice.of(GlobalDP(epsilon_query=0.5))}
         ('protocols = ["vertical"]', horizontal(), vertical(), "not for horizontal use"),
         ('hidden_columns = ["label"]', vertical(), NUMBERS, "column 'label'"),
         ('columns = ["b"]', vertical(), NUMBERS, "column 'label'"),
-        ('columns = ["b", "label"]', vertical(label=PLANTED_COLUMN), vertical(), "column"),
         ("", vertical(leaf=4), vertical(), "at least 5 rows"),
         ("", vertical(leaf=0.05), vertical(leaf=0.1), "at least 5 rows"),
         ("", horizontal(leaf=1), horizontal(), "at least 5 rows"),
