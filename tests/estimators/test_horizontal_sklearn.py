@@ -10,6 +10,7 @@ import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
+from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.inspection import permutation_importance
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -27,6 +28,7 @@ from fedforest import (
     Shamir,
 )
 from fedforest.estimators import horizontal
+from tests.estimators.heavy_classes import share_of_heavy_class
 from tests.estimators.horizontal_samples import classifier, fitted_state, owners, regressor
 from tests.estimators.vertical_samples import (
     amounts,
@@ -47,9 +49,9 @@ def _expected_failures(estimator: Any) -> dict[str, str]:
     if isinstance(estimator, HorizontalExtraTreesClassifier):
         return {
             "check_class_weight_classifiers": (
-                "leaves of grown-out trees are pure, so weights cannot change them; the check "
-                "evades this by min_weight_fraction_leaf, which we lack, and passes with larger "
-                "leaves"
+                "pure leaves say their class whatever it weighs. scikit-learn's extra-trees pass "
+                "because the check sets min_weight_fraction_leaf: see docs/decisions/0013 for what "
+                "it would take. With larger leaves we pass, too"
             )
         }
     return {}
@@ -66,6 +68,20 @@ def _expected_failures(estimator: Any) -> dict[str, str]:
 )
 def test_scikit_learn_accepts_the_estimator(estimator: Any, check: Any) -> None:
     check(estimator)
+
+
+def test_without_a_limit_on_the_weight_of_leaves_scikit_learns_extra_trees_predict_as_ours() -> (
+    None
+):
+    """What `check_class_weight_classifiers` asks for, taken apart (docs/decisions/0013)."""
+    theirs = share_of_heavy_class(ExtraTreesClassifier(n_estimators=5))
+    ours = share_of_heavy_class(HorizontalExtraTreesClassifier(n_estimators=5))
+    assert ours == pytest.approx(theirs, abs=0.1)
+    assert theirs < 0.6
+    limited = ExtraTreesClassifier(n_estimators=5, min_weight_fraction_leaf=0.01)
+    assert share_of_heavy_class(limited) > 0.87
+    larger = HorizontalExtraTreesClassifier(n_estimators=5, min_samples_leaf=5)
+    assert share_of_heavy_class(larger) > 0.87
 
 
 def test_a_forest_works_at_the_end_of_a_pipeline() -> None:

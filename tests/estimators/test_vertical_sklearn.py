@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.inspection import permutation_importance
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -17,6 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fedforest import RandomizedResponse, VerticalForestClassifier, VerticalForestRegressor
 from fedforest.estimators import vertical
+from tests.estimators.heavy_classes import share_of_heavy_class
 from tests.estimators.vertical_samples import (
     amounts,
     by_party,
@@ -36,8 +38,9 @@ def _expected_failures(estimator: Any) -> dict[str, str]:
     }
     if isinstance(estimator, VerticalForestClassifier) and estimator.min_samples_leaf == 1:
         failures["check_class_weight_classifiers"] = (
-            "leaves of grown-out trees are pure, so weights cannot change them; the check evades "
-            "this by min_weight_fraction_leaf, which we lack, and passes with larger leaves"
+            "pure leaves say their class whatever it weighs. scikit-learn's forests pass because "
+            "the check sets min_weight_fraction_leaf, and because they draw rows by weight: see "
+            "docs/decisions/0013 for what both would take. With larger leaves we pass, too"
         )
     return failures
 
@@ -54,6 +57,17 @@ def _expected_failures(estimator: Any) -> dict[str, str]:
 )
 def test_scikit_learn_accepts_the_estimator(estimator: Any, check: Any) -> None:
     check(estimator)
+
+
+def test_without_weights_in_draws_and_leaf_sizes_scikit_learns_forest_predicts_as_ours() -> None:
+    """What `check_class_weight_classifiers` asks for, taken apart (docs/decisions/0013)."""
+    pure: dict[str, Any] = {"n_estimators": 5, "bootstrap": False}
+    theirs = share_of_heavy_class(RandomForestClassifier(**pure))
+    assert share_of_heavy_class(VerticalForestClassifier(**pure)) == pytest.approx(theirs, abs=0.1)
+    assert theirs < 0.6
+    limited = RandomForestClassifier(**pure, min_weight_fraction_leaf=0.01)
+    assert share_of_heavy_class(limited) > 0.87
+    assert share_of_heavy_class(VerticalForestClassifier(**pure, min_samples_leaf=5)) > 0.87
 
 
 def test_a_forest_works_at_the_end_of_a_pipeline() -> None:

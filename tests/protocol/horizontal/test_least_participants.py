@@ -1,5 +1,7 @@
 """How many parties must be in every sum: demanded by the run, and by each party for itself."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -68,7 +70,7 @@ def test_too_few_parties_with_rows_are_told_before_labels_are_counted(
 
 
 def test_training_ends_when_a_loss_leaves_too_few() -> None:
-    settings = {"participation": Participation(1.0, "tree", 4), "max_depth": 3}
+    settings: dict[str, Any] = {"participation": Participation(1.0, "tree", 4), "max_depth": 3}
 
     def lose(inner: Transport) -> Transport:
         return Losing(inner, "p2", 8)

@@ -139,7 +139,10 @@ class MiddlePoints(HorizontalParty):
 def test_batches_of_trees_change_nothing_but_memory(kind: str) -> None:
     """Only parties' own points are drawn anew in every batch, so here they are not drawn."""
     shares = make_shares(seed=5, kind=kind)
-    settings = {"party_options": {"make_party": MiddlePoints}, "n_estimators": 5}
+    settings: dict[str, Any] = {
+        "party_options": {"make_party": MiddlePoints},
+        "n_estimators": 5,
+    }
     together = train_openly(shares, **settings)
     assert len(together.trained.n_steps) == 1
     one_by_one = train_openly(shares, **settings, batch_bytes=1)
