@@ -1,13 +1,17 @@
 """Parties that freeze or stay away, damaged journals, full disks: named, and nothing is lost."""
 
+import json
 import resource
 import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
+import numpy as np
 import pytest
 
+from fedforest import VerticalForestClassifier
 from fedforest.errors import (
     ConfigurationError,
     DamagedJournalError,
@@ -15,12 +19,35 @@ from fedforest.errors import (
     PartyLost,
     StorageError,
 )
-from fedforest.runtime.orders import CancelRun, EndRunEarly, ListRuns, ResumeRun, WatchRun
-from fedforest.runtime.results import Accepted, News, RunList, RunState
+from fedforest.protocol.vertical.order import EarlyStopping
+from fedforest.runtime.orders import (
+    CancelRun,
+    EndRunEarly,
+    ListRuns,
+    PredictVertical,
+    ResumeRun,
+    WatchRun,
+)
+from fedforest.runtime.results import (
+    Accepted,
+    News,
+    Predictions,
+    RunList,
+    RunState,
+    VerticalResult,
+)
+from tests.integration.commands import fedforest
 from tests.integration.disturbances import Disturbance, Disturber, train_disturbed
 from tests.integration.federation_folder import Role, wait_for
 from tests.integration.processes import Processes, result_type, start_processes
-from tests.integration.samples import TRAININGS, AnyTraining, vertical
+from tests.integration.samples import (
+    SEED,
+    TRAININGS,
+    AnyTraining,
+    bare_tables,
+    draw_rows,
+    vertical,
+)
 
 NOTICED_SECONDS = 20.0
 
@@ -123,6 +150,42 @@ def test_a_run_with_no_tree_complete_cannot_end_early_and_is_not_lost(hasty: Pro
         user.ask(EndRunEarly(run=run, without=["shop"]), result_type(order))
     hasty.folder.start()
     _resume(hasty, order, run)
+
+
+def test_a_run_whose_party_is_gone_ends_with_the_trees_it_has_and_predicts_when_it_is_back(
+    hasty: Processes,
+) -> None:
+    """The party left out has finished no run: it keeps its share of the trees when it returns."""
+    stopping = EarlyStopping(patience=2, tolerance=0.0)
+    order = msgspec.structs.replace(
+        vertical(2, n_trees=40, max_depth=3), early_stopping=stopping, out_of_bag=True
+    )
+    shop = hasty.folder.parties["shop"]
+    run, error = _train_until(hasty, order, 15, lambda _: shop.kill())
+    assert isinstance(error, PartyLost)
+    told = fedforest(hasty, "runs", "resume", run, "--end-early", "--without", "shop", "--json")
+    ended = json.loads(told.splitlines()[-1])
+    assert (ended["state"], ended["run"]) == ("finished", run)
+    with hasty.user() as user:
+        result = user.ask(WatchRun(run=run), VerticalResult)
+        assert 2 <= result.n_trees < 40
+        assert result.n_trees % 2 == 0
+        assert np.isnan(np.frombuffer(result.importances["shop"] or b"")).all()
+        predict = PredictVertical(data=order.data, model=run)
+        with pytest.raises(PartyLost):
+            user.ask(predict, Predictions)
+        hasty.folder.coordinator.kill()  # it remembers what it owes the party
+        hasty.folder.start()
+        votes = user.ask(predict, Predictions).read()
+    tables = bare_tables(2)
+    forest = VerticalForestClassifier(
+        n_estimators=result.n_trees, max_depth=3, random_state=SEED, oob_score=True
+    )
+    forest.fit(tables, draw_rows()[1])
+    assert np.array_equal(votes, forest.predict_proba(tables))
+    curve = np.frombuffer(result.out_of_bag_curve or b"")
+    assert np.array_equal(curve, forest.oob_curve_)
+    wait_for(lambda: not _journal(shop, run).exists(), hasty.folder)
 
 
 @pytest.mark.parametrize("name", ["coordinator", "shop"])

@@ -259,14 +259,14 @@ class PartyService:
         self._ledger.sync()  # what is not there could be recovered from the journal until now
         if self._store.has(request.run):
             if request.model is not None and not self._store.is_finished(request.run):
-                done = Done(self._keep(request.run, request.model))
+                done = Done(self._keep(request.run, request.model, request.n_trees))
             self._let_go(request.run)
             self._store.finish(request.run)  # also takes away what a crash in here left
         if done is None and request.model is not None and self._models.has(request.model):
             done = Done(self._models.classes(request.model))
         return done or Done()
 
-    def _keep(self, run: bytes, kept: str) -> JsonValue:
+    def _keep(self, run: bytes, kept: str, n_trees: int | None) -> JsonValue:
         """Store what a run gave under an id: a model, or the rows of an alignment."""
         party = self._run(run).handler  # caught up, also after a restart
         work = self._work[run]
@@ -277,7 +277,7 @@ class PartyService:
         if isinstance(work, ScoringWork):
             raise ProtocolError("scoring leaves nothing to be kept")
         begun = _BEGUN.decode(self._run(run).description)
-        return self._models.keep(kept, work, begun.role.data)
+        return self._models.keep(kept, work, begun.role.data, n_trees)
 
     def _drop_model(self, request: DropModel) -> Done:
         is_gone = self._models.drop_baseline(request.model)
