@@ -1,6 +1,7 @@
 """What somebody who watches a run is told, from nothing but its events."""
 
 import json
+import re
 
 import pytest
 
@@ -125,3 +126,22 @@ def test_bytes_are_told_in_a_fitting_unit(n_bytes: int, text: str) -> None:
 )
 def test_durations_are_told_in_a_fitting_unit(seconds: float, text: str) -> None:
     assert format_seconds(seconds) == text
+
+
+COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3|4|9|10)\d(?:;\d+)*m")
+
+
+@pytest.mark.parametrize("is_plain", [False, True])
+def test_a_terminal_shows_colours_unless_no_color_is_set(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], is_plain: bool
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    if is_plain:
+        monkeypatch.setenv("NO_COLOR", "1")
+    with watching(Terminal(), "0" * 32, RunProgress(10, max_depth=4)) as tell:
+        tell(exchange((0, 10), 2))
+    drawn = capsys.readouterr().err
+    assert "level 2" in drawn
+    assert bool(COLOUR.search(drawn)) != is_plain

@@ -39,3 +39,16 @@ def five(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
     """A coordinator and five parties."""
     with start_processes(tmp_path_factory.mktemp("five"), 5) as processes:
         yield processes
+
+
+@pytest.fixture(scope="session")
+def shared_hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
+    with start_processes(tmp_path_factory.mktemp("hasty"), 2, patience_seconds=2.0) as processes:
+        yield processes
+
+
+@pytest.fixture
+def hasty(shared_hasty: Processes) -> Processes:
+    """A federation that waits only two seconds for a party that is away; all are there."""
+    shared_hasty.folder.start()
+    return shared_hasty

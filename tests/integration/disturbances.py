@@ -2,8 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from fedforest.runtime.results import Exchanged, News
+import pytest
+
+from fedforest.errors import FederationError
+from fedforest.runtime.orders import ListRuns
+from fedforest.runtime.results import Accepted, Exchanged, News, RunList, RunState
+from tests.integration.federation_folder import Role
 from tests.integration.processes import AnyResult, Processes, result_type
 from tests.integration.samples import AnyTraining
 
@@ -50,3 +56,29 @@ def kill_and_restart(processes: Processes, role: str) -> Callable[[], None]:
         processes.folder.role(role).start()
 
     return act
+
+
+def train_until(
+    processes: Processes, order: AnyTraining, n_exchanges: int, act: Callable[[str], None]
+) -> tuple[str, FederationError]:
+    """The run, and what its user was told when something was done to it that ended it."""
+    accepted: list[str] = []
+    disturber = Disturber([Disturbance(n_exchanges, lambda: act(accepted[0]))])
+
+    def tell(event: News) -> None:
+        if isinstance(event, Accepted):
+            accepted.append(event.run)
+        disturber.tell(event)
+
+    with processes.user() as user, pytest.raises(FederationError) as caught:
+        user.train(order, result_type(order), tell)
+    return accepted[0], caught.value
+
+
+def state_of(processes: Processes, run: str) -> RunState:
+    with processes.user() as user:
+        return next(state for state in user.ask(ListRuns(), RunList).runs if state.run == run)
+
+
+def journal_of(role: Role, run: str) -> Path:
+    return role.home / "runs" / run / "journal"

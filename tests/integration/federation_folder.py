@@ -35,6 +35,7 @@ class Role:
     command: tuple[str, ...] = ()
     process: "subprocess.Popen[bytes] | None" = None
     started_at: int = 0  # where its log was when it was started last
+    log_format: str = "json"
 
     @property
     def name(self) -> str:
@@ -54,7 +55,7 @@ class Role:
         command = [*(self.command or (sys.executable, "-m", "fedforest")), self.kind, "start"]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [*command, "--home", str(self.home), "--log-format", "json"],
+                [*command, "--home", str(self.home), "--log-format", self.log_format],
                 stdout=log,
                 stderr=log,
                 env={**os.environ, "OMP_NUM_THREADS": "1"},

@@ -95,6 +95,7 @@ def test_a_horizontal_run_is_exported_and_predicts_offline(
     run(command, "predict", model, "--data", rows, "--out", outs[1])
     assert outs[0].read_bytes() == outs[1].read_bytes()
     _check_onnx(command, tmp_path / "forest.onnx", pyarrow.parquet.read_table(rows), model)
+    _check_skops(command, tmp_path / "forest.skops", pyarrow.parquet.read_table(rows), model)
     expected = pair.train(order_run(read_run_file(file)))
     assert isinstance(expected, HorizontalResult)
     votes = WholeForest.from_bytes(expected.file).votes(pyarrow.parquet.read_table(rows))
@@ -111,6 +112,15 @@ def _check_onnx(command: CliRunner, out: Path, table: pyarrow.Table, model: Path
     votes = session.run(None, {session.get_inputs()[0].name: rows})[1]
     expected = WholeForest.from_bytes(model.read_bytes()).votes(table)
     assert np.allclose(votes, expected, atol=1e-5)
+
+
+def _check_skops(command: CliRunner, out: Path, table: pyarrow.Table, model: Path) -> None:
+    skops = pytest.importorskip("skops.io")
+    run(command, "export", "by rows", "--format", "skops", "--out", out)
+    types = skops.get_untrusted_types(file=out)
+    assert types == ["sklearn.tree._tree.Tree"]  # scikit-learn's own, and no class of ours
+    votes = skops.load(out, trusted=types).predict_proba(table.drop_columns(["label"]).to_pandas())
+    assert np.array_equal(votes, WholeForest.from_bytes(model.read_bytes()).votes(table))
 
 
 @pytest.mark.parametrize(

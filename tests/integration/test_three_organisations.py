@@ -206,6 +206,18 @@ def check_revocation(organisations: dict[str, Organisation]) -> None:
     wait_until(lambda: "stranger" not in connected(association), "it is cut off", START_SECONDS)
     assert connected(association) == set(HOSPITALS)
     association.run("coordinator", "invite", "stranger", "--home", "coordinator", fails=True)
+    stranger.stop()
+    n_read = len(stranger.read_log())
+    stranger.start("party", "start", "--home", "party")
+    wait_until(
+        lambda: "was revoked" in stranger.read_log()[n_read:], "it is told so again", START_SECONDS
+    )
+    assert connected(association) == set(HOSPITALS)
+    clinic = organisations["clinic"]
+    named = VERTICAL.replace('laboratory = "patients"', 'stranger = "patients"')
+    (clinic.folder / "with a stranger.toml").write_text(named)
+    refusal = clinic.run("train", "with a stranger.toml", fails=True)
+    assert "'stranger' is no party of this federation, or was revoked" in refusal
 
 
 def check_ledgers(organisations: dict[str, Organisation]) -> None:

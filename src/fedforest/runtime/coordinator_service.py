@@ -52,6 +52,7 @@ from fedforest.runtime.orders import (
     encode_order,
     sign_order,
 )
+from fedforest.runtime.owed_ends import OwedEnds
 from fedforest.runtime.own_words import in_own_words
 from fedforest.runtime.party_requests import EndRun
 from fedforest.runtime.predictions import predict, predict_linear
@@ -101,7 +102,10 @@ class CoordinatorService:
         self._workers = workers
         self._store = RunStore(home, entropy)
         self._models = CoordinatorModels(home / "models")
-        self._trainings = TrainingRuns(hub, self._store, self._models, workers, wait_seconds)
+        self._owed = OwedEnds(self._store, hub)
+        self._trainings = TrainingRuns(
+            hub, self._store, self._models, workers, wait_seconds, self._owed
+        )
         self._jobs: dict[bytes, Job] = {}
         self._records = RunRecords(History(home / "history.sqlite"), self._store, self._jobs)
         self._unusable: dict[bytes, FederationError] = {}
@@ -114,6 +118,7 @@ class CoordinatorService:
     def start(self) -> None:
         """Resume what was left unfinished, and take orders."""
         self._records.catch_up()
+        self._owed.recall()
         for run in self._store.unfinished():
             if not self._store.load(run, _FAILURE):
                 self._enqueue_again(run)
@@ -167,6 +172,7 @@ class CoordinatorService:
             yield from self._follow(run)
 
     def _predict(self, order: PredictVertical | PredictLinear) -> Predictions:
+        self._owed.pay(self._hub.connected())  # somebody may come with a share it has yet to keep
         try:
             if isinstance(order, PredictVertical):
                 return predict(order, self._models.read(order.model), self._hub, self._workers)
@@ -311,6 +317,7 @@ class CoordinatorService:
                 return self._queue.get(timeout=_LOOK_SECONDS)
             except Empty:
                 there = set(self._hub.connected())
+                self._owed.pay(there)
                 for job in list(self._jobs.values()):
                     if job.waits_for_parties and job.order.data.keys() <= there:
                         log_event(_LOG, "parties are back", run=job.run.hex())

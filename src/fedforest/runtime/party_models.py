@@ -65,10 +65,13 @@ class PartyModels:
         self._files = StoredModels(folder)
         self._open: OrderedDict[str, _Opened] = OrderedDict()
 
-    def keep(self, model: str, work: ModelWork, data: str = "") -> JsonValue:
+    def keep(
+        self, model: str, work: ModelWork, data: str = "", n_trees: int | None = None
+    ) -> JsonValue:
         """Store what a training left at this party; returns what `classes` would read again.
 
-        `data` names the data set that it was trained on, whose rules hold for it from now on.
+        `data` names the data set that it was trained on, whose rules hold for it from now on. A
+        party that was away when the training ended is told the number of trees that it came to.
         """
         if isinstance(work, HorizontalWork):
             if work.is_noisy:
@@ -77,7 +80,7 @@ class PartyModels:
             return None
         if isinstance(work, LinearWork):
             return self._keep_linear(model, work, data)
-        share = work.party.model()
+        share = work.party.model(n_trees)
         record = share.out_of_bag
         if record is not None and record.votes.counts.any():
             self._files.write(model, _encode_votes(record), "votes")

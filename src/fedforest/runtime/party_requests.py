@@ -29,6 +29,7 @@ class EndRun(Message, frozen=True):
 
     run: RunId
     model: ModelId | None
+    n_trees: Annotated[int, msgspec.Meta(ge=1, lt=2**31)] | None = None  # to who was away meanwhile
 
 
 class BeginPrediction(msgspec.Struct, frozen=True, array_like=True):

@@ -264,7 +264,7 @@ class PartyService:
             # what is not in the ledger could be recovered from the journal until now
             syncing = beside.submit(self._ledger.sync)
             if request.model is not None and self._is_underway(request.run):
-                done = Done(self._keep(request.run, request.model))
+                done = Done(self._keep(request.run, request.model, request.n_trees))
             syncing.result()
         if self._store.has(request.run):
             self._let_go(request.run)
@@ -273,7 +273,7 @@ class PartyService:
             done = Done(self._models.classes(request.model))
         return done or Done()
 
-    def _keep(self, run: bytes, kept: str) -> JsonValue:
+    def _keep(self, run: bytes, kept: str, n_trees: int | None) -> JsonValue:
         """Store what a run gave under an id: a model, or the rows of an alignment."""
         party = self._run(run).handler  # caught up, also after a restart
         work = self._work[run]
@@ -284,7 +284,7 @@ class PartyService:
         if isinstance(work, ScoringWork):
             raise ProtocolError("scoring leaves nothing to be kept")
         begun = _BEGUN.decode(self._run(run).description)
-        return self._models.keep(kept, work, begun.role.data)
+        return self._models.keep(kept, work, begun.role.data, n_trees)
 
     def _drop_model(self, request: DropModel) -> Done:
         is_gone = self._models.drop_baseline(request.model)

@@ -27,6 +27,7 @@ from fedforest.runtime.orders import (
     TrainLinear,
     TrainVertical,
 )
+from fedforest.runtime.owed_ends import OwedEnds
 from fedforest.runtime.party_requests import BeginRun, Done, EndRun
 from fedforest.runtime.results import (
     Alignment,
@@ -78,6 +79,7 @@ class TrainingRuns:
     _models: CoordinatorModels
     _workers: Workers
     _wait_seconds: float  # for parties to connect before a training begins
+    _owed: OwedEnds
 
     def carry_out(self, job: Job, observe: Observer) -> None:
         """Do what was ordered, have every role keep its share, and keep the result."""
@@ -96,6 +98,9 @@ class TrainingRuns:
         spent_before = self._spent_before(order) if isinstance(order, TrainVertical) else 0.0
         leakage = run_leakage(order, result, log.exchanges, spent_before)
         self._store.save(job.run, LEAKAGE, msgspec.json.encode(leakage.to_json()))
+        is_forest = isinstance(result, VerticalResult)  # of which everybody has a share
+        kept = (job.run.hex(), result.n_trees) if is_forest else (None, None)
+        self._owed.note(job.run, job.left_out & order.data.keys(), *kept)
         self._store.finish(job.run, msgspec.msgpack.encode(result))
         self._store.remove(job.run, _TRAINED)
         log_event(

@@ -1,0 +1,57 @@
+"""What roles log of runs, in either format: events with counts, and no value of any table."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from fedforest.errors import FederationError
+from fedforest.runtime.client import Federation
+from fedforest.runtime.orders import PredictVertical
+from fedforest.runtime.results import Predictions
+from tests.integration.federation_folder import FederationFolder, running
+from tests.integration.processes import result_type
+from tests.runtime.service_recordings import (
+    PLANTED_COLUMN,
+    PLANTED_LABELS,
+    PLANTED_NUMBER,
+    horizontal_order,
+    linear_order,
+    make_pattern,
+    vertical_order,
+)
+
+PLANTED = (*PLANTED_LABELS, str(PLANTED_NUMBER), f"{PLANTED_NUMBER:.6g}", f"{PLANTED_NUMBER:.0f}")
+
+
+@pytest.fixture(scope="module")
+def federation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FederationFolder]:
+    pattern = make_pattern(tmp_path_factory.mktemp("planted"))
+    pattern.coordinator.log_format = pattern.parties["shop"].log_format = "text"
+    with running(pattern):
+        yield pattern
+
+
+def test_logs_tell_of_runs_and_predictions_and_of_no_value(federation: FederationFolder) -> None:
+    runs = []
+    with Federation(Path(federation.profile)) as user:
+        for order in (vertical_order(), horizontal_order(), linear_order()):
+            runs.append(user.train(order, result_type(order)).model)
+            wrong = msgspec.structs.replace(order, label=PLANTED_COLUMN)
+            with pytest.raises(FederationError):  # labels that are numbers, or not there at all
+                user.train(msgspec.structs.replace(wrong, class_weight=[("x", 1.0)]), object)
+        predict = PredictVertical(data=vertical_order().data, model=runs[0])
+        assert user.ask(predict, Predictions).shape[1] == 2
+    for role in federation.roles:
+        role.stop()  # what is left is written
+        log = role.read_log()
+        assert all(run in log for run in runs), role.name
+        for planted in PLANTED:
+            assert planted not in log, (role.name, planted)
+        if role.log_format == "json":
+            events = [json.loads(line) for line in log.splitlines() if line.startswith("{")]
+            assert {event["severity"] for event in events} >= {"info"}
+    exchanges = federation.coordinator.read_log().count(" exchange run=")
+    assert exchanges > 30
