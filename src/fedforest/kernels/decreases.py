@@ -36,18 +36,26 @@ def spread_in_trees(tree_start, feature, decrease, n_features, spread, first, la
 
 
 @kernel
+def sum_trees(tree_start, decrease):
+    """The decrease of all nodes of each tree, summed up in node order."""
+    totals = np.zeros(tree_start.shape[0] - 1)
+    for tree in range(totals.shape[0]):
+        for node in range(tree_start[tree], tree_start[tree + 1]):
+            totals[tree] += decrease[node]
+    return totals
+
+
+@kernel
 def sum_importances(tree_start, feature, decrease, n_features):
     """(shares, trees): per column its shares of the trees' decreases, summed up in node order.
 
     Trees that decrease nothing are not counted.
     """
     importances, n_trees = np.zeros(n_features + 1), 0
-    for tree in range(tree_start.shape[0] - 1):
-        total = 0.0
-        for node in range(tree_start[tree], tree_start[tree + 1]):
-            total += decrease[node]
-        if total > 0.0:
+    totals = sum_trees(tree_start, decrease)
+    for tree in range(totals.shape[0]):
+        if totals[tree] > 0.0:
             n_trees += 1
             for node in range(tree_start[tree], tree_start[tree + 1]):
-                importances[column_of(feature[node], n_features)] += decrease[node] / total
+                importances[column_of(feature[node], n_features)] += decrease[node] / totals[tree]
     return importances[:n_features], n_trees
