@@ -93,8 +93,8 @@ class TrainingRuns:
         else:
             result = self._carry_out_horizontal(job, order, log)
         leakage = run_leakage(order, result, log.exchanges)
-        self._store.save(job.run, LEAKAGE, msgspec.json.encode(leakage.to_json()))
-        self._store.finish(job.run, msgspec.msgpack.encode(result))
+        about = {LEAKAGE: msgspec.json.encode(leakage.to_json())}
+        self._store.finish(job.run, msgspec.msgpack.encode(result), about=about)
         self._store.remove(job.run, _TRAINED)
         log_event(
             _LOG,
