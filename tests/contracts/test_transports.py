@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedforest.errors import DataError, PartyLost
+from fedforest.errors import DataError, PartyLost, StorageError
+from fedforest.transport.base import UnhurriedTransport, working_beside
 from fedforest.transport.in_process import InProcess
 from tests.contracts.endpoints import build
 from tests.contracts.trainings import (
@@ -46,6 +47,37 @@ def test_parties_answer_at_the_same_time(connect: Connect, tmp_path: Path) -> No
     folder = str(tmp_path)
     transport = connect({"a": ("meet", folder, "a", "b"), "b": ("meet", folder, "b", "a")})
     assert transport.exchange({"a": b"1", "b": b"2"}) == {"a": b"1", "b": b"2"}
+
+
+def test_work_beside_an_exchange_is_done_once(connect: Connect) -> None:
+    exchange, done = working_beside(connect({"a": ("echo",), "b": ("echo",)})), []
+    for number in range(20):
+        replies = exchange({"a": b"x", "b": b"y"}, lambda: done.append(number))  # noqa: B023 - at once
+        assert replies == {"a": b"x", "b": b"y"}
+    assert done == list(range(20))
+
+
+def test_work_is_done_while_parties_are_at_work_where_the_transport_says_so(
+    connect: Connect, tmp_path: Path
+) -> None:
+    transport = connect({"a": ("meet", str(tmp_path), "a", "work")})
+    if isinstance(transport, UnhurriedTransport):
+        replies = transport.exchange_beside({"a": b"1"}, (tmp_path / "work").touch)
+        assert replies == {"a": b"1"}
+        assert (tmp_path / "a").exists()
+
+
+def test_what_fails_beside_an_exchange_is_raised_and_the_next_one_gets_its_own_replies(
+    connect: Connect,
+) -> None:
+    def fail() -> None:
+        raise StorageError("the disk is full")
+
+    exchange = working_beside(connect({"a": ("echo",)}))
+    for number in range(5):
+        with pytest.raises(StorageError, match="disk is full"):
+            exchange({"a": b"old"}, fail)
+        assert exchange({"a": b"%d" % number}, lambda: None) == {"a": b"%d" % number}
 
 
 def test_every_request_is_heard_once_and_in_order(connect: Connect) -> None:

@@ -216,13 +216,32 @@ def test_an_opening_is_not_taken_back(path: Path) -> None:
         assert journal.opening == b"opening"
 
 
-def test_a_closed_journal_has_no_thread_left(path: Path) -> None:
-    before = set(threading.enumerate())
-    with Journal.create(path, b"") as journal:
+def test_the_thread_of_a_closed_journal_serves_the_next_one(path: Path) -> None:
+    counts = set()
+    for number in range(5):
+        with Journal.create(path.with_name(str(number)), b"") as journal:
+            journal.write(b"x")
+            journal.sync_soon()
+        counts.add(threading.active_count())
+    assert len(counts) == 1
+
+
+def test_a_journal_in_a_forked_process_has_a_thread_of_its_own(path: Path) -> None:
+    with Journal.create(path.with_name("parent"), b"") as journal:
         journal.write(b"x")
         journal.sync_soon()
-        assert set(threading.enumerate()) != before
-    assert set(threading.enumerate()) == before
+    script = (
+        "import os, sys; from pathlib import Path; from fedforest.runtime.journal import Journal\n"
+        "def sync(name):\n"
+        "    with Journal.create(Path(sys.argv[1]).with_name(name), b'') as journal:\n"
+        "        journal.write(b'x'); journal.sync_soon(); journal.wait()\n"
+        "sync('before')\n"
+        "child = os.fork()\n"
+        "sync('child' if child == 0 else 'after')\n"
+        "if child == 0: os._exit(0)\n"
+        "sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))"
+    )
+    subprocess.run([sys.executable, "-c", script, path], check=True, timeout=60)
 
 
 def test_one_process_at_a_time_has_a_journal_open(path: Path) -> None:

@@ -19,7 +19,7 @@ from hashlib import blake2b
 from pathlib import Path
 from queue import SimpleQueue
 from struct import Struct
-from typing import NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 from fedforest.errors import DamagedJournalError, StorageError
 
@@ -103,10 +103,13 @@ class Journal:
     def close(self) -> None:
         """Let others open it."""
         if self._syncer is not None:
-            self._syncer.close()
+            if self._is_syncing:
+                self._syncer.wait()
+            self._syncer.rest()
         if self._file >= 0:
             os.close(self._file)
-        self._file, self._is_usable, self._syncer = -1, False, None
+        self._file, self._is_usable = -1, False
+        self._syncer, self._is_syncing = None, False
 
     def __enter__(self) -> Self:
         return self
@@ -167,7 +170,7 @@ class Journal:
         """Begin to bring all that was written to the disk, beside what the caller does next."""
         self.wait()
         if self._syncer is None:
-            self._syncer = _Syncer()
+            self._syncer = _Syncer.wake()
         self._syncer.begin(self._file)
         self._is_syncing = True
 
@@ -268,13 +271,29 @@ class Journal:
 
 
 class _Syncer:
-    """A thread that brings a file to the disk each time it is told to."""
+    """A thread that brings a file to the disk each time it is told to.
+
+    It outlives the journal and serves the next one: to start it took as long as a small exchange.
+    """
+
+    _resting: ClassVar[list["_Syncer"]] = []
 
     def __init__(self) -> None:
-        self._begun: SimpleQueue[int | None] = SimpleQueue()  # files; None: no more
+        self._begun: SimpleQueue[int] = SimpleQueue()  # files
         self._ended: SimpleQueue[OSError | None] = SimpleQueue()
-        self._thread = threading.Thread(target=self._work, name="fedforest-journal", daemon=True)
-        self._thread.start()
+        threading.Thread(target=self._work, name="fedforest-journal", daemon=True).start()
+
+    @classmethod
+    def wake(cls) -> "_Syncer":
+        """One that serves nobody else."""
+        try:
+            return cls._resting.pop()
+        except IndexError:
+            return cls()
+
+    def rest(self) -> None:
+        """Nothing is being synced, and the journal needs it no more."""
+        self._resting.append(self)
 
     def begin(self, file: int) -> None:
         self._begun.put(file)
@@ -283,18 +302,18 @@ class _Syncer:
         """What was begun is on the disk now, or this is why it is not."""
         return self._ended.get()
 
-    def close(self) -> None:
-        self._begun.put(None)
-        self._thread.join()
-
     def _work(self) -> None:
-        while (file := self._begun.get()) is not None:
+        while True:
+            file = self._begun.get()
             try:
                 os.fdatasync(file)
             except OSError as error:
                 self._ended.put(error)
             else:
                 self._ended.put(None)
+
+
+os.register_at_fork(after_in_child=_Syncer._resting.clear)  # threads stay with the parent
 
 
 def _cannot(do: str, path: Path, error: OSError) -> StorageError:

@@ -97,11 +97,11 @@ class TrainingRuns:
             result = self._carry_out_horizontal(job, order, log)
         spent_before = self._spent_before(order) if isinstance(order, TrainVertical) else 0.0
         leakage = run_leakage(order, result, log.exchanges, spent_before)
-        self._store.save(job.run, LEAKAGE, msgspec.json.encode(leakage.to_json()))
         is_forest = isinstance(result, VerticalResult)  # of which everybody has a share
         kept = (job.run.hex(), result.n_trees) if is_forest else (None, None)
         self._owed.note(job.run, job.left_out & order.data.keys(), *kept)
-        self._store.finish(job.run, msgspec.msgpack.encode(result))
+        about = {LEAKAGE: msgspec.json.encode(leakage.to_json())}
+        self._store.finish(job.run, msgspec.msgpack.encode(result), about=about)
         self._store.remove(job.run, _TRAINED)
         log_event(
             _LOG,

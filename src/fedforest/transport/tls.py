@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Literal, get_args
@@ -329,6 +330,7 @@ def _key_bytes(key: ec.EllipticCurvePrivateKey) -> bytes:
     )
 
 
+@lru_cache(maxsize=256)  # every call of a user shows the same one
 def _read_certificate(data: bytes) -> x509.Certificate:
     try:
         return x509.load_pem_x509_certificate(data)

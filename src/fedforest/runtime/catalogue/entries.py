@@ -83,6 +83,7 @@ class EntryFolder:
     def __init__(self, home: Path) -> None:
         self.home = home
         self._folder = home / FOLDER
+        self._read: dict[str, tuple[object, Entry]] = {}  # with what tells one file from the next
 
     def names(self) -> list[str]:
         """All data sets, in order."""
@@ -90,16 +91,17 @@ class EntryFolder:
 
     def read(self, name: str) -> Entry:
         """One entry; raises `DataError` where there is none, and says where a file is wrong."""
-        if not _NAME.fullmatch(name) or not (path := self._path(name)).exists():
-            raise DataError(f"there is no data set {name!r} at this party")
+        path = self._path(name)
         try:
-            entry = msgspec.toml.decode(path.read_bytes(), type=Entry)
-            entry.check()
-        except OSError as error:
-            raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from None
-        except (msgspec.DecodeError, ConfigurationError, ValueError) as error:
-            raise ConfigurationError(f"{path}: {error}") from None
-        return entry
+            status = path.stat() if _NAME.fullmatch(name) else None
+        except (FileNotFoundError, NotADirectoryError):
+            status = None
+        if status is None:
+            raise DataError(f"there is no data set {name!r} at this party")
+        state = (status.st_mtime_ns, status.st_size, status.st_ino)
+        if name not in self._read or self._read[name][0] != state:
+            self._read[name] = state, _read_entry(path)
+        return self._read[name][1]
 
     def write(self, name: str, entry: Entry) -> None:
         """Add an entry, or put it in the place of another."""
@@ -128,6 +130,17 @@ class EntryFolder:
 
     def _path(self, name: str) -> Path:
         return self._folder / f"{name}.toml"
+
+
+def _read_entry(path: Path) -> Entry:
+    try:
+        entry = msgspec.toml.decode(path.read_bytes(), type=Entry)
+        entry.check()
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from None
+    except (msgspec.DecodeError, ConfigurationError, ValueError) as error:
+        raise ConfigurationError(f"{path}: {error}") from None
+    return entry
 
 
 def _to_toml(entry: Entry) -> str:
