@@ -50,6 +50,15 @@ else:
 
 
 @embedded
+def read_word(bitmap, node, begin):
+    """Eight bytes of a node's bitmap, or those that there are."""
+    bits = _ZERO
+    for byte in range(begin, min(begin + 8, bitmap.shape[1])):
+        bits |= np.uint64(bitmap[node, byte]) << np.uint64((byte - begin) * 8)
+    return bits
+
+
+@embedded
 def list_candidates(bitmap, node, features):
     """Write the node's candidate columns in ascending order; return how many there are.
 
@@ -58,9 +67,7 @@ def list_candidates(bitmap, node, features):
     """
     count = 0
     for begin in range(0, bitmap.shape[1], 8):
-        bits = _ZERO
-        for byte in range(begin, min(begin + 8, bitmap.shape[1])):
-            bits |= np.uint64(bitmap[node, byte]) << np.uint64((byte - begin) * 8)
+        bits = read_word(bitmap, node, begin)
         while bits != _ZERO:
             features[count] = np.uint64(begin * 8) + lowest_bit(bits)
             bits &= bits - _ONE

@@ -9,8 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.bitsets import count_ones, list_candidates
+from fedforest.kernels.bitsets import count_ones, lowest_bit, read_word
 from fedforest.kernels.jit import kernel
+
+_ZERO, _ONE = np.uint64(0), np.uint64(1)
 
 
 class Pairs(NamedTuple):
@@ -46,10 +48,14 @@ def count_pairs(bitmap):
 def write_pairs(bitmap, pairs, first, last):
     """List the columns of the nodes first..last."""
     node_start, feature = pairs
-    candidates = np.empty(bitmap.shape[1] * 8, np.uint64)
     for k in range(first, last):
-        for j in range(list_candidates(bitmap, k, candidates)):
-            feature[node_start[k] + j] = np.int32(candidates[j])
+        at = np.uint64(node_start[k])
+        for begin in range(0, bitmap.shape[1], 8):
+            bits = read_word(bitmap, k, begin)
+            while bits != _ZERO:
+                feature[at] = np.int32(np.uint64(begin * 8) + lowest_bit(bits))
+                bits &= bits - _ONE
+                at += _ONE
 
 
 @kernel

@@ -46,7 +46,16 @@ MOST_PACKED = 2 * COUNTS_PER_WORD  # integers of a side; adding more as words ta
 ROWS_WORTH_A_COLUMN = 128  # of an average node: with fewer, its rows are far apart in a column
 VALUES_OF_A_LINE = 16  # that are loaded together
 VALUES_OF_A_CACHE = 2**17  # of a small table, which lies close together either way
+PAIRS_DRAWN_TOGETHER = 2**15
 NO_PAIRS = Pairs(np.zeros(1, np.int64), np.zeros(0, np.int32))
+
+
+def _divide(nodes: Nodes, node_start: NDArray[np.int64]) -> list[Nodes]:
+    """Parts of a range of nodes with so few pairs that what is drawn for them is in the cache."""
+    first, last = nodes
+    n_parts = -(-int(node_start[last] - node_start[first]) // PAIRS_DRAWN_TOGETHER)
+    size = -(-(last - first) // max(1, n_parts))
+    return [(start, min(last, start + size)) for start in range(first, last, size)]
 
 
 class PointSearch:
@@ -76,6 +85,7 @@ class PointSearch:
         self._may_miss = find_gaps(columns.values, columns.n_rows, n_columns)
         self._by_row: Cells | None = None  # a second copy of the table, once it pays
         self._buffer = np.empty(0, np.float32)
+        self._low_and_high = np.empty((2, 0), np.float32)
         self._kept = Kept(np.zeros(1, np.uint64), self._buffer, self._may_miss)
         self.pairs = NO_PAIRS
         self._kept_of: NDArray[np.int64] | None = None  # `start` of the nodes they belong to
@@ -96,7 +106,8 @@ class PointSearch:
         columns, order, node_start = self.columns, self.rows.order, pairs.node_start
         kept = self._make_room(place_values(order.start, order.stop, node_start))
         cells = self._choose_cells(int(kept.first[-1]), pairs)
-        low, high, points = np.empty((3, int(node_start[-1])), np.float32)
+        low, high = self._make_room_for_ranges(int(node_start[-1]))
+        points = np.empty(int(node_start[-1]), np.float32)
 
         def propose(nodes: tuple[int, int]) -> None:
             of_nodes = int(node_start[nodes[0]]), int(node_start[nodes[1]])
@@ -106,7 +117,8 @@ class PointSearch:
                 is_categorical = columns.is_categorical
                 answer_categories(low, high, pairs.feature, is_categorical, points, *of_nodes)
 
-        self.workers.run(propose, self.rows.ranges(self.workers))
+        ranges = self.rows.ranges(self.workers)
+        self.workers.run(propose, [part for nodes in ranges for part in _divide(nodes, node_start)])
         self.pairs, self._kept, self._kept_of = pairs, kept, order.start
         return points
 
@@ -133,6 +145,12 @@ class PointSearch:
         if len(self._buffer) < n_values:
             self._buffer = np.empty(n_values, np.float32)
         return Kept(first, self._buffer, self._may_miss)
+
+    def _make_room_for_ranges(self, n_pairs: int) -> NDArray[np.float32]:
+        """Room for the lowest and highest values of pairs, needed only while points are drawn."""
+        if self._low_and_high.shape[1] < n_pairs:
+            self._low_and_high = np.empty((2, n_pairs), np.float32)
+        return self._low_and_high[:, :n_pairs]
 
     def within(self, nodes: NDArray[np.int64]) -> "PointSearch":
         """The same among some of the open nodes, which are then numbered from 0 on.

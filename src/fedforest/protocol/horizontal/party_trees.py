@@ -14,6 +14,7 @@ from fedforest.kernels.pair_draws import place_pairs
 from fedforest.kernels.pairs import Cuts, Pairs
 from fedforest.kernels.points import has_infinite
 from fedforest.kernels.random_split import Values
+from fedforest.kernels.side_checks import lies_between
 from fedforest.protocol.asking import check
 from fedforest.protocol.fates import (
     count_open,
@@ -29,6 +30,7 @@ from fedforest.protocol.horizontal.together import (
 )
 from fedforest.protocol.payloads import from_bytes
 from fedforest.tree.candidates import list_candidates
+from fedforest.tree.growth import NO_DEPTH_LIMIT
 from fedforest.tree.point_search import PointSearch
 from fedforest.tree.rows import NodeRows
 from fedforest.tree.search import SplitTable
@@ -83,6 +85,7 @@ class PartyTrees:
         workers: Workers,
     ) -> None:
         self._columns = columns
+        self._has_categories = bool(columns.is_categorical.any())
         self._segments = segments
         self._limits = limits
         self._workers = workers
@@ -108,28 +111,36 @@ class PartyTrees:
         is_split, fate = unpack_fates(moves.fates, len(self._structure.open))
         n_split = int(np.count_nonzero(is_split))
         feature = from_bytes(moves.feature, "<i4", n_split, "split columns")
-        check(
-            bool(((feature >= 0) & (feature < self._n_columns)).all()), "a split has no such column"
-        )
+        is_column = lies_between(feature, 0, self._n_columns - 1)
+        check(bool(is_column), "a split has no such column")
         threshold = from_bytes(moves.threshold, "<f4", n_split, "thresholds")
         check(not np.isnan(threshold).any(), "a threshold is no number")
         missing_left = from_bytes(moves.missing_left, "u1", n_split, "sides of missing values")
-        check(bool((missing_left <= 1).all()), "a side of missing values is none")
-        sets = self._read_sets(moves.left_set, self._columns.is_categorical[feature])
+        check(int(missing_left.max(initial=0)) <= 1, "a side of missing values is none")
+        sets = self._read_sets(moves.left_set, self._are_categorical(feature))
+        self._check_depth(is_split, fate)
+        return Moved(is_split, fate, SplitTable(feature, threshold, missing_left, sets))
+
+    def _check_depth(self, is_split: NDArray[np.bool_], fate: NDArray[np.uint8]) -> None:
+        if self._limits.max_depth >= NO_DEPTH_LIMIT:
+            return
         has_children = (fate > 0) & is_split
         depth = self._structure.open.depth[has_children].max(initial=-1) + 1
         check(int(depth) < self._limits.max_depth, "a tree is deeper than the run agreed on")
-        return Moved(is_split, fate, SplitTable(feature, threshold, missing_left, sets))
 
     @property
     def _n_columns(self) -> int:
         return len(self._columns.is_categorical)
 
+    def _are_categorical(self, feature: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Which of these columns have categories; nothing where none has."""
+        return self._columns.is_categorical[feature if self._has_categories else []]
+
     def _read_sets(self, data: memoryview, by_set: NDArray[np.bool_]) -> NDArray[np.uint64]:
         """A set for each split, empty where it is by threshold; none without categories."""
         n_sets = int(np.count_nonzero(by_set))
         given = from_bytes(data, "<u8", n_sets * SET_WORDS, "sets").reshape(-1, SET_WORDS)
-        if not self._columns.is_categorical.any():
+        if not self._has_categories:
             return given
         sets = np.zeros((len(by_set), SET_WORDS), np.uint64)
         sets[by_set] = given
@@ -196,9 +207,8 @@ class PartyTrees:
         missing_left = np.zeros(n_pairs, np.uint8)
         if len(question.missing_left):
             missing_left[:] = unpack_flags(question.missing_left, n_pairs)
-        set_index, sets = read_sets_of_pairs(
-            question.left_set, self._columns.is_categorical[pairs.feature], threshold
-        )
+        are_categorical = self._are_categorical(pairs.feature)
+        set_index, sets = read_sets_of_pairs(question.left_set, are_categorical, threshold)
         self._count_along(nodes, pairs.node_start, threshold, wholes)
         return Questioned(search, Cuts(threshold, missing_left, set_index, sets), wholes)
 
