@@ -22,6 +22,7 @@ from fedforest.cli.predict import predict
 from fedforest.cli.runs import runs
 from fedforest.cli.services import coordinator, party
 from fedforest.cli.train import train
+from fedforest.cli.warm_up import warm_up
 from fedforest.errors import FederationError
 
 app = typer.Typer(
@@ -33,6 +34,7 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,  # local variables hold rows and, later, keys
 )
 app.command()(demo)
+app.command("warm-up")(warm_up)
 app.command("join")(join_as_user)
 app.command()(train)
 app.add_typer(runs, name="runs")
