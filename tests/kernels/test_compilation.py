@@ -10,7 +10,9 @@ import pytest
 
 from fedforest.kernels.compilation import are_compiled, hear_of_compilation
 
-needs_numba = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+needs_numba = pytest.mark.skipif(
+    os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled"
+)
 
 TWICE = """
 import sys

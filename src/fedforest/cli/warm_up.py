@@ -13,7 +13,6 @@ def warm_up(as_json: AsJson = False, quiet: Quiet = False) -> None:
     Example: fedforest warm-up
     """
     terminal = Terminal(as_json, quiet)
-    terminal.say("Compiling kernels, once per installation: this takes a few minutes.")
     from fedforest.estimators.warm_up import compile_kernels
     from fedforest.kernels.compilation import hear_of_compilation
 
@@ -22,6 +21,7 @@ def warm_up(as_json: AsJson = False, quiet: Quiet = False) -> None:
     def note() -> None:
         nonlocal was_compiled
         was_compiled = True
+        terminal.say("    compiling kernels, once per installation: this takes minutes in all")
 
     with hear_of_compilation(note):
         compile_kernels(lambda what: terminal.say(f"  {what}"))

@@ -1,9 +1,11 @@
 """Small trainings of every kind, whose only purpose is that all kernels are compiled afterwards."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
 
 import numpy as np
-import pandas as pd
+from numpy.typing import NDArray
 
 from fedforest.estimators.horizontal import (
     HorizontalExtraTreesClassifier,
@@ -26,9 +28,9 @@ def compile_kernels(tell: Callable[[str], None]) -> None:
 
 def _trainings() -> Iterator[tuple[str, Callable[[], object]]]:
     X, classes, targets = _draw_rows()
-    columns = {"first": X.iloc[:, :3], "second": X.iloc[:, 3:]}
+    columns = {"first": X[:, :3], "second": X[:, 3:]}
     party = ["first", "second"] * (N_ROWS // 2)
-    settings = {"n_estimators": 4, "max_depth": 6, "random_state": 0}
+    settings: dict[str, Any] = {"n_estimators": 4, "max_depth": 6, "random_state": 0}
     by_columns = VerticalForestClassifier(**settings, oob_score=True)
     yield "classes, by columns", lambda: by_columns.fit(columns, classes).predict(columns)
     numbers = VerticalForestRegressor(**settings)
@@ -36,26 +38,19 @@ def _trainings() -> Iterator[tuple[str, Callable[[], object]]]:
     for aggregation in ("plain", Masked()):
         by_rows = HorizontalExtraTreesClassifier(**settings, aggregation=aggregation)
         name = str(aggregation).partition("(")[0].lower()
-        yield (
-            f"classes, by rows, {name} sums",
-            lambda forest=by_rows: forest.fit(X, classes, party=party).predict(X),
-        )
+        yield f"classes, by rows, {name} sums", partial(by_rows.fit, X, classes, party=party)
     measured = HorizontalExtraTreesRegressor(**settings, aggregation=Masked())
     yield "numbers, by rows", lambda: measured.fit(X, targets, party=party).predict(X)
     for noise in (LocalDP(keep=0.9), GlobalDP(epsilon_total=100.0)):
         noisy = HorizontalExtraTreesClassifier(**settings, privacy=noise)
-        yield (
-            f"classes, by rows, {type(noise).__name__}",
-            lambda forest=noisy: forest.fit(X, classes, party=party),
-        )
+        name = type(noise).__name__
+        yield f"classes, by rows, {name}", partial(noisy.fit, X, classes, party=party)
 
 
-def _draw_rows() -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
-    """Numbers, some of them missing, and a category."""
+def _draw_rows() -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
+    """Numbers, some of them missing; three classes of them; a target."""
     rng = np.random.default_rng(0)
-    values = rng.normal(size=(N_ROWS, 5))
-    targets = values[:, 0] + values[:, 3] + 0.1 * rng.normal(size=N_ROWS)
-    values[rng.random(values.shape) < 0.02] = np.nan
-    X = pd.DataFrame(values, columns=[f"x{number}" for number in range(5)])
-    X["kind"] = pd.Categorical(np.where(targets > rng.normal(size=N_ROWS), "a", "b"))
+    X = rng.normal(size=(N_ROWS, 6))
+    targets = X[:, 0] + X[:, 3] + 0.1 * rng.normal(size=N_ROWS)
+    X[rng.random(X.shape) < 0.02] = np.nan
     return X, np.digitize(targets, [-1.0, 1.0]), targets

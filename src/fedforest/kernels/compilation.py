@@ -18,9 +18,10 @@ _SIGNS = ("partition", "cut_sums")  # modules without which no training goes, by
 
 def are_compiled() -> bool:
     """Whether an earlier process of this installation has compiled kernels of trainings."""
-    if not hasattr(move_rows, "stats"):
+    path = move_rows.stats.cache_path if hasattr(move_rows, "stats") else None
+    if path is None:
         return True  # compiling is switched off
-    folder = Path(move_rows.stats.cache_path)
+    folder = Path(path)
     return all(any(folder.glob(f"{module}.*.nbi")) for module in _SIGNS)
 
 
@@ -34,7 +35,7 @@ def hear_of_compilation(tell: Callable[[], None]) -> Iterator[None]:
         yield
 
 
-class _Once(event.Listener):  # type: ignore[misc] # numba has no types
+class _Once(event.Listener):
     def __init__(self, tell: Callable[[], None]) -> None:
         self._tell: Callable[[], None] | None = tell
 
