@@ -2,9 +2,11 @@
 
 import json
 import re
+import time
 
 import pytest
 
+import fedforest.cli.progress as progress_module
 from fedforest.cli.progress import RunProgress, watching
 from fedforest.cli.terminal import Terminal, format_bytes, format_seconds
 from fedforest.runtime.results import Exchanged, Waiting
@@ -106,6 +108,27 @@ def test_with_json_every_event_is_one_object_on_standard_output(
     assert [event["event"] for event in events] == ["exchanged", "waiting"]
     assert (events[0]["run"], events[0]["note"]["level"]) == ("ab", 3)
     assert told.err == ""
+
+
+def test_a_silence_is_explained_once_unless_a_party_is_away(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress_module, "SILENT_SECONDS", 0.02)
+    explained = "compiles kernels, once"
+    waiting = RunProgress(10)
+    with watching(Terminal(), "ab", waiting) as tell:
+        tell(Waiting(["shop"]))
+        time.sleep(0.2)
+    assert explained not in capsys.readouterr().err
+    told = ""
+    with watching(Terminal(), "ab", RunProgress(10)) as tell:
+        tell(prepare())
+        deadline = time.monotonic() + 30.0
+        while explained not in told and time.monotonic() < deadline:
+            time.sleep(0.01)
+            told += capsys.readouterr().err
+        time.sleep(0.2)
+    assert (told + capsys.readouterr().err).count(explained) == 1
 
 
 def test_quiet_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -252,13 +252,25 @@ def test_protected_sums_begin_only_where_everybody_is_pinned(tmp_path: Path) -> 
         settings.write_text(re.sub(r'\w+ = "[a-z2-7-]{39}"\n', "", settings.read_text()))
     order = horizontal(2, aggregation=Masked())
     with running(federation), Federation(Path(federation.profile)) as user:
-        with pytest.raises(
-            MaskingError, match=r"'(bank|shop)' is pinned .* `fedforest party trust"
-        ):
+        with pytest.raises(MaskingError) as caught:
             user.train(order, HorizontalResult)
+        for name, other in (("bank", "shop"), ("shop", "bank")):  # both directions, at once
+            assert f"party '{name}': no fingerprint of '{other}' is pinned here" in str(
+                caught.value
+            )
+        assert str(caught.value).count("fedforest party trust") == 1
         for name, other in (("bank", "shop"), ("shop", "bank")):
             pin = fingerprint(load_identity(federation.parties[other].home).public)
-            command("party", "trust", other, pin, "--home", str(federation.parties[name].home))
+            home = str(federation.parties[name].home)
+            with pytest.raises(ConfigurationError, match="is this party itself"):
+                command("party", "trust", name, pin, "--home", home)
+            own = fingerprint(load_identity(federation.parties[name].home).public)
+            with pytest.raises(ConfigurationError, match="fingerprint of this party itself"):
+                command("party", "trust", other, own, "--home", home)
+            command("party", "trust", other, pin, "--home", home)
+            typo = ("party", "trust", f"{other}y", "-".join(["abcd"] * 8), "--home", home)
+            warned = CliRunner().invoke(app, typo).stderr
+            assert f"no run has named a party '{other}y' so far; did you mean '{other}'?" in warned
         assert user.train(order, HorizontalResult).n_rows > 0  # nobody was started again
 
 

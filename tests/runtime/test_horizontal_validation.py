@@ -82,8 +82,8 @@ def test_the_smallest_group_of_the_report_is_that_of_the_smallest_leaf(
     tables = [make_tables()[party]["rows"].drop_columns(["label"]) for party in PARTIES]
     values = stored.bins.raw_values(read_table(pyarrow.concat_tables(tables)), ALONE)
     leaves = ForestWalker(stored.forest).apply(values, ALONE)
-    counts = [np.unique(tree, return_counts=True)[1].min() for tree in leaves]
-    assert len(leaves) == order.parameters.n_estimators
+    counts = [np.unique(tree, return_counts=True)[1].min() for tree in leaves.T]
+    assert leaves.shape[1] == order.parameters.n_estimators
     assert result.smallest_group == min(counts)
 
 

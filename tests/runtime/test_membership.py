@@ -348,18 +348,34 @@ def test_addresses_that_nobody_can_connect_to_need_a_host_name(tmp_path: Path) -
 
 PIN = "-".join(["abcd"] * 8)
 OTHER_PIN = "-".join(["efgh"] * 8)
+CLINICS_PIN = "-".join(["ijkl"] * 8)
 
 
 def test_a_pin_is_heeded_at_once_and_not_replaced_by_accident(tmp_path: Path) -> None:
-    pins = Pins(tmp_path, {"clinic": PIN})
+    pins = Pins(tmp_path, {"clinic": CLINICS_PIN})
     Pins(tmp_path, {}).trust("shop", f" {PIN.upper()}\n")
-    assert dict(pins) == {"clinic": PIN, "shop": PIN}
+    assert dict(pins) == {"clinic": CLINICS_PIN, "shop": PIN}
     with pytest.raises(ConfigurationError, match="somebody may sit in between"):
         pins.trust("shop", OTHER_PIN)
     pins.trust("shop", OTHER_PIN, replace=True)
     assert pins["shop"] == OTHER_PIN
     with pytest.raises(ConfigurationError, match=r"party\.toml"):
-        pins.trust("clinic", OTHER_PIN, replace=True)
+        pins.trust("clinic", PIN, replace=True)
+
+
+def test_two_names_are_not_pinned_by_one_fingerprint(tmp_path: Path) -> None:
+    pins = Pins(tmp_path, {"clinic": CLINICS_PIN})
+    with pytest.raises(ConfigurationError, match="by which 'clinic' is pinned"):
+        pins.trust("clinc", CLINICS_PIN)
+    pins.trust("clinic", CLINICS_PIN)  # said again, it is the same
+
+
+def test_names_that_runs_gave_are_remembered(tmp_path: Path) -> None:
+    pins = Pins(tmp_path, {})
+    assert pins.peers() == set()
+    pins.note_peers(["shop", "clinic"])
+    pins.note_peers(["shop"])
+    assert Pins(tmp_path, {}).peers() == {"shop", "clinic"}
 
 
 @pytest.mark.parametrize("text", ["", "abcd", PIN[:-1], PIN.replace("a", "1"), PIN + "-abcd"])

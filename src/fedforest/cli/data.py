@@ -65,6 +65,7 @@ def add_data(  # noqa: PLR0913, PLR0917 - options of a command
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace a data set, and accept its columns.")
     ] = False,
+    as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Name a file or a table of a database, and note its columns.
@@ -91,7 +92,9 @@ def add_data(  # noqa: PLR0913, PLR0917 - options of a command
         exclude=exclude or [],
     )
     added = Catalogue(home).add(name, entry, replaces=replace)
-    if not quiet:
+    if as_json:
+        Terminal(as_json).show_json({"name": name, "rows": added.n_rows})
+    elif not quiet:
         _print_profile(name, entry, added)
 
 
@@ -160,6 +163,7 @@ def show_data(
 def remove_data(
     name: Name,
     home: Home,
+    as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Take a data set out of the catalogue; its file or table stays as it is.
@@ -169,7 +173,9 @@ def remove_data(
     from fedforest.runtime.catalogue.entries import EntryFolder
 
     EntryFolder(home).remove(name)
-    if not quiet:
+    if as_json:
+        Terminal(as_json).show_json({"removed": name})
+    elif not quiet:
         typer.echo(f"Data set {name} is no longer in the catalogue; its source is untouched.")
 
 

@@ -1,10 +1,12 @@
 """The `fedforest` command: its options, its commands, and how it fails.
 
 Each command has its own file, which imports the heavy libraries only when the command runs; that
-keeps `--help` quick. Errors the package raises on purpose end as one line and exit code 1, Ctrl-C
-as exit code 130, and anything else is a bug and keeps its traceback.
+keeps `--help` quick. Errors the package raises on purpose end as one line and exit code 1, a wrong
+command line as exit code 2, Ctrl-C as exit code 130, and anything else is a bug and keeps its
+traceback. With `--json` that line is an object.
 """
 
+import json
 import sys
 from typing import Annotated
 
@@ -22,6 +24,7 @@ from fedforest.cli.predict import predict
 from fedforest.cli.runs import runs
 from fedforest.cli.services import coordinator, party
 from fedforest.cli.train import train
+from fedforest.cli.warm_up import warm_up
 from fedforest.errors import FederationError
 
 app = typer.Typer(
@@ -33,6 +36,7 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,  # local variables hold rows and, later, keys
 )
 app.command()(demo)
+app.command("warm-up")(warm_up)
 app.command("join")(join_as_user)
 app.command()(train)
 app.add_typer(runs, name="runs")
@@ -44,6 +48,10 @@ app.add_typer(party, name="party")
 party.add_typer(data, name="data")
 party.add_typer(policy, name="policy")
 app.add_typer(audit, name="audit")
+
+
+# click's own, which newer releases of typer bring along under another name
+_USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
 
 
 def _print_version(wanted: bool) -> None:
@@ -64,9 +72,23 @@ def options(
 
 def app_entry() -> None:
     """Run the command line and exit the process."""
+    as_json = "--json" in sys.argv[1:]
     try:
-        app(prog_name="fedforest")
+        # else usage errors are told, and the process ended, before we hear of them
+        code = app(prog_name="fedforest", standalone_mode=not as_json)
     except FederationError as error:
-        one_line = " ".join(str(error).split())
-        typer.echo(f"fedforest: {one_line}", err=True)
+        _complain(type(error).__name__, str(error), as_json=as_json)
         sys.exit(1)
+    except _USAGE_ERROR as error:
+        _complain("UsageError", error.format_message(), as_json=as_json)  # type: ignore[attr-defined] # see above
+        sys.exit(2)
+    except typer.Abort:
+        sys.exit(130)
+    sys.exit(code)
+
+
+def _complain(kind: str, text: str, *, as_json: bool) -> None:
+    """What went wrong, on one line of standard error."""
+    one_line = " ".join(text.split())
+    complaint = json.dumps({"error": kind, "message": one_line})
+    typer.echo(complaint if as_json else f"fedforest: {one_line}", err=True)

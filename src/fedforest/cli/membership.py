@@ -1,28 +1,27 @@
 """Commands that make a federation, bring members into it, and take them out again."""
 
-import json
 import re
 import sys
 import time
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from fedforest.cli.services import Home, coordinator, party
+from fedforest.cli.terminal import AsJson, Quiet, Terminal
 
 NewHome = Annotated[Path, typer.Option("--home", help="The role's folder, made if missing.")]
 Token = Annotated[
     str, typer.Argument(help="What `coordinator invite` printed; - reads it from standard input.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but results.")]
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _REVOKE_SECONDS = 10.0  # for the running coordinator to have cut somebody off
 
 
 @coordinator.command("init")
-def init(
+def init(  # noqa: PLR0913, PLR0917 - options of a command
     name: Annotated[str, typer.Argument(help="Its name: lower-case letters, digits, hyphens.")],
     home: NewHome,
     address: Annotated[
@@ -32,6 +31,7 @@ def init(
     host: Annotated[
         str, typer.Option(help="The name by which others reach this machine; stands in tokens.")
     ] = "",
+    as_json: AsJson = False,
 ) -> None:
     """Make a federation: its authority, its coordinator's certificate and settings.
 
@@ -44,6 +44,9 @@ def init(
     make_coordinator(
         home, name, CoordinatorSettings(address=address, enrolment=enrolment, host=host)
     )
+    if as_json:
+        Terminal(as_json).show_json({"federation": name, "home": str(home)})
+        return
     typer.echo(f"Federation {name} is in {home}. Next:")
     typer.echo(f"  fedforest coordinator start --home {home}")
     typer.echo(f"  fedforest coordinator invite NAME --home {home}")
@@ -55,6 +58,7 @@ def invite(
     home: Home,
     user: Annotated[bool, typer.Option("--user", help="A user, not a party.")] = False,
     valid: Annotated[str, typer.Option(help="How long: 30m, 12h, 2d.")] = "24h",
+    as_json: AsJson = False,
 ) -> None:
     """Print a token that lets one newcomer in, once. Send it by a way that others do not read.
 
@@ -64,7 +68,13 @@ def invite(
 
     role: Literal["user", "party"] = "user" if user else "party"
     addresses = public_addresses(home)
-    typer.echo(load_members(home).invite(role, name, addresses, _read_duration(valid)))
+    seconds = _read_duration(valid)
+    token = load_members(home).invite(role, name, addresses, seconds)
+    if as_json:
+        told = {"name": name, "role": role, "token": token, "valid_seconds": seconds}
+        Terminal(as_json).show_json(told)
+        return
+    typer.echo(token)
     how = "fedforest join TOKEN" if user else "fedforest party join TOKEN --home FOLDER"
     typer.echo(f"Good once, within {valid}; {name} runs: {how}", err=True)
 
@@ -79,7 +89,7 @@ def parties(home: Home, as_json: AsJson = False) -> None:
 
     described = describe_members(home)
     if as_json:
-        typer.echo(json.dumps(described, indent=2))
+        Terminal(as_json).show_json(described)
         return
     if not described["running"]:
         typer.echo("The coordinator is not running.")
@@ -96,11 +106,16 @@ def parties(home: Home, as_json: AsJson = False) -> None:
 
 
 @coordinator.command("revoke")
-def revoke(name: Annotated[str, typer.Argument(help="Who is let in no more.")], home: Home) -> None:
+def revoke(
+    name: Annotated[str, typer.Argument(help="Who is let in no more.")],
+    home: Home,
+    as_json: AsJson = False,
+) -> None:
     """Refuse a member for ever; a running coordinator cuts its open connections at once.
 
     Example: fedforest coordinator revoke bank --home ./coordinator
     """
+    from fedforest.errors import TransportError
     from fedforest.runtime.coordinator_home import load_members
     from fedforest.runtime.presence import read_presence
 
@@ -108,15 +123,17 @@ def revoke(name: Annotated[str, typer.Argument(help="Who is let in no more.")], 
     deadline = time.monotonic() + _REVOKE_SECONDS
     while (present := read_presence(home)) is not None and not gone <= set(present.revoked):
         if time.monotonic() > deadline:
-            typer.echo("The running coordinator has not confirmed it; see its log.", err=True)
-            raise typer.Exit(1)
+            raise TransportError("the running coordinator has not confirmed it; see its log")
         time.sleep(0.05)
+    if as_json:
+        Terminal(as_json).show_json({"revoked": sorted(gone)})
+        return
     for identity in sorted(gone):
         typer.echo(f"{identity} is refused from now on")
 
 
 @party.command("join")
-def join(token: Token, home: NewHome, quiet: Quiet = False) -> None:
+def join(token: Token, home: NewHome, as_json: AsJson = False, quiet: Quiet = False) -> None:
     """Enrol with an invitation; the private key is made here and never leaves.
 
     Example: fedforest party join fedforest-invitation-... --home ./bank
@@ -127,6 +144,10 @@ def join(token: Token, home: NewHome, quiet: Quiet = False) -> None:
 
     invitation = enrol(_read_token(token), "party", home)
     own = fingerprint(load_identity(home).public)
+    if as_json:
+        known = {"name": invitation.name, "federation": invitation.federation}
+        Terminal(as_json).show_json({**known, "fingerprint": own})
+        return
     if quiet:
         typer.echo(own)
         return
@@ -147,26 +168,61 @@ def identity(home: Home, as_json: AsJson = False) -> None:
 
     name = load_credentials(home).identity.name
     own = fingerprint(load_identity(home).public)
-    typer.echo(json.dumps({"name": name, "fingerprint": own}) if as_json else own)
+    if as_json:
+        Terminal(as_json).show_json({"name": name, "fingerprint": own})
+    else:
+        typer.echo(own)
 
 
 @party.command("trust")
-def trust(
+def trust(  # noqa: PLR0913, PLR0917 - options of a command
     name: Annotated[str, typer.Argument(help="The other party.")],
     pin: Annotated[str, typer.Argument(help="Its fingerprint, confirmed by other means.")],
     home: Home,
     replace: Annotated[bool, typer.Option("--replace", help="Its key is a new one.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Pin another party's fingerprint; masked, ring and shared sums and alignment need everybody's.
+
+    Warns of a name that no run has named so far, where runs have named others: pins may be there
+    before their parties are.
 
     Example: fedforest party trust shop mzxw-6ytb-... --home ./bank
     """
     from fedforest.runtime.homes import PARTY_FILE, PartySettings, read_settings
     from fedforest.runtime.pins import Pins
 
-    settings = read_settings(home, PARTY_FILE, PartySettings)
-    Pins(home, settings.pins).trust(name, pin, replace=replace)
-    typer.echo(f"{name} is trusted by that fingerprint")
+    _refuse_self(home, name, pin)
+    pins = Pins(home, read_settings(home, PARTY_FILE, PartySettings).pins)
+    pins.trust(name, pin, replace=replace)
+    terminal = Terminal(as_json, quiet)
+    missing = sorted(pins.peers() - set(pins))
+    if as_json:
+        terminal.show_json({"trusted": name, "pinned": sorted(pins), "not_pinned": missing})
+        return
+    terminal.say(f"{name} is trusted by that fingerprint; pinned are: {', '.join(sorted(pins))}")
+    if pins.peers() and name not in pins.peers():
+        near = get_close_matches(name, pins.peers(), n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"they named {', '.join(pins.peers())}"
+        terminal.say(f"Warning: no run has named a party {name!r} so far; {hint}")
+    if missing:
+        terminal.say(f"Runs also named, and nobody has pinned: {', '.join(missing)}")
+
+
+def _refuse_self(home: Path, name: str, pin: str) -> None:
+    """A party needs no pin of its own; whoever gives one has mixed something up."""
+    from fedforest.errors import ConfigurationError
+    from fedforest.masking.key_agreement import fingerprint
+    from fedforest.runtime.homes import load_credentials, load_identity
+
+    if name == load_credentials(home).identity.name:
+        raise ConfigurationError(f"{name!r} is this party itself; pin the others")
+    if pin.strip().lower() == fingerprint(load_identity(home).public):
+        raise ConfigurationError(
+            f"this is the fingerprint of this party itself; ask who operates {name!r} for what "
+            "`fedforest party identity` prints there"
+        )
 
 
 def join_as_user(
@@ -174,6 +230,7 @@ def join_as_user(
     home: Annotated[
         Path | None, typer.Option(help="The profile's folder; by default named as the federation.")
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Enrol as a user, who may order trainings and predictions.
 
@@ -188,6 +245,10 @@ def join_as_user(
     folder = home if home is not None else profiles_folder() / invitation.federation
     enrol(text, "user", folder)
     name = str(home) if home is not None else invitation.federation
+    if as_json:
+        known = {"name": invitation.name, "federation": invitation.federation}
+        Terminal(as_json).show_json({**known, "profile": name})
+        return
     typer.echo(f"{invitation.name} may give orders to {invitation.federation}; transport={name!r}")
 
 

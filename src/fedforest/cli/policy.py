@@ -11,6 +11,8 @@ from fedforest.cli.services import Home  # noqa: TC001 - typer reads the annotat
 from fedforest.cli.terminal import AsJson, Terminal
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fedforest.runtime.policy import PolicyFile, Rules
 
 policy = typer.Typer(help="What may be done with a party's data.", no_args_is_help=True)
@@ -50,7 +52,7 @@ def policy_commands() -> None:
 
 
 @policy.command("init")
-def init_policy(home: Home) -> None:
+def init_policy(home: Home, as_json: AsJson = False) -> None:
     """Write a policy file that says what holds already, to be changed in an editor.
 
     Example: fedforest party policy init --home ./bank
@@ -63,6 +65,9 @@ def init_policy(home: Home) -> None:
     if path.exists():
         raise ConfigurationError(f"there is a policy already: {path}; change it in an editor")
     write_file(path, TEMPLATE.encode())
+    if as_json:
+        Terminal(as_json).show_json({"file": str(path)})
+        return
     typer.echo(f"Wrote {path}; see what holds with `fedforest party policy show --home {home}`.")
 
 
@@ -108,6 +113,7 @@ def check_policy(
     party: Annotated[
         str, typer.Option(help="The party's name in the run; by default as in its certificate.")
     ] = "",
+    as_json: AsJson = False,
 ) -> None:
     """Find mistakes in the policy file, and try a run against it without running anything.
 
@@ -119,14 +125,32 @@ def check_policy(
 
     rules_file = PolicyFile(home)
     named = rules_file.check()
+    reason = None
+    if file is not None:
+        reason = _try_run(home, rules_file, file, asker, party or _name_of(home))
+    if as_json:
+        verdict = {} if file is None else {"allowed": reason is None, "reason": reason}
+        Terminal(as_json).show_json({"data": list(named), **verdict})
+    else:
+        _print_verdict(rules_file, named, reason, is_tried=file is not None)
+    if reason is not None:
+        raise typer.Exit(1)
+
+
+def _print_verdict(
+    rules_file: PolicyFile, named: Sequence[str], reason: str | None, *, is_tried: bool
+) -> None:
     where = rules_file.path if rules_file.path.exists() else "there is no policy file; the defaults"
     typer.echo(f"{where}: no mistakes, rules of their own for {', '.join(named) or 'no data set'}")
-    if file is not None:
-        _try_run(home, rules_file, file, asker, party or _name_of(home))
+    if reason is not None:
+        typer.echo(f"refused: {reason}")
+    elif is_tried:
+        what = "budgets are looked at when labels are asked for"
+        typer.echo(f"allowed: such a run would begin; {what}")
 
 
-def _try_run(home: Path, rules_file: PolicyFile, file: Path, asker: str, party: str) -> None:
-    """Hold what a coordinator would declare about a run against the rules; nothing is asked."""
+def _try_run(home: Path, rules_file: PolicyFile, file: Path, asker: str, party: str) -> str | None:
+    """Why a run that a coordinator declares would be refused; nothing is asked of anybody."""
     import msgspec
 
     from fedforest.errors import ConfigurationError, PolicyRefusal
@@ -146,9 +170,8 @@ def _try_run(home: Path, rules_file: PolicyFile, file: Path, asker: str, party: 
         check_run(rules, role, terms)
         check_leaf_size(rules, terms, Catalogue(home).read(role.data).n_rows)
     except PolicyRefusal as refusal:
-        typer.echo(f"refused: {refusal}")
-        raise typer.Exit(1) from None
-    typer.echo("allowed: such a run would begin; budgets are looked at when labels are asked for")
+        return str(refusal)
+    return None
 
 
 def _name_of(home: Path) -> str:

@@ -167,9 +167,11 @@ def _predict_here(file: bytes, data: list[str]) -> tuple[NDArray[Any], NDArray[A
     from fedforest.cli.prediction_file import read_local_table
     from fedforest.estimators.whole_forest import WholeForest
 
-    if len(data) != 1:
+    if len(data) != 1 or (not Path(data[0]).exists() and "=" in data[0]):
         raise typer.BadParameter(
-            "this model predicts one table that is here; name its file", param_hint="--data"
+            "the whole of this model is here and predicts one table that is here, too; name its "
+            "file: --data patients.csv",
+            param_hint="--data",
         )
     forest = WholeForest.from_bytes(file)
     return forest.votes(read_local_table(Path(data[0]))), forest.classes

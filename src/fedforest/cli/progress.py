@@ -8,6 +8,7 @@ or from batches of trees that are complete.
 from __future__ import annotations
 
 import re
+import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
 
     from fedforest.runtime.results import Exchanged, News
 
+SILENT_SECONDS = 8.0  # without any event, after which whoever watches is told what it may be
+_SILENT = (
+    "Still waiting. The first training after an installation compiles kernels, once, at the "
+    "coordinator and at every party; `fedforest warm-up` there does it beforehand."
+)
 _LEAST_SHARE = 0.02  # of the work; before that nothing can be said about the rest
 
 
@@ -34,6 +40,8 @@ class RunProgress:
     trees: range = range(0)  # that grow at this moment
     level: int | None = None  # of the deepest open nodes
     open_nodes: int = 0
+    n_heard: int = 0  # events of any kind
+    is_anybody_away: bool = False  # and the run waits for them
     n_exchanges: int = 0
     n_bytes: int = 0
     oob_score: float | None = None
@@ -50,6 +58,8 @@ class RunProgress:
         """One more event."""
         from fedforest.runtime.results import Exchanged, Waiting
 
+        self.n_heard += 1
+        self.is_anybody_away = isinstance(event, Waiting)
         if isinstance(event, Waiting):
             self.doing = f"waiting for {', '.join(event.parties)}"
         elif isinstance(event, Exchanged):
@@ -128,7 +138,8 @@ def watching(
         with _draw_bar(terminal, progress) as tell:
             yield tell
     else:
-        yield _tell_lines(terminal, progress)
+        with _explaining_silence(progress, lambda: terminal.say(_SILENT)):
+            yield _tell_lines(terminal, progress)
 
 
 def _tell_json(terminal: Terminal, run: str) -> Callable[[News], None]:
@@ -157,11 +168,34 @@ def _tell_lines(terminal: Terminal, progress: RunProgress) -> Callable[[News], N
 
 
 @contextmanager
+def _explaining_silence(progress: RunProgress, explain: Callable[[], None]) -> Iterator[None]:
+    """Say once why it may take so long, when nothing was heard for a while."""
+    is_over = threading.Event()
+
+    def listen() -> None:
+        n_heard = progress.n_heard
+        while not is_over.wait(SILENT_SECONDS):
+            if n_heard == progress.n_heard and not progress.is_anybody_away:
+                explain()
+                return
+            n_heard = progress.n_heard
+
+    threading.Thread(target=listen, name="fedforest-silence", daemon=True).start()
+    try:
+        yield
+    finally:
+        is_over.set()
+
+
+@contextmanager
 def _draw_bar(terminal: Terminal, progress: RunProgress) -> Iterator[Callable[[News], None]]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (BarColumn(bar_width=24), TimeElapsedColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=terminal.err, transient=True) as bars:
+    with (
+        Progress(*columns, console=terminal.err, transient=True) as bars,
+        _explaining_silence(progress, lambda: bars.console.print(_SILENT)),
+    ):
         bar = bars.add_task(progress.doing, total=None)
 
         def tell(event: News) -> None:

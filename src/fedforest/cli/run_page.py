@@ -70,7 +70,7 @@ def _facts(details: RunDetails) -> Iterator[tuple[str, str]]:
     yield "Run", f"{state.run}{f' ({state.name})' if state.name else ''}"
     yield "State", f"{state.state}{f': {state.doing}' if state.doing else ''}"
     yield "Order", _describe_order(state.protocol, order)
-    yield "Ordered", f"{format_time(state.created)} by {state.user}"
+    yield "Ordered", f"{format_time(state.created)} by {state.user.rpartition('/')[2]}"
     if details.started is not None and state.ended is not None:
         yield "Ended", f"{format_time(state.ended)}, {_duration(details)} after it began"
     if state.n_exchanges:

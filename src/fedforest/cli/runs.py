@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -115,7 +116,9 @@ def resume(  # noqa: PLR0913, PLR0917 - options of a command
 
 
 @runs.command("cancel")
-def cancel(run: WhichRun, profile: Profile = "", quiet: Quiet = False) -> None:
+def cancel(
+    run: WhichRun, profile: Profile = "", as_json: AsJson = False, quiet: Quiet = False
+) -> None:
     """Give a run up, also one that is under way; parties forget it.
 
     Example: fedforest runs cancel 4f2a
@@ -126,7 +129,11 @@ def cancel(run: WhichRun, profile: Profile = "", quiet: Quiet = False) -> None:
     with _federation(profile) as federation:
         found = find_run(federation, run).run
         federation.ask(CancelRun(run=found), RunList)
-    Terminal(quiet=quiet).say(f"run {found} is cancelled")
+    terminal = Terminal(as_json, quiet)
+    if as_json:
+        terminal.show_json({"run": found, "state": "cancelled"})
+    else:
+        terminal.say(f"run {found} is cancelled")
 
 
 @runs.command("log")
@@ -174,7 +181,9 @@ def find_run(federation: Federation, text: str, *, has_model: bool = False) -> R
     if len(found) == 1:
         return found[0]
     if not found:
-        raise ConfigurationError(f"there is no run {text!r}; see: fedforest runs list")
+        near = get_close_matches(text, {state.name for state in states if state.name}, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ConfigurationError(f"there is no run {text!r}{hint}; see: fedforest runs list")
     some = ", ".join(state.run[:SHORT_ID] for state in found[:5])
     raise ConfigurationError(f"{len(found)} runs begin with {text!r}, such as {some}; say more")
 

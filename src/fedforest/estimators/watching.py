@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from fedforest.kernels.compilation import COMPILING, hear_of_compilation
 from fedforest.runtime.driver import Exchange, ExchangeLog
 
 
@@ -38,5 +39,6 @@ def watch(log: ExchangeLog, n_trees: int, verbose: int) -> Iterator[None]:
                 )
 
         log.observers.append(show)
-        yield
+        with hear_of_compilation(lambda: progress.update(bar, doing=COMPILING)):
+            yield
         progress.update(bar, completed=grown, doing=f"done, {decimal(n_bytes)}")

@@ -46,9 +46,11 @@ from fedforest.runtime.party_requests import (
     ShareGiven,
 )
 from fedforest.runtime.party_run import Clocked, PartyRun
+from fedforest.runtime.pins import Pins
 from fedforest.runtime.policy import Policy, Rules
 from fedforest.runtime.role_work import AlignmentWork, Limits, RoleMaker, Work
 from fedforest.runtime.roles import (
+    AlignmentRole,
     AnyRole,
     HorizontalRole,
     PartyKeys,
@@ -206,6 +208,8 @@ class PartyService:
         rules = self._policy.rules(request.role.data)
         check_run(rules, request.role, request.terms)
         self._data.renew(request.role.data)
+        if isinstance(self._keys.pins, Pins):
+            self._keys.pins.note_peers(_peers_of(request.role))
         if request.terms.trains or isinstance(request.role, VerticalRole | HorizontalRole):
             check_leaf_size(rules, request.terms, self._data.read(request.role.data).n_rows)
         # made once before anything is stored: a role that cannot be leaves no trace
@@ -354,6 +358,10 @@ class PartyService:
                 self._tables.popitem(last=False)
         self._tables.move_to_end(key)
         return self._tables[key][1]
+
+
+def _peers_of(role: AnyRole) -> tuple[str, ...]:
+    return role.peers if isinstance(role, HorizontalRole | AlignmentRole) else ()
 
 
 def _find_run(request: Message) -> bytes:

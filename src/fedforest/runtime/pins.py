@@ -1,6 +1,6 @@
 """Fingerprints by which a party knows the others, confirmed by other means than the federation."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -19,6 +19,7 @@ class Pins(Mapping[str, str]):
 
     def __init__(self, home: Path, settings: Mapping[str, str]) -> None:
         self._path = home / "pins.json"
+        self._peers_path = home / "peers.json"
         self._settings = settings
 
     def __getitem__(self, name: str) -> str:
@@ -38,6 +39,12 @@ class Pins(Mapping[str, str]):
                 "this is no fingerprint; copy what `fedforest party identity` prints at the other "
                 "party"
             )
+        others = [other for other, pin in self._read().items() if pin == text and other != name]
+        if others:
+            raise ConfigurationError(
+                f"this is the fingerprint by which {others[0]!r} is pinned; parties have different "
+                "ones, so one of the two names is wrong"
+            )
         known = self._read().get(name, text)
         if known != text and not replace:
             raise ConfigurationError(
@@ -48,6 +55,18 @@ class Pins(Mapping[str, str]):
             raise ConfigurationError(f"party {name!r} is pinned in {PARTY_FILE}; change it there")
         trusted = {**self._read_file(), name: text}
         write_file(self._path, msgspec.json.format(msgspec.json.encode(trusted)))
+
+    def note_peers(self, names: Collection[str]) -> None:
+        """Remember with whom this party was asked to meet: these names there are."""
+        known = self.peers()
+        if not known.issuperset(names):
+            write_file(self._peers_path, msgspec.json.encode(sorted(known.union(names))))
+
+    def peers(self) -> set[str]:
+        """Parties that runs named so far."""
+        if not self._peers_path.exists():
+            return set()
+        return msgspec.json.decode(self._peers_path.read_bytes(), type=set[str])
 
     def _read(self) -> dict[str, str]:
         return {**self._read_file(), **self._settings}

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
 from fedforest.errors import ConfigurationError
+from fedforest.kernels.compilation import COMPILING, are_compiled, hear_of_compilation
 from fedforest.runtime.catalogue.catalogue import Catalogue
 from fedforest.runtime.coordinator_service import CoordinatorService
 from fedforest.runtime.egress_ledger import EgressLedger
-from fedforest.runtime.event_log import Format, start_logging
+from fedforest.runtime.event_log import Format, log_event, start_logging
 from fedforest.runtime.federation import start_workers
 from fedforest.runtime.homes import (
     COORDINATOR_FILE,
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from fedforest.transport.grpc_coordinator import GrpcHub
     from fedforest.transport.tls import Credentials, Identity
 
+_LOG = logging.getLogger(__name__)
 # How soon a revocation acts; and a signal that reached another thread, as it may while the process
 # is stopped, is only heard when the main thread wakes up.
 _TICK_SECONDS = 0.25
@@ -52,7 +55,11 @@ def serve_coordinator(
     start_logging(form)
     settings = read_settings(home, COORDINATOR_FILE, CoordinatorSettings)
     members = Membership(home, settings.certificate_days) if Membership.is_in(home) else None
-    with Presence(home) as presence, start_workers(settings.threads) as workers:
+    with (
+        Presence(home) as presence,
+        start_workers(settings.threads) as workers,
+        hear_of_compilation(_log_compilation),
+    ):
         service: CoordinatorService | None = None
 
         def serve_client(identity: object, request: bytes):  # type: ignore[no-untyped-def] # as the hub wants it
@@ -128,6 +135,10 @@ def _renew_own(
     return Renewal(home / "tls", members.renew_own, use)
 
 
+def _log_compilation() -> None:
+    log_event(_LOG, COMPILING, severity=logging.WARNING)
+
+
 def _describe(hub: GrpcHub, enrolment: EnrolmentServer | None) -> str:
     if enrolment is None:
         return f"listening at {hub.address}"
@@ -153,6 +164,7 @@ def serve_party(
     with (
         start_workers(settings.threads) as workers,
         EgressLedger(home, identity.name) as ledger,
+        hear_of_compilation(_log_compilation),
     ):
         policy = PolicyFile(home)
         policy.check()
@@ -165,6 +177,11 @@ def serve_party(
         )
         threading.Thread(target=renewal.keep_on, args=(stop,), daemon=True).start()
         say(f"party {identity.name} answers the coordinator at {settings.coordinator}")
+        if not are_compiled():
+            say(
+                "kernels are not compiled yet: the first run takes minutes longer, once per "
+                "installation. `fedforest warm-up` compiles them now"
+            )
         try:
             link.run(stop)
         finally:
