@@ -95,7 +95,7 @@ def test_the_page_has_scores_beside_alone_rows_cost_and_model(
         "left │ 9 │ 1",
         "stays │ 0 │ 10",
         "smallest leaf allowed: 5 rows; sides of cuts told of may hold a single row",
-        "the smallest group that was seen had 7",
+        "the smallest child of a split had 7",
         "epsilon spent on labels 2",
     ):
         assert expected in page

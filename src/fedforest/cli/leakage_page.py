@@ -38,7 +38,7 @@ def _describe_groups(figures: Mapping[str, Any]) -> str:
     )
     leaf = f"smallest leaf allowed: {allowed} {'row' if allowed == 1 else 'rows'}"
     side = "a single row" if told == 1 else f"{told} rows"
-    seen = "" if found is None else f"; the smallest group that was seen had {found}"
+    seen = "" if found is None else f"; the smallest child of a split had {found}"
     return f"{leaf}; sides of cuts told of may hold {side}{seen}"
 
 
