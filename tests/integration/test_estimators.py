@@ -49,7 +49,7 @@ from tests.integration.samples import (
 
 BY_COLUMNS, BY_ROWS = (dict.fromkeys(NAMES[:2], name) for name in (COLUMNS, ROWS))
 TARGET = "x0"  # of regressions: a column of the label party
-SMALL = {"n_estimators": 4, "max_depth": 4, "random_state": SEED}
+SMALL: dict[str, Any] = {"n_estimators": 4, "max_depth": 4, "random_state": SEED}
 
 
 def classifiers(pair: Processes, **parameters: Any) -> tuple[Any, Any]:

@@ -13,7 +13,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from fedforest.errors import ConfigurationError, PartyLost
+from fedforest.errors import ConfigurationError, PartyLost, TooFewParties
 from fedforest.runtime.catalogue.catalogue import Catalogue
 from fedforest.runtime.catalogue.entries import Entry
 from fedforest.runtime.orders import WatchRun
@@ -53,7 +53,7 @@ def test_a_horizontal_run_is_resumed_without_the_party_that_is_gone(hasty: Proce
     run, error = train_until(hasty, horizontal(2), 4, lambda _: shop.kill())
     assert isinstance(error, PartyLost)
     away = invoke(hasty, "runs", "resume", run)
-    assert isinstance(away.exception, PartyLost)
+    assert isinstance(away.exception, TooFewParties)
     assert "Nothing of the run is lost" in away.stderr
     told = fedforest(hasty, "runs", "resume", run, "--without", "shop", "--json")
     assert json.loads(told.splitlines()[-1])["state"] == "finished"

@@ -15,7 +15,6 @@ from fedforest.runtime.coordinator_service import CoordinatorService
 from fedforest.runtime.orders import (
     PredictVertical,
     TrainHorizontal,
-    TrainVertical,
     WatchRun,
     encode_order,
 )
@@ -34,6 +33,7 @@ from tests.runtime.service_recordings import (
     ORDERS,
     PARTIES,
     RUN,
+    AnyTraining,
     Recording,
     record,
 )
@@ -102,9 +102,7 @@ def test_a_coordinator_that_dies_at_any_exchange_ends_the_run_when_it_is_back(
             assert role_files(federation.homes, RUN.hex()) == recording.files
 
 
-def begin_and_die(
-    federation: LocalFederation, order: TrainVertical | TrainHorizontal, hub: MortalHub
-) -> None:
+def begin_and_die(federation: LocalFederation, order: AnyTraining, hub: MortalHub) -> None:
     """Begin the run with a coordinator that does not live to see its end."""
     mortal = CoordinatorService(federation.homes["coordinator"], hub, entropy=federation.draw)
     federation.next_run = RUN
