@@ -36,7 +36,7 @@ class InProcess:
 
     def _begin(self, requests: Mapping[str, bytes]) -> dict[str, Callable[[], bytes]]:
         """For each party what waits for its answer."""
-        if self._executor is None or len(requests) == 1:
+        if self._executor is None or len(requests) <= 1:
             return {p: partial(self._endpoints[p], data) for p, data in requests.items()}
         *others, last = requests
         futures = {
