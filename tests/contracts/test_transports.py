@@ -54,7 +54,8 @@ def test_work_beside_an_exchange_is_done_once(connect: Connect) -> None:
     for number in range(20):
         replies = exchange({"a": b"x", "b": b"y"}, lambda: done.append(number))  # noqa: B023 - at once
         assert replies == {"a": b"x", "b": b"y"}
-    assert done == list(range(20))
+    assert exchange({}, lambda: done.append(20)) == {}
+    assert done == list(range(21))
 
 
 def test_work_is_done_while_parties_are_at_work_where_the_transport_says_so(

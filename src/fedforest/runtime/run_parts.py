@@ -25,7 +25,7 @@ from fedforest.runtime.resumable import run_with_journal
 from fedforest.runtime.roles import AnyRole
 from fedforest.runtime.run_store import RunStore
 from fedforest.runtime.terms import Terms
-from fedforest.transport.base import Transport
+from fedforest.transport.base import Transport, Work, working_beside
 from fedforest.transport.codec import decode, encode
 
 _NOTHING = b""  # parts are described by the run that they belong to
@@ -130,9 +130,21 @@ def say(
     hub: Transport, messages: Mapping[str, Message], *, may_lose: bool = False
 ) -> dict[str, Done]:
     """Tell parties something about a run, and hear that they did it."""
-    encoded = {party: encode(message) for party, message in messages.items()}
+    return _read(hub.exchange(_encode(messages), may_lose=may_lose))
+
+
+def say_beside(hub: Transport, messages: Mapping[str, Message], work: Work) -> dict[str, Done]:
+    """The same, and do one's own part while parties do theirs."""
+    return _read(working_beside(hub)(_encode(messages), work))
+
+
+def _encode(messages: Mapping[str, Message]) -> dict[str, bytes]:
+    return {party: encode(message) for party, message in messages.items()}
+
+
+def _read(answers: Mapping[str, bytes]) -> dict[str, Done]:
     replies = {}
-    for party, data in hub.exchange(encoded, may_lose=may_lose).items():
+    for party, data in answers.items():
         with blame(party):
             done = decode(data, (Done,))
         assert isinstance(done, Done)

@@ -7,7 +7,6 @@ tells what the coordinator did.
 import logging
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -39,7 +38,13 @@ from fedforest.runtime.results import (
 from fedforest.runtime.resumable import Wishes, run_with_journal
 from fedforest.runtime.roles import RowChoice
 from fedforest.runtime.run_leakage import run_leakage
-from fedforest.runtime.run_parts import RunParts, load_exchanges, save_exchanges, say
+from fedforest.runtime.run_parts import (
+    RunParts,
+    load_exchanges,
+    save_exchanges,
+    say,
+    say_beside,
+)
 from fedforest.runtime.run_store import RunStore
 from fedforest.runtime.terms import declare_terms
 from fedforest.runtime.trainings import (
@@ -61,6 +66,10 @@ _TRAINED = "trained"  # the file of a run whose validation is not over
 LEAKAGE = "leakage.json"  # who learned what, `run_leakage`
 Trained = TypeVar("Trained", VerticalResult, HorizontalResult)
 _LOG = logging.getLogger(__name__)
+
+
+def _keep_nothing() -> None:
+    """Of a model that is told to the user as a whole."""
 
 
 class Hub(MeasuredTransport, Protocol):
@@ -162,10 +171,8 @@ class TrainingRuns:
         """Have every role keep its share of a model, this one included."""
         model = job.run.hex()
         # The journal is on the disk: were our share lost now, a replay would make it again.
-        with ThreadPoolExecutor(1) as beside:
-            keeping = beside.submit(keep, model)
-            label_party = self._end(job).get(order.label_party)  # it may be given up in the end
-            keeping.result()
+        done = self._end(job, partial(keep, model))
+        label_party = done.get(order.label_party)  # it may be given up in the end
         return Ended(model, None if label_party is None else label_party.classes)
 
     def _carry_out_horizontal(
@@ -266,6 +273,8 @@ class TrainingRuns:
                     "start their party services"
                 )
 
-    def _end(self, job: Job) -> dict[str, Done]:
+    def _end(self, job: Job, keep: Callable[[], None] = _keep_nothing) -> dict[str, Done]:
+        """Parties keep their shares and forget the run; our own share is kept meanwhile."""
         parties = [party for party in job.order.data if party not in job.left_out]
-        return say(self._hub, {party: EndRun(job.run, job.run.hex()) for party in parties})
+        messages = {party: EndRun(job.run, job.run.hex()) for party in parties}
+        return say_beside(self._hub, messages, keep)

@@ -182,6 +182,8 @@ class GrpcHub:
         for data in requests.values():
             check_size(data, self._limits.max_message_bytes)
         if not requests:
+            if work is not None:
+                work()
             return {}
         self._require_running()
         exchange = Exchange(self._questions)

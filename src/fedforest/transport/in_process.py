@@ -51,7 +51,7 @@ class InProcess:
         self, requests: Mapping[str, bytes], *, is_brief: bool
     ) -> dict[str, Callable[[], bytes]]:
         """For each party what waits for its answer."""
-        if self._executor is None or is_brief or len(requests) == 1:
+        if self._executor is None or is_brief or len(requests) <= 1:
             return {p: partial(self._endpoints[p], data) for p, data in requests.items()}
         *others, last = requests
         futures = {
