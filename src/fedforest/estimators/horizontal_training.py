@@ -36,7 +36,7 @@ from fedforest.runtime.driver import ExchangeLog, run
 from fedforest.runtime.entropy import Entropies
 from fedforest.runtime.federation import connect
 from fedforest.tree.forest import Forest
-from fedforest.tree.workers import Workers
+from fedforest.tree.workers import ALONE, Workers
 
 REQUESTS = (*messages.REQUESTS, *counting.REQUESTS)
 LEAST_PROTECTED = 2  # participants of a sum that hides the parties in it
@@ -77,6 +77,7 @@ def train_in_process(
         trained.forest,
         trained.classes,
         (trained.candidates_per_node, trained.n_trees_begun),
+        workers,
     )
     return model, spending
 
@@ -116,13 +117,14 @@ def describe_spending(
     forest: Forest,
     classes: NDArray[Any] | None,
     asked: tuple[int, int],
+    workers: Workers = ALONE,
 ) -> PrivacySpending:
     """What the training cost the labels' privacy: what was possible, not what happened to occur.
 
     `asked` is about how many columns in a node, and of how many trees that were begun.
     """
     depth = options.parameters.max_depth
-    grown = int(forest.shape.depths().max(initial=0))
+    grown = int(forest.shape.depths(workers).max(initial=0))
     candidates_per_node, n_trees_begun = asked
     queries = Queries(candidates_per_node, grown if depth is None else depth, n_trees_begun)
     n_classes = 0 if classes is None else len(classes)

@@ -107,6 +107,7 @@ class HorizontalParty:
         self._statistics: Statistics | None = None
         self._trees: PartyTrees | None = None
         self._n_batches = 0
+        self._point_key = b""  # of the batch at hand
         self._n_trees = 0  # begun since the last loss
         self._left_out = 0  # which part of the rows they do not see
         self._companions = Companions()
@@ -187,7 +188,7 @@ class HorizontalParty:
             self._begin(trees, request.start.left_out)
         trees.move(moved)
         # a unit has a place (tree, node, column): asked again, it is the same; only we know the key
-        key = derive_key(self._point_secret, b"points", self._n_batches.to_bytes(8, "little"))
+        key = self._point_key
         points = trees.propose(pairs, lambda places: to_units(scramble(key, places)))
         return ThresholdsProposed(Points.of(points))
 
@@ -196,6 +197,8 @@ class HorizontalParty:
         if left_out != self._left_out:
             self._left_out, self._n_trees, self._companions = left_out, 0, Companions()
         self._n_batches += 1
+        number = self._n_batches.to_bytes(8, "little")
+        self._point_key = derive_key(self._point_secret, b"points", number)
         self._n_trees += trees.n_trees
         self._trees, self._companions = trees, self._companions.begin_batch()
 
