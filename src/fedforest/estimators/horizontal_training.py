@@ -37,7 +37,7 @@ from fedforest.runtime.driver import ExchangeLog, run
 from fedforest.runtime.entropy import Entropies
 from fedforest.runtime.federation import connect
 from fedforest.tree.forest import Forest
-from fedforest.tree.workers import Workers
+from fedforest.tree.workers import ALONE, Workers
 
 REQUESTS = (*messages.REQUESTS, *counting.REQUESTS)
 
@@ -87,6 +87,7 @@ def train_in_process(
         trained.forest,
         trained.classes,
         (trained.candidates_per_node, trained.n_trees_begun),
+        workers,
     )
     return model, spending
 
@@ -127,13 +128,14 @@ def describe_spending(
     forest: Forest,
     classes: NDArray[Any] | None,
     asked: tuple[int, int],
+    workers: Workers = ALONE,
 ) -> PrivacySpending:
     """What the training cost the labels' privacy: what was possible, not what happened to occur.
 
     `asked` is about how many columns in a node, and of how many trees that were begun.
     """
     depth = options.parameters.max_depth
-    grown = int(forest.shape.depths().max(initial=0))
+    grown = int(forest.shape.depths(workers).max(initial=0))
     candidates_per_node, n_trees_begun = asked
     queries = Queries(candidates_per_node, grown if depth is None else depth, n_trees_begun)
     n_classes = 0 if classes is None else len(classes)

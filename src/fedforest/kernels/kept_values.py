@@ -6,9 +6,8 @@ Reading a column at a node's scattered rows is the dearest step of a level. Kept
 
 the values are compared with thresholds at the speed of memory. Rows of large nodes lie close to one
 another in a column; rows of small ones are far apart, and their values are found sooner in a table
-that has all values of a row side by side, above all if the processor hears in advance which rows
-come next. Indices are unsigned throughout: for signed ones numba asks at each access whether they
-count from the end.
+that has all values of a row side by side. Indices are unsigned throughout: for signed ones numba
+asks at each access whether they count from the end.
 """
 
 from typing import NamedTuple
@@ -17,12 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.kernels.jit import embedded, kernel
-from fedforest.kernels.prefetch import prefetch
 
 TURNED_TOGETHER = np.uint64(64)  # rows
-NODES_AHEAD = 2  # whose rows are on their way while a node is read
-ROWS_ANNOUNCED = np.uint64(128)  # of one node
-CELLS_OF_A_LINE = np.uint64(16)  # that are loaded together
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
@@ -158,17 +153,6 @@ def empty_small_ranges(kept, at, n, may_miss, feature, pair, end, least, low, hi
         at += n
 
 
-@embedded
-def announce_node(cells, entries, start, stop, row_mask):
-    """Have the first rows of a node brought into the cache, where they lie far apart."""
-    values, _, per_row = cells
-    if per_row > _ONE:
-        for i in range(start, min(stop, start + ROWS_ANNOUNCED)):
-            row = (np.uint64(entries[i]) & row_mask) * per_row
-            for cell in range(_ZERO, per_row, CELLS_OF_A_LINE):
-                prefetch(values, row + cell)
-
-
 @kernel
 def gather_values(cells, order, pairs, least_rows, kept, low, high, first, last):
     """Keep the values of the nodes first..last; low[p] and high[p] are the range of pair p.
@@ -183,7 +167,5 @@ def gather_values(cells, order, pairs, least_rows, kept, low, high, first, last)
     for k in range(first, last):
         start, n, at = np.uint64(starts[k]), np.uint64(stops[k] - starts[k]), place[k]
         pair, end = np.uint64(node_start[k]), np.uint64(node_start[k + 1])
-        soon = min(k + NODES_AHEAD, last - 1)
-        announce_node(cells, entries, np.uint64(starts[soon]), np.uint64(stops[soon]), row_mask)
         gather_node(cells, entries, start, n, row_mask, feature, pair, end, copies, at, low, high)
         empty_small_ranges(copies, at, n, may_miss, feature, pair, end, least, low, high)

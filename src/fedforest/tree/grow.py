@@ -6,7 +6,7 @@ A federated run is this loop with messages in between: `Growth` decides at the c
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fedforest.kernels.layout import Columns
 from fedforest.kernels.random_split import Values
 from fedforest.kernels.walk import Leaves
-from fedforest.tree.forest import Forest, Shape, Splits
+from fedforest.tree.forest import Forest, Shape
 from fedforest.tree.growth import ColumnBits, Growth, GrowthRules
 from fedforest.tree.left_out import LeftOutRows
 from fedforest.tree.random_search import RandomSearch
@@ -108,7 +108,7 @@ def grow_batch(  # noqa: PLR0913, PLR0917 - the sixth listens and decides nothin
         if growth.n_open:
             rows.move(step, bits, search.left_rows(nodes, left), workers)
         level += 1
-    forest = assemble(growth, splits.assemble(growth.structure.tree_offsets()))
+    forest = assemble(growth, splits, workers)
     return GrownBatch(forest, routing.leaf_of if routing else None)
 
 
@@ -137,11 +137,16 @@ def _start(step: Step, rows: NodeRows, routing: LeftOutRows | None, workers: Wor
         rows.move(step, no_bits, none_left, workers)
 
 
-def assemble(growth: Growth, splits: Splits) -> Forest:
-    """The grown batch as a forest."""
+def assemble(growth: Growth, record: SplitRecord, workers: Workers) -> Forest:
+    """The grown batch, with the splits on record, as a forest."""
     offsets = growth.structure.tree_offsets()
-    shape = Shape(offsets, growth.structure.flat_children())
-    leaves = Leaves(*growth.leaves.assemble(offsets))
+    parts: dict[str, Any] = {}
+    ways: dict[str, Callable[[], Any]] = {  # the longest first
+        "leaves": lambda: Leaves(*growth.leaves.assemble(offsets)),
+        "splits": lambda: record.assemble(offsets),
+        "decrease": growth.flat_decrease,
+        "shape": lambda: Shape(offsets, growth.structure.flat_children()),
+    }
+    workers.run(lambda part: parts.update({part: ways[part]()}), ways)
     n_features = len(growth.column_bits.bit_of_column)
-    n_classes = growth.kind.n_classes
-    return Forest(shape, splits, leaves, growth.flat_decrease(), n_classes, n_features)
+    return Forest(**parts, n_classes=growth.kind.n_classes, n_features=n_features)

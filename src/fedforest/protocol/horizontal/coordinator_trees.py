@@ -153,13 +153,14 @@ class CoordinatorTrees:
     def merge(self, proposed: Mapping[str, Points]) -> None:
         """Thresholds between the points that participants named; sets where they see categories."""
         n_pairs, pairs = len(self._pairs.feature), self._pairs
-        points = np.full((len(proposed), n_pairs), np.nan, np.float32)
+        points = np.empty((len(proposed), n_pairs), np.float32)
         for number, (party, named) in enumerate(proposed.items()):
             mine = self._pairs_of(party)
             with blame(party):
                 if mine is None:
                     points[number] = named.read(n_pairs)
                 else:
+                    points[number] = np.nan
                     points[number, mine] = named.read(int(np.count_nonzero(mine)))
         keys, threshold = self._node_keys, np.empty(n_pairs, np.float32)
         self._workers.run(
@@ -287,8 +288,7 @@ class CoordinatorTrees:
 
     def assemble(self) -> Forest:
         """The batch, grown out."""
-        growth = self._growth
-        return assemble(growth, self._splits.assemble(growth.structure.tree_offsets()))
+        return assemble(self._growth, self._splits, self._workers)
 
 
 def _pack_moves(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fedforest.kernels.points import has_infinite
 from fedforest.protocol.asking import Payload, check
-from fedforest.protocol.payloads import from_bytes, to_bytes
+from fedforest.protocol.payloads import to_bytes, view_bytes
 from fedforest.tree.columns import Category
 
 Exponent = Annotated[int, msgspec.Meta(ge=-1074, le=1024)]  # of a float64
@@ -55,7 +55,7 @@ class Points(Payload, frozen=True):
         return cls(to_bytes(points, "<f4"))
 
     def read(self, n_pairs: int) -> NDArray[np.float32]:
-        points = from_bytes(self.data, "<f4", n_pairs, "points")
+        points = view_bytes(self.data, "<f4", n_pairs, "points")
         check(not has_infinite(points), "a point is infinite")
         return points
 
