@@ -27,30 +27,43 @@ def compile_kernels(tell: Callable[[str], None]) -> None:
 
 
 def _trainings() -> Iterator[tuple[str, Callable[[], object]]]:
-    X, classes, targets = _draw_rows()
-    columns = {"first": X[:, :3], "second": X[:, 3:]}
-    party = ["first", "second"] * (N_ROWS // 2)
-    settings: dict[str, Any] = {"n_estimators": 4, "max_depth": 6, "random_state": 0}
-    by_columns = VerticalForestClassifier(**settings, oob_score=True)
-    yield "classes, by columns", lambda: by_columns.fit(columns, classes).predict(columns)
-    numbers = VerticalForestRegressor(**settings)
-    yield "numbers, by columns", lambda: numbers.fit(columns, targets).predict(columns)
+    whole, targets = _draw_rows()
+    with_gaps = np.where(np.abs(whole) > 2.0, np.nan, whole)
+    two, three = targets > 0.0, np.digitize(targets, [-1.0, 1.0])
+    yield from _by_columns(VerticalForestClassifier, "two classes", whole, two)
+    yield from _by_columns(VerticalForestClassifier, "three classes", with_gaps, three)
+    yield from _by_columns(VerticalForestRegressor, "numbers", whole, targets)
     for aggregation in ("plain", Masked()):
-        by_rows = HorizontalExtraTreesClassifier(**settings, aggregation=aggregation)
-        name = str(aggregation).partition("(")[0].lower()
-        yield f"classes, by rows, {name} sums", partial(by_rows.fit, X, classes, party=party)
-    measured = HorizontalExtraTreesRegressor(**settings, aggregation=Masked())
-    yield "numbers, by rows", lambda: measured.fit(X, targets, party=party).predict(X)
+        by_rows = partial(HorizontalExtraTreesClassifier, aggregation=aggregation)
+        yield from _by_rows(by_rows, f"two classes, {aggregation}", whole, two)
+    yield from _by_rows(HorizontalExtraTreesClassifier, "three classes", with_gaps, three)
+    masked_numbers = partial(HorizontalExtraTreesRegressor, aggregation=Masked())
+    yield from _by_rows(masked_numbers, "numbers", whole, targets)
     for noise in (LocalDP(keep=0.9), GlobalDP(epsilon_total=100.0)):
-        noisy = HorizontalExtraTreesClassifier(**settings, privacy=noise)
-        name = type(noise).__name__
-        yield f"classes, by rows, {name}", partial(noisy.fit, X, classes, party=party)
+        noisy = partial(HorizontalExtraTreesClassifier, privacy=noise)
+        yield from _by_rows(noisy, f"two classes, {type(noise).__name__}", whole, two)
 
 
-def _draw_rows() -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
-    """Numbers, some of them missing; three classes of them; a target."""
+def _by_columns(
+    kind: Callable[..., Any], what: str, X: NDArray[np.float64], y: NDArray[Any]
+) -> Iterator[tuple[str, Callable[[], object]]]:
+    columns = {
+        party: {f"x{column}": X[:, column].copy() for column in range(first, first + 3)}
+        for party, first in (("first", 0), ("second", 3))
+    }
+    forest = kind(n_estimators=4, oob_score=True, random_state=0)
+    yield f"{what}, by columns", lambda: forest.fit(columns, y).predict(columns)
+
+
+def _by_rows(
+    kind: Callable[..., Any], what: str, X: NDArray[np.float64], y: NDArray[Any]
+) -> Iterator[tuple[str, Callable[[], object]]]:
+    party = ["first", "second"] * (N_ROWS // 2)
+    forest = kind(n_estimators=4, max_depth=6, random_state=0)
+    yield f"{what}, by rows", lambda: forest.fit(X, y, party=party).predict(X)
+
+
+def _draw_rows() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(N_ROWS, 6))
-    targets = X[:, 0] + X[:, 3] + 0.1 * rng.normal(size=N_ROWS)
-    X[rng.random(X.shape) < 0.02] = np.nan
-    return X, np.digitize(targets, [-1.0, 1.0]), targets
+    return X, X[:, 0] + X[:, 3] + 0.1 * rng.normal(size=N_ROWS)
