@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier, Event
+from threading import Barrier, Event, get_ident
 
 import pytest
 
@@ -94,3 +94,26 @@ def test_the_calling_thread_answers_for_parties_that_no_thread_has_begun_with() 
         finally:
             busy.set()
         assert occupied.result()
+
+
+def test_requests_of_a_kind_that_was_answered_in_no_time_wake_no_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("fedforest.transport.in_process.BRIEF_SECONDS", 60.0)
+    meeting, answered_by = Barrier(2), []
+
+    def answer(data: bytes) -> bytes:
+        if data.startswith(b"meet"):
+            meeting.wait(timeout=30)
+        answered_by.append(get_ident())
+        return data
+
+    with ThreadPoolExecutor(2) as executor:
+        transport = InProcess({"a": answer, "b": answer}, executor)
+        for content in (b"first", b"again"):
+            answered_by.clear()
+            requests = {"a": b"question" + content, "b": b"question" + content}
+            assert transport.exchange(requests) == requests
+        assert answered_by == [get_ident()] * 2
+        transport.exchange({"a": b"meet", "b": b"meet"})
+        assert len(set(answered_by[2:])) == 2
