@@ -15,6 +15,7 @@ from fedforest.kernels.bitsets import (
     lowest_bit,
     mark_bin,
     put_in_set,
+    take_bytes,
 )
 from fedforest.kernels.jit import kernel
 
@@ -96,3 +97,9 @@ def count_set_bits(number):  # type: ignore[no-untyped-def]
 def test_the_set_bits_of_words_and_bytes_are_counted(word: int) -> None:
     assert count_set_bits(np.uint64(word)) == word.bit_count()
     assert count_set_bits(np.uint8(word % 256)) == (word % 256).bit_count()
+
+
+def test_some_bytes_of_every_row_lie_one_after_the_other() -> None:
+    bitmap = np.arange(12, dtype=np.uint8).reshape(3, 4)
+    assert take_bytes(bitmap, 1, 3).tolist() == [1, 2, 5, 6, 9, 10]
+    assert take_bytes(bitmap, 2, 2).tolist() == []

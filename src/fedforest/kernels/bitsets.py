@@ -8,7 +8,7 @@ import numpy as np
 from numba import config, types
 from numba.extending import intrinsic
 
-from fedforest.kernels.jit import borrowing, embedded, inlined
+from fedforest.kernels.jit import borrowing, embedded, inlined, kernel
 
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
@@ -66,6 +66,17 @@ def list_candidates(bitmap, node, features):
             bits &= bits - _ONE
             count += 1
     return count
+
+
+@kernel
+def take_bytes(bitmap, first, last):
+    """The bytes first..last of every row, one row after the other."""
+    width = last - first
+    taken = np.empty(bitmap.shape[0] * width, np.uint8)
+    for row in range(bitmap.shape[0]):
+        for byte in range(width):
+            taken[row * width + byte] = bitmap[row, first + byte]
+    return taken
 
 
 @borrowing

@@ -26,3 +26,13 @@ def spread_in_trees(tree_start, feature, decrease, n_features):
             if feature[node] >= 0:
                 spread[node] = mean[feature[node]]
     return spread
+
+
+@kernel
+def sum_trees(tree_start, decrease):
+    """The decrease of all nodes of each tree, summed up in node order."""
+    totals = np.zeros(tree_start.shape[0] - 1)
+    for tree in range(totals.shape[0]):
+        for node in range(tree_start[tree], tree_start[tree + 1]):
+            totals[tree] += decrease[node]
+    return totals

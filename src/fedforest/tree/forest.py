@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import DamagedModelError
+from fedforest.kernels.decreases import sum_trees
 from fedforest.kernels.walk import (
     BLOCK,
     MAX_WALK_COLUMNS,
@@ -172,7 +173,8 @@ def importances_of(
 
 def tree_totals(shape: Shape, decrease: NDArray[np.float64]) -> NDArray[np.float64]:
     """Impurity decrease of each tree."""
-    return np.bincount(shape.tree_of_node(), decrease, shape.n_trees).astype(np.float64)
+    totals: NDArray[np.float64] = sum_trees(shape.tree_start, decrease)
+    return totals
 
 
 def share_out(

@@ -4,7 +4,9 @@ Which features a node may use, whether it splits, whether its children stay open
 says.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,6 +121,12 @@ class Growth:
 
     def draw(self) -> NDArray[np.uint8]:
         """Candidate columns of every open node, one bitmap row each."""
+        bitmap, draws = self.begin_draw()
+        self._workers.run(lambda draw: draw(), draws)
+        return bitmap
+
+    def begin_draw(self) -> tuple[NDArray[np.uint8], list[Callable[[], None]]]:
+        """The same, and what fills the bitmap: parts that can be drawn at the same time."""
         nodes = self.structure.open
         numbers = np.zeros_like(nodes.node) if self.rules.sample_per_tree else nodes.node
         bitmap = np.zeros((len(nodes), int(self.column_bits.first_byte[-1])), np.uint8)
@@ -134,8 +142,7 @@ class Growth:
                 bitmap[part],
             )
 
-        self._workers.run(draw, self._parts(len(nodes)))
-        return bitmap
+        return bitmap, [partial(draw, part) for part in self._parts(len(nodes))]
 
     def choose(self, scores: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Which nodes split, given each node's best score over all owners."""
@@ -200,11 +207,7 @@ class Growth:
     ) -> None:
         """Decide which children of the split nodes stay open."""
         judge = judge_by_moments if self.kind.is_regression else judge_by_classes
-
-        def decide(part: slice) -> None:
-            judge(self._sums, left[part], nodes[part], depth, self._limits, fate)
-
-        self._workers.run(decide, self._parts(len(nodes)))
+        judge(self._sums, left, nodes, depth, self._limits, fate)
 
     def _follow(self, step: Step, left: NDArray[np.int64]) -> None:
         """Note new leaves; keep sums and tried columns of the nodes open after the step."""

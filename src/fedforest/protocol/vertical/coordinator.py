@@ -23,7 +23,6 @@ from fedforest.protocol.vertical.labels import debias_leaves, draw_codes, read_l
 from fedforest.protocol.vertical.messages import (
     ApplySplits,
     ColumnsWeighed,
-    FindSplits,
     FinishTrees,
     LabelsShared,
     LeafValues,
@@ -231,8 +230,7 @@ def _grow_batch(
     score = {"oob_score": curve[-1]} if curve else {}  # of the batches before, for who watches
     while growing.n_open:
         note = {"trees": trees, "level": growing.n_steps, "open_nodes": growing.n_open, **score}
-        requests = _find_requests(session, growing)
-        found = yield Ask(requests, SplitsFound, note)
+        found = yield Ask(growing.search_requests(session.followers), SplitsFound, note)
         growing.choose({party: found[party].gains for party in found})
         applied = yield Ask(_apply_requests(growing), SplitsApplied, note)
         growing.advance({party: applied[party] for party in applied})
@@ -277,14 +275,6 @@ def _check_root_sizes(session: _Session, started: TreesStarted, n_trees: int) ->
         drawn, left_out = started.root_sizes.read(2, n_trees)
         fits = (drawn > 0) & (left_out >= 0) & (drawn <= session.n_rows - left_out)
         check(bool(fits.all()), "a tree has no rows, or more than the table")
-
-
-def _find_requests(session: _Session, growing: CoordinatorTrees) -> dict[str, Message]:
-    candidates = growing.draw()
-    return {
-        party: FindSplits(growing.moves_for(party), candidates[party])
-        for party in session.followers
-    }
 
 
 def _apply_requests(growing: CoordinatorTrees) -> dict[str, Message]:

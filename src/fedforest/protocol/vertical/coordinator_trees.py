@@ -4,23 +4,32 @@ It compares gains, decides, and passes bits on. Node by node it knows how many r
 their labels add up to, and who split it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedforest.kernels.bitsets import take_bytes
+from fedforest.kernels.flat import scatter
 from fedforest.kernels.gains import outbid
 from fedforest.kernels.layout import NO_SPLIT
 from fedforest.kernels.walk import Leaves
 from fedforest.protocol.asking import blame, check
 from fedforest.protocol.fates import pack_fates, pack_flags
 from fedforest.protocol.payloads import Gains, RowBits
-from fedforest.protocol.vertical.messages import Moves, SplitsApplied, TreesStarted
+from fedforest.protocol.vertical.messages import (
+    FindSplits,
+    Moves,
+    SplitsApplied,
+    TreesStarted,
+)
 from fedforest.protocol.vertical.moves import NodeBits, follow_sizes
 from fedforest.protocol.vertical.sums import LeftSums, unpack_sums
 from fedforest.tree.forest import Shape
 from fedforest.tree.grow import GrowthPlan
-from fedforest.tree.growth import ColumnBits, Growth
+from fedforest.tree.growth import NODES_WORTH_A_THREAD, ColumnBits, Growth
 from fedforest.tree.partial import NOBODY, ForestOutline
 from fedforest.tree.structure import Step
 from fedforest.tree.targets import TargetKind, rows_of
@@ -56,6 +65,7 @@ class CoordinatorTrees:
             check(bool((sizes > 0).all()), "a tree has no rows")
             check(bool((left_out >= 0).all()), "a tree left out fewer than no rows")
             root_sums = unpack_sums(started.root_sums, sizes, kind)
+        self._workers = workers
         self._growth = Growth(
             plan.rules, kind, self._column_bits, feature_seeds, root_sums, workers
         )
@@ -79,14 +89,26 @@ class CoordinatorTrees:
         """Whether the children of all open nodes will be leaves, so that no row need move."""
         return self._growth.at_depth_limit
 
-    def draw(self) -> dict[str, memoryview]:
-        """For every party the candidates among its own columns."""
-        bitmap = self._growth.draw()
-        first = self._column_bits.first_byte
-        return {
-            party: np.ascontiguousarray(bitmap[:, first[p] : first[p + 1]]).reshape(-1).data
-            for p, party in enumerate(self._parties)
-        }
+    @property
+    def _helpers(self) -> Workers:
+        """Who works on a level: its nodes may be too few for threads."""
+        return self._workers if self.n_open >= NODES_WORTH_A_THREAD else ALONE
+
+    def search_requests(self, parties: Iterable[str]) -> dict[str, FindSplits]:
+        """For each of some parties what the last step did, and candidates of its own columns."""
+        bitmap, draws = self._growth.begin_draw()
+        moves: dict[str, Moves | None] = dict.fromkeys(parties)
+
+        def tell(party: str) -> None:
+            moves[party] = self.moves_for(party)
+
+        self._helpers.run(lambda task: task(), [*draws, *(partial(tell, party) for party in moves)])
+        return {p: FindSplits(moves[p], self._candidates_of(p, bitmap)) for p in moves}
+
+    def _candidates_of(self, party: str, bitmap: NDArray[np.uint8]) -> memoryview:
+        number, first = self._parties.index(party), self._column_bits.first_byte
+        own: NDArray[np.uint8] = take_bytes(bitmap, first[number], first[number + 1])
+        return own.data
 
     def choose(self, gains: Mapping[str, Gains]) -> None:
         """The best gain wins a node; equal gains go to the first party, that is, column."""
@@ -113,9 +135,12 @@ class CoordinatorTrees:
         growth, is_split = self._growth, self._is_split
         bits, left_out_bits = self._read_bits(applied), self._read_left_out(applied)
         left_sums = LeftSums(self._kind, is_split, growth.sums)
-        for party, nodes in self._won.items():
+
+        def put(party: str) -> None:
             with blame(party):
-                left_sums.put(applied[party].left_sums, nodes, bits.left_rows)
+                left_sums.put(applied[party].left_sums, self._won[party], bits.left_rows)
+
+        self._helpers.run(put, self._won)
         self.n_steps += 1
         self.n_levels = max(self.n_levels, 1 + int(growth.structure.open.depth.max(initial=0)))
         step = growth.advance(is_split, self._scores, left_sums.left)
@@ -128,13 +153,13 @@ class CoordinatorTrees:
         if self.is_last_level:  # bits were not asked for
             sizes, least = np.zeros_like(sizes), 0
         parts = [(party, nodes, applied[party].bits) for party, nodes in self._won.items()]
-        return NodeBits(sizes, parts, least)
+        return NodeBits(sizes, parts, least, self._helpers)
 
     def _read_left_out(self, applied: Mapping[str, SplitsApplied]) -> NodeBits | None:
         """Where those go that trees left out, if that was asked for."""
         parts = [(p, nodes, applied[p].left_out_bits) for p, nodes in self._won.items()]
         if self._left_out_sizes is not None:
-            return NodeBits(self._left_out_sizes, parts)
+            return NodeBits(self._left_out_sizes, parts, workers=self._helpers)
         for party, _, packed in parts:
             with blame(party):
                 check(not packed.data, "row bits came of rows that nobody asked for")
@@ -168,9 +193,23 @@ class CoordinatorTrees:
         """The coordinator's share of the batch, grown out."""
         growth = self._growth
         offsets = growth.structure.tree_offsets()
-        shape = Shape(offsets, growth.structure.flat_children())
-        owner = np.full(shape.n_nodes, NOBODY, np.int16)
-        for tree, node, number in self._owners:
-            owner[offsets[tree] + node] = number
-        leaves = Leaves(*growth.leaves.assemble(offsets))
-        return ForestOutline(shape, owner, leaves, growth.flat_decrease(), self._kind.n_classes)
+        parts: dict[str, Callable[[], Any]] = {
+            "leaves": lambda: Leaves(*growth.leaves.assemble(offsets)),
+            "shape": lambda: Shape(offsets, growth.structure.flat_children()),
+            "owner": lambda: self._flat_owners(offsets),
+            "decrease": growth.flat_decrease,
+        }
+        laid_out: dict[str, Any] = {}
+
+        def lay_out(name: str) -> None:
+            laid_out[name] = parts[name]()
+
+        self._workers.run(lay_out, parts)
+        return ForestOutline(**laid_out, n_classes=self._kind.n_classes)
+
+    def _flat_owners(self, offsets: NDArray[np.int64]) -> NDArray[np.int16]:
+        """Who split each node of the batch."""
+        owners = np.full(int(offsets[-1]), NOBODY, np.int16)
+        for tree, node, owner in self._owners:
+            scatter(offsets, tree, node, owner, owners)
+        return owners

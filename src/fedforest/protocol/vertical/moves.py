@@ -1,6 +1,7 @@
 """The bits of split nodes' rows, on their way from those who split them to everybody else."""
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,7 @@ from fedforest.kernels.partition import STAYS
 from fedforest.protocol.asking import blame, check
 from fedforest.protocol.payloads import RowBits, view_bytes
 from fedforest.tree.structure import Step
+from fedforest.tree.workers import ALONE, Workers
 
 
 class NodeBits:
@@ -23,6 +25,7 @@ class NodeBits:
         sizes: NDArray[np.int64],
         parts: Sequence[tuple[str, NDArray[np.int64], RowBits]] = (),
         least_rows: int = 0,
+        workers: Workers = ALONE,
     ) -> None:
         """`parts`: for each owner which nodes it split and their bits, in node order.
 
@@ -33,12 +36,15 @@ class NodeBits:
         self.left_rows = np.zeros(len(sizes), np.int64)
         n_bytes = sum(len(packed.data) for _, _, packed in parts)
         self.bits = np.zeros(n_bytes + SPARE_BYTES, np.uint8)
-        end = 0
-        for owner, nodes, packed in parts:
-            begin, end = end, end + len(packed.data)
-            self.bits[begin:end] = view_bytes(packed.data, "u1", end - begin, "row bits")
-            with blame(owner):
-                self._locate(nodes, begin, end)
+        ends = accumulate(len(packed.data) for _, _, packed in parts)
+        workers.run(lambda part: self._put(part[0], *part[1]), zip(ends, parts, strict=True))
+
+    def _put(self, end: int, owner: str, nodes: NDArray[np.int64], packed: RowBits) -> None:
+        """The bits of an owner's nodes, which end at byte `end`."""
+        begin = end - len(packed.data)
+        self.bits[begin:end] = view_bytes(packed.data, "u1", end - begin, "row bits")
+        with blame(owner):
+            self._locate(nodes, begin, end)
 
     def _locate(self, nodes: NDArray[np.int64], begin: int, end: int) -> None:
         bits, span, sizes, least = self.bits, (begin, end), self._sizes, self._least_rows
