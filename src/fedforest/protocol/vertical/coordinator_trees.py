@@ -102,7 +102,8 @@ class CoordinatorTrees:
         def tell(party: str) -> None:
             moves[party] = self.moves_for(party)
 
-        self._helpers.run(lambda task: task(), [*draws, *(partial(tell, party) for party in moves)])
+        tasks: list[Callable[[], None]] = [*draws, *(partial(tell, party) for party in moves)]
+        self._helpers.run(lambda task: task(), tasks)
         return {p: FindSplits(moves[p], self._candidates_of(p, bitmap)) for p in moves}
 
     def _candidates_of(self, party: str, bitmap: NDArray[np.uint8]) -> memoryview:

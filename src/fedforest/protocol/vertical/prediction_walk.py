@@ -83,13 +83,18 @@ class Walk:
         self._set_out()
         underway.stand_at(blocks)
         starts, turn_starts = underway.starts(), underway.turn_starts(LEAP)
-        said = np.empty((len(replies), int(starts[-1])), np.uint16)
-        for number, (party, reply) in enumerate(replies.items()):
+        heard: list[NDArray[np.uint16]] = []
+        for party, reply in replies.items():
             with blame(party):
-                said[number] = view_bytes(reply.outcomes.data, "<u2", said.shape[1], "outcomes")
+                data = reply.outcomes.data
+                heard.append(view_bytes(data, "<u2", int(starts[-1]), "outcomes"))
+        said = np.empty((len(replies), int(starts[-1])), np.uint16)
         turns = np.empty(int(turn_starts[-1]), np.uint64)
 
         def settle(target: Standing, trees: Trees) -> bool:
+            of_trees = slice(starts[trees[0]], starts[trees[1]])
+            for own, outcomes in zip(said, heard, strict=True):
+                own[of_trees] = outcomes[of_trees]  # here each worker brings its part to its cache
             settle_leap(
                 blocks,
                 slots,
