@@ -46,16 +46,7 @@ MOST_PACKED = 2 * COUNTS_PER_WORD  # integers of a side; adding more as words ta
 ROWS_WORTH_A_COLUMN = 128  # of an average node: with fewer, its rows are far apart in a column
 VALUES_OF_A_LINE = 16  # that are loaded together
 VALUES_OF_A_CACHE = 2**17  # of a small table, which lies close together either way
-PAIRS_DRAWN_TOGETHER = 2**15
 NO_PAIRS = Pairs(np.zeros(1, np.int64), np.zeros(0, np.int32))
-
-
-def _divide(nodes: Nodes, node_start: NDArray[np.int64]) -> list[Nodes]:
-    """Parts of a range of nodes with so few pairs that what is drawn for them is in the cache."""
-    first, last = nodes
-    n_parts = -(-int(node_start[last] - node_start[first]) // PAIRS_DRAWN_TOGETHER)
-    size = -(-(last - first) // max(1, n_parts))
-    return [(start, min(last, start + size)) for start in range(first, last, size)]
 
 
 class PointSearch:
@@ -117,8 +108,7 @@ class PointSearch:
                 is_categorical = columns.is_categorical
                 answer_categories(low, high, pairs.feature, is_categorical, points, *of_nodes)
 
-        ranges = self.rows.ranges(self.workers)
-        self.workers.run(propose, [part for nodes in ranges for part in _divide(nodes, node_start)])
+        self.workers.run(propose, self.rows.ranges(self.workers))
         self.pairs, self._kept, self._kept_of = pairs, kept, order.start
         return points
 
