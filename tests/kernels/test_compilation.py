@@ -8,7 +8,8 @@ from pathlib import Path
 import numba
 import pytest
 
-from fedforest.kernels.compilation import are_compiled, hear_of_compilation
+from fedforest.kernels.compilation import hear_of_compilation
+from fedforest.runtime.kernel_cache import are_compiled
 
 needs_numba = pytest.mark.skipif(
     os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled"
@@ -16,7 +17,8 @@ needs_numba = pytest.mark.skipif(
 
 TWICE = """
 import sys
-from fedforest.kernels.compilation import are_compiled, hear_of_compilation
+from fedforest.kernels.compilation import hear_of_compilation
+from fedforest.runtime.kernel_cache import are_compiled
 from fedforest.kernels.partition import plan_move
 from fedforest.kernels.cut_sums import pack_counts
 import numpy as np

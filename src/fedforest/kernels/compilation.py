@@ -5,7 +5,6 @@ Compiled kernels are kept on the disk, so it happens once; whoever waits for it 
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from numba.core import event
@@ -13,16 +12,11 @@ from numba.core import event
 from fedforest.kernels.partition import move_rows
 
 COMPILING = "compiling kernels, once per installation"
-_SIGNS = ("partition", "cut_sums")  # modules without which no training goes, by columns or by rows
 
 
-def are_compiled() -> bool:
-    """Whether an earlier process of this installation has compiled kernels of trainings."""
-    path = move_rows.stats.cache_path if hasattr(move_rows, "stats") else None
-    if path is None:
-        return True  # compiling is switched off
-    folder = Path(path)
-    return all(any(folder.glob(f"{module}.*.nbi")) for module in _SIGNS)
+def cache_path() -> str | None:
+    """The folder that compiled kernels are kept in; None where compiling is switched off."""
+    return move_rows.stats.cache_path if hasattr(move_rows, "stats") else None
 
 
 @contextmanager

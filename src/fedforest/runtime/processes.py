@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from fedforest.errors import ConfigurationError
-from fedforest.kernels.compilation import COMPILING, are_compiled, hear_of_compilation
+from fedforest.kernels.compilation import COMPILING, hear_of_compilation
 from fedforest.runtime.catalogue.catalogue import Catalogue
 from fedforest.runtime.coordinator_service import CoordinatorService
 from fedforest.runtime.egress_ledger import EgressLedger
@@ -24,6 +24,7 @@ from fedforest.runtime.homes import (
     load_keys,
     read_settings,
 )
+from fedforest.runtime.kernel_cache import are_compiled
 from fedforest.runtime.membership import Membership
 from fedforest.runtime.party_service import PartyService
 from fedforest.runtime.pins import Pins
