@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from fedforest.kernels.node_sums import list_shares, scale_scores, share_in_tree, weigh_nodes
+from fedforest.kernels.node_sums import (
+    decrease_by_gini,
+    list_shares,
+    scale_scores,
+    share_in_tree,
+    weigh_nodes,
+)
 
 SUMS = np.array([[2, 0, 6, 5], [0, 0, 3, 1], [1, 1, 2, 4]], np.int64)
 NO_CODES = np.zeros(0, np.int64)
@@ -40,3 +46,11 @@ def test_a_decrease_counts_by_the_share_of_its_tree_that_reaches_the_node() -> N
     decrease = np.array([1.0, 0.5, 3.0])
     share_in_tree(decrease, SUMS, 3, np.array([0, 0, 1], np.int32), np.array([16.0, 8.0]))
     assert decrease.tolist() == [0.5, 0.5 * (3 / 16), 1.5]
+
+
+def test_the_gini_decrease_is_the_impurity_of_a_node_less_that_of_its_children() -> None:
+    # (4, 4) divided into (4, 1) and (0, 3); the second node has no valid split
+    sums = np.array([[4, 4, 8], [3, 5, 8]], np.int64)
+    scores = np.array([17 / 5 + 9 / 3, -np.inf])
+    before, after = 1 - 32 / 64, (5 * (1 - 17 / 25) + 3 * 0.0) / 8
+    assert decrease_by_gini(scores, sums).tolist() == pytest.approx([before - after, 0.0])
