@@ -189,12 +189,13 @@ class MeetingParty:
 
 def check_pins(peers: Sequence[str], pins: Mapping[str, str]) -> None:
     """Refuse to meet parties whose fingerprints nobody has confirmed; names all of them."""
-    strangers = [repr(peer) for peer in peers if peer not in pins]
+    strangers = [peer for peer in peers if peer not in pins]
     if strangers:
+        names = ", ".join(map(repr, strangers))
+        commands = "; ".join(f"fedforest party trust {peer} FINGERPRINT" for peer in strangers)
         raise MaskingError(
-            f"no fingerprint of {', '.join(strangers)} is pinned here; ask who operates it, by "
-            "other means than this federation, and run there: fedforest party trust NAME "
-            "FINGERPRINT"
+            f"no fingerprint of {names} is pinned here; ask who operates party {names}, by other "
+            f"means than this federation, and run here: {commands}"
         )
 
 
