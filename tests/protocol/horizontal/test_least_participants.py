@@ -7,7 +7,6 @@ import pytest
 
 from fedforest.errors import ProtocolError, TooFewParties
 from fedforest.estimators.horizontal_training import REQUESTS
-from fedforest.protocol.aggregation.messages import Count
 from fedforest.protocol.aggregation.options import Masked
 from fedforest.protocol.aggregation.plugs import Plug
 from fedforest.protocol.horizontal.companions import Companions
@@ -16,6 +15,7 @@ from fedforest.protocol.horizontal.order import Participation
 from fedforest.transport.base import Transport
 from fedforest.transport.codec import decode
 from tests.protocol.horizontal.federations import Losing, Recorder, Shares, train_openly
+from tests.protocol.horizontal.transcripts import sizes_of_sums
 
 
 def make_shares(n_parties: int, n_rows: int = 60) -> Shares:
@@ -84,13 +84,7 @@ def test_training_ends_when_a_loss_leaves_too_few() -> None:
 def test_every_sum_is_over_as_many_as_demanded(scope: str) -> None:
     few = Participation(0.3, scope, 3)  # type: ignore[arg-type] # one of three
     training = train_openly(make_shares(7), Masked(), participation=few, n_estimators=8)
-    sizes = {
-        len(part.participants)
-        for requests in training.recorder.requests
-        for data in requests.values()
-        if isinstance(request := decode(data, REQUESTS), Count)
-        for part in request.parts
-    }
+    sizes = sizes_of_sums(training)
     assert min(sizes) == 3
     assert max(sizes) <= 7
 

@@ -10,23 +10,21 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fedforest.errors import BudgetExhausted, DataError, TooFewParties
-from fedforest.estimators.horizontal_training import REQUESTS
 from fedforest.kernels.pairs import Pairs
 from fedforest.privacy.budget import BudgetLedger
 from fedforest.privacy.global_dp import GlobalDP
 from fedforest.privacy.local_dp import LocalDP
-from fedforest.protocol.aggregation.messages import Count
 from fedforest.protocol.aggregation.options import Masked, Ring, Shamir
 from fedforest.protocol.aggregation.plugs import Plug
 from fedforest.protocol.horizontal.approval import approve_within
 from fedforest.protocol.horizontal.order import Participation
 from fedforest.protocol.horizontal.party import HorizontalParty
 from fedforest.protocol.horizontal.party_trees import PartyTrees
-from fedforest.transport.codec import decode
 from fedforest.tree.forest_file import encode_forest
 from fedforest.tree.point_search import DrawUnits
 from fedforest.tree.workers import Workers
 from tests.protocol.horizontal.federations import Losing, OpenTraining, Shares, train_openly
+from tests.protocol.horizontal.transcripts import sizes_of_sums
 
 PLUGS: list[Plug] = ["plain", Masked(), Masked(k=1), Ring(), Shamir(threshold=3)]
 
@@ -212,13 +210,7 @@ def test_participation_draws_parties_per_tree_and_still_learns() -> None:
         if "participants" in exchange.note
     ]
     assert by_level[0][1] == pytest.approx(6 * 4 / 7, abs=1.0)  # one of three blocks or more
-    sizes = {
-        len(part.participants)
-        for requests in training.recorder.requests
-        for data in requests.values()
-        if isinstance(request := decode(data, REQUESTS), Count)
-        for part in request.parts
-    }
+    sizes = sizes_of_sums(training)
     assert {2, 4} <= sizes <= {2, 4, 6}
     assert training.trained.forest.shape.n_nodes > 20
 

@@ -36,6 +36,17 @@ Vectors = Mapping[str, NDArray[np.uint64]]
 ReadSum = Callable[[Part, Vectors], Counts | None]
 
 
+def sizes_of_sums(training: OpenTraining) -> set[int]:
+    """How many parties were in the sums of a run."""
+    return {
+        len(part.participants)
+        for requests in training.recorder.requests
+        for data in requests.values()
+        if isinstance(request := decode(data, REQUESTS), Count)
+        for part in request.parts
+    }
+
+
 class Node(NamedTuple):
     """A node as the coordinator knows it: trees are counted within batches and segments."""
 
