@@ -80,6 +80,11 @@ def test_every_import_respects_the_layers() -> None:
             "import fedforest.protocol.linear",
             "Protocols do not know each other",
         ),
+        (
+            "transport/intruder.py",
+            "import fedforest.protocol.vertical",
+            "Transports carry messages of any protocol",
+        ),
         ("tree/intruder.py", "import numba", "numba is used in kernels only"),
         ("protocol/linear/intruder.py", "import cryptography", "cryptography is used in masking"),
         ("runtime/intruder.py", "import grpc", "grpc and MPI are used in transport only"),

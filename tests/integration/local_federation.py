@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fedforest.errors import FederationError, TooFewParties
-from fedforest.protocol.vertical.prediction_plan import Network
+from fedforest.protocol.network import Network
 from fedforest.runtime.catalogue.catalogue import Catalogue
 from fedforest.runtime.coordinator_service import CoordinatorService
 from fedforest.runtime.homes import PartySettings, load_keys, read_settings

@@ -6,7 +6,7 @@ Predictions also ask how fast the way to the parties is, to choose between few a
 from collections.abc import Callable, Mapping
 from typing import Protocol, runtime_checkable
 
-from fedforest.protocol.vertical.prediction_plan import Network
+from fedforest.protocol.network import Network
 
 
 class Transport(Protocol):

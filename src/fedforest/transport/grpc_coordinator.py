@@ -24,7 +24,7 @@ from fedforest.errors import (
     TooFewParties,
     TransportError,
 )
-from fedforest.protocol.vertical.prediction_plan import Network
+from fedforest.protocol.network import Network
 from fedforest.transport.error_table import error_of_party
 from fedforest.transport.frames import Refusal, check_size
 from fedforest.transport.grpc_admission import (

@@ -13,7 +13,7 @@ from typing import Any
 import grpc
 
 from fedforest.errors import FederationError, ProtocolError, TransportError
-from fedforest.protocol.vertical.prediction_plan import Network
+from fedforest.protocol.network import Network
 from fedforest.transport.frames import (
     PROTOCOL_VERSION,
     Forget,

@@ -10,7 +10,7 @@ from concurrent.futures import Executor, Future, wait
 from functools import partial
 
 from fedforest.errors import ConfigurationError, FederationError, PartyLost
-from fedforest.protocol.vertical.prediction_plan import Network
+from fedforest.protocol.network import Network
 
 Endpoint = Callable[[bytes], bytes]
 

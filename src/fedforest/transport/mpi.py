@@ -21,7 +21,7 @@ from fedforest.errors import (
     ProtocolError,
     RemoteProtocolError,
 )
-from fedforest.protocol.vertical.prediction_plan import Network
+from fedforest.protocol.network import Network
 from fedforest.transport.error_table import error_of_party, refuse
 from fedforest.transport.frames import (
     MAX_MESSAGE_BYTES,

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fedforest.errors import FederationError
 from fedforest.kernels.leap import LEAP
 from fedforest.kernels.sweep import MAX_SWEPT_LEVELS
+from fedforest.protocol.network import Network
 from fedforest.protocol.vertical import prediction
 from fedforest.protocol.vertical.prediction import Pace
 from fedforest.protocol.vertical.prediction_messages import (
@@ -24,7 +25,6 @@ from fedforest.protocol.vertical.prediction_messages import (
 from fedforest.protocol.vertical.prediction_plan import (
     MAX_CHOSEN_LOOKAHEAD,
     Manner,
-    Network,
     Plan,
     plan_for,
 )

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.protocol.asking import Ask, Conversation, Message, blame, check
+from fedforest.protocol.network import Network
 from fedforest.protocol.payloads import from_bytes
 from fedforest.protocol.vertical.prediction_messages import (
     AskSplit,
@@ -28,7 +29,6 @@ from fedforest.protocol.vertical.prediction_messages import (
 )
 from fedforest.protocol.vertical.prediction_plan import (
     Manner,
-    Network,
     Plan,
     Stage,
     plan_for,

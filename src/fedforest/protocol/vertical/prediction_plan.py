@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fedforest.kernels.leap import LEAP
 from fedforest.kernels.sweep import MAX_SWEPT_LEVELS
+from fedforest.protocol.network import Network
 from fedforest.tree.routes import OwnerRoutes
 
 MAX_CHOSEN_LOOKAHEAD = 64  # the nodes within reach grow so fast that nothing larger would pay
@@ -27,14 +28,6 @@ SECONDS_PER_LANDING = 1.2e-9  # a row is put where its swept turns lead
 SECONDS_PER_LEAP = 5e-9
 SECONDS_PER_STEP = 5e-9  # a row is routed with a lookahead of one
 SECONDS_PER_VISIT = 20e-9  # with a larger one: a node that the row can reach
-
-
-@dataclass(frozen=True, slots=True)
-class Network:
-    """What an exchange costs."""
-
-    latency_seconds: float
-    bytes_per_second: float
 
 
 class Manner(Enum):
