@@ -15,7 +15,7 @@ from fedforest.runtime.linear_files import (
     encode_intercept,
     encode_linear_share,
 )
-from fedforest.tree.model_file import JsonValue
+from fedforest.tree.canonical_json import JsonValue
 from fedforest.tree.table import read_table
 
 ABOUT: dict[str, JsonValue] = {

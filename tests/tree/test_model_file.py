@@ -17,7 +17,8 @@ from hypothesis.extra import numpy as numpy_strategies
 from numpy.typing import NDArray
 
 from fedforest.errors import DamagedModelError, ModelFileError, NewerModelError
-from fedforest.tree.model_file import JsonValue, decode_model, encode_model, verify_model
+from fedforest.tree.canonical_json import JsonValue
+from fedforest.tree.model_file import decode_model, encode_model, verify_model
 
 SIGNATURE = b"\x89FFM\r\n\x1a\n"
 DTYPES = ["bool", "u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f4", "f8"]

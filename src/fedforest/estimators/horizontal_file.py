@@ -19,8 +19,8 @@ from fedforest.estimators.horizontal_options import read_options
 from fedforest.privacy.global_dp import GlobalDP
 from fedforest.privacy.local_dp import LocalDP
 from fedforest.protocol.aggregation.options import Masked, Ring, Shamir
+from fedforest.tree.canonical_json import JsonValue
 from fedforest.tree.forest_file import StoredForest, decode_forest, encode_forest
-from fedforest.tree.model_file import JsonValue
 
 _NOT_STORED = {
     "random_state",  # seeds stay out

@@ -27,11 +27,11 @@ from fedforest.kernels.layout import Columns
 from fedforest.kernels.random_split import Values
 from fedforest.protocol.vertical.labels import draw_codes
 from fedforest.tree.bins import fit_bins, fit_categories
+from fedforest.tree.canonical_json import JsonValue
 from fedforest.tree.forest import Forest, ForestWalker, concatenate_forests
 from fedforest.tree.forest_file import StoredForest, decode_forest, encode_forest
 from fedforest.tree.grow import GrownBatch, GrowthPlan, Progress, batches
 from fedforest.tree.left_out import OutOfBagVotes
-from fedforest.tree.model_file import JsonValue
 from fedforest.tree.parameters import ForestParameters
 from fedforest.tree.search import keep_by_row, make_columns
 from fedforest.tree.seeds import derive_seed

@@ -20,6 +20,7 @@ from fedforest.estimators.vertical_model import VerticalModel
 from fedforest.estimators.vertical_options import read_options
 from fedforest.privacy.randomized_response import RandomizedResponse
 from fedforest.protocol.vertical.party import PartyModel
+from fedforest.tree.canonical_json import JsonValue
 from fedforest.tree.class_labels import pack_labels, unpack_labels
 from fedforest.tree.forest_file import (
     StoredOutline,
@@ -30,7 +31,6 @@ from fedforest.tree.forest_file import (
     encode_outline,
     encode_partial,
 )
-from fedforest.tree.model_file import JsonValue
 from fedforest.tree.partial import ForestOutline, union
 from fedforest.tree.table import list_names
 

@@ -20,7 +20,7 @@ from fedforest.tree.forest_file import StoredPartial, decode_partial, encode_for
 from fedforest.tree.partial import union
 
 if TYPE_CHECKING:
-    from fedforest.tree.model_file import JsonValue
+    from fedforest.tree.canonical_json import JsonValue
 
 
 def gather(order: CompleteModel, model: CoordinatorModel, transport: Transport) -> bytes:

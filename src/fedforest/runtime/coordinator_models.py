@@ -19,7 +19,7 @@ from fedforest.tree.routes import OwnerRoutes
 from fedforest.tree.votes import ForestVotes
 
 if TYPE_CHECKING:
-    from fedforest.tree.model_file import JsonValue
+    from fedforest.tree.canonical_json import JsonValue
 
 MOST_OPEN = 8  # models that are kept in memory
 

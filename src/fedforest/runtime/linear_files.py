@@ -11,7 +11,8 @@ import numpy as np
 from fedforest.protocol.linear.coordinator import LinearTrained
 from fedforest.protocol.linear.design import Design, Term
 from fedforest.protocol.linear.party import LinearShare
-from fedforest.tree.model_file import JsonValue, decode_model, encode_model
+from fedforest.tree.canonical_json import JsonValue
+from fedforest.tree.model_file import decode_model, encode_model
 
 _SHARE, _INTERCEPT = "linear-share", "linear-intercept"
 NO_COLUMNS = LinearShare(Design((), (), ()), np.zeros(0))  # of a party that only has labels

@@ -24,6 +24,7 @@ from fedforest.runtime.linear_files import (
 )
 from fedforest.runtime.role_work import HorizontalWork, LinearWork, ModelWork
 from fedforest.runtime.stored_models import StoredModels
+from fedforest.tree.canonical_json import JsonValue
 from fedforest.tree.class_labels import unpack_labels
 from fedforest.tree.forest_file import (
     StoredForest,
@@ -31,7 +32,7 @@ from fedforest.tree.forest_file import (
     decode_partial,
     encode_partial,
 )
-from fedforest.tree.model_file import JsonValue, decode_model, encode_model
+from fedforest.tree.model_file import decode_model, encode_model
 from fedforest.tree.routes import OwnRoutes
 from fedforest.tree.table import Table
 from fedforest.tree.workers import Workers

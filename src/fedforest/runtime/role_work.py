@@ -48,9 +48,9 @@ from fedforest.runtime.roles import (
     VerticalRole,
 )
 from fedforest.runtime.scoring_work import ModelSource, ScoringWork, score_alone, score_model
+from fedforest.tree.canonical_json import JsonValue
 from fedforest.tree.class_labels import pack_labels
 from fedforest.tree.class_weights import weigh_classes
-from fedforest.tree.model_file import JsonValue
 from fedforest.tree.table import Table
 from fedforest.tree.target_checks import (
     check_class_labels,

@@ -17,6 +17,7 @@ from fedforest.errors import ConfigurationError, DataError
 from fedforest.kernels import binning
 from fedforest.kernels.layout import MAX_BINS, MISSING_BIN
 from fedforest.tree.blocks import group_columns
+from fedforest.tree.canonical_json import JsonValue
 from fedforest.tree.categories import (
     damaged,
     find_bins,
@@ -34,7 +35,6 @@ from fedforest.tree.columns import (
     is_unicode,
 )
 from fedforest.tree.edges import Edges, fit_edges, prepare_search, row_ranges
-from fedforest.tree.model_file import JsonValue
 from fedforest.tree.table import Table, list_names, number_columns
 from fedforest.tree.workers import ALONE, Workers
 

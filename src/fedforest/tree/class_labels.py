@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import DamagedModelError, ModelFileError
-from fedforest.tree.model_file import JsonValue
+from fedforest.tree.canonical_json import JsonValue
 
 _TYPE_OF_KIND = {"b": bool, "i": int, "u": int, "f": float, "U": str, "T": str}
 _SIMPLE = (

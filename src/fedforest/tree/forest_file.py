@@ -41,9 +41,10 @@ from fedforest.kernels.forest_checks import (
 from fedforest.kernels.layout import SET_WORDS
 from fedforest.kernels.walk import Leaves
 from fedforest.tree.bins import Bins
+from fedforest.tree.canonical_json import JsonValue
 from fedforest.tree.class_labels import pack_labels, unpack_labels
 from fedforest.tree.forest import LEAF, Forest, Shape, Splits
-from fedforest.tree.model_file import JsonValue, ModelContents, decode_model, encode_model
+from fedforest.tree.model_file import ModelContents, decode_model, encode_model
 from fedforest.tree.partial import FOREIGN, NOBODY, ForestOutline, PartialForest
 from fedforest.tree.targets import MAX_CLASSES
 from fedforest.tree.workers import ALONE, Workers
