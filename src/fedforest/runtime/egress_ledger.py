@@ -22,7 +22,7 @@ import msgspec
 
 from fedforest.errors import LocalProtocolError, StorageError
 from fedforest.protocol.asking import Message
-from fedforest.runtime.journal import sync_folder
+from fedforest.runtime.disk import sync_folder
 
 MAX_FILE_BYTES = 16 * 2**20
 _HEAD = "head"

@@ -1,27 +1,22 @@
 """An append-only file of records that survives being cut off at any byte.
 
 What was written survives a crash of the process; what was brought to the disk as well (`append`, or
-`write` and `sync_soon`, and then `wait`) survives a loss of power. A file that
-ends inside a record is taken back to the last whole one when it is opened; any other damage is
-refused. One process at a time has a journal open. What records mean is not known here.
-
-Bringing a record to the disk (fdatasync, ext4 on a virtual disk) was measured at 0.2 ms for 100
-bytes, 0.4 ms for 100 KB and 2 ms for 2 MB, and ten times that while others write: `sync_soon` lets
-it happen during other work.
+`write` and `sync_soon`, and then `wait`) survives a loss of power. A file that ends inside a record
+is taken back to the last whole one when it is opened; any other damage is refused. One process at a
+time has a journal open. What records mean is not known here.
 """
 
 import fcntl
 import os
-import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
-from queue import SimpleQueue
 from struct import Struct
-from typing import ClassVar, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from fedforest.errors import DamagedJournalError, StorageError
+from fedforest.runtime.disk import Syncer, is_blank, read_all, sync_folder, write_all
 
 # The file:   magic (8 bytes)  version (u32)  |  record 0, the opening  |  record 1  |  ...
 # A record:   length (u64)  guard (4 bytes)  checksum (16 bytes)  |  payload
@@ -34,7 +29,6 @@ _LENGTH = Struct("<Q")
 _GUARD_BYTES = 4
 _CHECKSUM_BYTES = 16
 _HEAD_BYTES = _LENGTH.size + _GUARD_BYTES + _CHECKSUM_BYTES
-_CHUNK_BYTES = 1 << 20
 
 
 class _Mark(NamedTuple):
@@ -56,7 +50,7 @@ class Journal:
         self._file = file
         self._end = self._before_last = _START
         self._is_usable = True
-        self._syncer: _Syncer | None = None
+        self._syncer: Syncer | None = None
         self._is_syncing = False
 
     @classmethod
@@ -72,7 +66,7 @@ class Journal:
             raise _cannot("create", path, error) from error
         try:
             journal._lock()
-            _write_all(journal._file, [memoryview(_FILE_HEAD.pack(_MAGIC, _VERSION))], 0)
+            write_all(journal._file, [memoryview(_FILE_HEAD.pack(_MAGIC, _VERSION))], 0)
             journal.append(opening)
             os.link(draft, path)  # unlike renaming, it never replaces a journal
             draft.unlink()
@@ -155,7 +149,7 @@ class Journal:
         head, after = _frame(self._end, payload)
         self._is_usable = False  # until either the record is there or nothing of it is
         try:
-            _write_all(self._file, [memoryview(head), memoryview(payload)], self._end.offset)
+            write_all(self._file, [memoryview(head), memoryview(payload)], self._end.offset)
         except OSError as error:
             with suppress(OSError):  # else it stays unusable, and is cut when it is opened anew
                 os.ftruncate(self._file, self._end.offset)
@@ -170,7 +164,7 @@ class Journal:
         """Begin to bring all that was written to the disk, beside what the caller does next."""
         self.wait()
         if self._syncer is None:
-            self._syncer = _Syncer.wake()
+            self._syncer = Syncer.wake()
         self._syncer.begin(self._file)
         self._is_syncing = True
 
@@ -244,7 +238,7 @@ class Journal:
             length = self._read_length(mark, end)
             if length is None or mark.offset + _HEAD_BYTES + length > end:
                 return  # cut off in the middle
-            payload = _read_all(self._file, mark.offset + _HEAD_BYTES, length)
+            payload = read_all(self._file, mark.offset + _HEAD_BYTES, length)
             head, after = _frame(mark, payload)
             if os.pread(self._file, _HEAD_BYTES, mark.offset) != head:
                 raise self._damage(mark)
@@ -259,7 +253,7 @@ class Journal:
         length: int = _LENGTH.unpack_from(head)[0]
         if head[_LENGTH.size :] == _guard(mark, length):
             return length
-        if _is_blank(self._file, mark.offset, end):
+        if is_blank(self._file, mark.offset, end):
             return None  # after a loss of power the file can be longer than what was written
         raise self._damage(mark)
 
@@ -270,63 +264,8 @@ class Journal:
         )
 
 
-class _Syncer:
-    """A thread that brings a file to the disk each time it is told to.
-
-    It outlives the journal and serves the next one: to start it took as long as a small exchange.
-    """
-
-    _resting: ClassVar[list["_Syncer"]] = []
-
-    def __init__(self) -> None:
-        self._begun: SimpleQueue[int] = SimpleQueue()  # files
-        self._ended: SimpleQueue[OSError | None] = SimpleQueue()
-        threading.Thread(target=self._work, name="fedforest-journal", daemon=True).start()
-
-    @classmethod
-    def wake(cls) -> "_Syncer":
-        """One that serves nobody else."""
-        try:
-            return cls._resting.pop()
-        except IndexError:
-            return cls()
-
-    def rest(self) -> None:
-        """Nothing is being synced, and the journal needs it no more."""
-        self._resting.append(self)
-
-    def begin(self, file: int) -> None:
-        self._begun.put(file)
-
-    def wait(self) -> OSError | None:
-        """What was begun is on the disk now, or this is why it is not."""
-        return self._ended.get()
-
-    def _work(self) -> None:
-        while True:
-            file = self._begun.get()
-            try:
-                os.fdatasync(file)
-            except OSError as error:
-                self._ended.put(error)
-            else:
-                self._ended.put(None)
-
-
-os.register_at_fork(after_in_child=_Syncer._resting.clear)  # threads stay with the parent
-
-
 def _cannot(do: str, path: Path, error: OSError) -> StorageError:
     return StorageError(f"cannot {do} the journal {path}: {error.strerror}")
-
-
-def sync_folder(folder: Path) -> None:
-    """Wait until names in a folder are on the disk."""
-    file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
 
 
 def _frame(mark: _Mark, payload: bytes | memoryview) -> tuple[bytes, _Mark]:
@@ -347,34 +286,3 @@ def _guard(mark: _Mark, length: int) -> bytes:
 
 def _place(mark: _Mark, length: int) -> bytes:
     return _LENGTH.pack(mark.number) + _LENGTH.pack(length)
-
-
-def _write_all(file: int, parts: list[memoryview], offset: int) -> None:
-    while parts:
-        n_written = os.pwritev(file, parts, offset)
-        offset += n_written
-        while parts and n_written >= len(parts[0]):
-            n_written -= len(parts.pop(0))
-        if parts:
-            parts[0] = parts[0][n_written:]
-
-
-def _read_all(file: int, offset: int, length: int) -> bytes:
-    """So many bytes, which are there; large ones take several calls."""
-    first = os.pread(file, length, offset)
-    if len(first) == length:
-        return first
-    pieces = [first]
-    while (n_read := sum(map(len, pieces))) < length:
-        pieces.append(os.pread(file, length - n_read, offset + n_read))
-    return b"".join(pieces)
-
-
-def _is_blank(file: int, offset: int, end: int) -> bool:
-    """Whether nothing but zeros follows."""
-    while offset < end:
-        chunk = os.pread(file, min(_CHUNK_BYTES, end - offset), offset)
-        if not chunk or chunk.count(0) != len(chunk):
-            return False
-        offset += len(chunk)
-    return True

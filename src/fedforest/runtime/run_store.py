@@ -21,9 +21,10 @@ import msgspec
 
 from fedforest.errors import DamagedJournalError, ReplayError, StorageError
 from fedforest.privacy.randomized_response import Entropy
+from fedforest.runtime.disk import sync_folder
 from fedforest.runtime.entropy import SECRET_BYTES, RunEntropies
 from fedforest.runtime.envelope import RUN_ID_BYTES, RunId
-from fedforest.runtime.journal import Journal, sync_folder
+from fedforest.runtime.journal import Journal
 
 Record = TypeVar("Record", bound=msgspec.Struct)
 
