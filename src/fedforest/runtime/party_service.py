@@ -1,8 +1,7 @@
-"""A party as a process runs it: runs that survive its death, predictions, and its models.
+"""A party as a process runs it: runs that survive its death, and its models.
 
 Everything the coordinator says comes through `answer`, one request at a time. What a run needs to
-go on is on the disk before the reply leaves; predictions are only in memory, and a coordinator that
-asks about one that is gone begins it again.
+go on is on the disk before the reply leaves. Predictions are in `party_predictions`.
 """
 
 import logging
@@ -10,32 +9,25 @@ import secrets
 import time
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
-from fedforest.errors import PredictionForgotten, ProtocolError
+from fedforest.errors import ProtocolError
 from fedforest.privacy.randomized_response import Entropy
 from fedforest.protocol.asking import Handler, Message, blame, check
-from fedforest.protocol.payloads import from_bytes
 from fedforest.runtime.alignments import Alignments
-from fedforest.runtime.data_sets import DataSet, DataSets
-from fedforest.runtime.egress_ledger import NO_LEDGER, Departure, Kind, Ledger
-from fedforest.runtime.endpoint import make_endpoint
+from fedforest.runtime.data_sets import DataSets
+from fedforest.runtime.egress_ledger import NO_LEDGER, Departure, Ledger
 from fedforest.runtime.entropy import EntropySource
 from fedforest.runtime.envelope import RunRequest
 from fedforest.runtime.event_log import log_event
-from fedforest.runtime.held_out import take_rows
 from fedforest.runtime.party_models import PartyModels
+from fedforest.runtime.party_predictions import PartyPredictions
 from fedforest.runtime.party_requests import (
     TO_PARTY,
-    BeginPrediction,
     BeginRun,
     CountRows,
     Done,
@@ -45,7 +37,7 @@ from fedforest.runtime.party_requests import (
     InPrediction,
     ShareGiven,
 )
-from fedforest.runtime.party_run import Clocked, PartyRun
+from fedforest.runtime.party_run import PartyRun
 from fedforest.runtime.pins import Pins
 from fedforest.runtime.policy import Policy, Rules
 from fedforest.runtime.role_work import AlignmentWork, Limits, RoleMaker, Work
@@ -54,18 +46,14 @@ from fedforest.runtime.roles import (
     AnyRole,
     HorizontalRole,
     PartyKeys,
-    RowChoice,
     ScoringRole,
     VerticalRole,
 )
 from fedforest.runtime.run_approval import (
-    LookaheadLimit,
     RunApproval,
-    check_columns,
     check_complete_model,
     check_leaf_size,
     check_run,
-    check_use,
 )
 from fedforest.runtime.run_store import RunStore, StoredRun
 from fedforest.runtime.scoring_work import ScoringWork
@@ -73,15 +61,11 @@ from fedforest.runtime.spending import Budgets, PredictionQuota
 from fedforest.runtime.terms import Terms
 from fedforest.transport.codec import decode, encode
 from fedforest.transport.error_table import refuse
-from fedforest.tree.model_file import JsonValue
-from fedforest.tree.table import Table
+from fedforest.tree.canonical_json import JsonValue
 from fedforest.tree.workers import ALONE, Workers
 
 _LOG = logging.getLogger(__name__)
-MOST_PREDICTIONS = 64  # at the same time; the one that was silent longest is forgotten
 MOST_RUNS = 8  # in memory; the others are on the disk, and go on from there
-MOST_TABLES = 8  # kept for further predictions
-_FORGOTTEN = "the prediction is unknown here, perhaps since a restart; begin it again"
 
 
 class _Begun(msgspec.Struct, frozen=True, array_like=True):
@@ -93,18 +77,6 @@ class _Begun(msgspec.Struct, frozen=True, array_like=True):
 
 
 _BEGUN = msgspec.msgpack.Decoder(_Begun)
-
-
-@dataclass(slots=True)
-class _Prediction:
-    """A prediction underway, and the last request it answered."""
-
-    endpoint: Any
-    party: Clocked
-    part_of: str = ""  # the run that it validates
-    sequence: int = 0
-    digest: bytes = b""
-    reply: bytes = b""
 
 
 class PartyService:
@@ -142,25 +114,28 @@ class PartyService:
         self._policy = policy or Policy()
         self._ledger = ledger
         self._budgets = Budgets(home)
-        self._quota = PredictionQuota(home)
         self._keys = keys
         self._store = RunStore(home, entropy)
         self._models = PartyModels(home / "models")
-        self._name = keys.name
         self._alignments = Alignments(home / "alignments")
         self._data = data
-        self._workers = workers
         self._roles = RoleMaker(keys, data, self._models, self._alignments, workers)
         self._runs: OrderedDict[bytes, PartyRun] = OrderedDict()
         self._work: dict[bytes, Work] = {}
-        self._predictions: OrderedDict[bytes, _Prediction] = OrderedDict()
-        self._tables: OrderedDict[tuple[str, str, RowChoice | None], tuple[DataSet, Table]] = (
-            OrderedDict()
+        self._predictions = PartyPredictions(
+            keys.name,
+            data,
+            self._models,
+            self._alignments,
+            self._policy,
+            PredictionQuota(home),
+            ledger,
+            workers,
         )
         self._handlers = {
             BeginRun: self._begin_run,
             EndRun: self._end_run,
-            CountRows: self._count_rows,
+            CountRows: self._predictions.count_rows,
             DropModel: self._drop_model,
             GiveShare: self._give_share,
         }
@@ -179,7 +154,7 @@ class PartyService:
             if isinstance(request, RunRequest):
                 return self._run(request.run).answer(request)
             if isinstance(request, InPrediction):
-                return self._predict(request)
+                return self._predictions.answer(request)
             started = time.perf_counter()
             done = self._handlers[type(request)](request)  # type: ignore[operator] # by type
             reply = encode(done)
@@ -300,65 +275,6 @@ class PartyService:
         check_complete_model(self._policy.rules(data), data, request.asker)
         return ShareGiven(memoryview(self._models.file(request.model)))
 
-    def _count_rows(self, request: CountRows) -> Done:
-        rules = self._policy.rules(request.data)
-        check_use(rules, request.data, request.asker, "prediction", "prediction")
-        self._data.renew(request.data)
-        n_rows = self._table(request.model, request.data, request.choice).n_rows
-        return Done(n_rows=n_rows, largest_lookahead=rules.largest_lookahead)
-
-    def _predict(self, request: InPrediction) -> bytes:
-        known = self._predictions.get(request.prediction)
-        if known is None:
-            if request.begin is None:  # it was begun before this process was
-                raise PredictionForgotten(_FORGOTTEN, self._name)
-            known = self._begin_prediction(request.prediction, request.begin)
-        self._predictions.move_to_end(request.prediction)
-        digest = blake2b(request.payload, digest_size=16).digest()
-        if request.sequence == known.sequence and digest == known.digest:
-            self._note_prediction("resent", request, known)
-            return known.reply
-        check(request.sequence == known.sequence + 1, "a request of a prediction is out of order")
-        known.reply = known.endpoint(request.payload)
-        known.sequence, known.digest = request.sequence, digest
-        self._note_prediction("sent", request, known)
-        return known.reply
-
-    def _note_prediction(self, kind: Kind, request: InPrediction, known: _Prediction) -> None:
-        reply, n_bytes = known.party.reply, len(known.reply)
-        departure = Departure.of_reply(kind, reply, n_bytes, request.prediction, request.sequence)
-        self._ledger.record(departure._replace(part_of=known.part_of))
-
-    def _begin_prediction(self, prediction: bytes, begin: BeginPrediction) -> _Prediction:
-        rules = self._policy.rules(begin.data)
-        check_use(rules, begin.data, begin.asker, "prediction", "prediction")
-        was_counted = begin.rows is None and not self._models.is_linear(begin.model)
-        if not was_counted:  # otherwise rows must be the same
-            self._data.renew(begin.data)
-        table = self._table(begin.model, begin.data, begin.choice)
-        if begin.rows is not None:
-            table = table.take_rows(_read_rows(begin.rows, table.n_rows))
-        check_columns(rules, begin.data, self._models.column_names(begin.model))
-        self._quota.take(rules, begin.asker, table.n_rows)
-        handler, requests, depth = self._models.predictor(begin.model, table, self._workers)
-        party = Clocked(LookaheadLimit(handler, rules.largest_lookahead, depth))
-        begun = _Prediction(make_endpoint(party, requests), party, begin.part_of)
-        self._predictions[prediction] = begun
-        if len(self._predictions) > MOST_PREDICTIONS:
-            self._predictions.popitem(last=False)
-        return begun
-
-    def _table(self, model: str, data: str, choice: RowChoice | None) -> Table:
-        """The columns of a data set that a model needs, read once for many predictions."""
-        key, now = (model, data, choice), self._data.read(data)
-        if key not in self._tables or self._tables[key][0] is not now:
-            chosen = take_rows(now, choice, self._alignments)
-            self._tables[key] = now, chosen.select(self._models.column_names(model))
-            if len(self._tables) > MOST_TABLES:
-                self._tables.popitem(last=False)
-        self._tables.move_to_end(key)
-        return self._tables[key][1]
-
 
 def _peers_of(role: AnyRole) -> tuple[str, ...]:
     return role.peers if isinstance(role, HorizontalRole | AlignmentRole) else ()
@@ -376,10 +292,3 @@ def _describe_refusal(error: Exception) -> Departure:
     told = refuse(0, error, hides_names=True)
     reveals = "that the party refuses a request, and why, in words that name no column and no value"
     return Departure("refused", told.kind, reveals, len(told.text.encode()))
-
-
-def _read_rows(data: memoryview, n_rows: int) -> NDArray[np.int64]:
-    rows = from_bytes(data, "<i4", len(data) // 4, "rows").astype(np.int64)
-    in_table = len(rows) > 0 and bool(rows.min() >= 0 and rows.max() < n_rows)
-    check(in_table, "rows are asked for that are not in the data set")
-    return rows
