@@ -23,7 +23,7 @@ import pyarrow.parquet
 from benchmarks.shaping_proxy import Line, ShapingProxy
 from benchmarks.tasks import Split
 from fedforest.runtime.client import Federation
-from fedforest.transport.tls import Authority, make_authority
+from fedforest.transport.authority import Authority, make_authority
 
 PARTIES = ("bank", "shop")
 LABEL = "label"

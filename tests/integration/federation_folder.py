@@ -19,7 +19,7 @@ from fedforest.masking.key_agreement import fingerprint
 from fedforest.runtime.catalogue.catalogue import Catalogue
 from fedforest.runtime.catalogue.entries import Entry
 from fedforest.runtime.homes import load_keys
-from fedforest.transport.tls import make_authority
+from fedforest.transport.authority import make_authority
 
 START_SECONDS = 120.0  # also where others use the machine
 DAY = timedelta(days=1)

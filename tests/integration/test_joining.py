@@ -26,9 +26,10 @@ from fedforest.runtime.invitations import Invitation
 from fedforest.runtime.joining import join
 from fedforest.runtime.orders import ListRuns
 from fedforest.runtime.results import HorizontalResult, RunList
+from fedforest.transport.authority import Authority
 from fedforest.transport.grpc_client import submit
 from fedforest.transport.grpc_party import GrpcLink
-from fedforest.transport.tls import Authority, Credentials, key_of
+from fedforest.transport.tls import Credentials, key_of
 from tests.integration.federation_folder import Role, find_port, make_federation, running
 from tests.integration.samples import divide, horizontal
 from tests.transport.grpc_federations import wait_until

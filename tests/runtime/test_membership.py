@@ -18,14 +18,10 @@ from fedforest.runtime.membership import Membership, check_members
 from fedforest.runtime.pins import Pins
 from fedforest.runtime.presence import Presence, Present, read_presence
 from fedforest.runtime.renewal import Renewal, load_fresh
+from fedforest.transport.authority import make_authority
 from fedforest.transport.enrolment import Application
-from fedforest.transport.tls import (
-    Credentials,
-    Identity,
-    make_authority,
-    make_key,
-    make_request,
-)
+from fedforest.transport.identity import Identity
+from fedforest.transport.tls import Credentials, make_key, make_request
 
 ADDRESSES = ("127.0.0.1:7401", "127.0.0.1:7400")
 DAY = timedelta(days=1)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
+from fedforest.transport.authority import make_authority
 from fedforest.transport.frames import (
     PROTOCOL_VERSION,
     Frame,
@@ -21,7 +22,7 @@ from fedforest.transport.grpc_client_calls import ServeClient
 from fedforest.transport.grpc_coordinator import GrpcHub, Renew
 from fedforest.transport.grpc_party import Endpoint, GrpcLink
 from fedforest.transport.outbox import Outbox
-from fedforest.transport.tls import Credentials, make_authority
+from fedforest.transport.tls import Credentials
 
 DAY = timedelta(days=1)
 DEADLINE_SECONDS = 60.0  # of every wait; tests share their machine

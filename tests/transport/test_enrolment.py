@@ -14,6 +14,7 @@ import pytest
 
 from fedforest.errors import ConfigurationError, TransportError
 from fedforest.transport import enrolment
+from fedforest.transport.authority import Authority, make_authority
 from fedforest.transport.enrolment import (
     LARGEST_MESSAGE,
     Application,
@@ -25,12 +26,10 @@ from fedforest.transport.enrolment import (
     split_address,
 )
 from fedforest.transport.enrolment_server import Bounds, EnrolmentServer
+from fedforest.transport.identity import Identity
 from fedforest.transport.tls import (
-    Authority,
     Credentials,
-    Identity,
     digest_certificate,
-    make_authority,
     make_key,
     make_request,
     read_request,

@@ -19,7 +19,8 @@ from fedforest.transport.frames import PIECE_BYTES, PROTOCOL_VERSION
 from fedforest.transport.grpc_channel import Limits
 from fedforest.transport.grpc_client import GrpcClient, submit
 from fedforest.transport.grpc_client_calls import ServeClient
-from fedforest.transport.tls import Credentials, Identity
+from fedforest.transport.identity import Identity
+from fedforest.transport.tls import Credentials
 from tests.transport.grpc_federations import DAY, DEADLINE_SECONDS, GrpcFederation, wait_until
 
 

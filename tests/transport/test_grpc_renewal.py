@@ -10,7 +10,8 @@ import pytest
 from fedforest.errors import ConfigurationError, TransportError
 from fedforest.transport.grpc_client import GrpcClient
 from fedforest.transport.grpc_renewal import renew_certificate
-from fedforest.transport.tls import Credentials, Identity, key_of
+from fedforest.transport.identity import Identity
+from fedforest.transport.tls import Credentials, key_of
 from tests.transport.grpc_federations import DAY, DEADLINE_SECONDS, GrpcFederation, wait_until
 
 SOON = timedelta(seconds=4)  # certificates count in whole seconds

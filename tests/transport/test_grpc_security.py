@@ -16,6 +16,7 @@ import pytest
 
 from fedforest.errors import ConfigurationError, PartyLost, TransportError, VersionMismatch
 from fedforest.transport import grpc_party_stream
+from fedforest.transport.authority import make_authority
 from fedforest.transport.frames import PROTOCOL_VERSION, Hello, Welcome, encode_frame
 from fedforest.transport.grpc_channel import (
     CONVERSE,
@@ -29,13 +30,9 @@ from fedforest.transport.grpc_channel import (
 from fedforest.transport.grpc_client import submit
 from fedforest.transport.grpc_coordinator import GrpcHub
 from fedforest.transport.grpc_party import GrpcLink
+from fedforest.transport.identity import Identity, host_name_of_coordinator
 from fedforest.transport.outbox import Outbox
-from fedforest.transport.tls import (
-    Credentials,
-    Identity,
-    host_name_of_coordinator,
-    make_authority,
-)
+from fedforest.transport.tls import Credentials
 from tests.transport.grpc_federations import (
     DAY,
     DEADLINE_SECONDS,

@@ -11,15 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedforest.errors import ConfigurationError
-from fedforest.transport.tls import (
-    Authority,
-    Credentials,
-    Identity,
-    fingerprint,
-    host_name_of_coordinator,
-    make_authority,
-    read_identity,
-)
+from fedforest.transport.authority import Authority, make_authority
+from fedforest.transport.identity import Identity, host_name_of_coordinator
+from fedforest.transport.tls import Credentials, fingerprint, read_identity
 
 DAY = timedelta(days=1)
 AUTHORITY = make_authority("testing", DAY)

@@ -14,7 +14,8 @@ from fedforest.runtime.homes import PARTY_FILE, PROFILE_FILE
 from fedforest.runtime.invitations import Invitation, InvitedRole
 from fedforest.runtime.run_store import write_file
 from fedforest.transport.enrolment import Application, apply
-from fedforest.transport.tls import Credentials, Identity, load_key, make_request
+from fedforest.transport.identity import Identity
+from fedforest.transport.tls import Credentials, load_key, make_request
 
 _SETTINGS = {"party": PARTY_FILE, "user": PROFILE_FILE}
 _REVEALS = "the public key of the party's certificate, and that it has the invitation"

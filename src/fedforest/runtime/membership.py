@@ -24,16 +24,14 @@ from fedforest.errors import ConfigurationError, FederationError
 from fedforest.runtime.event_log import log_event
 from fedforest.runtime.invitations import Invitation, Invitations, InvitedRole
 from fedforest.runtime.run_store import write_file
+from fedforest.transport.authority import Authority, make_authority
 from fedforest.transport.enrolment import Application
+from fedforest.transport.identity import Identity, parse_identity
 from fedforest.transport.tls import (
-    Authority,
     Credentials,
-    Identity,
     digest_certificate,
     digest_of_key,
     key_of,
-    make_authority,
-    parse_identity,
     read_request,
 )
 

@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
     from fedforest.transport.enrolment_server import EnrolmentServer
     from fedforest.transport.grpc_coordinator import GrpcHub
-    from fedforest.transport.tls import Credentials, Identity
+    from fedforest.transport.identity import Identity
+    from fedforest.transport.tls import Credentials
 
 _LOG = logging.getLogger(__name__)
 # How soon a revocation acts; and a signal that reached another thread, as it may while the process

@@ -18,7 +18,8 @@ from typing import TypeVar
 import msgspec
 
 from fedforest.errors import ConfigurationError, ProtocolError, TransportError
-from fedforest.transport.tls import digest_certificate, host_name_of_coordinator
+from fedforest.transport.identity import host_name_of_coordinator
+from fedforest.transport.tls import digest_certificate
 
 DEADLINE_SECONDS = 20.0  # of one connection, from handshake to answer
 LARGEST_MESSAGE = 16 * 1024

@@ -14,7 +14,8 @@ import grpc
 from fedforest.errors import ConfigurationError, FederationError, ProtocolError, VersionMismatch
 from fedforest.transport.frames import Hello, check_version, decode_frame
 from fedforest.transport.grpc_channel import OTHER_VERSION, VERSION_KEY
-from fedforest.transport.tls import Identity, Role, read_expiry, read_identity
+from fedforest.transport.identity import Identity, Role
+from fedforest.transport.tls import read_expiry, read_identity
 
 _LOG = logging.getLogger(__name__)
 

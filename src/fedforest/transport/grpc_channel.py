@@ -11,7 +11,8 @@ import grpc
 
 from fedforest.errors import TransportError, VersionMismatch
 from fedforest.transport.frames import LARGEST_FRAME, MAX_MESSAGE_BYTES
-from fedforest.transport.tls import Credentials, host_name_of_coordinator
+from fedforest.transport.identity import host_name_of_coordinator
+from fedforest.transport.tls import Credentials
 
 SERVICE = "fedforest"
 CONVERSE = "Converse"  # a party's stream

@@ -25,7 +25,7 @@ from fedforest.transport.frames import (
 )
 from fedforest.transport.grpc_admission import seconds_until_expiry
 from fedforest.transport.grpc_channel import Limits
-from fedforest.transport.tls import Identity
+from fedforest.transport.identity import Identity
 
 _LOG = logging.getLogger(__name__)
 _MAX_CALLS = 64

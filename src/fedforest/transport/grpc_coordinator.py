@@ -1,32 +1,22 @@
 """The coordinator's side of the gRPC transport: parties connect, requests go out, replies come in.
 
-One event loop on a thread of its own carries everything; callers block on theirs. A request
-outlives the stream it was sent on: when the party comes back it is sent again, so that endpoints
-must answer a repeated request with the same reply. Late replies answer nothing.
+One event loop on a thread of its own carries everything; callers block on theirs. Here the loop is
+started and ended, and calls of parties and users are let in; who is there is known by
+`grpc_presence`, and what they are asked by `grpc_exchanges`.
 """
 
 import asyncio
 import logging
-import secrets
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import CancelledError
-from functools import partial
 from typing import Any, TypeVar
 
 import grpc
 
-from fedforest.errors import (
-    ConfigurationError,
-    FederationError,
-    PartyLost,
-    RemoteProtocolError,
-    TooFewParties,
-    TransportError,
-)
+from fedforest.errors import ConfigurationError, FederationError, TransportError
 from fedforest.protocol.network import Network
-from fedforest.transport.error_table import error_of_party
-from fedforest.transport.frames import Refusal, check_size
+from fedforest.transport.frames import check_size
 from fedforest.transport.grpc_admission import (
     Admission,
     seconds_until_expiry,
@@ -42,9 +32,11 @@ from fedforest.transport.grpc_channel import (
     server_options,
 )
 from fedforest.transport.grpc_client_calls import ClientCalls, ServeClient
-from fedforest.transport.grpc_party_stream import Answer, PartyStream, keep
-from fedforest.transport.grpc_questions import Exchange, Question, Questions
-from fedforest.transport.tls import Credentials, Identity
+from fedforest.transport.grpc_exchanges import Exchanges, Waiting
+from fedforest.transport.grpc_party_stream import PartyStream
+from fedforest.transport.grpc_presence import Presence
+from fedforest.transport.identity import Identity
+from fedforest.transport.tls import Credentials
 
 _LOG = logging.getLogger(__name__)
 _START_SECONDS = 30.0
@@ -81,11 +73,9 @@ class GrpcHub:
         self._loop = asyncio.new_event_loop()
         self._thread: threading.Thread | None = None
         self._server: Any = None
-        self._streams: dict[str, PartyStream] = {}
-        self._questions = Questions()
         self._admission = Admission(self.identity.federation, self._limits.greeting_seconds)
-        self._next_id = secrets.randbits(48)  # so that no two hubs use the same ids
-        self._change: asyncio.Future[None] = self._loop.create_future()  # parties come or go
+        self._presence = Presence(self._loop)
+        self._exchanges = Exchanges(self._loop, self._presence)
 
     def start(self) -> None:
         """Listen; returns when parties can connect."""
@@ -118,21 +108,15 @@ class GrpcHub:
     @property
     def network(self) -> Network:
         """The slowest way to a connected party, measured when it connected."""
-        networks = [stream.network for stream in list(self._streams.values())]
-        if not networks:
-            return Network(latency_seconds=2e-3, bytes_per_second=1e8)
-        return Network(
-            max(network.latency_seconds for network in networks),
-            min(network.bytes_per_second for network in networks),
-        )
+        return self._presence.network()
 
     def connected(self) -> list[str]:
         """Names of the parties that are connected now."""
-        return sorted(self._present())
+        return sorted(self._presence.names())
 
     def wait_for_parties(self, names: Iterable[str], timeout_seconds: float) -> None:
         """Return when all these parties are connected; `TooFewParties` names who is missing."""
-        self._call(self._await_parties(set(names), timeout_seconds))
+        self._call(self._presence.require(set(names), timeout_seconds))
 
     def use_credentials(self, credentials: Credentials) -> None:
         """Show another certificate to whoever connects from now on."""
@@ -160,7 +144,7 @@ class GrpcHub:
         then it is lost. The first refusal of a party ends the exchange.
         """
         patience = self._limits.patience_seconds if patience_seconds is None else patience_seconds
-        return self._carry_out(requests, patience, may_lose=may_lose)
+        return self._carry_out(requests, Waiting(patience, self._limits.answer_seconds, may_lose))
 
     def exchange_beside(
         self, requests: Mapping[str, bytes], work: Callable[[], None]
@@ -169,37 +153,20 @@ class GrpcHub:
 
         Earlier, it would compete with them for the interpreter.
         """
-        return self._carry_out(requests, self._limits.patience_seconds, work)
+        waiting = Waiting(self._limits.patience_seconds, self._limits.answer_seconds)
+        return self._carry_out(requests, waiting, work)
 
     def _carry_out(
         self,
         requests: Mapping[str, bytes],
-        patience_seconds: float,
+        waiting: Waiting,
         work: Callable[[], None] | None = None,
-        *,
-        may_lose: bool = False,
     ) -> dict[str, bytes]:
         for data in requests.values():
             check_size(data, self._limits.max_message_bytes)
-        if not requests:
-            if work is not None:
-                work()
-            return {}
-        self._require_running()
-        exchange = Exchange(self._questions)
-        self._loop.call_soon_threadsafe(
-            partial(self._begin, exchange, requests, patience_seconds, may_lose=may_lose)
-        )
-        try:  # the loop ends it in time; more is only waited for a loop that has stopped
-            if work is not None:
-                exchange.is_under_way.wait(_START_SECONDS)
-                work()
-            answers = exchange.outcome.result(self._limits.answer_seconds + _START_SECONDS)
-        except BaseException:
-            if not exchange.outcome.done():
-                self._loop.call_soon_threadsafe(exchange.end)
-            raise
-        return {party: reply for party, reply in answers.items() if reply is not None}
+        if requests:
+            self._require_running()
+        return self._exchanges.carry_out(requests, waiting, work)
 
     # On the calling thread, above; on the loop's thread, below.
 
@@ -255,9 +222,7 @@ class GrpcHub:
         _LOG.info("listening at %s as %s", self.address, self.identity)
 
     async def _shut(self) -> None:
-        closed = TransportError("the coordinator's hub was closed")
-        for question in self._questions:
-            question.fail(closed)
+        self._exchanges.fail_all(TransportError("the coordinator's hub was closed"))
         if self._server is not None:
             await self._server.stop(grace=0)
         rest = asyncio.all_tasks() - {asyncio.current_task()}
@@ -271,12 +236,7 @@ class GrpcHub:
         identity = await self._admission.identify(context, "party")
         await self._admission.greet(context, identity)
         stream = PartyStream(identity.name, context, self._limits.max_message_bytes)
-        older = self._streams.get(identity.name)
-        self._streams[identity.name] = stream
-        if older is not None:
-            older.cut(grpc.StatusCode.ABORTED, "a newer connection of this party took over")
-        self._announce()
-        _LOG.info("party %r connected from %s", identity.name, context.peer())
+        self._presence.enter(stream, context.peer())
         expiry = self._loop.call_later(
             seconds_until_expiry(context),
             stream.cut,
@@ -284,14 +244,11 @@ class GrpcHub:
             f"the certificate of {identity} has expired",
         )
         try:
-            await stream.serve(self._take)
+            await stream.serve(self._exchanges.take)
         finally:
             expiry.cancel()
-            if self._streams.get(identity.name) is stream:
-                del self._streams[identity.name]
-                _LOG.warning("party %r is disconnected", identity.name)
-                self._announce()
-            self._ask_again(stream)
+            self._presence.leave(stream)
+            self._exchanges.ask_again(stream)
 
     async def _submit(self, _: Any, context: Any) -> None:
         identity = await self._admission.identify(context, "user")
@@ -311,104 +268,9 @@ class GrpcHub:
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, str(error))
             raise  # never reached: abort raises
 
-    def _take(self, stream: PartyStream, answer: Answer) -> None:
-        """Give an answer to who waits for it; nobody waits for late and repeated ones."""
-        question = self._questions.find(answer.request_id, stream.party)
-        if question is None:
-            stream.inbox.discard(answer.request_id)
-        elif isinstance(answer, Refusal):
-            stream.inbox.discard(answer.request_id)
-            question.refuse(error_of_party(answer, stream.party))
-        else:
-            data = stream.inbox.add(answer)
-            if data is not None:
-                question.answer(data)
-
-    def _ask_again(self, stream: PartyStream) -> None:
-        """A stream has ended: what it leaves unanswered is sent on the next one.
-
-        Who broke the protocol is not asked again.
-        """
-        for question in self._questions:
-            if question.stream is not stream or question.is_settled:
-                continue
-            if stream.violation is not None:
-                question.fail(RemoteProtocolError(str(stream.violation), stream.party))
-            else:
-                keep(asyncio.ensure_future(self._carry(question)))
-
-    def _begin(
-        self,
-        exchange: Exchange,
-        requests: Mapping[str, bytes],
-        patience_seconds: float,
-        *,
-        may_lose: bool,
-    ) -> None:
-        asked = {
-            party: self._ask(party, data, patience_seconds, may_lose=may_lose)
-            for party, data in requests.items()
-        }
-        exchange.begin(asked, self._limits.answer_seconds)
-        self._loop.call_soon(exchange.is_under_way.set)  # behind the first steps of `_carry`
-
-    def _ask(self, party: str, data: bytes, patience_seconds: float, *, may_lose: bool) -> Question:
-        self._next_id += 1
-        question = Question(self._next_id, party, data, may_lose=may_lose)
-        question.patience_seconds = patience_seconds
-        self._questions.open(question)
-        keep(asyncio.ensure_future(self._carry(question)))
-        return question
-
-    async def _carry(self, question: Question) -> None:
-        """Send a request on the stream of its party, as soon as there is one."""
-        party, before = question.party, self._loop.time()
-        await self._await_arrival({party}, question.patience_seconds, unless=question.reply)
-        question.patience_seconds -= self._loop.time() - before
-        if question.is_settled:
-            return
-        if party not in self._present():
-            what = (
-                "it is not connected and did not come back in time; start its service, and a "
-                "paused run goes on"
-            )
-            question.fail(PartyLost(what, party))
-            return
-        question.stream = self._streams[party]
-        await question.stream.deliver(question.request_id, question.data, question.reply)
-
-    async def _await_parties(self, names: set[str], timeout_seconds: float) -> None:
-        await self._await_arrival(names, timeout_seconds)
-        missing = sorted(names - self._present())
-        if missing:
-            raise TooFewParties(
-                f"not connected after {timeout_seconds:g} seconds: {', '.join(missing)}; start "
-                "their party services"
-            )
-
-    async def _await_arrival(
-        self, names: set[str], timeout_seconds: float, unless: "asyncio.Future[Any] | None" = None
-    ) -> None:
-        """Return when these parties are connected, the time is over, or `unless` is done."""
-        deadline = self._loop.time() + timeout_seconds
-        while not names <= self._present() and not (unless is not None and unless.done()):
-            left = deadline - self._loop.time()
-            if left <= 0:
-                return
-            events = {self._change} if unless is None else {self._change, unless}
-            await asyncio.wait(events, timeout=left, return_when=asyncio.FIRST_COMPLETED)
-
-    def _present(self) -> set[str]:
-        return {name for name, stream in list(self._streams.items()) if not stream.is_gone}
-
-    def _announce(self) -> None:
-        """Wake everybody who waits for parties."""
-        self._change.set_result(None)
-        self._change = self._loop.create_future()
-
     async def _revoke(self, identity: Identity) -> None:
         self._admission.revoke(identity)
-        stream = self._streams.get(identity.name)
+        stream = self._presence.find(identity.name)
         if identity.role == "party" and stream is not None:
             stream.cut(grpc.StatusCode.PERMISSION_DENIED, f"{identity} was revoked")
         if identity.role == "user" and self._clients is not None:

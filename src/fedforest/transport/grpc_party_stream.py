@@ -31,7 +31,7 @@ from fedforest.transport.frames import (
 _LOG = logging.getLogger(__name__)
 
 _PROBE_SIZES = (64, 64, 64, 2**17)  # bytes: three for the latency, one for the bandwidth
-_UNMEASURED = Network(latency_seconds=2e-3, bytes_per_second=1e8)
+UNMEASURED = Network(latency_seconds=2e-3, bytes_per_second=1e8)
 
 Answer = Piece | Refusal
 
@@ -130,7 +130,7 @@ class _Measurement:
     """Times probes that the party sends back."""
 
     def __init__(self) -> None:
-        self.result = _UNMEASURED
+        self.result = UNMEASURED
         self._sent_at = 0.0
         self._number = -1
         self._seconds: list[float] = []
