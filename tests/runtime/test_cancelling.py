@@ -54,8 +54,8 @@ def federation(tmp_path: Path) -> Iterator[LocalFederation]:
 @pytest.fixture
 def hub(federation: LocalFederation) -> Iterator[HaltingHub]:
     hub = HaltingHub(federation.hub.endpoints)
-    federation.coordinator._hub = hub
-    object.__setattr__(federation.coordinator._trainings, "_hub", hub)
+    federation.coordinator._runs._hub = hub
+    object.__setattr__(federation.coordinator._runs._trainings, "_hub", hub)
     yield hub
     hub.may_go_on.set()
 
@@ -96,7 +96,7 @@ def test_a_run_under_way_ends_after_its_exchange_and_everybody_forgets_it(
     assert len(journals(federation, IDS[0])) == 3
     cancelling = threading.Thread(target=cancel, args=(federation, IDS[0]))
     cancelling.start()
-    federation.coordinator._jobs[IDS[0]].cancelling.wait(WAIT_SECONDS)
+    federation.coordinator._runs._jobs[IDS[0]].cancelling.wait(WAIT_SECONDS)
     hub.may_go_on.set()
     cancelling.join(WAIT_SECONDS)
     assert states(federation) == {IDS[0].hex(): "cancelled"}
@@ -141,7 +141,7 @@ def test_whoever_watches_a_cancelled_run_hears_of_it(
     listening.start()
     cancelling = threading.Thread(target=cancel, args=(federation, IDS[0]))
     cancelling.start()
-    federation.coordinator._jobs[IDS[0]].cancelling.wait(WAIT_SECONDS)
+    federation.coordinator._runs._jobs[IDS[0]].cancelling.wait(WAIT_SECONDS)
     hub.may_go_on.set()
     for thread in (listening, cancelling):
         thread.join(WAIT_SECONDS)
