@@ -272,6 +272,11 @@ def test_protected_sums_begin_only_where_everybody_is_pinned(tmp_path: Path) -> 
             warned = CliRunner().invoke(app, typo).stderr
             assert f"no run has named a party '{other}y' so far; did you mean '{other}'?" in warned
         assert user.train(order, HorizontalResult).n_rows > 0  # nobody was started again
+        home = str(federation.parties["bank"].home)
+        removed = CliRunner().invoke(app, ["party", "distrust", "shop", "--home", home, "--json"])
+        assert json.loads(removed.stdout) == {"distrusted": "shop", "pinned": ["shopy"]}
+        with pytest.raises(MaskingError, match="no fingerprint of 'shop' is pinned here"):
+            user.train(order, HorizontalResult)
 
 
 def test_errors_of_joining_are_one_line_of_a_known_kind(clinics: Clinics) -> None:

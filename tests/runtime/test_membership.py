@@ -359,6 +359,28 @@ def test_a_pin_is_heeded_at_once_and_not_replaced_by_accident(tmp_path: Path) ->
         pins.trust("clinic", PIN, replace=True)
 
 
+def test_a_removed_pin_counts_no_more_and_can_be_given_to_another_name(tmp_path: Path) -> None:
+    pins = Pins(tmp_path, {"clinic": CLINICS_PIN})
+    pins.trust("shopp", PIN)
+    pins.trust("bank", OTHER_PIN)
+    Pins(tmp_path, {}).distrust("shopp")
+    assert dict(pins) == {"clinic": CLINICS_PIN, "bank": OTHER_PIN}
+    pins.trust("shop", PIN)
+    assert pins["shop"] == PIN
+
+
+def test_only_a_pin_that_is_there_and_was_trusted_is_removed(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="of 'shop' is pinned here; pinned: nobody"):
+        Pins(tmp_path, {}).distrust("shop")
+    pins = Pins(tmp_path, {"clinic": CLINICS_PIN})
+    pins.trust("bank", PIN)
+    with pytest.raises(ConfigurationError, match="'shop' is pinned here; pinned: bank, clinic"):
+        pins.distrust("shop")
+    with pytest.raises(ConfigurationError, match=r"'clinic' is pinned in party\.toml"):
+        pins.distrust("clinic")
+    assert dict(pins) == {"clinic": CLINICS_PIN, "bank": PIN}
+
+
 def test_two_names_are_not_pinned_by_one_fingerprint(tmp_path: Path) -> None:
     pins = Pins(tmp_path, {"clinic": CLINICS_PIN})
     with pytest.raises(ConfigurationError, match="by which 'clinic' is pinned"):

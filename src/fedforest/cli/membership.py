@@ -5,12 +5,15 @@ import sys
 import time
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from fedforest.cli.services import Home, coordinator, party
 from fedforest.cli.terminal import AsJson, Quiet, Terminal
+
+if TYPE_CHECKING:
+    from fedforest.runtime.pins import Pins
 
 NewHome = Annotated[Path, typer.Option("--home", help="The role's folder, made if missing.")]
 Token = Annotated[
@@ -190,11 +193,8 @@ def trust(  # noqa: PLR0913, PLR0917 - options of a command
 
     Example: fedforest party trust shop mzxw-6ytb-... --home ./bank
     """
-    from fedforest.runtime.homes import PARTY_FILE, PartySettings, read_settings
-    from fedforest.runtime.pins import Pins
-
     _refuse_self(home, name, pin)
-    pins = Pins(home, read_settings(home, PARTY_FILE, PartySettings).pins)
+    pins = _read_pins(home)
     pins.trust(name, pin, replace=replace)
     terminal = Terminal(as_json, quiet)
     missing = sorted(pins.peers() - set(pins))
@@ -208,6 +208,36 @@ def trust(  # noqa: PLR0913, PLR0917 - options of a command
         terminal.say(f"Warning: no run has named a party {name!r} so far; {hint}")
     if missing:
         terminal.say(f"Runs also named, and nobody has pinned: {', '.join(missing)}")
+
+
+@party.command("distrust")
+def distrust(
+    name: Annotated[str, typer.Argument(help="The other party.")],
+    home: Home,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Remove another party's pin: protected sums and alignment with it are refused from now on.
+
+    For a pin that was a mistake, or a party that left. A run that has begun goes on until this
+    party is started again.
+
+    Example: fedforest party distrust shop --home ./bank
+    """
+    pins = _read_pins(home)
+    pins.distrust(name)
+    terminal = Terminal(as_json, quiet)
+    if as_json:
+        terminal.show_json({"distrusted": name, "pinned": sorted(pins)})
+        return
+    terminal.say(f"{name} is not trusted any more; pinned are: {', '.join(sorted(pins)) or '-'}")
+
+
+def _read_pins(home: Path) -> "Pins":
+    from fedforest.runtime.homes import PARTY_FILE, PartySettings, read_settings
+    from fedforest.runtime.pins import Pins
+
+    return Pins(home, read_settings(home, PARTY_FILE, PartySettings).pins)
 
 
 def _refuse_self(home: Path, name: str, pin: str) -> None:

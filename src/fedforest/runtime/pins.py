@@ -43,7 +43,7 @@ class Pins(Mapping[str, str]):
         if others:
             raise ConfigurationError(
                 f"this is the fingerprint by which {others[0]!r} is pinned; parties have different "
-                "ones, so one of the two names is wrong"
+                "ones, so one of the two names is wrong: `fedforest party distrust` removes a pin"
             )
         known = self._read().get(name, text)
         if known != text and not replace:
@@ -53,8 +53,18 @@ class Pins(Mapping[str, str]):
             )
         if name in self._settings and known != text:
             raise ConfigurationError(f"party {name!r} is pinned in {PARTY_FILE}; change it there")
-        trusted = {**self._read_file(), name: text}
-        write_file(self._path, msgspec.json.format(msgspec.json.encode(trusted)))
+        self._write_file({**self._read_file(), name: text})
+
+    def distrust(self, name: str) -> None:
+        """Know a party no more: what needs its fingerprint is refused from now on."""
+        if name in self._settings:
+            raise ConfigurationError(f"party {name!r} is pinned in {PARTY_FILE}; remove it there")
+        trusted = self._read_file()
+        if name not in trusted:
+            pinned = ", ".join(sorted(self)) or "nobody"
+            raise ConfigurationError(f"no fingerprint of {name!r} is pinned here; pinned: {pinned}")
+        del trusted[name]
+        self._write_file(trusted)
 
     def note_peers(self, names: Collection[str]) -> None:
         """Remember with whom this party was asked to meet: these names there are."""
@@ -67,6 +77,9 @@ class Pins(Mapping[str, str]):
         if not self._peers_path.exists():
             return set()
         return msgspec.json.decode(self._peers_path.read_bytes(), type=set[str])
+
+    def _write_file(self, trusted: Mapping[str, str]) -> None:
+        write_file(self._path, msgspec.json.format(msgspec.json.encode(trusted)))
 
     def _read(self) -> dict[str, str]:
         return {**self._read_file(), **self._settings}
