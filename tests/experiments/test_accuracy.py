@@ -29,9 +29,10 @@ from fedforest.experiments.accuracy_findings import (
     read_records,
     write_page,
 )
-from fedforest.experiments.accuracy_record import AccuracyRecord, Settings
+from fedforest.experiments.accuracy_record import AccuracyRecord, DataSetRecord, Settings
 from fedforest.experiments.data_sets import DataSet, read_data_set, reason_missing
 from fedforest.experiments.findings import REACHED
+from fedforest.experiments.statistics import z_test
 
 FORESTS = ("party_1", "party_2", "pooled", "federated")
 SETTINGS = Settings(seed=3, n_trees=20)
@@ -69,12 +70,40 @@ def result(measured: dict[str, Any]) -> dict[str, Any]:
     return copy.deepcopy(measured)
 
 
-def test_the_federated_forest_is_as_good_as_the_pooled_one(result: dict[str, Any]) -> None:
-    cancer, diabetes = read_records(result)
-    assert abs(loss_interval(cancer).mean) < 0.03
-    assert abs(loss_interval(diabetes).mean) < 0.1
-    assert np.mean(cancer.scores["federated"]) > 0.9
-    assert np.mean(diabetes.scores["federated"]) < 0.9 * DIABETES.y.std()
+def judge(record: DataSetRecord, method: str, other: str) -> float:
+    """The papers' p-value: how easily two forests that are equally good would differ like this."""
+    return z_test(np.array(record.scores[method]), np.array(record.scores[other]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("task", "data", "tolerance"),
+    [(CANCER_TASK, CANCER, 0.012), (DIABETES_TASK, DIABETES, 0.02)],
+    ids=["cancer", "diabetes"],
+)
+def test_the_federated_forest_is_as_good_as_scikit_learns_on_the_pooled_columns(
+    task: AccuracyTask, data: DataSet, tolerance: float
+) -> None:
+    """The papers' z-test, and the paired interval, which is hard to pass: over three seeds it
+    reached out to 0.008 of accuracy and 1.5% of RMSE.
+    """
+    record = AccuracyRecord.open(None, Settings(seed=3, n_trees=40))
+    experiment = AccuracyExperiment(record, Console(quiet=True), repetitions=20)
+    experiment.measure(task, data, ("pooled", "federated"))
+    (measured,) = read_records(record.as_result())
+    assert judge(measured, "federated", "pooled") >= 0.01
+    assert loss_interval(measured).lies_within(tolerance)
+
+
+def test_the_same_test_tells_a_party_alone_from_the_federation() -> None:
+    record = AccuracyRecord.open(None, SETTINGS)
+    experiment = AccuracyExperiment(record, Console(quiet=True), repetitions=12)
+    experiment.measure(DIABETES_TASK, DIABETES, ("party_1", "pooled", "federated"))
+    (measured,) = read_records(record.as_result())
+    assert judge(measured, "federated", "party_1") < 0.01
+    gain = gain_interval(measured, "party_1")
+    assert gain is not None
+    assert gain.low > 0.0
 
 
 def test_a_gain_is_positive_where_the_federated_forest_is_better_whatever_the_measure(
@@ -204,11 +233,12 @@ def test_a_single_repetition_is_refused(capsys: pytest.CaptureFixture[str]) -> N
 def test_ionosphere_is_told_with_all_methods_and_a_page(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["--datasets", "ionosphere", "--repetitions", "3", "--trees", "30"]
+    arguments = ["--datasets", "ionosphere", "--repetitions", "12", "--trees", "40"]
     main([*arguments, "--output", str(tmp_path)])
     assert "ionosphere (351 × 34)" in capsys.readouterr().out
     (record,) = read_records(json.loads((tmp_path / "accuracy.json").read_text()))
-    assert abs(loss_interval(record).mean) < 0.05
+    assert judge(record, "federated", "pooled") >= 0.01
+    assert abs(loss_interval(record).mean) < 0.02  # a test row is 0.014 of accuracy
     assert min(record.scores["federated"]) > 0.8
 
 

@@ -4,13 +4,14 @@ A case can be trained over its parties and, on the joined table, by the engine a
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from sklearn.utils.class_weight import compute_sample_weight
 
 from fedforest.estimators.pooled import PooledForest
 from fedforest.estimators.vertical import VerticalForestClassifier, VerticalForestRegressor
@@ -37,6 +38,7 @@ class VerticalCase:
     batch_bytes: int = LARGE
     n_jobs: int = 1
     seed: int = 0
+    class_weight: dict[int, float] | str | None = None
 
     @property
     def is_regression(self) -> bool:
@@ -54,6 +56,8 @@ class VerticalCase:
     def vertical(self, **settings: Any) -> Vertical:
         """The forest over all parties."""
         kind = VerticalForestRegressor if self.is_regression else VerticalForestClassifier
+        if self.class_weight is not None:
+            settings = {"class_weight": self.class_weight, **settings}
         estimator = kind(
             **self.parameters,
             random_state=self.seed,
@@ -66,10 +70,14 @@ class VerticalCase:
         return estimator.fit(self.table, self.y, self.weights)
 
     def pooled(self) -> PooledForest:
-        """The forest on the joined table."""
+        """The forest on the joined table, which knows weights of rows only."""
         task = "regression" if self.is_regression else "classification"
         forest = PooledForest(random_state=self.seed, task=task, **self.parameters)
-        return forest.fit(self.columns, self.y, self.weights)
+        weights = self.weights
+        if self.class_weight is not None:
+            rows = np.ones(len(self.y)) if weights is None else weights
+            weights = rows * compute_sample_weight(self.class_weight, self.y)
+        return forest.fit(self.columns, self.y, weights)
 
     def other_rows(self) -> dict[str, NDArray[Any]]:
         """Rows to predict that nobody trained on: columns shuffled apart, with gaps and news."""
@@ -110,6 +118,20 @@ def vertical_cases(draw: st.DrawFn, max_rows: int = 1500) -> VerticalCase:
         draw(st.sampled_from([1, 2, 3]), label="threads"),
         draw(st.integers(0, 2**63 - 1), label="seed"),
     )
+
+
+@st.composite
+def class_weighted_cases(draw: st.DrawFn, max_rows: int = 1500) -> VerticalCase:
+    """Any table and division, and perhaps classes that differ in weight."""
+    case = draw(vertical_cases(max_rows))
+    how = draw(st.sampled_from(["none", "balanced", "given"]), label="class weights")
+    if case.is_regression or how == "none":
+        return case
+    if how == "balanced":
+        return replace(case, class_weight="balanced")
+    weight = st.sampled_from([0.1, 1.0, 3.0, 7.5])
+    some = draw(st.lists(st.sampled_from(np.unique(case.y).tolist()), unique=True))
+    return replace(case, class_weight={label: draw(weight) for label in some})
 
 
 @st.composite

@@ -1,9 +1,13 @@
 """Lossless: parties that hold parts of the columns train the forest of the joined table."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from fedforest.estimators.pooled import PooledForest
 from fedforest.estimators.vertical import VerticalForestClassifier
@@ -12,8 +16,8 @@ from fedforest.tree.table import read_table
 from tests.protocol.vertical.cases import (
     Vertical,
     VerticalCase,
+    class_weighted_cases,
     sample_case,
-    vertical_cases,
     whole_file,
     whole_forest,
 )
@@ -22,7 +26,7 @@ MODES = ("one_round", "classical", 1, 2, 3, 5, "auto")
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
-@given(vertical_cases())
+@given(class_weighted_cases())
 def test_vertical_forest_equals_the_forest_trained_on_the_joined_table(case: VerticalCase) -> None:
     vertical, pooled = case.vertical(), case.pooled()
     assert whole_file(vertical) == encode_forest(pooled.forest_, pooled.bins_)
@@ -41,21 +45,39 @@ def assert_same_out_of_bag_votes(
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
-@given(vertical_cases(max_rows=40))
+@given(class_weighted_cases(max_rows=40), st.sampled_from(["soft", "hard"]))
 def test_every_prediction_mode_says_what_the_forest_of_the_joined_table_says(
-    case: VerticalCase,
+    case: VerticalCase, voting: str
 ) -> None:
     vertical, pooled = case.vertical(), case.pooled()
     rows = case.other_rows()
     table = read_table(rows)
+    if isinstance(vertical, VerticalForestClassifier):
+        vertical.set_params(voting=voting)
+        expected = pooled.predict_proba(rows) if voting == "soft" else vote_hard(pooled, rows)
+        answers = pooled.classes_[expected.argmax(axis=1)]
+    else:
+        answers = pooled.predict(rows)
     depth = int(whole_forest(vertical).shape.depths().max())
     for mode in {*MODES, *range(1, depth + 2)}:
         vertical.set_params(prediction=mode)
         assert np.array_equal(vertical.apply(table), pooled.apply(rows)), mode
-        assert vertical.predict(table).tobytes() == pooled.predict(rows).tobytes(), mode
+        assert vertical.predict(table).tobytes() == answers.tobytes(), mode
         if isinstance(vertical, VerticalForestClassifier):
-            shares = vertical.predict_proba(table)
-            assert shares.tobytes() == pooled.predict_proba(rows).tobytes(), mode
+            assert vertical.predict_proba(table).tobytes() == expected.tobytes(), mode
+
+
+def vote_hard(pooled: PooledForest, rows: Mapping[str, Any]) -> NDArray[np.float64]:
+    """Shares of trees, each of which votes for the first of its leaf's likeliest classes."""
+    forest = pooled.forest_
+    start, label, share = forest.leaves
+    leaf_of = pooled.apply(rows) + forest.shape.tree_start[:-1]
+    votes = np.zeros((len(leaf_of), forest.n_classes))
+    for row, leaves in enumerate(leaf_of):
+        for leaf in leaves:
+            entries = slice(start[leaf], start[leaf + 1])
+            votes[row, label[entries][share[entries].argmax()]] += 1
+    return votes / forest.shape.n_trees
 
 
 def test_a_fixed_case_with_words_gaps_and_three_classes_is_divided_in_every_way() -> None:
