@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 # Options of both test runs: two at a time, as there are kernels to compile. E.g. "-m 'not slow'".
 PYTEST_FLAGS ?= -n 2
 
+# Tests that only read files; the others in there take longer.
+STRUCTURE := tests/test_architecture.py tests/test_documents.py
 CODE := src tests $(wildcard benchmarks examples)
 PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt
 # By environment as well, because -c alone does not reach the isolated build of this package.
@@ -14,7 +16,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 .PHONY: clean-kernels help venv demo test check bench format clean
 
 help:  ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## */\1\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 15
 
 venv: $(VENV)/dev.stamp  ## set up .venv
 
@@ -25,11 +27,12 @@ test: $(VENV)/dev.stamp  ## run all tests, then the kernels' again as plain Pyth
 	$(BIN)/python -m pytest $(PYTEST_FLAGS)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest $(PYTEST_FLAGS) tests/kernels
 
-check: $(VENV)/dev.stamp  ## format, lint, types and import contracts
+check: $(VENV)/dev.stamp  ## format, lint, types, import contracts, what documents name
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy $(CODE)
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python -m pytest -q -m structure $(STRUCTURE)
 
 format: $(VENV)/dev.stamp  ## format the code and apply safe fixes
 	$(BIN)/ruff format $(CODE)

@@ -105,17 +105,20 @@ def test_a_broken_wall_fails_the_contract_that_guards_it(
     assert [line for line in broken if line.startswith(broken_contract)] == broken != []
 
 
+@pytest.mark.structure
 def test_sub_packages_have_empty_init_files() -> None:
     inits = [path for path in PACKAGE.rglob("__init__.py") if path.parent != PACKAGE]
     assert inits
     assert [path for path in inits if path.read_text()] == []
 
 
+@pytest.mark.structure
 def test_every_folder_of_code_is_a_regular_package() -> None:
     folders = {path.parent for path in PACKAGE.rglob("*.py")}
     assert [folder for folder in folders if not (folder / "__init__.py").is_file()] == []
 
 
+@pytest.mark.structure
 def test_the_public_names_are_exactly_these() -> None:
     assert sorted(fedforest.__all__) == sorted(PUBLIC_NAMES)
 
@@ -144,6 +147,7 @@ def kernel_syntax() -> Iterator[tuple[str, ast.AST]]:
             yield path.stem, node
 
 
+@pytest.mark.structure
 def test_no_kernel_starts_threads_or_relaxes_arithmetic() -> None:
     offenders = [
         f"{module}, line {node.lineno}: {node.arg}"
@@ -153,6 +157,7 @@ def test_no_kernel_starts_threads_or_relaxes_arithmetic() -> None:
     assert offenders == []
 
 
+@pytest.mark.structure
 def test_no_kernel_takes_more_than_sixteen_arguments() -> None:
     offenders = [
         f"{module}.{node.name} takes {len(node.args.args)}"

@@ -3,10 +3,7 @@
 import re
 from pathlib import Path
 
-import pytest
-
-ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text()
+README = (Path(__file__).parent.parent / "README.md").read_text()
 
 
 def test_the_python_of_the_readme_runs_and_classifies_well() -> None:
@@ -21,15 +18,3 @@ def test_the_first_screen_holds_the_commands_and_the_python() -> None:
     first_screen = "\n".join(README.splitlines()[:30])
     for expected in ("make demo", "make test", "forest.predict"):
         assert expected in first_screen
-
-
-@pytest.mark.parametrize(
-    "target", sorted(set(re.findall(r"(?:^|`)make ([a-z]+)", README, re.MULTILINE)))
-)
-def test_every_make_target_the_readme_names_exists(target: str) -> None:
-    assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
-
-
-@pytest.mark.parametrize("path", sorted(set(re.findall(r"\]\(([^)#:]+)\)", README))))
-def test_every_file_the_readme_links_to_exists(path: str) -> None:
-    assert (ROOT / path).is_file()
