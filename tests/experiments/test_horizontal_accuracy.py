@@ -42,11 +42,10 @@ from fedforest.experiments.horizontal_methods import (
     share_name,
 )
 from fedforest.experiments.horizontal_record import (
-    FILE_NAME,
+    FILE,
     HorizontalRecord,
     Settings,
     read_groups,
-    read_result,
 )
 from fedforest.experiments.horizontal_tasks import (
     TEN_PARTIES,
@@ -227,9 +226,9 @@ def test_a_run_that_was_stopped_goes_on_where_it_ended(
 
 def test_what_is_there_is_not_measured_again_unless_it_is_forgotten(tmp_path: Path) -> None:
     record = measure(tmp_path, 2, ("comparison",))
-    written = (tmp_path / FILE_NAME).read_bytes()
+    written = (tmp_path / FILE.name).read_bytes()
     measure(tmp_path, 2, ("comparison",))
-    assert (tmp_path / FILE_NAME).read_bytes() == written
+    assert (tmp_path / FILE.name).read_bytes() == written
     record.forget("two_parties", ["breast_cancer", "absent"], ["federated"])
     assert record.groups["two_parties"]["breast_cancer"].measured.keys() == {"alone", "pooled"}
 
@@ -245,9 +244,9 @@ def test_measurements_of_other_settings_or_another_table_are_refused(tmp_path: P
 
 @pytest.mark.parametrize("content", ['{"experiment": "hori', '{"experiment": "accuracy"}'])
 def test_a_file_that_is_no_result_is_refused(tmp_path: Path, content: str) -> None:
-    (tmp_path / FILE_NAME).write_text(content)
+    (tmp_path / FILE.name).write_text(content)
     with pytest.raises(DataError, match=r"horizontal_accuracy\.json"):
-        read_result(tmp_path / FILE_NAME)
+        FILE.read(tmp_path / FILE.name)
 
 
 def test_the_page_and_the_figures_come_from_the_result_alone(
@@ -342,7 +341,7 @@ def test_waveform_is_told_beside_pooled_rows_with_a_page(tmp_path: Path) -> None
     main([*arguments, "--output", str(tmp_path)])
     page = (tmp_path / "horizontal_accuracy.md").read_text()
     assert "waveform (5,000 × 21, 3 classes)" in page
-    record = read_groups(json.loads((tmp_path / FILE_NAME).read_text()))["two_parties"]["waveform"]
+    record = read_groups(json.loads((tmp_path / FILE.name).read_text()))["two_parties"]["waveform"]
     difference = apart(record, "federated", "pooled")
     assert difference is not None
     assert abs(difference.mean) < 0.02

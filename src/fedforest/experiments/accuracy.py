@@ -11,24 +11,22 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 
 import fedforest
-from fedforest.errors import FederationError
 from fedforest.experiments.accuracy_figure import draw
 from fedforest.experiments.accuracy_findings import METHODS, find, write_page
 from fedforest.experiments.accuracy_record import AccuracyRecord, DataSetRecord, Settings
+from fedforest.experiments.command import carry_out, parse_with_folder, progress_bar
 from fedforest.experiments.data_sets import DataSet, read_data_set
-from fedforest.experiments.findings import to_rich
+from fedforest.experiments.result_file import Result
 
 PARTIES = ("party_1", "party_2")
 N_THREADS = 2
@@ -154,7 +152,7 @@ class AccuracyExperiment:
         estimators = self._estimators(data, methods)
         missing = {method: self.repetitions - len(entry.scores_of(method)) for method in estimators}
         total = sum(max(0, count) for count in missing.values())
-        with self._progress() as progress:
+        with progress_bar(self.console) as progress:
             bar = progress.add_task(task.name, total=total)
             for number in range(self.repetitions):
                 todo = [name for name in estimators if len(entry.scores_of(name)) == number]
@@ -190,15 +188,6 @@ class AccuracyExperiment:
             "n_jobs": N_THREADS,
         }
 
-    def _progress(self) -> Progress:
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-        )
-        return Progress(*columns, console=self.console)
-
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
@@ -213,22 +202,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--repetitions", type=int, metavar="N", default=40)
     parser.add_argument("--trees", type=int, metavar="N", default=100)
     parser.add_argument("--seed", type=int, metavar="N", default=0)
-    parser.add_argument(
-        "--again",
-        action="store_true",
-        help="forget the chosen scores that the output folder already holds",
-    )
-    parser.add_argument(
-        "--output",
-        type=Path,
-        metavar="FOLDER",
-        help="where scores, page and figure go, and where scores of an earlier run are found; "
-        "without it the result is only shown",
-    )
-    chosen = parser.parse_args(arguments)
-    if chosen.repetitions < 2:
-        parser.error("--repetitions must be at least 2: an interval needs a spread")
-    return chosen
+    return parse_with_folder(parser, arguments)
 
 
 def run(chosen: argparse.Namespace, console: Console) -> AccuracyRecord:
@@ -245,17 +219,13 @@ def run(chosen: argparse.Namespace, console: Console) -> AccuracyRecord:
 
 def main(arguments: Sequence[str]) -> None:
     chosen = parse(arguments)
-    console = Console(width=160 if not sys.stdout.isatty() else None)
-    try:
-        result = run(chosen, console).as_result()
-    except FederationError as error:
-        console.print(f"accuracy: {error}", style="red", highlight=False)
-        sys.exit(1)
-    for finding in find(result):
-        console.print(to_rich(finding))
-    if chosen.output:
-        draw(result, chosen.output / "accuracy.png")
-        write_page(result, chosen.output / "accuracy.md")
+
+    def publish(result: Result) -> None:
+        if chosen.output:
+            draw(result, chosen.output / "accuracy.png")
+            write_page(result, chosen.output / "accuracy.md")
+
+    carry_out("accuracy", lambda console: run(chosen, console).as_result(), find, publish)
 
 
 if __name__ == "__main__":

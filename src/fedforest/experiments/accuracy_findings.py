@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from fedforest.experiments.accuracy_record import DataSetRecord
-from fedforest.experiments.environment import tell_environment
 from fedforest.experiments.findings import NOTHING, Finding, to_markdown, verdict
+from fedforest.experiments.result_file import tell_runs
 from fedforest.experiments.statistics import Interval, paired_interval, z_test
 
 # Method -> its name in the papers, in the order of their tables.
@@ -182,22 +182,11 @@ def write_page(result: dict[str, Any], page: Path) -> None:
         "edit. Repeats Tables 3 and 4 of the Federated Forest paper: two parties, one forest.",
         "![Differences and scores](accuracy.png)",
         *(to_markdown(finding) for finding in find(result)),
-        _tell_runs(result),
+        tell_runs(result, _tell_added),
     ]
     page.write_text("\n\n".join(parts) + "\n")
 
 
-def _tell_runs(result: dict[str, Any]) -> str:
-    lines = ["### Runs", ""]
-    for run in result["runs"]:
-        facts = run["environment"]
-        machine, versions = tell_environment(facts)
-        added = "; ".join(
-            f"{name}: {', '.join(METHODS[method] for method in methods)}"
-            for name, methods in run["added"].items()
-        )
-        lines.append(
-            f"- Commit `{facts['commit']}`, {facts['date']}, {run['minutes']} minutes. "
-            f"{machine}. {versions}. Added {added}."
-        )
-    return "\n".join(lines)
+def _tell_added(added: dict[str, Any]) -> str:
+    methods = {name: ", ".join(METHODS[method] for method in added[name]) for name in added}
+    return "Added " + "; ".join(f"{name}: {told}" for name, told in methods.items())

@@ -4,8 +4,6 @@ A method's scores are a list by repetition, so equal places of two lists belong 
 columns. A file made with other settings is refused: its scores could not be compared.
 """
 
-import json
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -14,10 +12,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.errors import ConfigurationError, DataError
-from fedforest.experiments.environment import describe_environment
+from fedforest.errors import ConfigurationError
+from fedforest.experiments.result_file import ResultFile, RunNotes
 
-FILE_NAME = "accuracy.json"
+FILE = ResultFile("accuracy", "the accuracy experiment")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,31 +59,28 @@ class AccuracyRecord:
     settings: Settings
     folder: Path | None = None
     data_sets: dict[str, DataSetRecord] = field(default_factory=dict)
-    runs: list[dict[str, Any]] = field(default_factory=list)
-    _this_run: dict[str, Any] | None = None
-    _started: float = field(default_factory=time.perf_counter)
+    notes: RunNotes = field(default_factory=RunNotes)
 
     @classmethod
     def open(cls, folder: Path | None, settings: Settings) -> Self:
         """The record in the folder, else a new one; without a folder nothing is kept."""
-        path = folder / FILE_NAME if folder else None
-        if path is None or not path.exists():
+        result = FILE.find(folder)
+        if result is None:
             return cls(settings, folder)
-        result = read_result(path)
         if result["settings"] != asdict(settings):
             raise ConfigurationError(
-                f"{FILE_NAME} in the output folder was made with other settings "
+                f"{FILE.name} in the output folder was made with other settings "
                 f"({result['settings']}); choose the same settings or another folder."
             )
         data_sets = {name: DataSetRecord(**entry) for name, entry in result["data_sets"].items()}
-        return cls(settings, folder, data_sets, result["runs"])
+        return cls(settings, folder, data_sets, RunNotes(result["runs"]))
 
     def entry(self, fresh: DataSetRecord) -> DataSetRecord:
         """What is known about a data set; refused if it has changed since."""
         known = self.data_sets.setdefault(fresh.name, fresh)
         if asdict(known) | {"scores": {}} != asdict(fresh) | {"scores": {}}:
             raise ConfigurationError(
-                f"{FILE_NAME} in the output folder holds scores of another {fresh.name!r} (its "
+                f"{FILE.name} in the output folder holds scores of another {fresh.name!r} (its "
                 "size, tolerance or max_features differ); choose another folder."
             )
         return known
@@ -100,41 +95,17 @@ class AccuracyRecord:
     def add(self, entry: DataSetRecord, method: str, score: float) -> None:
         """Keep a score, on disk too: a run that is stopped loses one at most."""
         entry.scores_of(method).append(score)
-        if self._this_run is None:
-            self._this_run = {"environment": describe_environment(), "added": {}}
-            self.runs.append(self._this_run)
-        methods = self._this_run["added"].setdefault(entry.name, [])
+        methods = self.notes.added().setdefault(entry.name, [])
         if method not in methods:
             methods.append(method)
-        self._this_run["minutes"] = round((time.perf_counter() - self._started) / 60, 1)
-        self._save()
+        if self.folder is not None:
+            FILE.write(self.folder, self.as_result())
 
     def as_result(self) -> dict[str, Any]:
         """Everything, as it stands in the file."""
         return {
-            "experiment": "accuracy",
+            "experiment": FILE.experiment,
             "settings": asdict(self.settings),
-            "runs": self.runs,
+            "runs": self.notes.runs,
             "data_sets": {name: asdict(entry) for name, entry in self.data_sets.items()},
         }
-
-    def _save(self) -> None:
-        if self.folder is None:
-            return
-        self.folder.mkdir(parents=True, exist_ok=True)
-        draft = self.folder / f"{FILE_NAME}.tmp"
-        draft.write_text(json.dumps(self.as_result(), indent=1) + "\n")
-        draft.replace(self.folder / FILE_NAME)
-
-
-def read_result(path: Path) -> dict[str, Any]:
-    """The content of a result file; raises `DataError` where it is none."""
-    try:
-        result: dict[str, Any] = json.loads(path.read_text())
-    except json.JSONDecodeError as error:
-        raise DataError(
-            f"{path.name} is not valid JSON; remove it or choose another folder."
-        ) from error
-    if result.get("experiment") != "accuracy":
-        raise DataError(f"{path.name} holds no result of the accuracy experiment.")
-    return result

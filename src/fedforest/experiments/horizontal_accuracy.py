@@ -8,14 +8,11 @@ holds already is kept, so a run that was stopped goes on.
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from fedforest.errors import FederationError
-from fedforest.experiments.findings import to_rich
+from fedforest.experiments.command import carry_out, parse_with_folder, progress_bar
 from fedforest.experiments.horizontal_figure import draw
 from fedforest.experiments.horizontal_findings import find, write_page
 from fedforest.experiments.horizontal_methods import (
@@ -36,6 +33,7 @@ from fedforest.experiments.horizontal_tasks import (
     deal_rows,
     read_rows,
 )
+from fedforest.experiments.result_file import Result
 
 PARTS = ("comparison", "local", "query", "total", "participation")
 NOISES = {noise.name: noise for noise in (LOCAL, QUERY, TOTAL)}
@@ -84,7 +82,7 @@ class HorizontalExperiment:
         entry = self.record.entry(part.group, data)
         dealing = getattr(self.record.settings, part.group)
         missing = [max(0, repetitions - entry.n_repetitions(method)) for method in part.methods]
-        with self._progress() as progress:
+        with progress_bar(self.console) as progress:
             bar = progress.add_task(data.name, total=sum(missing))
             for number in range(repetitions):
                 todo = [name for name in part.methods if entry.n_repetitions(name) == number]
@@ -95,15 +93,6 @@ class HorizontalExperiment:
                     self.record.add(entry, name, part.methods[name](deal))
                     progress.advance(bar)
         self.console.print(f"{data.name}: {sum(missing)} measurements added", highlight=False)
-
-    def _progress(self) -> Progress:
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-        )
-        return Progress(*columns, console=self.console)
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -121,22 +110,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--jobs", type=int, metavar="N", default=2, help="threads of each training")
     parser.add_argument("--seed", type=int, metavar="N", default=0)
-    parser.add_argument(
-        "--again",
-        action="store_true",
-        help="forget the chosen measurements that the output folder already holds",
-    )
-    parser.add_argument(
-        "--output",
-        type=Path,
-        metavar="FOLDER",
-        help="where measurements, page and figures go, and where those of an earlier run are "
-        "found; without it the result is only shown",
-    )
-    chosen = parser.parse_args(arguments)
-    if chosen.repetitions is not None and chosen.repetitions < 2:
-        parser.error("--repetitions must be at least 2: an interval needs a spread")
-    return chosen
+    return parse_with_folder(parser, arguments)
 
 
 def run(chosen: argparse.Namespace, console: Console) -> HorizontalRecord:
@@ -156,17 +130,13 @@ def run(chosen: argparse.Namespace, console: Console) -> HorizontalRecord:
 
 def main(arguments: Sequence[str]) -> None:
     chosen = parse(arguments)
-    console = Console(width=160 if not sys.stdout.isatty() else None)
-    try:
-        result = run(chosen, console).as_result()
-    except FederationError as error:
-        console.print(f"{EXPERIMENT}: {error}", style="red", highlight=False)
-        sys.exit(1)
-    for finding in find(result):
-        console.print(to_rich(finding))
-    if chosen.output:
-        draw(result, chosen.output)
-        write_page(result, chosen.output / f"{EXPERIMENT}.md")
+
+    def publish(result: Result) -> None:
+        if chosen.output:
+            draw(result, chosen.output)
+            write_page(result, chosen.output / f"{EXPERIMENT}.md")
+
+    carry_out(EXPERIMENT, lambda console: run(chosen, console).as_result(), find, publish)
 
 
 if __name__ == "__main__":

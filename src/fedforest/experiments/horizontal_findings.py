@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fedforest.experiments.environment import tell_environment
 from fedforest.experiments.findings import (
     NOTHING,
     Finding,
@@ -20,6 +19,7 @@ from fedforest.experiments.horizontal_methods import FULL, LOCAL, METHODS, QUERY
 from fedforest.experiments.horizontal_record import EXPERIMENT, DataSetRecord, read_groups
 from fedforest.experiments.horizontal_tasks import TASKS
 from fedforest.experiments.participation_findings import falling, participation
+from fedforest.experiments.result_file import tell_runs
 from fedforest.experiments.statistics import paired_interval
 
 MOST_APART = 0.01  # FET and ET
@@ -219,19 +219,10 @@ def write_page(result: dict[str, Any], page: Path) -> None:
         "not edit. Repeats Table 2 of Federated Extra-Trees and Figure 2 of k-PPD-ERT.",
         *figures,
         *(to_markdown(finding) for finding in find(result)),
-        _tell_runs(result),
+        tell_runs(result, _tell_added),
     ]
     page.write_text("\n\n".join(parts) + "\n")
 
 
-def _tell_runs(result: dict[str, Any]) -> str:
-    lines = ["### Runs", ""]
-    for run in result["runs"]:
-        facts = run["environment"]
-        machine, versions = tell_environment(facts)
-        added = ", ".join(f"{count:,} on {name}" for name, count in run["added"].items())
-        lines.append(
-            f"- Commit `{facts['commit']}`, {facts['date']}, {run['minutes']} minutes. "
-            f"{machine}. {versions}. Measured: {added}."
-        )
-    return "\n".join(lines)
+def _tell_added(added: dict[str, Any]) -> str:
+    return "Measured: " + ", ".join(f"{count:,} on {name}" for name, count in added.items())

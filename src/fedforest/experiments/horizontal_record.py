@@ -4,8 +4,6 @@ A method's measurements are a list by repetition, so equal places of two lists b
 rows. A file made with other settings is refused: its measurements could not be compared.
 """
 
-import json
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -14,13 +12,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.errors import ConfigurationError, DataError
-from fedforest.experiments.environment import describe_environment
+from fedforest.errors import ConfigurationError
 from fedforest.experiments.horizontal_methods import ForestSize, Measured
 from fedforest.experiments.horizontal_tasks import TEN_PARTIES, TWO_PARTIES, Dealing, RowData
+from fedforest.experiments.result_file import ResultFile, RunNotes
 
 EXPERIMENT = "horizontal_accuracy"
-FILE_NAME = f"{EXPERIMENT}.json"
+FILE = ResultFile(EXPERIMENT, "the horizontal experiments")
 GROUPS = ("two_parties", "ten_parties")
 
 
@@ -86,23 +84,20 @@ class HorizontalRecord:
     groups: dict[str, dict[str, DataSetRecord]] = field(
         default_factory=lambda: {group: {} for group in GROUPS}
     )
-    runs: list[dict[str, Any]] = field(default_factory=list)
-    _this_run: dict[str, Any] | None = None
-    _started: float = field(default_factory=time.perf_counter)
+    notes: RunNotes = field(default_factory=RunNotes)
 
     @classmethod
     def open(cls, folder: Path | None, settings: Settings) -> Self:
         """The record in the folder, else a new one; without a folder nothing is kept."""
-        path = folder / FILE_NAME if folder else None
-        if path is None or not path.exists():
+        result = FILE.find(folder)
+        if result is None:
             return cls(settings, folder)
-        result = read_result(path)
         if result["settings"] != asdict(settings):
             raise ConfigurationError(
-                f"{FILE_NAME} in the output folder was made with other settings; choose the same "
+                f"{FILE.name} in the output folder was made with other settings; choose the same "
                 "settings or another folder."
             )
-        return cls(settings, folder, read_groups(result), result["runs"])
+        return cls(settings, folder, read_groups(result), RunNotes(result["runs"]))
 
     def entry(self, group: str, data: RowData) -> DataSetRecord:
         """What is known about a data set; refused if it has changed since."""
@@ -110,7 +105,7 @@ class HorizontalRecord:
         known = self.groups[group].setdefault(data.name, fresh)
         if asdict(known) | {"measured": {}} != asdict(fresh):
             raise ConfigurationError(
-                f"{FILE_NAME} in the output folder holds measurements of another {data.name!r} "
+                f"{FILE.name} in the output folder holds measurements of another {data.name!r} "
                 "(its size differs); choose another folder."
             )
         return known
@@ -125,46 +120,22 @@ class HorizontalRecord:
     def add(self, entry: DataSetRecord, method: str, measured: Measured) -> None:
         """Keep a measurement, on disk too: a run that is stopped loses one at most."""
         entry.measured.setdefault(method, []).append(measured)
-        if self._this_run is None:
-            self._this_run = {"environment": describe_environment(), "added": {}}
-            self.runs.append(self._this_run)
-        added = self._this_run["added"]
+        added = self.notes.added()
         added[entry.name] = added.get(entry.name, 0) + 1
-        self._this_run["minutes"] = round((time.perf_counter() - self._started) / 60, 1)
-        self._save()
+        if self.folder is not None:
+            FILE.write(self.folder, self.as_result())
 
     def as_result(self) -> dict[str, Any]:
         """Everything, as it stands in the file."""
         return {
             "experiment": EXPERIMENT,
             "settings": asdict(self.settings),
-            "runs": self.runs,
+            "runs": self.notes.runs,
             "groups": {
                 group: {name: asdict(entry) for name, entry in entries.items()}
                 for group, entries in self.groups.items()
             },
         }
-
-    def _save(self) -> None:
-        if self.folder is None:
-            return
-        self.folder.mkdir(parents=True, exist_ok=True)
-        draft = self.folder / f"{FILE_NAME}.tmp"
-        draft.write_text(json.dumps(self.as_result(), indent=1) + "\n")
-        draft.replace(self.folder / FILE_NAME)
-
-
-def read_result(path: Path) -> dict[str, Any]:
-    """The content of a result file; raises `DataError` where it is none."""
-    try:
-        result: dict[str, Any] = json.loads(path.read_text())
-    except json.JSONDecodeError as error:
-        raise DataError(
-            f"{path.name} is not valid JSON; remove it or choose another folder."
-        ) from error
-    if result.get("experiment") != EXPERIMENT:
-        raise DataError(f"{path.name} holds no result of the horizontal experiments.")
-    return result
 
 
 def read_groups(result: dict[str, Any]) -> dict[str, dict[str, DataSetRecord]]:
