@@ -1,7 +1,5 @@
 """Parties that answer nonsense: the coordinator names them, or says that masks do not fit."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -31,9 +29,9 @@ from fedforest.protocol.aggregation.payloads import (
 )
 from fedforest.protocol.aggregation.plugs import Plug
 from fedforest.protocol.asking import Conversation, Message
-from fedforest.runtime.driver import run
-from fedforest.transport.codec import decode, encode
+from fedforest.transport.codec import encode
 from tests.protocol.aggregation.federations import Federation, federation, some_vectors
+from tests.protocol.transcripts import RecordedReplies, Replaced
 from tests.protocol.vertical.mutations import little_memory, mutate
 
 FEW, MANY = 300, 5_000
@@ -51,60 +49,6 @@ SAID: list[tuple[Plug, str]] = [
 ]
 
 
-class Replaced(Exception):  # noqa: N818 - what happened, not what went wrong
-    """The replaced reply was taken; what follows would not fit the recorded replies any more."""
-
-
-@dataclass
-class Replay:
-    """A transport that repeats recorded replies up to one, which it replaces."""
-
-    replies: list[dict[str, bytes]]
-    at: int
-    party: str
-    bad: bytes
-    n_asked: int = 0
-
-    def exchange(
-        self,
-        requests: Mapping[str, bytes],
-        *,
-        may_lose: bool = False,  # noqa: ARG002 - nobody is lost here
-    ) -> dict[str, bytes]:
-        now, self.n_asked = self.n_asked, self.n_asked + 1
-        if now > self.at:
-            raise Replaced
-        replies = dict(self.replies[now])
-        assert replies.keys() == requests.keys()
-        if now == self.at:
-            replies[self.party] = self.bad
-        return replies
-
-
-@dataclass(frozen=True, eq=False)
-class Recording:
-    """An honest run: how to begin it again, and all replies."""
-
-    begin: Callable[[], Conversation[Any]]
-    replies: list[dict[str, bytes]]
-
-    def places_of(self, kind: str) -> list[tuple[int, str]]:
-        """(exchange, party) of every reply of a kind."""
-        return [
-            (at, party)
-            for at, replies in enumerate(self.replies)
-            for party, data in replies.items()
-            if kind.encode() in data[: len(kind) + 4]
-        ]
-
-    def replace(self, at: int, party: str, bad: bytes) -> None:
-        run(self.begin(), Replay(self.replies, at, party, bad))
-
-    def reply(self, kind: type[Message], nth: int = 0) -> tuple[int, str, Any]:
-        at, party = self.places_of(kind.__name__)[nth]
-        return at, party, decode(self.replies[at][party], (kind,))
-
-
 def make_federation(plug: Plug) -> Federation:
     return federation(plug, some_vectors(4, lengths=(5, 3, 2)))
 
@@ -116,10 +60,12 @@ def introduce_and_gather(together: Federation) -> Conversation[Any]:
 
 
 @cache
-def recording(plug: Plug) -> Recording:
+def recording(plug: Plug) -> RecordedReplies:
     together = make_federation(plug)
     together.network.run(introduce_and_gather(together))
-    return Recording(lambda: introduce_and_gather(make_federation(plug)), together.network.replies)
+    return RecordedReplies(
+        lambda: introduce_and_gather(make_federation(plug)), together.network.replies
+    )
 
 
 def assert_survives_mutants(plug: Plug, kind: str, n_mutants: int) -> None:

@@ -5,7 +5,7 @@ from a seed, so that runs can be repeated.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -29,6 +29,7 @@ from fedforest.transport.in_process import InProcess
 from fedforest.tree.parameters import ForestParameters
 from fedforest.tree.table import read_table
 from fedforest.tree.workers import ALONE, Workers
+from tests.protocol.transcripts import Recorder
 
 PartyClass = Callable[..., HorizontalParty]
 Coordinate = Callable[[TrainingOrder, Aggregation], Conversation[Trained]]
@@ -65,26 +66,6 @@ class Shares:
     def alone(self) -> "Shares":
         """The same rows at one party."""
         return Shares(self.X, self.y, np.zeros_like(self.owner), self.weights)
-
-
-@dataclass
-class Recorder:
-    """Keeps every request and reply that another transport carries."""
-
-    inner: Transport
-    requests: list[dict[str, bytes]] = field(default_factory=list)
-    replies: list[dict[str, bytes]] = field(default_factory=list)
-
-    def exchange(
-        self, requests: Mapping[str, bytes], *, may_lose: bool = False
-    ) -> dict[str, bytes]:
-        self.requests.append(dict(requests))
-        self.replies.append(self.inner.exchange(requests, may_lose=may_lose))
-        return self.replies[-1]
-
-    def everything(self) -> bytes:
-        """All bytes that were sent, either way."""
-        return b"\n".join(data for sent in self.requests + self.replies for data in sent.values())
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,9 @@ from fedforest.protocol.horizontal.messages import Prepare
 from fedforest.protocol.horizontal.order import Participation
 from fedforest.transport.base import Transport
 from fedforest.transport.codec import decode
-from tests.protocol.horizontal.federations import Losing, Recorder, Shares, train_openly
+from tests.protocol.horizontal.federations import Losing, Shares, train_openly
 from tests.protocol.horizontal.transcripts import sizes_of_sums
+from tests.protocol.transcripts import Recorder
 
 
 def make_shares(n_parties: int, n_rows: int = 60) -> Shares:

@@ -20,11 +20,11 @@ from tests.protocol.horizontal.federations import (
     PER_STEP,
     Losing,
     OpenTraining,
-    Recorder,
     Shares,
     train_openly,
 )
 from tests.protocol.horizontal.test_single_rows import PaperParty
+from tests.protocol.transcripts import Recorder
 
 N_ROWS = 80
 BOUNDED = GlobalDP(epsilon_query=2.0, target_bounds=(0.0, 9000.0))

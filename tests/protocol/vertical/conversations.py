@@ -5,7 +5,7 @@ coordinators and parties over it.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from fedforest.transport.base import Transport
 from fedforest.transport.in_process import InProcess
 from fedforest.tree.parameters import ForestParameters
 from fedforest.tree.table import Table, read_table
+from tests.protocol.transcripts import Recorder
 from tests.protocol.vertical.cases import VerticalCase
 
 ONE_ROUND = 2**31 - 1
@@ -47,29 +48,6 @@ def leap_after(*n_levels: int) -> Plan:
     manners = (Manner.SWEEP, Manner.ROUTE)
     before = (Stage(manner, n) for manner, n in zip(manners, n_levels, strict=False) if n)
     return (*before, *(Stage(Manner.LEAP, LEAP),) * 40)
-
-
-@dataclass
-class Recorder:
-    """Keeps every request and reply that another transport carries."""
-
-    inner: Transport
-    requests: list[dict[str, bytes]] = field(default_factory=list)
-    replies: list[dict[str, bytes]] = field(default_factory=list)
-
-    def exchange(
-        self, requests: Mapping[str, bytes], *, may_lose: bool = False
-    ) -> dict[str, bytes]:
-        self.requests.append(dict(requests))
-        self.replies.append(self.inner.exchange(requests, may_lose=may_lose))
-        return self.replies[-1]
-
-    def everything(self) -> bytes:
-        """All bytes that were sent, either way."""
-        return b"\n".join(data for sent in self.requests + self.replies for data in sent.values())
-
-    def requests_to(self, party: str) -> list[bytes]:
-        return [sent[party] for sent in self.requests if party in sent]
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import pytest
 
 from fedforest.errors import DataError, FederationError, RemoteProtocolError
 from fedforest.privacy.randomized_response import RandomizedResponse
-from fedforest.protocol.asking import Ask, Conversation, Message
+from fedforest.protocol.asking import Ask, Message
 from fedforest.protocol.payloads import (
     Gains,
     Importances,
@@ -53,13 +53,13 @@ from fedforest.protocol.vertical.prediction_messages import (
 from fedforest.runtime.driver import run
 from fedforest.runtime.endpoint import make_endpoint
 from fedforest.transport.base import Transport
-from fedforest.transport.codec import decode, encode
+from fedforest.transport.codec import encode
 from fedforest.transport.in_process import InProcess
+from tests.protocol.transcripts import RecordedReplies, Replaced, Replay
 from tests.protocol.vertical.cases import VerticalCase, sample_case
 from tests.protocol.vertical.conversations import (
     CLASSICAL,
     ONE_ROUND,
-    Recorder,
     leap_after,
     make_order,
     make_parties,
@@ -83,64 +83,13 @@ PREDICTION_REPLIES = [
 ]
 
 
-class Replaced(Exception):  # noqa: N818 - what happened, not what went wrong
-    """The replaced reply was taken; what follows would not fit the recorded replies any more."""
-
-
-@dataclass
-class Replay:
-    """A transport that repeats recorded replies up to one, which it replaces."""
-
-    replies: list[dict[str, bytes]]
-    at: int
-    party: str
-    bad: bytes
-    n_asked: int = 0
-
-    def exchange(
-        self, requests: Mapping[str, bytes], *, may_lose: bool = False
-    ) -> dict[str, bytes]:
-        assert not may_lose
-        now, self.n_asked = self.n_asked, self.n_asked + 1
-        if now > self.at:
-            raise Replaced
-        replies = dict(self.replies[now])
-        assert replies.keys() == requests.keys()
-        if now == self.at:
-            replies[self.party] = self.bad
-        return replies
-
-
-@dataclass(frozen=True, eq=False)
-class Recording:
-    """An honest run: how to begin it again, and all replies."""
-
-    begin: Callable[[], Conversation[Any]]
-    recorder: Recorder
-
-    def places_of(self, kind: str) -> list[tuple[int, str]]:
-        """(exchange, party) of every reply of a kind."""
-        return [
-            (at, party)
-            for at, replies in enumerate(self.recorder.replies)
-            for party, data in replies.items()
-            if kind.encode() in data[: len(kind) + 4]
-        ]
-
-    def replace(self, at: int, party: str, bad: bytes) -> None:
-        """Run up to the replaced reply and just past it."""
-        run(self.begin(), Replay(self.recorder.replies, at, party, bad))
-
-    def reply(self, kind: type[Message], nth: int = 0) -> tuple[int, str, Any]:
-        at, party = self.places_of(kind.__name__)[nth]
-        return at, party, decode(self.recorder.replies[at][party], (kind,))
-
-
 @cache
-def training_recording(task: str) -> Recording:
+def training_recording(task: str) -> RecordedReplies:
     case = training_case(task)
     training = train_openly(case, out_of_bag=True)
-    return Recording(lambda: train(make_order(case, out_of_bag=True)), training.recorder)
+    return RecordedReplies(
+        lambda: train(make_order(case, out_of_bag=True)), training.recorder.replies
+    )
 
 
 def training_case(task: str) -> VerticalCase:
@@ -157,23 +106,23 @@ def training_case(task: str) -> VerticalCase:
 
 
 @cache
-def prediction_recording(pace: Pace) -> Recording:
+def prediction_recording(pace: Pace) -> RecordedReplies:
     training = train_openly(sample_case(parameters={"n_estimators": 3, "max_depth": 6}))
     predicted = predict_openly(training, pace)
     n_rows = len(training.case.y)
     order = PredictionOrder(training.trained.outline, training.order.parties, n_rows, pace)
     begin = route_classically if pace == CLASSICAL else route
-    return Recording(lambda: begin(order), predicted.recorder)
+    return RecordedReplies(lambda: begin(order), predicted.recorder.replies)
 
 
-def assert_survives_mutants(recording: Recording, kind: str, n_mutants: int) -> None:
+def assert_survives_mutants(recording: RecordedReplies, kind: str, n_mutants: int) -> None:
     """A mutated reply is taken, or refused by a named error that names its sender."""
     places = recording.places_of(kind)
     rng = np.random.default_rng(13)
     n_refused = 0
     for _ in range(n_mutants):
         at, party = places[int(rng.integers(min(len(places), 12)))]
-        bad = mutate(recording.recorder.replies[at][party], rng)
+        bad = mutate(recording.replies[at][party], rng)
         try:
             recording.replace(at, party, bad)
         except Replaced:
@@ -262,7 +211,7 @@ def train_with_liar(task: str, at: int, seed: int) -> None:
 
 @pytest.mark.parametrize("task", ["classes", "numbers"])
 def test_a_lie_that_is_not_noticed_at_once_ends_in_a_forest_or_a_named_error(task: str) -> None:
-    n_exchanges = len(training_recording(task).recorder.replies)
+    n_exchanges = len(training_recording(task).replies)
     n_finished = 0
     with little_memory():
         for k in range(LIVE):
@@ -277,7 +226,7 @@ def test_a_lie_that_is_not_noticed_at_once_ends_in_a_forest_or_a_named_error(tas
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("task", ["classes", "numbers"])
 def test_many_lies_end_in_a_forest_or_a_named_error(task: str) -> None:
-    n_exchanges = len(training_recording(task).recorder.replies)
+    n_exchanges = len(training_recording(task).replies)
     with little_memory():
         for k in range(2000):
             try:
@@ -304,7 +253,7 @@ def test_an_honest_replay_is_taken() -> None:
         recording = training_recording(task)
         for kind in messages.REPLIES:
             at, party, honest = recording.reply(kind)
-            if at < len(recording.recorder.replies) - 1:
+            if at < len(recording.replies) - 1:
                 with pytest.raises(Replaced):
                     recording.replace(at, party, encode(honest))
             else:
@@ -353,7 +302,7 @@ def test_labels_in_another_protection_than_asked_for_are_refused() -> None:
     refuse("classes", LabelsShared, lambda _: LabelsShared(), "not protected as the run demands")
     case = training_case("classes")
     order = make_order(case, response=RandomizedResponse(1.0))
-    recording = Recording(lambda: train(order), training_recording("classes").recorder)
+    recording = RecordedReplies(lambda: train(order), training_recording("classes").replies)
     at, party, plain = recording.reply(LabelsShared)
     with pytest.raises(RemoteProtocolError, match="not protected"):
         recording.replace(at, party, encode(plain))
@@ -519,7 +468,7 @@ def test_bit_counts_whose_sum_wraps_around_are_refused() -> None:
     training = train_openly(sample_case(parameters={"n_estimators": 17, "max_depth": 2}))
     predicted = predict_openly(training, ONE_ROUND)
     order = PredictionOrder(training.trained.outline, training.order.parties, 150, ONE_ROUND)
-    recording = Recording(lambda: route(order), predicted.recorder)
+    recording = RecordedReplies(lambda: route(order), predicted.recorder.replies)
     at, party, _ = recording.reply(RowsRouted)
     counts = [2**63 - 8] * 16 + [8 * 16]
     assert sum((count + 7) >> 3 for count in counts) % 2**64 == 0
@@ -539,9 +488,7 @@ def test_an_answer_to_a_single_split_is_one_bit(outcome: bytes) -> None:
 def test_a_coordinator_asks_nothing_after_it_refused() -> None:
     recording = training_recording("classes")
     at, party, _ = recording.reply(SplitsFound)
-    replay = Replay(
-        recording.recorder.replies, at, party, encode(SplitsFound(Gains.of(np.ones(1))))
-    )
+    replay = Replay(recording.replies, at, party, encode(SplitsFound(Gains.of(np.ones(1)))))
     conversation = recording.begin()
     with pytest.raises(RemoteProtocolError):
         run(conversation, replay)

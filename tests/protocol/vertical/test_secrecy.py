@@ -12,12 +12,12 @@ from fedforest.protocol.vertical import messages
 from fedforest.protocol.vertical.messages import ApplySplits, FindSplits, Moves
 from fedforest.protocol.vertical.prediction import Pace
 from fedforest.transport.codec import decode, encode
+from tests.protocol.transcripts import Recorder
 from tests.protocol.vertical.cases import VerticalCase, sample_case
 from tests.protocol.vertical.conversations import (
     CLASSICAL,
     ONE_ROUND,
     OpenTraining,
-    Recorder,
     leap_after,
     predict_openly,
     sweep_then,
