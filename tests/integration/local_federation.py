@@ -16,6 +16,7 @@ from fedforest.runtime.coordinator_service import CoordinatorService
 from fedforest.runtime.homes import PartySettings, load_keys, read_settings
 from fedforest.runtime.orders import AnyOrder, encode_order
 from fedforest.runtime.party_service import PartyService
+from fedforest.runtime.pins import Pins
 from fedforest.runtime.policy import PolicyFile
 from fedforest.runtime.results import decode_event, follow
 from fedforest.transport.error_table import error_of_party, refuse
@@ -89,7 +90,7 @@ class LocalFederation:
 def make_party(home: Path) -> PartyService:
     """The service of a party's folder, as its process makes it, but for the secrets of runs."""
     settings = read_settings(home, "party.toml", PartySettings)
-    keys = load_keys(home, home.name, dict(settings.pins))
+    keys = load_keys(home, home.name, Pins(home, settings.pins))
     return PartyService(
         home, keys, Catalogue(home), policy=PolicyFile(home), entropy=lambda _: secret_of(home.name)
     )
