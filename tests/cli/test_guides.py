@@ -9,9 +9,12 @@ import pytest
 from typer.testing import CliRunner
 
 from fedforest.cli.main import app
+from fedforest.estimators.run_orders import order_run
 from fedforest.runtime.catalogue.catalogue import Catalogue
 from fedforest.runtime.catalogue.entries import Entry
 from fedforest.runtime.policy import Rules
+from fedforest.runtime.run_files import read_run_file
+from fedforest.runtime.trainings import check_run
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 RUN = """
@@ -40,6 +43,23 @@ def test_the_commands_of_a_guide_run_as_they_stand_there(
             assert outcome.exit_code == 0, f"{line}\n{outcome.output}"
         else:
             subprocess.run(line, shell=True, check=True, timeout=60)
+
+
+def run_files_of(guide: str) -> list[str]:
+    text = (DOCS / guide).read_text()
+    typed = re.findall(r"run\.toml <<'END'\n(.*?)END\n", text, flags=re.DOTALL)
+    return [*re.findall(r"```toml\n(.*?)```", text, flags=re.DOTALL), *typed]
+
+
+@pytest.mark.parametrize(("guide", "n_files"), [("runs.md", 2), ("deployment.md", 1)])
+def test_the_run_files_of_a_guide_are_taken_by_a_coordinator(
+    guide: str, n_files: int, tmp_path: Path
+) -> None:
+    files = run_files_of(guide)
+    assert len(files) == n_files
+    for text in files:
+        (tmp_path / "run.toml").write_text(text)
+        check_run(order_run(read_run_file(tmp_path / "run.toml")))
 
 
 def test_the_guide_to_the_policy_tells_every_rule() -> None:
