@@ -46,14 +46,6 @@ def _expected_failures(estimator: Any) -> dict[str, str]:
                 "min_samples_leaf counts rows, whatever they weigh, as in scikit-learn's forests"
             )
         }
-    if isinstance(estimator, HorizontalExtraTreesClassifier):
-        return {
-            "check_class_weight_classifiers": (
-                "pure leaves say their class whatever it weighs. scikit-learn's extra-trees pass "
-                "because the check sets min_weight_fraction_leaf: see docs/decisions/0013 for what "
-                "it would take. With larger leaves we pass, too"
-            )
-        }
     return {}
 
 
@@ -78,10 +70,9 @@ def test_without_a_limit_on_the_weight_of_leaves_scikit_learns_extra_trees_predi
     ours = share_of_heavy_class(HorizontalExtraTreesClassifier(n_estimators=5))
     assert ours == pytest.approx(theirs, abs=0.1)
     assert theirs < 0.6
-    limited = ExtraTreesClassifier(n_estimators=5, min_weight_fraction_leaf=0.01)
-    assert share_of_heavy_class(limited) > 0.87
-    larger = HorizontalExtraTreesClassifier(n_estimators=5, min_samples_leaf=5)
-    assert share_of_heavy_class(larger) > 0.87
+    for kind in (ExtraTreesClassifier, HorizontalExtraTreesClassifier):
+        limited = kind(n_estimators=5, min_weight_fraction_leaf=0.01)
+        assert share_of_heavy_class(limited) > 0.87
 
 
 def test_a_forest_works_at_the_end_of_a_pipeline() -> None:
