@@ -39,24 +39,14 @@ from tests.estimators.vertical_samples import (
 )
 
 
-def _expected_failures(estimator: Any) -> dict[str, str]:
-    if estimator.min_samples_leaf > 1:
-        return {
-            "check_sample_weight_equivalence_on_dense_data": (
-                "min_samples_leaf counts rows, whatever they weigh, as in scikit-learn's forests"
-            )
-        }
-    return {}
-
-
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @parametrize_with_checks(  # type: ignore[untyped-decorator] # scikit-learn ships no types
     [
         HorizontalExtraTreesClassifier(n_estimators=5, random_state=0),
-        HorizontalExtraTreesClassifier(n_estimators=5, random_state=0, min_samples_leaf=5),
+        HorizontalExtraTreesClassifier(5, random_state=0, min_weight_fraction_leaf=0.05),
         HorizontalExtraTreesRegressor(n_estimators=5, random_state=0),
-    ],
-    expected_failed_checks=_expected_failures,
+        HorizontalExtraTreesRegressor(5, random_state=0, min_weight_fraction_leaf=0.05),
+    ]
 )
 def test_scikit_learn_accepts_the_estimator(estimator: Any, check: Any) -> None:
     check(estimator)

@@ -42,7 +42,7 @@ def _expected_failures(_: Any) -> dict[str, str]:
 @parametrize_with_checks(  # type: ignore[untyped-decorator] # scikit-learn ships no types
     [
         VerticalForestClassifier(n_estimators=5, random_state=0),
-        VerticalForestClassifier(n_estimators=5, random_state=0, parties=2, min_samples_leaf=5),
+        VerticalForestClassifier(5, random_state=0, parties=2, min_weight_fraction_leaf=0.05),
         VerticalForestRegressor(n_estimators=5, random_state=0),
         VerticalForestRegressor(n_estimators=5, random_state=0, parties=2),
     ],
