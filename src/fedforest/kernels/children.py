@@ -66,24 +66,6 @@ def judge_by_moments(sums, left, nodes, depth, limits, fate):
 
 
 @kernel
-def close_light(sums, left, nodes, n_weights, least, fate):
-    """Close the children of the split nodes that cannot be split into two of weight least[k].
-
-    A node's weight is the sum of its first `n_weights` integers.
-    """
-    for i in range(nodes.shape[0]):
-        k = nodes[i]
-        weight, left_weight = 0, 0
-        for c in range(n_weights):
-            weight += sums[k, c]
-            left_weight += left[i, c]
-        if left_weight < 2 * least[k]:
-            fate[k] &= OPEN_RIGHT
-        if weight - left_weight < 2 * least[k]:
-            fate[k] &= OPEN_LEFT
-
-
-@kernel
 def count_open(fate):
     """How many nodes are open after a step."""
     total = 0

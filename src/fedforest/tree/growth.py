@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from fedforest.kernels.children import (
     Limits,
-    close_light,
     divide_sums,
     judge_by_classes,
     judge_by_moments,
@@ -21,7 +20,7 @@ from fedforest.kernels.children import (
 )
 from fedforest.kernels.layout import NO_LIMITS
 from fedforest.kernels.node_sums import share_in_tree
-from fedforest.kernels.partition import OPEN_LEFT, STAYS
+from fedforest.kernels.partition import OPEN_LEFT, OPEN_RIGHT, STAYS
 from fedforest.kernels.sampling import draw_candidates
 from fedforest.tree.impurity import impurity_decrease
 from fedforest.tree.leaf import LeafRecord
@@ -225,7 +224,20 @@ class Growth:
         judge(self._sums, left, nodes, depth, self._limits, fate)
         least = self.least_weight(self._sums)
         if len(least):
-            close_light(self._sums, left, nodes, self._n_weights, least, fate)
+            self._close_light(left, nodes, 2 * least[nodes], fate)
+
+    def _close_light(
+        self,
+        left: NDArray[np.int64],
+        nodes: NDArray[np.int64],
+        least: NDArray[np.int64],
+        fate: NDArray[np.uint8],
+    ) -> None:
+        """Close children of less weight than two further children would need."""
+        weight = weight_of(left, self.kind)
+        rest = weight_of(self._sums[nodes], self.kind) - weight
+        fate[nodes[weight < least]] &= OPEN_RIGHT
+        fate[nodes[rest < least]] &= OPEN_LEFT
 
     def _follow(self, step: Step, left: NDArray[np.int64]) -> None:
         """Note new leaves; keep sums and tried columns of the nodes open after the step."""
