@@ -40,7 +40,7 @@ def search_classes(case, way):  # type: ignore[no-untyped-def]
         weights, tally = targets.weights, scratch.tally
         weight = class_split.weigh_classes(entries, span, row_bits, weights, tally)
         rows = span[1] - span[0]
-        node = class_split.describe_node(tally, weight, rows, rules, scratch.entropy)
+        node = class_split.describe_node(tally, weight, rows, rules, k, scratch.entropy)
         if way == 0:
             class_split.search_wide(columns, order, targets, n, node, scratch, found, k)
         elif way == 1:
@@ -63,7 +63,8 @@ def search_moments(case, way):  # type: ignore[no-untyped-def]
         shift = rows_shift(span[1] - span[0], targets.weights)
         n = list_candidates(candidates, k, scratch.features)
         if way == 0:
-            moment_split.search_wide(columns, order, targets, n, span, leaf, scratch, found, k)
+            least = (leaf, 0)
+            moment_split.search_wide(columns, order, targets, n, span, least, scratch, found, k)
         elif way == 1:
             moment_split.search_packed(
                 columns, order, targets, n, span, leaf, shift, scratch, found, k

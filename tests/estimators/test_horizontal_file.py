@@ -64,11 +64,12 @@ def test_a_file_from_before_a_parameter_was_added_has_its_default() -> None:
     forest = classifier().fit(X, labels(X))
     stored = decode_forest(forest.to_bytes())
     parameters = dict(stored.metadata["parameters"])  # type: ignore[arg-type] # a mapping
-    del parameters["min_participants"]
+    del parameters["min_participants"], parameters["min_weight_fraction_leaf"]
     about = {**stored.metadata, "parameters": parameters}
     file = encode_forest(stored.forest, stored.bins, stored.classes, about)
     again = HorizontalExtraTreesClassifier.from_bytes(file)
     assert again.min_participants is None
+    assert again.min_weight_fraction_leaf == 0.0
     assert again.predict(X).tolist() == forest.predict(X).tolist()
 
 

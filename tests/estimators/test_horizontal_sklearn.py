@@ -39,32 +39,14 @@ from tests.estimators.vertical_samples import (
 )
 
 
-def _expected_failures(estimator: Any) -> dict[str, str]:
-    if estimator.min_samples_leaf > 1:
-        return {
-            "check_sample_weight_equivalence_on_dense_data": (
-                "min_samples_leaf counts rows, whatever they weigh, as in scikit-learn's forests"
-            )
-        }
-    if isinstance(estimator, HorizontalExtraTreesClassifier):
-        return {
-            "check_class_weight_classifiers": (
-                "pure leaves say their class whatever it weighs. scikit-learn's extra-trees pass "
-                "because the check sets min_weight_fraction_leaf: see docs/decisions/0013 for what "
-                "it would take. With larger leaves we pass, too"
-            )
-        }
-    return {}
-
-
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @parametrize_with_checks(  # type: ignore[untyped-decorator] # scikit-learn ships no types
     [
         HorizontalExtraTreesClassifier(n_estimators=5, random_state=0),
-        HorizontalExtraTreesClassifier(n_estimators=5, random_state=0, min_samples_leaf=5),
+        HorizontalExtraTreesClassifier(5, random_state=0, min_weight_fraction_leaf=0.05),
         HorizontalExtraTreesRegressor(n_estimators=5, random_state=0),
-    ],
-    expected_failed_checks=_expected_failures,
+        HorizontalExtraTreesRegressor(5, random_state=0, min_weight_fraction_leaf=0.05),
+    ]
 )
 def test_scikit_learn_accepts_the_estimator(estimator: Any, check: Any) -> None:
     check(estimator)
@@ -78,10 +60,9 @@ def test_without_a_limit_on_the_weight_of_leaves_scikit_learns_extra_trees_predi
     ours = share_of_heavy_class(HorizontalExtraTreesClassifier(n_estimators=5))
     assert ours == pytest.approx(theirs, abs=0.1)
     assert theirs < 0.6
-    limited = ExtraTreesClassifier(n_estimators=5, min_weight_fraction_leaf=0.01)
-    assert share_of_heavy_class(limited) > 0.87
-    larger = HorizontalExtraTreesClassifier(n_estimators=5, min_samples_leaf=5)
-    assert share_of_heavy_class(larger) > 0.87
+    for kind in (ExtraTreesClassifier, HorizontalExtraTreesClassifier):
+        limited = kind(n_estimators=5, min_weight_fraction_leaf=0.01)
+        assert share_of_heavy_class(limited) > 0.87
 
 
 def test_a_forest_works_at_the_end_of_a_pipeline() -> None:

@@ -133,6 +133,7 @@ def test_a_regression_forest_has_no_probabilities() -> None:
         {"n_estimators": 0},
         {"max_depth": 0},
         {"min_samples_leaf": 0},
+        {"min_weight_fraction_leaf": 0.7},
         {"min_samples_split": 1},
         {"max_features": 5},
         {"max_features": 0.0},

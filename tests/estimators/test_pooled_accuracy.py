@@ -106,6 +106,31 @@ def test_a_single_regression_tree_on_all_rows_is_scikit_learns_tree(weighted: bo
     np.testing.assert_allclose(ours.forest_.importances(), theirs.feature_importances_, atol=1e-4)
 
 
+@pytest.mark.parametrize("share", [0.06, 0.1, 0.3])  # smaller leaves tie
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_classes", [0, 2, 4])
+def test_a_limit_on_the_weight_of_leaves_grows_scikit_learns_tree(
+    n_classes: int, weighted: bool, share: float
+) -> None:
+    X, target = few_valued(400)
+    weights = np.random.default_rng(1).integers(1, 50, len(X)) if weighted else None
+    rules: dict[str, Any] = {"max_features": None, "min_weight_fraction_leaf": share}
+    tree: DecisionTreeClassifier | DecisionTreeRegressor
+    if n_classes:
+        y = np.digitize(target, np.quantile(target, np.arange(1, n_classes) / n_classes))
+        task, tree = "classification", DecisionTreeClassifier(random_state=0, **rules)
+    else:
+        y, task, tree = target, "regression", DecisionTreeRegressor(random_state=0, **rules)
+    ours = PooledForest(task=task, n_estimators=1, bootstrap=False, **rules)
+    ours.fit(X, y, sample_weight=weights)
+    tree.fit(X, y, sample_weight=weights)
+    assert 1 < ours.forest_.shape.n_nodes == tree.tree_.node_count
+    if n_classes:
+        np.testing.assert_allclose(ours.predict_proba(X), tree.predict_proba(X), atol=1e-9)
+    else:
+        np.testing.assert_allclose(ours.predict(X), tree.predict(X), atol=1e-9)
+
+
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_a_minimal_decrease_of_impurity_prunes_as_in_scikit_learn(task: str) -> None:
     X, target = few_valued(800)

@@ -166,6 +166,15 @@ def test_extra_trees_without_any_split_come_back() -> None:
     assert restored.predict_proba([[5.0]]).tolist() == [[0.5, 0.5]]
 
 
+def test_a_file_from_before_a_parameter_was_added_has_its_default() -> None:
+    def forget(_arrays: Any, metadata: Metadata) -> None:
+        del metadata["about"]["parameters"]["min_weight_fraction_leaf"]
+
+    forest = trained(PooledForest)
+    again = PooledForest.from_bytes(edited(forest.to_bytes(), forget))
+    assert again.parameters == forest.parameters
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [

@@ -76,6 +76,7 @@ participation = { share = 0.5, scope = "run", min_participants = 2 }
 """
     estimator = HorizontalExtraTreesRegressor(
         min_samples_leaf=5,
+        min_weight_fraction_leaf=0.02,
         aggregation=Masked(k=1),
         participation=0.5,
         participation_scope="run",
@@ -83,7 +84,8 @@ participation = { share = 0.5, scope = "run", min_participants = 2 }
     )
     options = horizontal_options.read_options(estimator, "regression")
     expected = federated_horizontal.order_training(estimator, options, (PARTIES, "y", None, None))
-    assert order(tmp_path, horizontal(more, "[parameters]\nmin_samples_leaf = 5")) == expected
+    limits = "[parameters]\nmin_samples_leaf = 5\nmin_weight_fraction_leaf = 0.02"
+    assert order(tmp_path, horizontal(more, limits)) == expected
 
 
 def test_alignment_validation_and_standing_alone_are_ordered(tmp_path: Path) -> None:

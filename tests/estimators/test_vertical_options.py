@@ -14,6 +14,7 @@ WRONG = [
     *[("max_depth", value) for value in (0, 2.5, "deep")],
     *[("min_samples_split", value) for value in (1, 0.0, 1.5, "2")],
     *[("min_samples_leaf", value) for value in (0, 0.0, 1.5, None)],
+    *[("min_weight_fraction_leaf", value) for value in (-0.1, 0.6, "0", None, True)],
     *[("min_impurity_decrease", value) for value in (-0.1, "0", None)],
     *[("max_features", value) for value in (0, 5, 1.5, "cube", -1)],
     *[("bootstrap", value) for value in (None, "yes", 1)],

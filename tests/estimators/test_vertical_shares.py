@@ -247,6 +247,17 @@ def test_parameters_of_a_file_are_checked_like_a_users(name: str, value: Any) ->
         VerticalForestClassifier.from_shares(_with_outline(parameters={**parameters, name: value}))
 
 
+def test_shares_from_before_a_parameter_was_added_have_its_default() -> None:
+    X = numbers()
+    parameters = decode_outline(_SHARES["coordinator"]).metadata["parameters"]
+    assert isinstance(parameters, dict)
+    fewer = {k: v for k, v in parameters.items() if k != "min_weight_fraction_leaf"}
+    again = VerticalForestClassifier.from_shares(_with_outline(parameters=fewer))
+    now = VerticalForestClassifier.from_shares(_SHARES)
+    assert again.get_params() == now.get_params()
+    assert again.predict(by_party(X)).tolist() == now.predict(by_party(X)).tolist()
+
+
 def test_a_party_called_like_the_other_role_cannot_be_stored() -> None:
     X = numbers()
     forest = classifier().fit({"coordinator": X}, labels(X))

@@ -30,26 +30,19 @@ from tests.estimators.vertical_samples import (
 )
 
 
-def _expected_failures(estimator: Any) -> dict[str, str]:
-    failures = {
+def _expected_failures(_: Any) -> dict[str, str]:
+    return {
         "check_sample_weight_equivalence_on_dense_data": (
             "a bootstrap draws rows, not weights; scikit-learn expects the same of its own forests"
         )
     }
-    if isinstance(estimator, VerticalForestClassifier) and estimator.min_samples_leaf == 1:
-        failures["check_class_weight_classifiers"] = (
-            "pure leaves say their class whatever it weighs. scikit-learn's forests pass because "
-            "the check sets min_weight_fraction_leaf, and because they draw rows by weight: see "
-            "docs/decisions/0013 for what both would take. With larger leaves we pass, too"
-        )
-    return failures
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @parametrize_with_checks(  # type: ignore[untyped-decorator] # scikit-learn ships no types
     [
         VerticalForestClassifier(n_estimators=5, random_state=0),
-        VerticalForestClassifier(n_estimators=5, random_state=0, parties=2, min_samples_leaf=5),
+        VerticalForestClassifier(5, random_state=0, parties=2, min_weight_fraction_leaf=0.05),
         VerticalForestRegressor(n_estimators=5, random_state=0),
         VerticalForestRegressor(n_estimators=5, random_state=0, parties=2),
     ],
@@ -65,9 +58,9 @@ def test_without_weights_in_draws_and_leaf_sizes_scikit_learns_forest_predicts_a
     theirs = share_of_heavy_class(RandomForestClassifier(**pure))
     assert share_of_heavy_class(VerticalForestClassifier(**pure)) == pytest.approx(theirs, abs=0.1)
     assert theirs < 0.6
-    limited = RandomForestClassifier(**pure, min_weight_fraction_leaf=0.01)
-    assert share_of_heavy_class(limited) > 0.87
-    assert share_of_heavy_class(VerticalForestClassifier(**pure, min_samples_leaf=5)) > 0.87
+    pure["min_weight_fraction_leaf"] = 0.01
+    for forest in (RandomForestClassifier(**pure), VerticalForestClassifier(**pure, parties=2)):
+        assert share_of_heavy_class(forest) > 0.87
 
 
 def test_a_forest_works_at_the_end_of_a_pipeline() -> None:

@@ -116,6 +116,19 @@ def test_a_vertical_regressor_over_processes_is_the_one_in_this_process(pair: Pr
     assert np.array_equal(there.apply(BY_COLUMNS), here.apply(tables))
 
 
+def test_leaves_over_processes_weigh_their_share(pair: Processes) -> None:
+    limits = {"min_weight_fraction_leaf": 0.1, "class_weight": {0: 1.0, 1: 2.0}}
+    there, here = classifiers(pair, **limits, bootstrap=False)
+    fit_both(there, here)
+    leaves = there.apply(BY_COLUMNS)
+    assert np.array_equal(leaves, here.apply(bare_tables(2)))
+    check_same(there, here, ("feature_importances_",))
+    weights = 1.0 + draw_rows()[1]
+    of_leaves = [np.bincount(of_tree, weights) for of_tree in leaves.T]
+    shares = np.concatenate([sums[sums > 0] / weights.sum() for sums in of_leaves])
+    assert 0.1 <= shares.min() < 0.5
+
+
 def test_early_stopping_over_processes_keeps_the_same_trees(pair: Processes) -> None:
     early: dict[str, Any] = {"early_stopping": True, "n_iter_no_change": 2, "tol": 0.02}
     there, here = classifiers(pair, n_estimators=30, **early)
@@ -202,6 +215,7 @@ HORIZONTAL: dict[str, tuple[Any, str, dict[str, Any]]] = {
         {"aggregation": "plain", "privacy": LocalDP()},
     ),
     "numbers, plain": (HorizontalExtraTreesRegressor, TARGET, {"aggregation": "plain"}),
+    "limited": (HorizontalExtraTreesClassifier, "label", {"min_weight_fraction_leaf": 0.1}),
     "numbers, masked": (HorizontalExtraTreesRegressor, TARGET, {"aggregation": Masked()}),
 }
 

@@ -17,7 +17,7 @@ from fedforest.kernels.cut_scores import (
     choose_by_moments,
     same_product,
 )
-from fedforest.kernels.layout import ENTROPY, GINI, NO_SPLIT, VARIANCE, Rules
+from fedforest.kernels.layout import ENTROPY, GINI, NO_LIMITS, NO_SPLIT, VARIANCE, Rules
 from tests.reference import random_cuts as reference
 from tests.reference.random_cuts import AskedCut
 from tests.reference.splits import Sums, class_weights, moments
@@ -83,10 +83,12 @@ def test_the_best_cut_by_class_weights_is_that_of_the_reference(
     leaf = int(rng.integers(1, 4))
     sides = make_sides(nodes, totals, n_classes + rows_apart, both=both)
     choice = nothing_chosen(3)
-    choose_by_classes(sides, n_classes, Rules(criterion, leaf), choice, 0, 3)
+    limits = draw_limits(rng, [sum(total[:-1]) for total in totals])
+    choose_by_classes(sides, n_classes, Rules(criterion, leaf, limits), choice, 0, 3)
     statistic = class_weights(n_classes, entropy=criterion == ENTROPY)
     for k, (begin, end) in enumerate(pairwise(sides.asked_start.tolist())):
-        possible = [cut if has_weight(cut) else NEVER for cut in nodes[k]]
+        least = limits[k] if len(limits) else 0
+        possible = [cut if has_weight(cut, least) else NEVER for cut in nodes[k]]
         place, score = reference.choose_cut(possible, statistic.score, leaf)
         assert choice.score[k] == score
         assert choice.asked[k] == (begin + place if place >= 0 else -1)
@@ -96,8 +98,17 @@ def test_the_best_cut_by_class_weights_is_that_of_the_reference(
 NEVER = AskedCut((0, 0), (0, 0))  # without rows on either side
 
 
-def has_weight(cut: AskedCut) -> bool:
-    return sum(cut.left[:-1]) > 0 and sum(cut.right[:-1]) > 0
+def has_weight(cut: AskedCut, least: int) -> bool:
+    return min(sum(cut.left[:-1]), sum(cut.right[:-1])) >= max(1, least)
+
+
+def draw_limits(rng: np.random.Generator, weights: Sequence[int]) -> NDArray[np.int64]:
+    """What sides of each node must weigh: nothing, or a share of the node."""
+    if rng.random() < 0.5:
+        return NO_LIMITS
+    shares = rng.choice([0.0, 0.1, 0.3, 0.5], len(weights))
+    least = [math.ceil(share * weight) for share, weight in zip(shares, weights, strict=True)]
+    return np.array(least, np.int64)
 
 
 def count_rows(side: Sums) -> Sums:
@@ -126,10 +137,18 @@ def test_the_best_cut_by_moments_is_that_of_the_reference(
     leaf = int(rng.integers(1, 4))
     sides = make_sides(nodes, totals, 3 if apart else 2, both=both)
     choice = nothing_chosen(3)
-    choose_by_moments(sides, Rules(VARIANCE, leaf), choice, 0, 3)
+    limits = draw_limits(rng, [total[0] for total in totals])
+    choose_by_moments(sides, Rules(VARIANCE, leaf, limits), choice, 0, 3)
     for k, begin in enumerate(sides.asked_start.tolist()[:-1]):
-        valid = [min(cut.left[-1], cut.right[-1]) >= leaf for cut in nodes[k]]
-        possible = [cut if reference.gains(cut) else NEVER for cut in nodes[k]]
+        least = limits[k] if len(limits) else 0
+        valid = [
+            min(cut.left[-1], cut.right[-1]) >= leaf and min(cut.left[0], cut.right[0]) >= least
+            for cut in nodes[k]
+        ]
+        possible = [
+            cut if reference.gains(cut) and is_valid else NEVER
+            for cut, is_valid in zip(nodes[k], valid, strict=True)
+        ]
         place, score = reference.choose_cut(possible, moments().score, leaf)
         assert choice.score[k] == score
         assert choice.asked[k] == (begin + place if place >= 0 else -1)

@@ -1,6 +1,7 @@
 """Random thresholds and random sets of categories, compared with asking every row."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -34,6 +35,7 @@ class Case:
     n_classes: int  # 0: regression
     min_rows_leaf: int
     node_key: int
+    least_weight: int = 0
 
     @property
     def n_rows(self) -> int:
@@ -72,7 +74,8 @@ class Case:
         columns = Values(self.values.reshape(-1), np.uint64(self.n_rows), self.is_categorical)
         candidates = np.full((1, (len(self.values) + 7) // 8), 255, np.uint8)
         candidates[0, -1] >>= -len(self.values) % 8
-        rules = Rules(GINI if self.n_classes else VARIANCE, self.min_rows_leaf)
+        limits = np.array([self.least_weight] if self.least_weight else [], np.int64)
+        rules = Rules(GINI if self.n_classes else VARIANCE, self.min_rows_leaf, limits)
         keys = np.array([self.node_key], np.uint64)
         find_random(columns, self.order(), targets, candidates, keys, rules, found, 0, 1)
         return found
@@ -94,7 +97,7 @@ def cases(draw: st.DrawFn) -> Case:
     n_classes = draw(st.sampled_from([0, 2, 3, 6]))
     labels = rng.integers(0, n_classes, n_rows) if n_classes else rng.integers(-1000, 1000, n_rows)
     weights = draw(st.sampled_from([np.zeros(0, np.int64), rng.integers(1, 1000, n_rows)]))
-    return Case(
+    case = Case(
         values.astype(np.float32),
         is_categorical,
         labels,
@@ -104,6 +107,8 @@ def cases(draw: st.DrawFn) -> Case:
         draw(st.integers(1, 4)),
         draw(st.integers(0, 2**64 - 1)),
     )
+    share = draw(st.sampled_from([0.0, 0.0, 0.1, 0.3]), label="share of weight")
+    return replace(case, least_weight=math.ceil(share * sum(case.row_weights())))
 
 
 @given(cases())
@@ -117,6 +122,7 @@ def test_the_best_random_split_is_that_of_the_reference(case: Case) -> None:
         case.node_key,
         case.min_rows_leaf,
         case.n_classes > 0,
+        case.least_weight,
     )
     if expected is None:
         assert found.feature[0] == -1

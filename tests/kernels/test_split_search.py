@@ -1,7 +1,8 @@
 """The best split of a node equals the one found by trying every cut, score and all."""
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -51,6 +52,10 @@ class Case:
     nodes: DrawnNodes
     candidates: list[list[int]]
     min_rows_leaf: int
+    least_weight: tuple[int, ...] = ()  # per node; none: any weight will do
+
+    def rules(self, criterion: int) -> Rules:
+        return Rules(criterion, self.min_rows_leaf, np.array(self.least_weight, np.int64))
 
     def bitmap(self) -> NDArray[np.uint8]:
         bits = np.zeros((len(self.nodes), -(-self.table.n_columns // 8) * 8), np.uint8)
@@ -72,9 +77,10 @@ class Case:
 
     def expected(self, rows: Sequence[Sequence[Row]], statistic: Statistic) -> list[Split | None]:
         is_categorical = self.table.is_categorical.tolist()
+        least = self.least_weight or (0,) * len(self.nodes)
         return [
-            best_split(node_rows, is_categorical, features, statistic, self.min_rows_leaf)
-            for node_rows, features in zip(rows, self.candidates, strict=True)
+            best_split(node_rows, is_categorical, features, statistic, self.min_rows_leaf, weight)
+            for node_rows, features, weight in zip(rows, self.candidates, least, strict=True)
         ]
 
 
@@ -129,14 +135,14 @@ def read_found(found: Found, table: BinnedTable) -> list[Split | None]:
 
 def search_binary(case: Case, order: RowOrder) -> list[Split | None]:
     found = case.nothing_found()
-    rules = Rules(GINI, case.min_rows_leaf)
+    rules = case.rules(GINI)
     find_binary(case.table.columns(), order, case.bitmap(), rules, found, 0, len(case.nodes))
     return read_found(found, case.table)
 
 
 def search_moments(case: Case, order: RowOrder, targets: Targets) -> list[Split | None]:
     found = case.nothing_found()
-    rules = Rules(VARIANCE, case.min_rows_leaf)
+    rules = case.rules(VARIANCE)
     n_nodes, bitmap = len(case.nodes), case.bitmap()
     columns = case.table.columns()
     find_by_moments(columns, order, targets, bitmap, rules, found, NO_SIDES, 0, n_nodes)
@@ -147,7 +153,7 @@ def search_classes(
     case: Case, order: RowOrder, targets: Targets, criterion: int
 ) -> list[Split | None]:
     found = case.nothing_found()
-    rules = Rules(criterion, case.min_rows_leaf)
+    rules = case.rules(criterion)
     n_nodes, bitmap = len(case.nodes), case.bitmap()
     find_by_classes(case.table.columns(), order, targets, bitmap, rules, found, 0, n_nodes)
     return read_found(found, case.table)
@@ -219,6 +225,59 @@ def test_the_best_split_of_many_classes_equals_the_reference(
     assert found == case.expected(read_rows(case, classes, weights), statistic)
 
 
+def limit_weight(data: st.DataObject, case: Case, rows: Sequence[Sequence[Row]]) -> Case:
+    """The same nodes, whose children must have a share of the weight; of some, none."""
+    shares = [data.draw(st.sampled_from([0.0, 0.05, 0.2, 0.45, 0.5]), label="share") for _ in rows]
+    totals = [sum(row.weight for row in node_rows) for node_rows in rows]
+    least = [math.ceil(share * total) for share, total in zip(shares, totals, strict=True)]
+    return replace(case, least_weight=tuple(least))
+
+
+@given(st.data(), cases(), ENTRY_TYPES, st.sampled_from([None, 3, 2**20, 2**36]), st.booleans())
+@settings(max_examples=2 * N_EXAMPLES)
+def test_a_side_that_weighs_too_little_is_no_side_by_moments(
+    data: st.DataObject, case: Case, dtype: type, heaviest: int | None, regression: bool
+) -> None:
+    rng = np.random.default_rng(data.draw(SEEDS))
+    n_rows = case.table.n_rows
+    classes = data.draw(class_codes(case.table, 2))
+    levels = rng.integers(-500, 500, n_rows) if regression else classes
+    weights = rng.integers(1, heaviest, n_rows) if heaviest else NOTHING
+    values = levels * weights if heaviest else levels
+    order = case.nodes.order(n_rows, np.zeros_like(classes) if regression else classes, dtype)
+    rows = read_rows(case, classes, weights, values)
+    case = limit_weight(data, case, rows)
+    found = search_moments(case, order, Targets(0 if regression else 2, weights, values, levels))
+    assert found == case.expected(rows, moments())
+
+
+@given(
+    st.data(),
+    cases(),
+    ENTRY_TYPES,
+    st.sampled_from([2, 3, 6]),
+    st.sampled_from([None, 3, 2**20, 2**33]),
+    st.sampled_from([GINI, ENTROPY]),
+)
+@settings(max_examples=2 * N_EXAMPLES)
+def test_a_side_that_weighs_too_little_is_no_side_by_classes(
+    data: st.DataObject,
+    case: Case,
+    dtype: type,
+    n_classes: int,
+    heaviest: int | None,
+    criterion: int,
+) -> None:
+    rng = np.random.default_rng(data.draw(SEEDS))
+    classes = data.draw(class_codes(case.table, n_classes))
+    weights = rng.integers(1, heaviest, case.table.n_rows) if heaviest else NOTHING
+    order = case.nodes.order(case.table.n_rows, classes, dtype)
+    rows = read_rows(case, classes, weights)
+    case = limit_weight(data, case, rows)
+    found = search_classes(case, order, Targets(n_classes, weights, NOTHING, NOTHING), criterion)
+    assert found == case.expected(rows, class_weights(n_classes, entropy=criterion == ENTROPY))
+
+
 @pytest.mark.parametrize("followed", [0, 1, 2])
 def test_a_node_of_more_than_two_million_drawn_rows_is_split_as_the_reference_does(
     followed: int,
@@ -245,7 +304,7 @@ def test_a_node_of_more_than_two_million_drawn_rows_is_split_as_the_reference_do
 def test_only_the_nodes_of_the_range_are_searched(data: st.DataObject, case: Case) -> None:
     classes = data.draw(class_codes(case.table, 2))
     order = case.nodes.order(case.table.n_rows, classes)
-    columns, bitmap, rules = case.table.columns(), case.bitmap(), Rules(GINI, case.min_rows_leaf)
+    columns, bitmap, rules = case.table.columns(), case.bitmap(), case.rules(GINI)
     targets = Targets(2, NOTHING, classes, classes)
     middle = data.draw(st.integers(0, len(case.nodes)))
     whole, parts = case.nothing_found(), case.nothing_found()

@@ -71,6 +71,8 @@ class TreeGrower:
         self.tree = Tree(draw_multiplicity(targets, plan, derive_seed(plan.seed, "rows", number)))
         drawn = [row for row, times in enumerate(self.tree.multiplicity) if times]
         self.tree.nodes.append(Node([self.read_row(row) for row in drawn], depth=0))
+        whole = weigh(self.tree.nodes[0].rows)
+        self.least_weight = math.ceil(self.rules.min_weight_share * whole)
 
     def read_row(self, row: int) -> Row:
         kernel, times = self.targets.kernel, self.tree.multiplicity[row]
@@ -98,7 +100,12 @@ class TreeGrower:
         candidates = order[node.n_tried : node.n_tried + rules.features_per_node]
         node.n_tried += rules.features_per_node
         split = best_split(
-            node.rows, self.table.is_categorical, candidates, self.search, rules.min_rows_leaf
+            node.rows,
+            self.table.is_categorical,
+            candidates,
+            self.search,
+            rules.min_rows_leaf,
+            self.least_weight,
         )
         if split is None:
             has_more = node.n_tried < len(order) and not rules.sample_per_tree
@@ -120,6 +127,7 @@ class TreeGrower:
     def may_split(self, node: Node) -> bool:
         rules = self.rules
         enough = len(node.rows) >= max(rules.min_rows_split, 2 * rules.min_rows_leaf)
+        enough &= weigh(node.rows) >= 2 * self.least_weight
         return enough and node.depth < rules.max_depth and not self.is_pure(node.rows)
 
     def is_pure(self, rows: Sequence[Row]) -> bool:

@@ -63,6 +63,7 @@ def best_random_split(
     node_key: int,
     min_rows_leaf: int,
     by_class: bool,
+    least_weight: int = 0,
 ) -> RandomSplit | None:
     """The best of one random split per column; ties go to the first column, missing right first."""
     whole = tuple(sum(column) for column in zip(*sums, strict=True))
@@ -83,6 +84,9 @@ def best_random_split(
                 sum(total for total, chosen in zip(of_class, marked, strict=True) if chosen)
                 for of_class in zip(*sums, strict=True)
             )
+            weights = [sum(side) if by_class else side[0] for side in (left, whole)]
+            if min(weights[0], weights[1] - weights[0]) < least_weight:
+                continue
             score = (
                 gini_score(left, whole)
                 if by_class

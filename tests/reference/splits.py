@@ -126,6 +126,7 @@ def best_split(
     candidates: Sequence[int],
     statistic: Statistic,
     min_rows_leaf: int,
+    least_weight: int = 0,
 ) -> Split | None:
     """The best valid split among the candidate columns, if there is one."""
     best: Split | None = None
@@ -134,9 +135,17 @@ def best_split(
         cuts = column.cut_categories() if is_categorical[feature] else column.cut_numbers()
         for split, n_left in cuts:
             enough = min(n_left, len(rows) - n_left) >= min_rows_leaf
+            if enough and least_weight:
+                enough = lighter_side(split, rows) >= least_weight
             if enough and (best is None or split.score > best.score):
                 best = split
     return best
+
+
+def lighter_side(split: Split, rows: Sequence[Row]) -> int:
+    """The weight of the lighter of the two sides."""
+    left = sum(row.weight for row in rows if split.goes_left(row.bins))
+    return min(left, sum(row.weight for row in rows) - left)
 
 
 class Column:

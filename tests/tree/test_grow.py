@@ -91,6 +91,7 @@ def growth_rules(draw: st.DrawFn, n_columns: int) -> GrowthRules:
         max_depth=draw(st.sampled_from([0, 1, 3, NO_DEPTH_LIMIT, NO_DEPTH_LIMIT])),
         min_rows_split=draw(st.sampled_from([2, 2, 9])),
         min_rows_leaf=draw(st.sampled_from([1, 1, 1, 2, 5])),
+        min_weight_share=draw(st.sampled_from([0.0, 0.0, 0.0, 0.013, 0.1, 0.29, 0.5])),
         # not a number that a decrease of impurity is likely to hit exactly
         min_impurity_decrease=draw(st.sampled_from([0.0, 0.0, 0.00271828, 0.0314159])),
         features_per_node=draw(st.integers(1, n_columns)),
@@ -298,6 +299,51 @@ def test_no_tree_is_deeper_and_no_leaf_smaller_than_allowed(case: Case) -> None:
             assert (
                 np.unique_counts(leaves[drawn, tree]).counts.min() >= case.plan.rules.min_rows_leaf
             )
+
+
+@pytest.mark.parametrize("bootstrap", [False, True])
+@pytest.mark.parametrize("task", ["gini", "entropy", "weighted", "regression"])
+def test_every_leaf_weighs_its_share_of_the_tree_as_often_as_rows_were_drawn(
+    task: str, bootstrap: bool
+) -> None:
+    case = large_case(task)
+    share, sampling = 0.01, Sampling(bootstrap, case.table.n_rows)
+    rules = replace(case.plan.rules, min_weight_share=share)
+    limited = replace(case, plan=replace(case.plan, rules=rules, sampling=sampling))
+    weights = lightest_leaves(limited)
+    assert weights.min() >= share
+    assert weights.min() < 1.2 * share
+    unlimited = replace(case, plan=replace(case.plan, sampling=sampling))
+    assert lightest_leaves(unlimited).min() < share
+
+
+def lightest_leaves(case: Case) -> NDArray[np.float64]:
+    """The share of each tree's weight that its lightest leaf has."""
+    leaves, kernel = ForestWalker(case.grow().forest).apply(case.table.bins, ALONE), case.targets
+    weights = kernel.kernel.weights if len(kernel.kernel.weights) else np.ones(kernel.n_rows)
+    shares = []
+    for place, number in enumerate(case.trees):
+        seed = derive_seed(case.plan.seed, "rows", number)
+        drawn = reference.draw_multiplicity(case.targets, case.plan, seed) * weights
+        of_leaf = np.bincount(leaves[:, place], drawn)
+        shares.append(of_leaf[of_leaf > 0].min() / drawn.sum())
+    return np.array(shares)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_limit_on_weight_is_a_limit_on_rows_where_every_row_weighs_one(threads: int) -> None:
+    case = large_case()
+    by_weight = replace(case.plan.rules, min_weight_share=0.01)
+    by_rows = replace(case.plan.rules, min_rows_leaf=30)
+    sampling = Sampling(bootstrap=False, n_draws=case.table.n_rows)
+    with ThreadPoolExecutor(2) as executor:
+        forests = [
+            replace(case, plan=replace(case.plan, rules=rules, sampling=sampling))
+            .grow(Workers(executor, threads))
+            .forest
+            for rules in (by_weight, by_rows)
+        ]
+    assert_same_forest(*forests)
 
 
 @pytest.mark.parametrize("task", ["gini", "entropy", "weighted", "regression"])

@@ -28,6 +28,12 @@ MISTAKES: list[tuple[str, Any]] = [
     ("min_samples_leaf", 0),
     ("min_samples_leaf", -0.1),
     ("min_samples_leaf", "2"),
+    ("min_weight_fraction_leaf", -0.01),
+    ("min_weight_fraction_leaf", 0.51),
+    ("min_weight_fraction_leaf", math.nan),
+    ("min_weight_fraction_leaf", True),
+    ("min_weight_fraction_leaf", None),
+    ("min_weight_fraction_leaf", "0.1"),
     ("min_impurity_decrease", -1e-9),
     ("min_impurity_decrease", math.nan),
     ("min_impurity_decrease", None),
@@ -94,9 +100,14 @@ def test_shares_of_rows_are_rounded_up() -> None:
 
 def test_rules_say_what_the_parameters_say() -> None:
     rules = ForestParameters(
-        max_depth=4, min_impurity_decrease=0.25, max_features=3, feature_sampling="tree"
+        max_depth=4,
+        min_weight_fraction_leaf=0.5,
+        min_impurity_decrease=0.25,
+        max_features=3,
+        feature_sampling="tree",
     ).growth_rules(100, 9)
     assert rules.max_depth == 4
+    assert rules.min_weight_share == 0.5
     assert rules.min_impurity_decrease == 0.25
     assert rules.features_per_node == 3
     assert rules.sample_per_tree

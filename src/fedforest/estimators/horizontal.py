@@ -27,6 +27,10 @@ class HorizontalExtraTreesClassifier(ClassifierMixin, HorizontalForest):  # type
     min_samples_split, min_samples_leaf : int or float, default=2 and 1
         Rows of all parties that a node needs to be split, and that each side keeps; a float is a
         share of all rows. Leaves of 5 rows and more protect rows better.
+    min_weight_fraction_leaf : float, default=0.0
+        Share of the weight of its tree that a leaf must have, from 0 to 0.5: rows count by
+        `sample_weight` and `class_weight`, and as often as the tree drew them; under `privacy`,
+        by noisy sums.
     min_impurity_decrease : float, default=0.0
         Splits that gain less are not made.
     max_features : {"sqrt", "log2"}, int, float or None, default="sqrt"
@@ -139,6 +143,7 @@ class HorizontalExtraTreesClassifier(ClassifierMixin, HorizontalForest):  # type
         max_depth: int | None = None,
         min_samples_split: int | float = 2,
         min_samples_leaf: int | float = 1,
+        min_weight_fraction_leaf: float = 0.0,
         min_impurity_decrease: float = 0.0,
         max_features: str | int | float | None = "sqrt",
         bootstrap: bool = False,
@@ -161,6 +166,7 @@ class HorizontalExtraTreesClassifier(ClassifierMixin, HorizontalForest):  # type
         self.max_depth = max_depth
         self.min_samples_split = min_samples_split
         self.min_samples_leaf = min_samples_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
         self.min_impurity_decrease = min_impurity_decrease
         self.max_features = max_features
         self.bootstrap = bootstrap
@@ -228,9 +234,9 @@ class HorizontalExtraTreesRegressor(RegressorMixin, HorizontalForest):  # type: 
         Columns that a node may choose from.
     privacy : None or GlobalDP, default=None
         Noise on sums of targets before they leave a party; needs declared `target_bounds`.
-    n_estimators, max_depth, min_samples_split, min_samples_leaf, min_impurity_decrease, \
-bootstrap, max_samples, random_state, n_jobs, verbose, feature_sampling, aggregation, \
-participation, participation_scope, min_participants, transport
+    n_estimators, max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf, \
+min_impurity_decrease, bootstrap, max_samples, random_state, n_jobs, verbose, feature_sampling, \
+aggregation, participation, participation_scope, min_participants, transport
         As in `HorizontalExtraTreesClassifier`.
 
     Attributes
@@ -269,6 +275,7 @@ privacy_spent_, fit_log_, n_exchanges_, bytes_sent_
         max_depth: int | None = None,
         min_samples_split: int | float = 2,
         min_samples_leaf: int | float = 1,
+        min_weight_fraction_leaf: float = 0.0,
         min_impurity_decrease: float = 0.0,
         max_features: str | int | float | None = 1.0,
         bootstrap: bool = False,
@@ -289,6 +296,7 @@ privacy_spent_, fit_log_, n_exchanges_, bytes_sent_
         self.max_depth = max_depth
         self.min_samples_split = min_samples_split
         self.min_samples_leaf = min_samples_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
         self.min_impurity_decrease = min_impurity_decrease
         self.max_features = max_features
         self.bootstrap = bootstrap

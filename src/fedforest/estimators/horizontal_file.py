@@ -26,7 +26,8 @@ _NOT_STORED = {
     "random_state",  # seeds stay out
     *("n_jobs", "verbose", "transport"),  # about the machine, not the model
 }
-_ADDED_LATER = {"min_participants"}  # files of before have the default
+# files of before have the defaults
+_ADDED_LATER = {"min_participants", "min_weight_fraction_leaf"}
 _OPTIONS: dict[str, Any] = {
     kind.__name__: kind for kind in (LocalDP, GlobalDP, Masked, Ring, Shamir)
 }

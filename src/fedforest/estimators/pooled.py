@@ -45,6 +45,8 @@ from fedforest.tree.targets import (
 )
 from fedforest.tree.workers import Workers
 
+_ADDED_LATER = {"min_weight_fraction_leaf"}  # files of before have the default
+
 
 class PooledForest:
     """A random forest on one table, with scikit-learn's parameter names.
@@ -261,7 +263,8 @@ def _read_parameters(stored: StoredForest) -> ForestParameters:
     """The parameters of a stored forest, if they can be those of this forest."""
     values = stored.metadata.get("parameters")
     names = {field.name for field in fields(ForestParameters)}
-    if not isinstance(values, dict) or values.keys() != names:
+    given = values.keys() if isinstance(values, dict) else set()
+    if not isinstance(values, dict) or not names - _ADDED_LATER <= given <= names:
         raise _damaged("its parameters are incomplete")
     try:
         parameters = ForestParameters(**values)

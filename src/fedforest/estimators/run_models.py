@@ -25,6 +25,7 @@ _FROM_ORDER = (
     "max_depth",
     "min_samples_split",
     "min_samples_leaf",
+    "min_weight_fraction_leaf",
     "min_impurity_decrease",
     "max_features",
     "bootstrap",
@@ -38,7 +39,8 @@ def rebuild_horizontal(order: Mapping[str, Any], file: bytes) -> Any:
     stored = decode_forest(file)
     is_regression = stored.classes is None
     kind = HorizontalExtraTreesRegressor if is_regression else HorizontalExtraTreesClassifier
-    estimator = kind(**{name: order["parameters"][name] for name in _FROM_ORDER})
+    known = order["parameters"]  # earlier releases had fewer
+    estimator = kind(**{name: known[name] for name in _FROM_ORDER if name in known})
     estimator.n_estimators = stored.forest.shape.n_trees  # fewer where the run ended early
     parties = tuple(order["data"])
     estimator._become(HorizontalModel(stored.forest, stored.bins, stored.classes, parties), {})

@@ -34,6 +34,9 @@ class VerticalForestClassifier(ClassifierMixin, VerticalForest):  # type: ignore
     min_samples_split, min_samples_leaf : int or float, default=2 and 1
         Rows a node needs to be split, and that each side keeps; a float is a share of all rows.
         Leaves of 5 rows and more protect rows better.
+    min_weight_fraction_leaf : float, default=0.0
+        Share of the weight of its tree that a leaf must have, from 0 to 0.5: rows count by
+        `sample_weight` and `class_weight`, and as often as the tree drew them.
     min_impurity_decrease : float, default=0.0
         Splits that gain less are not made.
     max_features : {"sqrt", "log2"}, int, float or None, default="sqrt"
@@ -142,6 +145,7 @@ class VerticalForestClassifier(ClassifierMixin, VerticalForest):  # type: ignore
         max_depth: int | None = None,
         min_samples_split: int | float = 2,
         min_samples_leaf: int | float = 1,
+        min_weight_fraction_leaf: float = 0.0,
         min_impurity_decrease: float = 0.0,
         max_features: str | int | float | None = "sqrt",
         bootstrap: bool = True,
@@ -169,6 +173,7 @@ class VerticalForestClassifier(ClassifierMixin, VerticalForest):  # type: ignore
         self.max_depth = max_depth
         self.min_samples_split = min_samples_split
         self.min_samples_leaf = min_samples_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
         self.min_impurity_decrease = min_impurity_decrease
         self.max_features = max_features
         self.bootstrap = bootstrap
@@ -267,9 +272,10 @@ class VerticalForestRegressor(RegressorMixin, VerticalForest):  # type: ignore[m
         Columns, of all parties together, that a node may choose from.
     labels : "encoded"
         Parties get targets in an unknown unit, counted from an unknown origin.
-    n_estimators, max_depth, min_samples_split, min_samples_leaf, min_impurity_decrease, \
-bootstrap, max_samples, oob_score, warm_start, random_state, n_jobs, verbose, early_stopping, \
-n_iter_no_change, tol, feature_sampling, max_bins, label_party, parties, prediction, transport
+    n_estimators, max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf, \
+min_impurity_decrease, bootstrap, max_samples, oob_score, warm_start, random_state, n_jobs, \
+verbose, early_stopping, n_iter_no_change, tol, feature_sampling, max_bins, label_party, parties, \
+prediction, transport
         As in `VerticalForestClassifier`.
 
     Attributes
@@ -305,6 +311,7 @@ feature_importances_, n_trees_, leakage_, privacy_spent_, fit_log_, n_exchanges_
         max_depth: int | None = None,
         min_samples_split: int | float = 2,
         min_samples_leaf: int | float = 1,
+        min_weight_fraction_leaf: float = 0.0,
         min_impurity_decrease: float = 0.0,
         max_features: str | int | float | None = 1.0,
         bootstrap: bool = True,
@@ -330,6 +337,7 @@ feature_importances_, n_trees_, leakage_, privacy_spent_, fit_log_, n_exchanges_
         self.max_depth = max_depth
         self.min_samples_split = min_samples_split
         self.min_samples_leaf = min_samples_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
         self.min_impurity_decrease = min_impurity_decrease
         self.max_features = max_features
         self.bootstrap = bootstrap

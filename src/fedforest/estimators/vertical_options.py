@@ -20,6 +20,7 @@ _FOREST_PARAMETERS = (
     "max_depth",
     "min_samples_split",
     "min_samples_leaf",
+    "min_weight_fraction_leaf",
     "min_impurity_decrease",
     "max_features",
     "feature_sampling",

@@ -40,6 +40,7 @@ _NOT_STORED = {
     *("n_jobs", "verbose", "transport"),  # about the machine, not the model
     *("parties", "class_weight"),  # columns and classes go by name: parts are with their owners
 }
+_ADDED_LATER = {"min_weight_fraction_leaf"}  # files of before have the default
 
 Estimator = TypeVar("Estimator", bound=BaseEstimator)
 Stored = TypeVar("Stored")
@@ -288,7 +289,8 @@ def _make_estimator(
     stored = about.get("parameters")
     estimator: Estimator = kind()
     expected = estimator.get_params(deep=False).keys() - _NOT_STORED
-    if not isinstance(stored, dict) or stored.keys() != expected:
+    names = stored.keys() if isinstance(stored, dict) else set()
+    if not isinstance(stored, dict) or not expected - _ADDED_LATER <= names <= expected:
         raise _damaged("its parameters are incomplete")
     values: dict[str, Any] = {**stored, **given}
     if isinstance(values["labels"], dict):

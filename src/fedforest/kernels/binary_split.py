@@ -204,7 +204,7 @@ def offer_wide(columns, feature, slot, scratch, total, leaf, found, node, best):
     """Search one of the three packed histograms by way of wide integers."""
     scratch.occupied[slot * 4 : slot * 4 + 4] = _ZERO
     widen(scratch.histogram, slot, scratch.wide)
-    wide_node = MomentNode(total[0], total[1], total[2], leaf)
+    wide_node = MomentNode(total[0], total[1], total[2], leaf, 0)
     return offer_histogram(
         columns, feature, scratch.wide, scratch.visit, scratch.cuts, wide_node, found, node, best
     )

@@ -1,6 +1,7 @@
 """Cuts by classes from a (bins, classes) histogram of wide integers: any column, any weight.
 
-The general way: categorical columns, entropy in large nodes, and nodes too heavy for exact sums.
+The general way: categorical columns, entropy in large nodes, nodes too heavy for exact sums, and
+all nodes where children must have some weight.
 """
 
 from typing import NamedTuple
@@ -16,7 +17,7 @@ from fedforest.kernels.class_scores import (
     row_weight,
     score_entropy,
 )
-from fedforest.kernels.cuts import LEFT, RIGHT, ROWS, SCORE, WEIGHT, pick_cut
+from fedforest.kernels.cuts import LEFT, RIGHT, ROWS, SCORE, WEIGHT, pick_cut, rule_out_light
 from fedforest.kernels.entropy import x_log2_x
 from fedforest.kernels.jit import borrowing
 from fedforest.kernels.keep import keep_categories, keep_numeric
@@ -177,6 +178,16 @@ def sweep_heavy(cell_weight, visit, count, tally, criterion, cuts):
 
 
 @borrowing
+def weigh_lefts(cell_weight, visit, count, cuts):
+    """The weight on the left of the cut after each visited bin."""
+    weight = 0
+    for position in range(count):
+        for c in range(cell_weight.shape[1]):
+            weight += cell_weight[visit[position], c]
+        cuts[WEIGHT, position] = np.float64(weight)
+
+
+@borrowing
 def best_visited(cells, visit, span, node, tally, entropy, cuts):
     """(score, position) of the best cut after the visited bins span[0]..span[1].
 
@@ -196,6 +207,9 @@ def best_visited(cells, visit, span, node, tally, entropy, cuts):
     for position in range(count):
         rows += cell_rows[visit[position]]
         cuts[ROWS, position] = np.float64(rows) if position >= begin else 0.0
+    if node.least_weight > 0:
+        weigh_lefts(cell_weight, visit, count, cuts)
+        rule_out_light(cuts, count, node.least_weight, node.weight - node.least_weight)
     return pick_cut(cuts, count, node.min_rows_leaf, node.n_rows - node.min_rows_leaf)
 
 

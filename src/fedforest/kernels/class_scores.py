@@ -34,6 +34,7 @@ class ClassNode(NamedTuple):
     whole: int  # S of the node
     criterion: int
     min_rows_leaf: int
+    least_weight: int = 0  # of a side; looked at by the general search alone
 
 
 @kernel

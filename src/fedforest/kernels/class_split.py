@@ -138,13 +138,14 @@ def weigh_classes(entries, span, row_bits, weights, tally):
 
 
 @embedded
-def describe_node(tally, weight, n_rows, rules, entropy):
+def describe_node(tally, weight, n_rows, rules, k, entropy):
     """What stays the same while the columns of a node are searched."""
     whole = 0
     if weight < EXACT_WEIGHT:
         for c in range(tally.shape[1]):
             whole += part(tally[IN_NODE, c], rules.criterion, entropy)
-    return ClassNode(n_rows, weight, whole, rules.criterion, rules.min_rows_leaf)
+    least_weight = rules.least_weight[k] if rules.least_weight.shape[0] > 0 else 0
+    return ClassNode(n_rows, weight, whole, rules.criterion, rules.min_rows_leaf, least_weight)
 
 
 @borrowing
@@ -171,7 +172,7 @@ def offer_wide(columns, order, targets, feature, node, scratch, found, k, best):
 
 @borrowing
 def search_wide(columns, order, targets, n_features, node, scratch, found, k):
-    """Best split of a large node by entropy, or of one too heavy for exact sums."""
+    """Best split of a large node by entropy, or of one too heavy for exact sums, or with limits."""
     best = NO_SPLIT
     for j in range(n_features):
         f = scratch.features[j]
@@ -282,8 +283,9 @@ def find_by_classes(columns, order, targets, candidates, rules, found, first, la
         if n <= most_ordered:
             read_labels(entries, span, row_bits, all_weights, rows, labels, weights)
         weight = weigh_classes(entries, span, row_bits, all_weights, tally)
-        node = describe_node(tally, weight, n, rules, entropy)
-        if weight >= EXACT_WEIGHT or (n > most_ordered and criterion != GINI):
+        node = describe_node(tally, weight, n, rules, k, entropy)
+        takes_wide = weight >= EXACT_WEIGHT or node.least_weight > 0
+        if takes_wide or (n > most_ordered and criterion != GINI):
             best = search_wide(columns, order, targets, n_features, node, scratch, found, k)
         elif n > most_ordered:
             best = search_packed(columns, order, targets, n_features, node, scratch, found, k)

@@ -54,12 +54,20 @@ def read_sides(sums, row, totals, node, width, c):
 
 
 @embedded
-def score_classes(sums, row, totals, node, width, n_classes, rules, entropy):
+def least_weight_at(rules, node):
+    """The weight that a side of a node's cuts must have; a side without any is none."""
+    limits = rules.least_weight
+    return max(np.int64(1), limits[node]) if limits.shape[0] > 0 else np.int64(1)
+
+
+@embedded
+def score_classes(sums, row, totals, node, width, n_classes, limits, entropy):
     """(score, least part) of a cut by class weights; NO_SPLIT if it is not valid.
 
-    A negative weight, which only noise makes, counts as nothing; a side without weight is none.
+    `limits` are the criterion, and the rows and the weight that a side must have: at least one. A
+    negative weight, which only noise makes, counts as nothing.
     """
-    criterion, leaf = rules
+    criterion, leaf, least_weight = limits
     weight, rest, least, squares_here, squares_there = 0, 0, 0, 0, 0
     for c in range(n_classes):
         left, right = read_sides(sums, row, totals, node, width, c)
@@ -71,7 +79,7 @@ def score_classes(sums, row, totals, node, width, n_classes, rules, entropy):
     if width > n_classes:
         rows, other_rows = read_sides(sums, row, totals, node, width, n_classes)
         least = min(least, rows, other_rows)
-    if min(rows, other_rows) < leaf or weight <= 0 or rest <= 0:
+    if min(rows, other_rows) < leaf or min(weight, rest) < least_weight:
         return NO_SPLIT, least
     if weight + rest >= EXACT_WEIGHT:
         return score_heavy(sums, row, totals, node, width, n_classes, criterion), least
@@ -117,8 +125,9 @@ def choose_by_classes(sides, n_classes, rules, choice, first, last):
     entropy = make_entropy_table() if rules.criterion == ENTROPY else np.zeros(0, np.int64)
     for k in range(first, last):
         best, best_row, fits[k] = NO_SPLIT, -1, True
+        limits = (rules.criterion, rules.min_rows_leaf, least_weight_at(rules, k))
         for row in range(asked_start[k], asked_start[k + 1]):
-            score, least = score_classes(sums, row, totals, k, width, n_classes, rules, entropy)
+            score, least = score_classes(sums, row, totals, k, width, n_classes, limits, entropy)
             fits[k] &= least >= 0
             if score > best:
                 best, best_row = score, row
@@ -166,12 +175,13 @@ def choose_by_moments(sides, rules, choice, first, last):
     rows_at = 2 if width > 2 else 0
     for k in range(first, last):
         best, best_row, any_valid, fits[k] = NO_SPLIT, -1, False, True
+        least_weight = least_weight_at(rules, k)
         for row in range(asked_start[k], asked_start[k + 1]):
             weight, rest = read_sides(sums, row, totals, k, width, 0)
             total, rest_total = read_sides(sums, row, totals, k, width, 1)
             rows, other_rows = read_sides(sums, row, totals, k, width, rows_at)
             fits[k] &= min(weight, rest, rows, other_rows) >= 0
-            if min(rows, other_rows) < leaf or weight <= 0 or rest <= 0:
+            if min(rows, other_rows) < leaf or min(weight, rest) < least_weight:
                 continue
             any_valid = True
             if same_product(total, rest, rest_total, weight):

@@ -48,3 +48,11 @@ def pick_cut(cuts, count, least, most):
         if order_of(cuts[SCORE, k]) == best:
             return cuts[SCORE, k], k
     return NO_SPLIT, 0
+
+
+@borrowing
+def rule_out_light(cuts, count, least, most):
+    """Make cuts that leave less than `least` or more than `most` weight on the left no cuts."""
+    for k in range(count):
+        if cuts[WEIGHT, k] < np.float64(least) or cuts[WEIGHT, k] > np.float64(most):
+            cuts[ROWS, k] = 0.0

@@ -32,6 +32,7 @@ UNSEEN = 2  # side of missing values in a node that has none
 
 NO_GROUP = 2**62  # larger than any group of rows
 NO_SPLIT = -np.inf  # the score of a node none of whose candidates gives a valid split
+NO_LIMITS = np.zeros(0, np.int64)  # on the weight of children
 
 GINI = 0
 ENTROPY = 1
@@ -71,6 +72,7 @@ class Rules(NamedTuple):
 
     criterion: int
     min_rows_leaf: int
+    least_weight: NDArray[np.int64] = NO_LIMITS  # of a child, per open node; empty: any will do
 
 
 class Found(NamedTuple):

@@ -1,13 +1,13 @@
 """Moments per bin in wide integers: any column, any weight.
 
-The general way: categorical columns, and nodes whose moments do not fit the two words of
-`packed_moments`.
+The general way: categorical columns, nodes whose moments do not fit the two words of
+`packed_moments`, and all nodes where children must have some weight.
 """
 
 import numpy as np
 
 from fedforest.kernels.category_order import sort_by_key
-from fedforest.kernels.cuts import LEFT, RIGHT, ROWS, SCORE, WEIGHT, pick_cut
+from fedforest.kernels.cuts import LEFT, RIGHT, ROWS, SCORE, WEIGHT, pick_cut, rule_out_light
 from fedforest.kernels.jit import borrowing
 from fedforest.kernels.keep import keep_categories, keep_numeric
 from fedforest.kernels.layout import MISSING_BIN, N_CODES, UNSEEN
@@ -35,6 +35,8 @@ def score_moments(cuts, count, node):
 def best_cut(cuts, count, node):
     """(score, position) of the best of `count` cuts."""
     score_moments(cuts, count, node)
+    if node.least_weight > 0:
+        rule_out_light(cuts, count, node.least_weight, node.weight - node.least_weight)
     return pick_cut(cuts, count, node.min_rows_leaf, node.n_rows - node.min_rows_leaf)
 
 

@@ -6,8 +6,8 @@ and sum m, the score (s n - m a)^2 / (a (n - a)) orders splits by the decrease o
 
 A small node sorts its rows by bin (`moment_rows`), others add them up per bin (`packed_moments`).
 What the best split does to a small node's rows is noted at once (`moment_sides`). Categorical
-columns, and large nodes with sample weights, take the road through wide integers
-(`moment_histogram`).
+columns, large nodes with sample weights, and nodes whose children must have some weight take the
+road through wide integers (`moment_histogram`).
 """
 
 from typing import NamedTuple
@@ -101,8 +101,11 @@ def make_moment_scratch(n_features):
 
 
 @borrowing
-def search_wide(columns, order, targets, n_features, span, leaf, scratch, found, k):
-    """Best split of a node too heavy for packed moments."""
+def search_wide(columns, order, targets, n_features, span, least, scratch, found, k):
+    """Best split of a node too heavy for packed moments, or with limits.
+
+    `least` are the rows and the weight that a side must have.
+    """
     bins, n_rows, _, _, _ = columns
     entries, row_bits, _, _ = order
     _, weights, values, _ = targets
@@ -119,7 +122,7 @@ def search_wide(columns, order, targets, n_features, span, leaf, scratch, found,
             total += added[1]
             for j in range(low, high):
                 fill_moments(bins, features[j] * n_rows, rows, moments, count, wide[j - low])
-        node = MomentNode(weight, total, span[1] - span[0], leaf)
+        node = MomentNode(weight, total, span[1] - span[0], least[0], least[1])
         for j in range(low, high):
             best = offer_histogram(
                 columns, features[j], wide[j - low], visit, cuts, node, found, k, best
@@ -158,7 +161,7 @@ def search_packed(columns, order, targets, n_features, span, leaf, shift, scratc
             total += added[1]
             count = block[1] - block[0]
             fill_columns(bins, n_rows, features, low, high, rows, moments, count, histogram)
-        node = MomentNode(packed & ((1 << shift) - 1), total, span[1] - span[0], leaf)
+        node = MomentNode(packed & ((1 << shift) - 1), total, span[1] - span[0], leaf, 0)
         for j in range(low, high):
             f = features[j]
             at = np.uint64((j - low) * COLUMN_WORDS)
@@ -209,7 +212,7 @@ def search_small(columns, order, targets, n_features, span, leaf, shift, scratch
     fetch_ahead(columns, order, targets.values, span)
     packed, total = read_packed(order, targets, span, shift, row_size, rows, moments)
     n = span[1] - span[0]
-    node = MomentNode(packed & ((1 << shift) - 1), total, n, leaf)
+    node = MomentNode(packed & ((1 << shift) - 1), total, n, leaf, 0)
     best = NO_SPLIT
     low = 0
     while low < n_features:
@@ -234,6 +237,7 @@ def find_by_moments(columns, order, targets, candidates, rules, found, sides, fi
     """Best split of the nodes first..last among their candidate columns, and the sides of some."""
     _, _, starts, stops = order
     weights, leaf = targets.weights, rules.min_rows_leaf
+    least_weight, is_limited = rules.least_weight, rules.least_weight.shape[0] > 0
     notes = sides.start.shape[0] > 0
     found_score, found_feature = found.score, found.feature
     scratch = make_moment_scratch(candidates.shape[1] * 8)
@@ -244,8 +248,9 @@ def find_by_moments(columns, order, targets, candidates, rules, found, sides, fi
         shift = rows_shift(n, weights)
         n_features = list_candidates(candidates, k, features)
         found_feature[k] = -1
-        if shift == 0:
-            best = search_wide(columns, order, targets, n_features, span, leaf, scratch, found, k)
+        if shift == 0 or is_limited:
+            least = (leaf, least_weight[k] if is_limited else 0)
+            best = search_wide(columns, order, targets, n_features, span, least, scratch, found, k)
         elif n > LARGEST_SORTED:
             best = search_packed(
                 columns, order, targets, n_features, span, leaf, shift, scratch, found, k

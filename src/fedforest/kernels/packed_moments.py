@@ -35,6 +35,7 @@ class MomentNode(NamedTuple):
     total: int
     n_rows: int
     min_rows_leaf: int
+    least_weight: int  # of a side; looked at by the general search alone
 
 
 @embedded

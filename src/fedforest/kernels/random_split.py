@@ -179,7 +179,7 @@ def find_random(columns, order, targets, candidates, node_keys, rules, found, fi
     values, n_rows, is_categorical = columns
     entries, row_bits, starts, stops = order
     best_score, best_feature, best_threshold, best_side, best_set = found
-    criterion, leaf = rules
+    criterion, leaf, least_weight = rules
     features = np.zeros(candidates.shape[1] * 8, np.uint64)
     largest = 0
     for k in range(first, last):
@@ -200,6 +200,7 @@ def find_random(columns, order, targets, candidates, node_keys, rules, found, fi
         add_left(everything, n, labels, weights, totals, whole)
         best = NO_SPLIT
         best_feature[k] = -1
+        least = least_weight[k] if least_weight.shape[0] > 0 else 0
         for j in range(list_candidates(candidates, k, features)):
             f = features[j]
             key = mix(node_keys[k] + (f + _ONE) * _GOLDEN)
@@ -216,6 +217,8 @@ def find_random(columns, order, targets, candidates, node_keys, rules, found, fi
                     mark_left(gathered, n, threshold, np.uint8(missing_left), marked)
                 add_left(marked, n, labels, weights, totals, side)
                 if side[ROWS] < leaf or n - side[ROWS] < leaf:
+                    continue
+                if side[WEIGHT] < least or whole[WEIGHT] - side[WEIGHT] < least:
                     continue
                 score = score_side(whole, side, criterion, by_class, entropy)
                 if score > best:

@@ -90,6 +90,7 @@ def grow_batch(  # noqa: PLR0913, PLR0917 - the sixth listens and decides nothin
     search = _make_search(columns, targets, rows, plan, trees, workers)
     column_bits = ColumnBits.of([len(columns.is_categorical)])
     roots = search.root_sums()
+    search.demand_weight(plan.rules.min_weight_share, roots)
     growth = Growth(plan.rules, targets.kind, column_bits, feature_seeds, roots, workers)
     splits = SplitRecord(columns.is_categorical)
     routing = LeftOutRows(left_out, len(trees), targets.n_rows, workers) if left_out else None

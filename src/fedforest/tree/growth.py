@@ -18,13 +18,14 @@ from fedforest.kernels.children import (
     judge_by_moments,
     keep_trying,
 )
+from fedforest.kernels.layout import NO_LIMITS
 from fedforest.kernels.node_sums import share_in_tree
-from fedforest.kernels.partition import OPEN_LEFT, STAYS
+from fedforest.kernels.partition import OPEN_LEFT, OPEN_RIGHT, STAYS
 from fedforest.kernels.sampling import draw_candidates
 from fedforest.tree.impurity import impurity_decrease
 from fedforest.tree.leaf import LeafRecord
 from fedforest.tree.structure import Step, Structure
-from fedforest.tree.targets import TargetKind, weight_of
+from fedforest.tree.targets import TargetKind, least_leaf_weight, weight_of
 from fedforest.tree.workers import ALONE, Workers
 
 ROUNDING = 2.0**-52  # a decrease this close below the minimum passes, as in scikit-learn
@@ -39,6 +40,7 @@ class GrowthRules:
     max_depth: int = NO_DEPTH_LIMIT
     min_rows_split: int = 2
     min_rows_leaf: int = 1
+    min_weight_share: float = 0.0  # of a leaf, of the weight of its tree
     min_impurity_decrease: float = 0.0
     features_per_node: int = 1
     sample_per_tree: bool = False
@@ -84,7 +86,7 @@ class Growth:
         self._limits = Limits(max(rules.min_rows_split, 2 * rules.min_rows_leaf), rules.max_depth)
         self._n_weights = 1 if kind.is_regression else kind.n_classes
         self._feature_seeds = feature_seeds
-        self._root_weight = weight_of(root_sums, kind).astype(np.float64)
+        self._root_weight: NDArray[np.float64] = weight_of(root_sums, kind).astype(np.float64)
         self._sums = np.ascontiguousarray(root_sums)
         self._tried = np.zeros(len(root_sums), np.int64)
         self._decrease = np.zeros(0)  # of the open nodes, scaled by their share of the tree
@@ -158,6 +160,18 @@ class Growth:
             least = least / self.kind.target_unit / self.kind.target_unit
         return valid & (decrease * (1.0 + ROUNDING) >= least)
 
+    def least_weight(self, totals: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The weight that children of the open nodes must have; empty where any will do.
+
+        `totals` are what the open nodes add up to: how heavy trees are whose roots are among them.
+        """
+        if not self.rules.min_weight_share:
+            return NO_LIMITS
+        opened, weight = self.structure.open, self._root_weight.copy()
+        is_root = opened.node == 0
+        weight[opened.tree[is_root]] = weight_of(totals[is_root], self.kind)
+        return least_leaf_weight(weight, self.rules.min_weight_share)[opened.tree]
+
     def know_totals(self, sums: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Take from whoever counted them what the open nodes add up to.
 
@@ -208,6 +222,22 @@ class Growth:
         """Decide which children of the split nodes stay open."""
         judge = judge_by_moments if self.kind.is_regression else judge_by_classes
         judge(self._sums, left, nodes, depth, self._limits, fate)
+        least = self.least_weight(self._sums)
+        if len(least):
+            self._close_light(left, nodes, 2 * least[nodes], fate)
+
+    def _close_light(
+        self,
+        left: NDArray[np.int64],
+        nodes: NDArray[np.int64],
+        least: NDArray[np.int64],
+        fate: NDArray[np.uint8],
+    ) -> None:
+        """Close children of less weight than two further children would need."""
+        weight = weight_of(left, self.kind)
+        rest = weight_of(self._sums[nodes], self.kind) - weight
+        fate[nodes[weight < least]] &= OPEN_RIGHT
+        fate[nodes[rest < least]] &= OPEN_LEFT
 
     def _follow(self, step: Step, left: NDArray[np.int64]) -> None:
         """Note new leaves; keep sums and tried columns of the nodes open after the step."""

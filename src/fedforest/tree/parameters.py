@@ -29,6 +29,7 @@ class ForestParameters:
     max_depth: int | None = None
     min_samples_split: int | float = 2
     min_samples_leaf: int | float = 1
+    min_weight_fraction_leaf: float = 0.0
     min_impurity_decrease: float = 0.0
     max_features: str | int | float | None = "sqrt"
     feature_sampling: str = "node"
@@ -47,6 +48,12 @@ class ForestParameters:
             _check_count("max_depth", self.max_depth, 1)
         _check_count_or_share("min_samples_split", self.min_samples_split, 2)
         _check_count_or_share("min_samples_leaf", self.min_samples_leaf, 1)
+        if not _is_real(self.min_weight_fraction_leaf) or not (
+            0.0 <= self.min_weight_fraction_leaf <= 0.5
+        ):
+            raise _mistake(
+                "min_weight_fraction_leaf", self.min_weight_fraction_leaf, "a share from 0 to 0.5"
+            )
         if not _is_real(self.min_impurity_decrease) or not self.min_impurity_decrease >= 0.0:
             raise _mistake("min_impurity_decrease", self.min_impurity_decrease, "at least 0")
         if not isinstance(self.max_bins, Integral) or not 2 <= self.max_bins <= MAX_BINS:
@@ -76,6 +83,7 @@ class ForestParameters:
             max_depth=NO_DEPTH_LIMIT if self.max_depth is None else int(self.max_depth),
             min_rows_split=max(2, _resolve_count(self.min_samples_split, n_rows)),
             min_rows_leaf=max(1, _resolve_count(self.min_samples_leaf, n_rows)),
+            min_weight_share=float(self.min_weight_fraction_leaf),
             min_impurity_decrease=float(self.min_impurity_decrease),
             features_per_node=resolve_max_features(self.max_features, n_columns),
             sample_per_tree=self.feature_sampling == "tree",

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.layout import NO_SPLIT, RowOrder, Rules
+from fedforest.kernels.layout import NO_SPLIT, RowOrder
 from fedforest.kernels.random_split import (
     FoundThresholds,
     Values,
@@ -30,10 +30,9 @@ class RandomSearch(NodeSearch):
         threshold_seeds: NDArray[np.uint64],
         workers: Workers,
     ) -> None:
-        super().__init__(targets, rows, workers)
+        super().__init__(targets, rows, min_rows_leaf, workers)
         self.columns = columns
         self._threshold_seeds = threshold_seeds
-        self.rules = Rules(targets.kind.criterion, min_rows_leaf)
         self.found = self._nothing_found(0)
 
     def _nothing_found(self, n_nodes: int) -> FoundThresholds:
@@ -50,12 +49,10 @@ class RandomSearch(NodeSearch):
         """Best score of every open node; tree and number of a node decide its thresholds."""
         self.found = found = self._nothing_found(len(candidates))
         node_keys = key_nodes(self._threshold_seeds, nodes.tree, nodes.node)
-        order, kernel = self.rows.order, self.targets.kernel
+        order, kernel, rules = self.rows.order, self.targets.kernel, self._rules_at(nodes)
 
         def search(part: tuple[int, int]) -> None:
-            find_random(
-                self.columns, order, kernel, candidates, node_keys, self.rules, found, *part
-            )
+            find_random(self.columns, order, kernel, candidates, node_keys, rules, found, *part)
 
         if len(self.columns.is_categorical):
             self.workers.run(search, self.workers.ranges(self.rows.sizes + 16))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fedforest.kernels.binary_split import find_binary
 from fedforest.kernels.class_split import find_by_classes
-from fedforest.kernels.layout import NO_SPLIT, Columns, Found, RowOrder, Rules
+from fedforest.kernels.layout import NO_LIMITS, NO_SPLIT, Columns, Found, RowOrder, Rules
 from fedforest.kernels.moment_sides import make_sides, take_known
 from fedforest.kernels.moment_split import find_by_moments
 from fedforest.kernels.partition import (
@@ -25,7 +25,7 @@ from fedforest.kernels.partition import (
 )
 from fedforest.tree.rows import NodeRows
 from fedforest.tree.structure import OpenNodes
-from fedforest.tree.targets import TrainingTargets
+from fedforest.tree.targets import TrainingTargets, least_leaf_weight, rows_of, weight_of
 from fedforest.tree.workers import Workers
 
 
@@ -66,12 +66,36 @@ def keep_by_row(columns: Columns, targets: TrainingTargets, workers: Workers) ->
 class NodeSearch(ABC):
     """What every search shares: sending rows left or right and summing up the left child."""
 
-    def __init__(self, targets: TrainingTargets, rows: NodeRows, workers: Workers) -> None:
+    def __init__(
+        self, targets: TrainingTargets, rows: NodeRows, min_rows_leaf: int, workers: Workers
+    ) -> None:
         self.targets = targets
         self.rows = rows
         self.workers = workers
+        self.rules = Rules(targets.kind.criterion, min_rows_leaf)
+        self._least_weight = NO_LIMITS  # of a child, per tree
         self.found: Any = None  # best splits; the kernels decide its type
         self._rows_at = 2 if targets.kind.is_regression else targets.kind.n_classes
+
+    def demand_weight(self, share: float, roots: NDArray[np.int64]) -> None:
+        """Have children weigh at least a share of their tree, whose root adds up to roots[tree].
+
+        Where every row weighs one and no tree has a row twice, that is a number of rows.
+        """
+        kind, is_weighted = self.targets.kind, len(self.targets.kernel.weights) > 0
+        weight, n_rows = weight_of(roots, kind), rows_of(roots, kind)
+        least = least_leaf_weight(weight.astype(np.float64), share)
+        if is_weighted or (weight != n_rows).any() or (least != least[:1]).any():
+            self._least_weight = least
+        elif len(least):
+            rows_needed = max(self.rules.min_rows_leaf, int(least[0]))
+            self.rules = self.rules._replace(min_rows_leaf=rows_needed)
+
+    def _rules_at(self, nodes: OpenNodes) -> Rules:
+        """The rules, with what children of these nodes must weigh."""
+        if not len(self._least_weight):
+            return self.rules
+        return self.rules._replace(least_weight=self._least_weight[nodes.tree])
 
     @abstractmethod
     def find(self, candidates: NDArray[np.uint8], nodes: OpenNodes) -> NDArray[np.float64]:
@@ -177,10 +201,10 @@ class ColumnSearch(NodeSearch):
         min_rows_leaf: int,
         workers: Workers,
     ) -> None:
-        super().__init__(targets, rows, workers)
+        super().__init__(targets, rows, min_rows_leaf, workers)
         self.columns = keep_by_row(columns, targets, workers)
-        self.rules = Rules(targets.kind.criterion, min_rows_leaf)
         self.found = self._nothing_found(0)
+        self._kernel, self._search = targets.kernel, targets.kind.search
         nobody = np.zeros(0, np.int64)
         self._sides = self._no_sides = make_sides(nobody, nobody)
 
@@ -194,25 +218,28 @@ class ColumnSearch(NodeSearch):
             np.zeros((n_sets, 4), np.uint64),
         )
 
-    def find(
-        self, candidates: NDArray[np.uint8], _nodes: OpenNodes | None = None
-    ) -> NDArray[np.float64]:
-        """Best score of every open node; which node it is does not matter here."""
+    def demand_weight(self, share: float, roots: NDArray[np.int64]) -> None:
+        """The same; two classes whose weights are looked at are searched by moments."""
+        super().demand_weight(share, roots)
+        if len(self._least_weight) and self.targets.kind.search == "binary":
+            ones = self.targets.classes.astype(np.int64)
+            self._kernel, self._search = self._kernel._replace(values=ones), "moments"
+
+    def find(self, candidates: NDArray[np.uint8], nodes: OpenNodes) -> NDArray[np.float64]:
+        """Best score of every open node; which node it is matters for its weight alone."""
         self.found = found = self._nothing_found(len(candidates))
-        order, kernel = self.rows.order, self.targets.kernel
+        order, kernel, rules = self.rows.order, self._kernel, self._rules_at(nodes)
         notes_sides = self.targets.kind.sums == "moments"
         sides = make_sides(order.start, order.stop) if notes_sides else self._no_sides
         self._sides = sides
 
-        def search(nodes: tuple[int, int]) -> None:
-            if self.targets.kind.search == "binary":
-                find_binary(self.columns, order, candidates, self.rules, found, *nodes)
-            elif self.targets.kind.search == "moments":
-                find_by_moments(
-                    self.columns, order, kernel, candidates, self.rules, found, sides, *nodes
-                )
+        def search(part: tuple[int, int]) -> None:
+            if self._search == "binary":
+                find_binary(self.columns, order, candidates, rules, found, *part)
+            elif self._search == "moments":
+                find_by_moments(self.columns, order, kernel, candidates, rules, found, sides, *part)
             else:
-                find_by_classes(self.columns, order, kernel, candidates, self.rules, found, *nodes)
+                find_by_classes(self.columns, order, kernel, candidates, rules, found, *part)
 
         if len(self.columns.n_bins):
             self.workers.run(search, self.rows.ranges(self.workers))

@@ -13,7 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import DataError
-from fedforest.kernels.layout import ENTROPY, GINI, MAX_MULTIPLICITY, VARIANCE, Targets
+from fedforest.kernels.layout import (
+    ENTROPY,
+    GINI,
+    MAX_MULTIPLICITY,
+    NO_LIMITS,
+    VARIANCE,
+    Targets,
+)
 from fedforest.kernels.node_sums import weigh_nodes
 
 MAX_CLASSES = 1000
@@ -161,6 +168,16 @@ def rows_of(sums: NDArray[np.int64], kind: TargetKind) -> NDArray[np.int64]:
 def weight_of(sums: NDArray[np.int64], kind: TargetKind) -> NDArray[np.int64]:
     """The weight among the integers that describe a node."""
     return sums[:, 0] if kind.is_regression else weigh_nodes(sums)
+
+
+def least_leaf_weight(root_weight: NDArray[np.float64], share: float) -> NDArray[np.int64]:
+    """The whole weight that a leaf of each tree must have at least, if a share of its root's.
+
+    Every role that knows the root's weight comes to the same number.
+    """
+    if share <= 0.0:
+        return NO_LIMITS
+    return np.ceil(share * root_weight).astype(np.int64)
 
 
 def fix_weights(weights: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:

@@ -17,12 +17,14 @@ from fedforest.privacy.local_dp import LocalDP
 from fedforest.protocol.aggregation.options import Masked, Ring, Shamir
 from fedforest.protocol.aggregation.plugs import Plug
 from fedforest.protocol.horizontal.approval import approve_within
-from fedforest.protocol.horizontal.order import Participation
+from fedforest.protocol.horizontal.order import Participation, Trained
 from fedforest.protocol.horizontal.party import HorizontalParty
 from fedforest.protocol.horizontal.party_trees import PartyTrees
+from fedforest.tree.forest import ForestWalker
 from fedforest.tree.forest_file import encode_forest
 from fedforest.tree.point_search import DrawUnits
-from fedforest.tree.workers import Workers
+from fedforest.tree.table import read_table
+from fedforest.tree.workers import ALONE, Workers
 from tests.protocol.horizontal.federations import Losing, OpenTraining, Shares, train_openly
 from tests.protocol.horizontal.transcripts import sizes_of_sums
 
@@ -87,17 +89,62 @@ class FixedPoints(HorizontalParty):
         return trees
 
 
-@settings(max_examples=15)
-@given(st.integers(0, 1000), st.integers(1, 6), st.sampled_from(["classes", "weights", "numbers"]))
+@settings(max_examples=20)
+@given(
+    st.integers(0, 1000),
+    st.integers(1, 6),
+    st.sampled_from(["classes", "weights", "numbers"]),
+    st.sampled_from([0.0, 0.0, 0.04]),
+)
 def test_one_party_and_many_grow_the_same_forest_from_the_same_points(
-    seed: int, n_parties: int, kind: str
+    seed: int, n_parties: int, kind: str, share: float
 ) -> None:
     shares = make_shares(seed, 60, n_parties, kind)
-    options = {"make_party": FixedPoints}
-    many = train_openly(shares, party_options=options, max_depth=5, seed=seed)
-    one = train_openly(shares.alone(), party_options=options, max_depth=5, seed=seed)
+    settings: dict[str, Any] = {
+        "party_options": {"make_party": FixedPoints},
+        "max_depth": 5,
+        "min_weight_fraction_leaf": share,
+        "seed": seed,
+    }
+    many = train_openly(shares, **settings)
+    one = train_openly(shares.alone(), **settings)
     assert forest_bytes(many) == forest_bytes(one)
     assert many.trained.forest.shape.n_nodes > 4
+
+
+@pytest.mark.parametrize("share", [0.05, 0.2, 0.5])
+@pytest.mark.parametrize("kind", ["classes", "weights", "numbers"])
+def test_every_leaf_weighs_its_share_of_all_rows(kind: str, share: float) -> None:
+    shares = make_shares(kind=kind)
+    limited, unlimited = (
+        train_openly(shares, min_weight_fraction_leaf=least).trained for least in (share, 0.0)
+    )
+    assert lightest_leaf(limited, shares) >= share
+    assert lightest_leaf(unlimited, shares) < 0.05
+    n_trees = limited.forest.shape.n_trees
+    assert limited.forest.shape.n_nodes > n_trees or share == 0.5  # roots are split
+
+
+def lightest_leaf(trained: Trained, shares: Shares) -> float:
+    """The least share of the weight of all rows that any leaf has."""
+    values = trained.bins.raw_values(read_table(shares.X), ALONE)
+    leaves = ForestWalker(trained.forest).apply(values, ALONE)
+    weights = np.ones(len(shares.y)) if shares.weights is None else shares.weights
+    of_leaves = [np.bincount(of_tree, weights) for of_tree in leaves.T]
+    return float(min(counts[counts > 0].min() for counts in of_leaves) / weights.sum())
+
+
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+def test_under_noise_the_weight_of_leaves_is_that_of_noisy_sums(kind: str) -> None:
+    shares = make_shares(kind=kind, n_rows=400)
+    bounds = (-1.0, 3.0) if kind == "numbers" else None
+    privacy = GlobalDP(epsilon_query=20.0, target_bounds=bounds)
+    settings: dict[str, Any] = {"privacy": privacy, "max_depth": 6}
+    limited = train_openly(shares, min_weight_fraction_leaf=0.1, **settings).trained
+    assert lightest_leaf(limited, shares) > 0.1 - 0.02  # noise of scale 1/20, few of 400 rows
+    assert limited.forest.shape.n_nodes > 2 * limited.forest.shape.n_trees
+    unlimited = train_openly(shares, **settings).trained
+    assert lightest_leaf(unlimited, shares) < 0.05
 
 
 def test_every_party_holds_the_complete_forest_and_it_is_the_coordinators() -> None:

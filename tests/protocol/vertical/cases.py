@@ -164,6 +164,9 @@ def forest_parameters(draw: st.DrawFn, *, is_regression: bool) -> dict[str, Any]
         "max_depth": draw(st.sampled_from([None, None, 1, 2, 4]), label="depth"),
         "min_samples_split": draw(st.sampled_from([2, 2, 7]), label="rows to split"),
         "min_samples_leaf": draw(st.sampled_from([1, 1, 3, 0.05]), label="rows in leaves"),
+        "min_weight_fraction_leaf": draw(
+            st.sampled_from([0.0, 0.0, 0.0, 0.03, 0.2]), label="weight of leaves"
+        ),
         "min_impurity_decrease": draw(st.sampled_from([0.0, 0.0, 0.01]), label="decrease"),
         "max_features": draw(st.sampled_from(["sqrt", None, 1, 0.5]), label="candidates"),
         "feature_sampling": draw(st.sampled_from(["node", "node", "tree"]), label="sampling"),

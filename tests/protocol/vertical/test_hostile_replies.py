@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from fedforest.errors import DataError, FederationError, RemoteProtocolError
 from fedforest.privacy.randomized_response import RandomizedResponse
@@ -97,6 +98,9 @@ def training_case(task: str) -> VerticalCase:
     if task == "classes":
         return case
     rng = np.random.default_rng(0)
+    if task == "limited":
+        limits = {"n_estimators": 2, "min_weight_fraction_leaf": 0.1}
+        return sample_case(shares=(1, 4, 1), weights=rng.random(150), parameters=limits)
     return sample_case(
         shares=(1, 4, 1),
         y=case.y + rng.standard_normal(150),
@@ -377,6 +381,15 @@ def test_bits_that_leave_a_child_too_few_rows_are_refused() -> None:
     refuse("classes", SplitsApplied, all_right, "min_samples_leaf")
 
 
+def test_children_that_weigh_too_little_are_refused() -> None:
+    def light(honest: SplitsApplied) -> SplitsApplied:
+        weights = np.zeros_like(read_left_sums(honest))
+        weights[:, 0] = 1
+        return changed(honest, left_sums=NodeSums.of(weights))  # type: ignore[no-any-return]
+
+    refuse("limited", SplitsApplied, light, "min_weight_fraction_leaf")
+
+
 def test_padding_bits_and_bits_of_the_wrong_length_are_refused() -> None:
     def all_ones(honest: SplitsApplied) -> SplitsApplied:
         return changed(honest, bits=RowBits(memoryview(b"\xff" * len(honest.bits.data))))  # type: ignore[no-any-return]
@@ -387,16 +400,19 @@ def test_padding_bits_and_bits_of_the_wrong_length_are_refused() -> None:
 
 def test_a_left_child_cannot_hold_more_than_its_parent() -> None:
     def more(honest: SplitsApplied) -> SplitsApplied:
-        n_nodes = 1
-        while True:
-            try:
-                read = honest.left_sums.read(n_nodes, 3)
-            except FederationError:
-                n_nodes += 1
-                continue
-            return changed(honest, left_sums=NodeSums.of(read + 1000))  # type: ignore[no-any-return]
+        return changed(honest, left_sums=NodeSums.of(read_left_sums(honest) + 1000))  # type: ignore[no-any-return]
 
     refuse("classes", SplitsApplied, more, "negative")
+
+
+def read_left_sums(applied: SplitsApplied) -> NDArray[np.int64]:
+    """The class weights of the left children, of however many nodes they are."""
+    n_nodes = 1
+    while True:
+        try:
+            return applied.left_sums.read(n_nodes, 3)
+        except FederationError:
+            n_nodes += 1
 
 
 @pytest.mark.parametrize("scores", [None, OutOfBagScores.of(np.ones(3))])

@@ -1,6 +1,7 @@
 """A coordinator that sends nonsense: a party refuses with a named error and stays as it was."""
 
 import copy
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -317,6 +318,10 @@ def test_targets_that_cannot_be_added_up_are_refused(level: int) -> None:
         ({"n_draws": 151}, "drawn"),
         ({"n_draws": 2**31 - 1}, "drawn"),
         ({"min_rows_leaf": 0}, "no rows"),
+        ({"min_weight_share": -0.1}, "weigh"),
+        ({"min_weight_share": 0.6}, "weigh"),
+        ({"min_weight_share": math.nan}, "weigh"),
+        ({"min_weight_share": math.inf}, "weigh"),
     ],
 )
 def test_trees_that_cannot_be_started_are_refused_without_setting_memory_aside(

@@ -57,8 +57,7 @@ class CoordinatorTrees:
         self._workers = workers
         n_trees = len(plan.feature_seeds)
         column_bits = ColumnBits.of([plan.columns.n_columns])
-        unknown = np.ones((n_trees, plan.kind.n_sums), np.int64)  # until they are counted
-        unknown[:, 2 if plan.kind.is_regression else -1] = 2**30
+        unknown = np.full((n_trees, plan.kind.n_sums), 2**30)  # until they are counted
         if plan.kind.is_regression:
             unknown[:, 3] = 0
         self._growth = Growth(
@@ -237,9 +236,13 @@ class CoordinatorTrees:
         totals = self._growth.sums.copy() if is_news else self._growth.sums
         if is_news:
             totals[cuts.wholes] = layout.expand(wholes)
+        if both and self._plan.rules.min_weight_share:  # a root's weight decides which are valid
+            known, shown = self._choose_shown(np.full(self.n_open, -1), cuts.asked_start)
+            totals[known] = layout.expand(left[shown] + right[shown])
+        least_weight = self._growth.least_weight(totals)
+        rules = Rules(self._plan.kind.criterion, self._plan.rules.min_rows_leaf, least_weight)
         sums_of_cuts = np.concatenate([left, right], axis=1) if both else left
         sides = Sides(cuts.asked_start, sums_of_cuts, totals, layout.width)
-        rules = Rules(self._plan.kind.criterion, self._plan.rules.min_rows_leaf)
         scores, best, resigned, fits = choose_cuts(layout, sides, rules, self._workers)
         check(both or bool(fits.all()), "parties count more rows on a side than in its node")
         if both:  # what a node adds up to is what its participants say now

@@ -257,6 +257,7 @@ def _start_trees(session: _Session, trees: range) -> Conversation[CoordinatorTre
         plan.sampling.n_draws,
         plan.rules.min_rows_leaf,
         plan.with_left_out,
+        plan.rules.min_weight_share,
     )
     asked = {*session.followers, order.label_party}
     started = yield Ask({p: request for p in order.parties if p in asked}, TreesStarted)

@@ -141,7 +141,8 @@ class CoordinatorTrees:
         """Bring the winners' bits together and settle what becomes of every node."""
         growth, is_split = self._growth, self._is_split
         bits, left_out_bits = self._read_bits(applied), self._read_left_out(applied)
-        left_sums = LeftSums(self._kind, is_split, growth.sums)
+        least_weight = growth.least_weight(growth.sums)
+        left_sums = LeftSums(self._kind, is_split, growth.sums, least_weight)
 
         def put(party: str) -> None:
             with blame(party):

@@ -91,6 +91,7 @@ class StartTrees(Message, frozen=True):
     n_draws: Count
     min_rows_leaf: Count
     with_left_out: bool
+    min_weight_share: float = 0.0  # of a leaf, of the weight of its tree
 
 
 class TreesStarted(Message, frozen=True):

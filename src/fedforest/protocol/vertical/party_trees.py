@@ -54,12 +54,16 @@ class PartyTrees:
         check(len(seeds) == 1 or n_entries <= MAX_ENTRIES, "a batch has too many trees")
         check(0 < start.n_draws <= targets.n_rows, "more rows are to be drawn than there are")
         check(start.min_rows_leaf > 0, "leaves are to have no rows")
+        share = start.min_weight_share
+        check(0.0 <= share <= 0.5, "leaves are to weigh less than nothing or more than half")
         sampling = Sampling(start.bootstrap, start.n_draws)
         rows, left_out = draw_rows(
             seeds, targets, sampling, workers, with_left_out=start.with_left_out
         )
         self._n_columns = len(columns.n_bins)
         self._search = ColumnSearch(columns, targets, rows, start.min_rows_leaf, workers)
+        if share:
+            self._search.demand_weight(share, self._search.root_sums())
         self._min_rows_leaf = start.min_rows_leaf
         self._structure = Structure(len(seeds))
         self._splits = SplitRecord(columns.is_categorical, elsewhere=FOREIGN)

@@ -7,6 +7,7 @@ could overflow later.
 import numpy as np
 from numpy.typing import NDArray
 
+from fedforest.kernels.layout import NO_LIMITS
 from fedforest.kernels.left_sums import (
     WRONG_PART,
     WRONG_SIDES,
@@ -19,7 +20,13 @@ from fedforest.kernels.left_sums import (
 )
 from fedforest.protocol.asking import check
 from fedforest.protocol.payloads import NodeSums
-from fedforest.tree.targets import TARGET_SUM_LIMIT, WEIGHT_SUM_LIMIT, TargetKind, rows_of
+from fedforest.tree.targets import (
+    TARGET_SUM_LIMIT,
+    WEIGHT_SUM_LIMIT,
+    TargetKind,
+    rows_of,
+    weight_of,
+)
 
 _LIMITS = (WEIGHT_SUM_LIMIT, TARGET_SUM_LIMIT)
 
@@ -45,10 +52,15 @@ class LeftSums:
     """Sums of the left children of all split nodes, which arrive owner by owner."""
 
     def __init__(
-        self, kind: TargetKind, is_split: NDArray[np.bool_], sums: NDArray[np.int64]
+        self,
+        kind: TargetKind,
+        is_split: NDArray[np.bool_],
+        sums: NDArray[np.int64],
+        least_weight: NDArray[np.int64] = NO_LIMITS,
     ) -> None:
-        """`sums` are those of the open nodes themselves."""
+        """`sums` are those of the open nodes, `least_weight` what their children must weigh."""
         self._kind, self._places, self._sums = kind, place_split(is_split), sums
+        self._least_weight = least_weight
         self.left = np.empty((np.count_nonzero(is_split), kind.n_sums), np.int64)
 
     def put(self, packed: NodeSums, nodes: NDArray[np.int64], left_rows: NDArray[np.int64]) -> None:
@@ -60,6 +72,14 @@ class LeftSums:
         else:
             wrong = place_class_sums(*of_nodes, self._sums, self.left, WEIGHT_SUM_LIMIT)
         _refuse(wrong, self._kind)
+        if len(self._least_weight):
+            self._refuse_light(nodes)
+
+    def _refuse_light(self, nodes: NDArray[np.int64]) -> None:
+        weight = weight_of(self.left[self._places[nodes]], self._kind)
+        rest = weight_of(self._sums[nodes], self._kind) - weight
+        is_enough = np.minimum(weight, rest) >= self._least_weight[nodes]
+        check(bool(is_enough.all()), "a child weighs less than min_weight_fraction_leaf allows")
 
 
 def _refuse(wrong: int, kind: TargetKind) -> None:
