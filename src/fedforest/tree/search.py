@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.binary_split import find_binary
+from fedforest.kernels.binary_split import find_binary, weigh_nodes
 from fedforest.kernels.class_split import find_by_classes
 from fedforest.kernels.layout import NO_SPLIT, Columns, Found, RowOrder, Rules
 from fedforest.kernels.moment_sides import make_sides, take_known
@@ -126,16 +126,21 @@ class NodeSearch(ABC):
 
     def root_sums(self) -> NDArray[np.int64]:
         """Sums of the open nodes themselves; asked for at the roots."""
-        sizes = self.rows.sizes
-        nodes = np.arange(len(sizes))
-        offsets = self.rows.bit_offsets_of(nodes)
+        rows, kind = self.rows, self.targets.kind
+        sums = np.zeros((len(rows.sizes), kind.n_sums), np.int64)
+        if kind.sums == "binary":
+            self.workers.run(
+                lambda part: weigh_nodes(rows.order, sums, *part), rows.ranges(self.workers)
+            )
+            return sums
+        nodes = np.arange(len(sums))
+        offsets = rows.bit_offsets_of(nodes)
         everything = np.full(int(offsets[-1]), 255, np.uint8)
-        sums = np.zeros((len(sizes), self.targets.kind.n_sums), np.int64)
 
         def add(part: tuple[int, int]) -> None:
             self._sum_left(nodes, offsets, everything, sums, part)
 
-        self.workers.run(add, self.rows.ranges(self.workers))
+        self.workers.run(add, rows.ranges(self.workers))
         return sums
 
     def _sum_left(

@@ -21,6 +21,7 @@ from fedforest.tree.left_out import LeftOutRows
 from fedforest.tree.partial import FOREIGN, PartialForest
 from fedforest.tree.rows import NodeRows, Sampling, draw_rows
 from fedforest.tree.search import ColumnSearch
+from fedforest.tree.shared_draws import SharedDraws
 from fedforest.tree.split_record import SplitRecord
 from fedforest.tree.structure import Structure
 from fedforest.tree.targets import TrainingTargets
@@ -46,7 +47,12 @@ class PartyTrees:
     """Follows a batch of trees step by step."""
 
     def __init__(
-        self, columns: Columns, targets: TrainingTargets, start: StartTrees, workers: Workers
+        self,
+        columns: Columns,
+        targets: TrainingTargets,
+        start: StartTrees,
+        workers: Workers,
+        shared_draws: SharedDraws | None = None,
     ) -> None:
         seeds = from_bytes(start.row_seeds, "<u8", len(start.row_seeds) // 8, "row seeds")
         check(len(seeds) > 0, "a batch has no trees")
@@ -55,8 +61,9 @@ class PartyTrees:
         check(0 < start.n_draws <= targets.n_rows, "more rows are to be drawn than there are")
         check(start.min_rows_leaf > 0, "leaves are to have no rows")
         sampling = Sampling(start.bootstrap, start.n_draws)
+        with_left_out, shared = start.with_left_out, shared_draws
         rows, left_out = draw_rows(
-            seeds, targets, sampling, workers, with_left_out=start.with_left_out
+            seeds, targets, sampling, workers, with_left_out=with_left_out, shared=shared
         )
         self._n_columns = len(columns.n_bins)
         self._search = ColumnSearch(columns, targets, rows, start.min_rows_leaf, workers)
