@@ -63,12 +63,16 @@ class NodeRows:
 
     def ranges(self, workers: Workers) -> list[tuple[int, int]]:
         """Consecutive open nodes of about equal work, the same for all kernels of a step."""
+        if workers.count == 1:
+            return [(0, len(self.order.start))]
         if self._ranges[0] != workers.count:
             self._ranges = (workers.count, workers.ranges(self.sizes + ROWS_WORTH_A_NODE))
         return self._ranges[1]
 
     def ranges_of(self, nodes: NDArray[np.int64], workers: Workers) -> list[tuple[int, int]]:
         """The same ranges as positions in a list of open nodes, usually ascending."""
+        if workers.count == 1:
+            return [(0, len(nodes))]
         ends = [last for _, last in self.ranges(workers)]
         return list(pairwise(sorted({0, *np.searchsorted(nodes, ends).tolist()})))
 

@@ -185,17 +185,19 @@ class ColumnSearch(NodeSearch):
         super().__init__(targets, rows, workers)
         self.columns = keep_by_row(columns, targets, workers)
         self.rules = Rules(targets.kind.criterion, min_rows_leaf)
-        self.found = self._nothing_found(0)
+        self.found = self._make_found(0)
         nobody = np.zeros(0, np.int64)
         self._sides = self._no_sides = make_sides(nobody, nobody)
 
-    def _nothing_found(self, n_nodes: int) -> Found:
+    def _make_found(self, n_nodes: int) -> Found:
+        """Room for what the search finds; it writes scores and columns of all nodes."""
         n_sets = n_nodes if self.columns.is_categorical.any() else 0
+        has_columns = len(self.columns.n_bins) > 0
         return Found(
-            np.full(n_nodes, NO_SPLIT),
-            np.full(n_nodes, -1, np.int32),
-            np.zeros(n_nodes, np.uint8),
-            np.zeros(n_nodes, np.uint8),
+            np.empty(n_nodes) if has_columns else np.full(n_nodes, NO_SPLIT),
+            np.empty(n_nodes, np.int32) if has_columns else np.full(n_nodes, -1, np.int32),
+            np.empty(n_nodes, np.uint8),
+            np.empty(n_nodes, np.uint8),
             np.zeros((n_sets, 4), np.uint64),
         )
 
@@ -203,7 +205,7 @@ class ColumnSearch(NodeSearch):
         self, candidates: NDArray[np.uint8], _nodes: OpenNodes | None = None
     ) -> NDArray[np.float64]:
         """Best score of every open node; which node it is does not matter here."""
-        self.found = found = self._nothing_found(len(candidates))
+        self.found = found = self._make_found(len(candidates))
         order, kernel = self.rows.order, self.targets.kernel
         notes_sides = self.targets.kind.sums == "moments"
         sides = make_sides(order.start, order.stop) if notes_sides else self._no_sides
