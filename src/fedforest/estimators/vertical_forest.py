@@ -41,6 +41,7 @@ from fedforest.runtime.leakage import VerticalRun, describe_spending, report_ver
 from fedforest.tree.forest import Forest
 from fedforest.tree.grow import BATCH_BYTES
 from fedforest.tree.seeds import derive_seed
+from fedforest.tree.shared_draws import SharedDraws
 from fedforest.tree.table import Table
 from fedforest.tree.target_checks import check_weights
 
@@ -202,6 +203,8 @@ class VerticalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships 
         n_searching = sum(table.n_features > 0 for table in data.tables.values())
         with start_workers(count_workers(self.n_jobs)) as workers:
             own = workers.divided(n_searching)  # they work at the same time
+            holds_label = data.tables[order.label_party].n_features == 0
+            shared_draws = SharedDraws(n_searching + holds_label)
             parties = {
                 party: VerticalParty(
                     table,
@@ -209,6 +212,7 @@ class VerticalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships 
                     labels=data.labels if party == order.label_party else None,
                     model=before.shares[party] if before else None,
                     workers=own,
+                    shared_draws=shared_draws,
                 )
                 for party, table in data.tables.items()
             }

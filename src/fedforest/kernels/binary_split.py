@@ -93,6 +93,15 @@ def weigh_node(entries, span, row_bits):
 
 
 @kernel
+def weigh_nodes(order, sums, first, last):
+    """sums[node] = (weight of class 0, of class 1, rows) of whole nodes."""
+    entries, row_bits, starts, stops = order
+    for node in range(first, last):
+        weight, ones, rows = weigh_node(entries, (starts[node], stops[node]), row_bits)
+        sums[node, 0], sums[node, 1], sums[node, 2] = weight - ones, ones, rows
+
+
+@kernel
 def weigh_histogram(histogram):
     """The same of a node whose first column's histogram is there."""
     packed = _ZERO

@@ -7,7 +7,7 @@ are routed along so that they can vote. Both move by the same bits.
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from fedforest.kernels.partition import (
     plan_move,
 )
 from fedforest.kernels.sampling import choose_rows, count_draws, write_entries, write_left_out
+from fedforest.tree.shared_draws import Counts, SharedDraws
 from fedforest.tree.structure import Step
 from fedforest.tree.targets import TrainingTargets
 from fedforest.tree.workers import Workers
@@ -45,7 +46,7 @@ class NodeRows:
     def __init__(self, entries: NDArray[np.unsignedinteger], row_bits: int, sizes: list[int]):
         ends = np.cumsum(np.array(sizes, np.int64))
         self.order = RowOrder(entries, np.uint64(row_bits), ends - np.array(sizes), ends)
-        self._spare = np.empty_like(entries)
+        self._spare = entries[:0]  # made when rows move first, as large as they need
         self._ranges: tuple[int, list[tuple[int, int]]] = (0, [])  # for how many workers
 
     @classmethod
@@ -62,12 +63,16 @@ class NodeRows:
 
     def ranges(self, workers: Workers) -> list[tuple[int, int]]:
         """Consecutive open nodes of about equal work, the same for all kernels of a step."""
+        if workers.count == 1:
+            return [(0, len(self.order.start))]
         if self._ranges[0] != workers.count:
             self._ranges = (workers.count, workers.ranges(self.sizes + ROWS_WORTH_A_NODE))
         return self._ranges[1]
 
     def ranges_of(self, nodes: NDArray[np.int64], workers: Workers) -> list[tuple[int, int]]:
         """The same ranges as positions in a list of open nodes, usually ascending."""
+        if workers.count == 1:
+            return [(0, len(nodes))]
         ends = [last for _, last in self.ranges(workers)]
         return list(pairwise(sorted({0, *np.searchsorted(nodes, ends).tolist()})))
 
@@ -109,9 +114,10 @@ class NodeRows:
 
         The bits of open node k start at byte offsets[k]; without offsets they lie in node order.
         """
-        order, target, fate = self.order, self._spare, step.fate
+        order, fate = self.order, step.fate
         offsets = self.bit_offsets(step.is_split) if offsets is None else offsets
         places, start, stop = plan_move(order.start, order.stop, fate, left_rows, len(step.source))
+        target = self._take_spare(int(stop[-1]) if len(stop) else 0)
 
         def move(nodes: tuple[int, int]) -> None:
             move_rows(order, target, fate, offsets, bits, left_rows, places, *nodes)
@@ -120,6 +126,12 @@ class NodeRows:
         self._spare = order.entries
         self._ranges = (0, [])
         self.order = RowOrder(target, order.row_bits, start, stop)
+
+    def _take_spare(self, n_entries: int) -> NDArray[np.unsignedinteger]:
+        """The other buffer, with room for so many entries."""
+        if len(self._spare) < n_entries:
+            self._spare = np.empty(n_entries, self.order.entries.dtype)
+        return self._spare
 
     def move_within(
         self,
@@ -131,7 +143,7 @@ class NodeRows:
 
         `write` puts the rows of some nodes into another row order and notes how many go left.
         """
-        order, target = self.order, self._spare
+        order, target = self.order, self._take_spare(len(self.order.entries))
         left_rows = np.zeros(len(order.start), np.int64)
         workers.run(lambda nodes: write(target, left_rows, nodes), self.ranges(workers))
         n_open = len(step.source)
@@ -153,18 +165,22 @@ def entry_type(n_rows: int, n_classes: int) -> type[np.unsignedinteger]:
     return np.uint32 if needed <= 32 else np.uint64
 
 
-def draw_rows(
+def draw_rows(  # noqa: PLR0913 - the last two are seldom given
     tree_seeds: NDArray[np.uint64],
     targets: TrainingTargets,
     sampling: Sampling,
     workers: Workers,
     *,
     with_left_out: bool = False,
+    shared: SharedDraws | None = None,
 ) -> tuple[NodeRows, NodeRows | None]:
-    """The row order at the roots of a batch of trees, and that of the rows left out."""
+    """The row order at the roots of a batch of trees, and that of the rows left out.
+
+    With `shared`, whoever starts the same trees in this process draws some of them for all.
+    """
     classes, allowed = targets.classes, targets.allowed
     n_rows, n_trees = targets.n_rows, len(tree_seeds)
-    row_bits = bits_for_rows(n_rows)
+    row_bits = np.uint64(bits_for_rows(n_rows))
     dtype = entry_type(n_rows, targets.kind.n_classes)
     all_allowed = bool(allowed.all())
     # every tree has room for all it may draw: gaps between trees cost less than moving rows twice
@@ -174,35 +190,74 @@ def draw_rows(
     starts, ends = room * np.arange(n_trees), np.empty(n_trees, np.int64)
     left_starts, left_ends = (n_rows + 1) * np.arange(n_trees), np.empty(n_trees, np.int64)
 
-    def draw(trees: tuple[int, int]) -> None:
-        multiplicity = np.empty(n_rows, np.uint8)
-        for tree in range(*trees):
-            _draw_multiplicity(tree_seeds[tree], sampling, multiplicity)
-            if not all_allowed:
-                multiplicity[~allowed] = 0
-                if not multiplicity.any():  # only rows without weight were drawn: use all others
-                    multiplicity[allowed] = 1
-            ends[tree] = write_entries(
-                multiplicity, classes, np.uint64(row_bits), drawn, int(starts[tree])
-            )
-            if with_left_out:
-                left_ends[tree] = write_left_out(
-                    multiplicity, allowed, left_out, int(left_starts[tree])
-                )
+    def write(tree: int, counts: Counts) -> None:
+        multiplicity = counts if all_allowed else _count_allowed(counts, allowed)
+        ends[tree] = write_entries(multiplicity, classes, row_bits, drawn, int(starts[tree]))
+        if with_left_out:
+            at = int(left_starts[tree])
+            left_ends[tree] = write_left_out(multiplicity, allowed, left_out, at)
 
-    workers.run(draw, workers.ranges(np.full(n_trees, n_rows)))
-    rows = NodeRows.at(RowOrder(drawn, np.uint64(row_bits), starts, ends))
+    sample = _Sample(tree_seeds, sampling, n_rows)
+    if shared is None:
+        _draw_alone(sample, write, workers)
+    else:
+        _draw_together(sample, write, workers, shared)
+    rows = NodeRows.at(RowOrder(drawn, row_bits, starts, ends))
     if not with_left_out:
         return rows, None
-    return rows, NodeRows.at(RowOrder(left_out, np.uint64(row_bits), left_starts, left_ends))
+    return rows, NodeRows.at(RowOrder(left_out, row_bits, left_starts, left_ends))
 
 
-def _draw_multiplicity(
-    seed: np.uint64, sampling: Sampling, multiplicity: NDArray[np.uint8]
+class _Sample(NamedTuple):
+    """What decides which rows the trees of a batch draw."""
+
+    seeds: NDArray[np.uint64]
+    sampling: Sampling
+    n_rows: int
+
+    def draw(self, tree: int, counts: Counts | None = None) -> Counts:
+        """How often a tree draws each row."""
+        counts = np.empty(self.n_rows, np.uint8) if counts is None else counts
+        seed, n_draws = self.seeds[tree], self.sampling.n_draws
+        if self.sampling.bootstrap:
+            count_draws(seed, n_draws, counts)
+        elif n_draws < self.n_rows:
+            choose_rows(seed, n_draws, counts)
+        else:
+            counts[:] = 1
+        return counts
+
+
+def _draw_alone(sample: _Sample, write: Callable[[int, Counts], None], workers: Workers) -> None:
+    """Draw and write every tree."""
+
+    def draw(trees: tuple[int, int]) -> None:
+        counts = np.empty(sample.n_rows, np.uint8)  # for one tree after the other
+        for tree in range(*trees):
+            write(tree, sample.draw(tree, counts))
+
+    workers.run(draw, workers.ranges(np.full(len(sample.seeds), sample.n_rows)))
+
+
+def _draw_together(
+    sample: _Sample, write: Callable[[int, Counts], None], workers: Workers, shared: SharedDraws
 ) -> None:
-    if sampling.bootstrap:
-        count_draws(seed, sampling.n_draws, multiplicity)
-    elif sampling.n_draws < len(multiplicity):
-        choose_rows(seed, sampling.n_draws, multiplicity)
-    else:
-        multiplicity[:] = 1
+    """Draw what nobody has begun with, and write every tree."""
+    n_trees = len(sample.seeds)
+    batch = shared.join((sample.seeds.tobytes(), sample.sampling, sample.n_rows), n_trees)
+    is_written = np.zeros(n_trees, np.bool_)
+
+    def draw(_worker: int) -> None:
+        for tree, counts in batch.draw_next(sample.draw):
+            write(tree, counts)
+            is_written[tree] = True
+
+    workers.run(draw, range(workers.count))
+    others = np.flatnonzero(~is_written).tolist()
+    workers.run(lambda tree: write(tree, batch.find(tree, sample.draw)), others)
+
+
+def _count_allowed(counts: Counts, allowed: NDArray[np.bool_]) -> Counts:
+    """Draws of rows that have weight; if there are none, every such row once."""
+    of_allowed = np.where(allowed, counts, np.uint8(0))
+    return of_allowed if of_allowed.any() else allowed.astype(np.uint8)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.binary_split import find_binary
+from fedforest.kernels.binary_split import find_binary, weigh_nodes
 from fedforest.kernels.class_split import find_by_classes
 from fedforest.kernels.layout import NO_LIMITS, NO_SPLIT, Columns, Found, RowOrder, Rules
 from fedforest.kernels.moment_sides import make_sides, take_known
@@ -150,16 +150,21 @@ class NodeSearch(ABC):
 
     def root_sums(self) -> NDArray[np.int64]:
         """Sums of the open nodes themselves; asked for at the roots."""
-        sizes = self.rows.sizes
-        nodes = np.arange(len(sizes))
-        offsets = self.rows.bit_offsets_of(nodes)
+        rows, kind = self.rows, self.targets.kind
+        sums = np.zeros((len(rows.sizes), kind.n_sums), np.int64)
+        if kind.sums == "binary":
+            self.workers.run(
+                lambda part: weigh_nodes(rows.order, sums, *part), rows.ranges(self.workers)
+            )
+            return sums
+        nodes = np.arange(len(sums))
+        offsets = rows.bit_offsets_of(nodes)
         everything = np.full(int(offsets[-1]), 255, np.uint8)
-        sums = np.zeros((len(sizes), self.targets.kind.n_sums), np.int64)
 
         def add(part: tuple[int, int]) -> None:
             self._sum_left(nodes, offsets, everything, sums, part)
 
-        self.workers.run(add, self.rows.ranges(self.workers))
+        self.workers.run(add, rows.ranges(self.workers))
         return sums
 
     def _sum_left(
@@ -203,18 +208,20 @@ class ColumnSearch(NodeSearch):
     ) -> None:
         super().__init__(targets, rows, min_rows_leaf, workers)
         self.columns = keep_by_row(columns, targets, workers)
-        self.found = self._nothing_found(0)
+        self.found = self._make_found(0)
         self._kernel, self._search = targets.kernel, targets.kind.search
         nobody = np.zeros(0, np.int64)
         self._sides = self._no_sides = make_sides(nobody, nobody)
 
-    def _nothing_found(self, n_nodes: int) -> Found:
+    def _make_found(self, n_nodes: int) -> Found:
+        """Room for what the search finds; it writes scores and columns of all nodes."""
         n_sets = n_nodes if self.columns.is_categorical.any() else 0
+        has_columns = len(self.columns.n_bins) > 0
         return Found(
-            np.full(n_nodes, NO_SPLIT),
-            np.full(n_nodes, -1, np.int32),
-            np.zeros(n_nodes, np.uint8),
-            np.zeros(n_nodes, np.uint8),
+            np.empty(n_nodes) if has_columns else np.full(n_nodes, NO_SPLIT),
+            np.empty(n_nodes, np.int32) if has_columns else np.full(n_nodes, -1, np.int32),
+            np.empty(n_nodes, np.uint8),
+            np.empty(n_nodes, np.uint8),
             np.zeros((n_sets, 4), np.uint64),
         )
 
@@ -227,7 +234,7 @@ class ColumnSearch(NodeSearch):
 
     def find(self, candidates: NDArray[np.uint8], nodes: OpenNodes) -> NDArray[np.float64]:
         """Best score of every open node; which node it is matters for its weight alone."""
-        self.found = found = self._nothing_found(len(candidates))
+        self.found = found = self._make_found(len(candidates))
         order, kernel, rules = self.rows.order, self._kernel, self._rules_at(nodes)
         notes_sides = self.targets.kind.sums == "moments"
         sides = make_sides(order.start, order.stop) if notes_sides else self._no_sides

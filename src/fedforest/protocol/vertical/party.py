@@ -54,6 +54,7 @@ from fedforest.tree.partial import (
     own_importances,
 )
 from fedforest.tree.search import make_columns
+from fedforest.tree.shared_draws import SharedDraws
 from fedforest.tree.table import Table
 from fedforest.tree.workers import ALONE, Workers
 
@@ -83,12 +84,15 @@ class VerticalParty:
         model: PartyModel | None = None,
         approve: Callable[[ShareLabels | StartTrees], None] | None = None,
         workers: Workers = ALONE,
+        shared_draws: SharedDraws | None = None,
     ) -> None:
+        """`shared_draws` is what parties of one process have in common: row samples."""
         self._table = table
         self._approve = approve
         self._entropy = entropy
         self._label_source = labels
         self._workers = workers
+        self._shared_draws = shared_draws
         self._bins = model.bins if model else None
         self._finished = [model.partial] if model else []
         self._columns: Columns | None = None
@@ -174,7 +178,8 @@ class VerticalParty:
         check(self._all_voted or not votes, "rows that earlier trees left out have no votes here")
         if self._approve is not None:
             self._approve(request)
-        self._trees = PartyTrees(self._columns, self._targets, request, self._workers)
+        draws = self._shared_draws
+        self._trees = PartyTrees(self._columns, self._targets, request, self._workers, draws)
         if self._label_source is None:
             return TreesStarted()
         if not votes and self._out_of_bag is not None:

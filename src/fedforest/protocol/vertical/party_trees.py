@@ -9,10 +9,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fedforest.kernels.bit_ranges import SPARE_BYTES, locate_bits
+from fedforest.kernels.fate_bits import BITS_PER_FATE
 from fedforest.kernels.layout import Columns
-from fedforest.protocol.asking import check
-from fedforest.protocol.fates import count_open, unpack_fates, unpack_flags
-from fedforest.protocol.payloads import Gains, NodeSums, RowBits, from_bytes
+from fedforest.kernels.step_reading import (
+    OWN_NOT_SPLIT,
+    PADDED_WITH_ONES,
+    RIGHT_WITHOUT_SPLIT,
+    list_flagged,
+    read_step,
+)
+from fedforest.protocol.asking import blame, check
+from fedforest.protocol.payloads import Gains, NodeSums, RowBits, from_bytes, view_bytes
 from fedforest.protocol.vertical.messages import Moves, SplitsApplied, StartTrees
 from fedforest.protocol.vertical.moves import NodeBits
 from fedforest.protocol.vertical.sums import pack_sums
@@ -21,9 +29,10 @@ from fedforest.tree.left_out import LeftOutRows
 from fedforest.tree.partial import FOREIGN, PartialForest
 from fedforest.tree.rows import NodeRows, Sampling, draw_rows
 from fedforest.tree.search import ColumnSearch
+from fedforest.tree.shared_draws import SharedDraws
 from fedforest.tree.split_record import SplitRecord
 from fedforest.tree.structure import Structure
-from fedforest.tree.targets import TrainingTargets
+from fedforest.tree.targets import TrainingTargets, rows_of
 from fedforest.tree.workers import Workers
 
 MAX_ENTRIES = 2**28  # rows of all trees of a batch: what a stranger may make a party hold
@@ -38,7 +47,10 @@ class Moved:
 
     is_split: NDArray[np.bool_]
     fate: NDArray[np.uint8]
-    bits: NodeBits
+    n_open: int  # nodes that are open once they are made
+    bits: NDArray[np.uint8]
+    offsets: NDArray[np.int64]  # of a node's bits
+    left_rows: NDArray[np.int64]
     routed: NodeBits | None
 
 
@@ -46,7 +58,12 @@ class PartyTrees:
     """Follows a batch of trees step by step."""
 
     def __init__(
-        self, columns: Columns, targets: TrainingTargets, start: StartTrees, workers: Workers
+        self,
+        columns: Columns,
+        targets: TrainingTargets,
+        start: StartTrees,
+        workers: Workers,
+        shared_draws: SharedDraws | None = None,
     ) -> None:
         seeds = from_bytes(start.row_seeds, "<u8", len(start.row_seeds) // 8, "row seeds")
         check(len(seeds) > 0, "a batch has no trees")
@@ -57,8 +74,9 @@ class PartyTrees:
         share = start.min_weight_share
         check(0.0 <= share <= 0.5, "leaves are to weigh less than nothing or more than half")
         sampling = Sampling(start.bootstrap, start.n_draws)
+        with_left_out, shared = start.with_left_out, shared_draws
         rows, left_out = draw_rows(
-            seeds, targets, sampling, workers, with_left_out=start.with_left_out
+            seeds, targets, sampling, workers, with_left_out=with_left_out, shared=shared
         )
         self._n_columns = len(columns.n_bins)
         self._search = ColumnSearch(columns, targets, rows, start.min_rows_leaf, workers)
@@ -101,7 +119,7 @@ class PartyTrees:
 
     def read_candidates(self, candidates: memoryview, moved: Moved | None) -> NDArray[np.uint8]:
         """The candidate columns of every node that is open after the moves, a bitmap row each."""
-        n_open = len(self._structure.open) if moved is None else count_open(moved.fate)
+        n_open = len(self._structure.open) if moved is None else moved.n_open
         width = (self._n_columns + 7) >> 3
         bitmap = from_bytes(candidates, "u1", n_open * width, "candidates").reshape(n_open, width)
         spare = (8 - self._n_columns) & 7
@@ -116,7 +134,7 @@ class PartyTrees:
 
     def apply(self, won: memoryview, *, with_bits: bool) -> SplitsApplied:
         """Split the nodes this party won, as it found best."""
-        nodes = np.flatnonzero(unpack_flags(won, len(self._structure.open)))
+        nodes = _read_nodes(won, len(self._structure.open))
         check(self._has_searched and not self._has_split, "splits are to be made out of turn")
         found = self._search.found
         check(bool((found.feature[nodes] >= 0).all()), "a node is to be split that has no split")
@@ -126,6 +144,7 @@ class PartyTrees:
         self._splits.add(opened.tree[nodes], opened.node[nodes], self._search.table(nodes))
         routed = self._search.route(self._routing.rows, nodes) if self._routing else _NO_BITS
         self._own_nodes, self._own_bits, self._own_routed = nodes, bits, routed
+        self._own_left = np.ascontiguousarray(rows_of(left, self._kind))
         return SplitsApplied(
             pack_sums(left, self._kind),
             RowBits.of(bits if with_bits else _NO_BITS),
@@ -137,22 +156,44 @@ class PartyTrees:
         if moves is None:
             check(not self._has_searched, "a step begins before the last one ended")
             return None
-        is_split, fate = unpack_fates(moves.fates, len(self._structure.open))
-        check(bool(is_split[self._own_nodes].all()), "a node split here was not split")
-        is_foreign = is_split.copy()
-        is_foreign[self._own_nodes] = False
-        # rows of nodes whose children are both closed go nowhere
-        parts = [("coordinator", np.flatnonzero(is_foreign & (fate > 0)), moves.bits)]
-        if fate.any():
-            parts.append(("here", self._own_nodes, RowBits.of(self._own_bits)))
-        # no party lets its rows be told apart in smaller groups than the run's rules allow
-        bits = NodeBits(self._rows.sizes, parts, self._min_rows_leaf)
-        return Moved(is_split, fate, bits, self._read_routed(moves, is_foreign))
+        n_nodes, sizes = len(self._structure.open), self._rows.sizes
+        packed = from_bytes(moves.fates, "u1", (n_nodes * BITS_PER_FATE + 7) >> 3, "fates")
+        is_split, fate = np.empty(n_nodes, np.bool_), np.empty(n_nodes, np.uint8)
+        places = np.empty(n_nodes, np.int64), np.empty(n_nodes, np.int64)  # offsets, left rows
+        own = self._own_nodes, self._own_left
+        outcome, moving = read_step(packed, sizes, *own, is_split, fate, *places)
+        check(outcome != PADDED_WITH_ONES, "fates are padded with ones")
+        check(outcome != RIGHT_WITHOUT_SPLIT, "a node that was not split has a right child")
+        check(outcome != OWN_NOT_SPLIT, "a node split here was not split")
+        with blame("coordinator"):
+            bits = self._locate(moves.bits, moving, sizes, places)
+        return Moved(is_split, fate, outcome, bits, *places, self._read_routed(moves, is_split))
 
-    def _read_routed(self, moves: Moves, is_foreign: NDArray[np.bool_]) -> NodeBits | None:
+    def _locate(
+        self,
+        packed: RowBits,
+        nodes: NDArray[np.int64],
+        sizes: NDArray[np.int64],
+        places: tuple[NDArray[np.int64], NDArray[np.int64]],
+    ) -> NDArray[np.uint8]:
+        """Own bits, and behind them those of the nodes that others split."""
+        begin, end = len(self._own_bits), len(self._own_bits) + len(packed.data)
+        bits = np.empty(end + SPARE_BYTES, np.uint8)
+        bits[:begin] = self._own_bits
+        bits[begin:end] = view_bytes(packed.data, "u1", end - begin, "row bits")
+        # no party lets its rows be told apart in smaller groups than the run's rules allow
+        found = locate_bits(bits, (begin, end), nodes, sizes, self._min_rows_leaf, *places)
+        check(found != -2, "row bits are padded with ones")
+        check(found != -3, "a child has fewer rows than min_samples_leaf allows")
+        check(found == end, "row bits are not as many as the nodes have rows")
+        return bits
+
+    def _read_routed(self, moves: Moves, is_split: NDArray[np.bool_]) -> NodeBits | None:
         """Where rows go that trees left out, if they are routed along."""
         if self._routing is None:
             return None
+        is_foreign = is_split.copy()
+        is_foreign[self._own_nodes] = False
         theirs = ("coordinator", np.flatnonzero(is_foreign), moves.left_out_bits)
         ours = ("here", self._own_nodes, RowBits.of(self._own_routed))
         return NodeBits(self._routing.rows.sizes, [theirs, ours])
@@ -165,12 +206,12 @@ class PartyTrees:
         if self._routing and moved.routed:
             self._routing.move(step, moved.routed.bits, moved.routed.offsets)
         if not step.nothing_left:
-            bits = moved.bits
-            self._rows.move(step, bits.bits, bits.left_rows, self._workers, bits.offsets)
+            self._rows.move(step, moved.bits, moved.left_rows, self._workers, moved.offsets)
         self._begin_step()
 
     def _begin_step(self) -> None:
-        self._own_nodes, self._own_bits, self._own_routed = _NO_NODES, _NO_BITS, _NO_BITS
+        self._own_nodes, self._own_left = _NO_NODES, _NO_NODES
+        self._own_bits, self._own_routed = _NO_BITS, _NO_BITS
         self._has_searched, self._has_split = False, False
 
     def shape_after(self, moved: Moved | None) -> Shape:
@@ -185,5 +226,14 @@ class PartyTrees:
     def finish(self, shape: Shape) -> PartialForest:
         """The party's share of the batch, grown out to this shape."""
         splits = self._splits.assemble(shape.tree_start)
-        splits.feature[shape.left_child == LEAF] = LEAF
+        np.copyto(splits.feature, np.int32(LEAF), where=shape.left_child == LEAF)
         return PartialForest(shape, splits, self._n_columns)
+
+
+def _read_nodes(flags: memoryview, n_nodes: int) -> NDArray[np.int64]:
+    """The nodes whose flag is set."""
+    packed = from_bytes(flags, "u1", (n_nodes + 7) >> 3, "node flags")
+    nodes: NDArray[np.int64]
+    nodes, is_padded = list_flagged(packed, n_nodes)
+    check(bool(is_padded), "node flags are padded with ones")
+    return nodes
