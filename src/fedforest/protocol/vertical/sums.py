@@ -15,7 +15,6 @@ from fedforest.kernels.left_sums import (
     judge_moments,
     place_class_sums,
     place_moment_sums,
-    place_split,
 )
 from fedforest.protocol.asking import check
 from fedforest.protocol.payloads import NodeSums
@@ -45,11 +44,11 @@ class LeftSums:
     """Sums of the left children of all split nodes, which arrive owner by owner."""
 
     def __init__(
-        self, kind: TargetKind, is_split: NDArray[np.bool_], sums: NDArray[np.int64]
+        self, kind: TargetKind, places: NDArray[np.int64], n_split: int, sums: NDArray[np.int64]
     ) -> None:
-        """`sums` are those of the open nodes themselves."""
-        self._kind, self._places, self._sums = kind, place_split(is_split), sums
-        self.left = np.empty((np.count_nonzero(is_split), kind.n_sums), np.int64)
+        """`places` of split nodes among them; `sums` are those of the open nodes themselves."""
+        self._kind, self._places, self._sums = kind, places, sums
+        self.left = np.empty((n_split, kind.n_sums), np.int64)
 
     def put(self, packed: NodeSums, nodes: NDArray[np.int64], left_rows: NDArray[np.int64]) -> None:
         """Put in place what an owner says of its nodes, whose left children have so many rows."""
