@@ -68,6 +68,29 @@ def test_a_reply_that_is_no_message_of_the_asked_type_is_its_senders_fault(reply
     assert caught.value.party == "b"
 
 
+def test_replies_are_handed_over_before_the_coordinator_gets_them_all() -> None:
+    handed: list[tuple[str, int]] = []
+
+    def ask() -> Conversation[list[tuple[str, int]]]:
+        request = Prepare(1, 255)
+        yield Ask(
+            {"a": request, "b": request},
+            Prepared,
+            read=lambda party, reply: handed.append((party, reply.size.n_rows)),
+        )
+        return handed.copy()
+
+    assert run(ask(), Scripted({"a": REPLY, "b": REPLY})) == [("a", 7), ("b", 7)]
+
+
+def test_a_conversation_is_over_when_an_exchange_fails() -> None:
+    conversation = ask_twice()
+    with pytest.raises(RemoteProtocolError):
+        run(conversation, Scripted({"a": REPLY, "b": b""}))
+    with pytest.raises(StopIteration):
+        next(conversation)
+
+
 def test_a_conversation_without_questions_needs_no_transport() -> None:
     def silent() -> Conversation[str]:
         return "done"

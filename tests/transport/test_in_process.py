@@ -6,7 +6,7 @@ from threading import Barrier, Event, get_ident
 
 import pytest
 
-from fedforest.errors import ConfigurationError, DataError
+from fedforest.errors import ConfigurationError, DataError, PartyLost, RemoteProtocolError
 from fedforest.transport.in_process import InProcess
 
 
@@ -68,6 +68,55 @@ def test_nobody_is_asked_where_a_party_is_unknown() -> None:
     with pytest.raises(ConfigurationError, match="'b'"):
         transport.exchange({"a": b"", "b": b""})
     assert heard == []
+
+
+def test_every_answer_is_read_once(executor: ThreadPoolExecutor | None) -> None:
+    read: list[tuple[str, bytes]] = []
+    transport = InProcess({"a": shout, "b": bytes}, executor)
+    answers = transport.exchange_reading(
+        {"a": b"x", "b": b"y"}, lambda party, answer: read.append((party, answer))
+    )
+    assert sorted(read) == list(answers.items()) == [("a", b"X"), ("b", b"y")]
+
+
+def test_an_answer_is_read_before_others_have_come() -> None:
+    has_read = Event()
+
+    def wait_for_reader(data: bytes) -> bytes:
+        assert has_read.wait(30)
+        return data
+
+    def read(party: str, _answer: bytes) -> None:
+        if party == "a":
+            has_read.set()
+
+    with ThreadPoolExecutor(1) as executor:
+        transport = InProcess({"a": shout, "b": wait_for_reader}, executor)
+        requests = {"a": b"1", "b": b"2"}
+        assert transport.exchange_reading(requests, read) == requests
+
+
+def test_an_answer_that_cannot_be_read_is_an_error_of_its_party(
+    executor: ThreadPoolExecutor | None,
+) -> None:
+    def refuse(party: str, _answer: bytes) -> None:
+        if party == "b":
+            raise RemoteProtocolError("that is no answer", party)
+
+    transport = InProcess({"a": shout, "b": shout}, executor)
+    with pytest.raises(RemoteProtocolError, match="no answer"):
+        transport.exchange_reading({"a": b"x", "b": b"y"}, refuse)
+
+
+def test_a_party_that_may_be_lost_is_left_out(executor: ThreadPoolExecutor | None) -> None:
+    def lose(_: bytes) -> bytes:
+        raise PartyLost("it does not answer", "a")
+
+    transport = InProcess({"a": lose, "b": shout}, executor)
+    requests = {"a": b"x", "b": b"y"}
+    assert transport.exchange(requests, may_lose=True) == {"b": b"Y"}
+    with pytest.raises(PartyLost):
+        transport.exchange(requests)
 
 
 def test_parties_on_threads_answer_at_the_same_time() -> None:

@@ -324,7 +324,7 @@ def lightest_leaves(case: Case) -> NDArray[np.float64]:
     shares = []
     for place, number in enumerate(case.trees):
         seed = derive_seed(case.plan.seed, "rows", number)
-        drawn = reference.draw_multiplicity(case.targets, case.plan, seed) * weights
+        drawn = np.array(reference.draw_multiplicity(case.targets, case.plan, seed)) * weights
         of_leaf = np.bincount(leaves[:, place], drawn)
         shares.append(of_leaf[of_leaf > 0].min() / drawn.sum())
     return np.array(shares)

@@ -8,6 +8,7 @@ import numpy as np
 from fedforest.kernels.bitsets import count_ones
 from fedforest.kernels.instructions import load_word, store_word
 from fedforest.kernels.jit import kernel
+from fedforest.kernels.layout import NO_GROUP
 
 SPARE_BYTES = 8  # behind bits that are read in words
 
@@ -50,29 +51,41 @@ def locate_bits(bits, span, nodes, sizes, least, offsets, left_rows):
     """Find and count the bits of some nodes, which lie one after the other in the bytes `span`.
 
     offsets[node] becomes the byte at which a node's bits start, left_rows[node] how many are set.
-    Returns the byte behind the last, -1 where `span` is too short, -2 where a node's last byte is
-    not padded with zeros, and -3 where a child has fewer than `least` rows. Behind the span
-    `SPARE_BYTES` are read, too: most nodes are one word, and a loop over bytes is not foreseen.
+    Returns (the byte behind the last, rows of the smallest child). In place of the first -1 where
+    `span` is too short, -2 where a node's last byte is not padded with zeros, and -3 where a child
+    has fewer than `least` rows. Behind the span `SPARE_BYTES` are read, too: most nodes are one
+    word, and a loop over bytes is not foreseen.
     """
     at, end = span
+    smallest = np.int64(NO_GROUP)
     for i in range(nodes.shape[0]):
         node = nodes[i]
         n = sizes[node]
         stop = at + ((n + 7) >> 3)
         if stop > end:
-            return -1
+            return -1, smallest
         n_words, rest = n >> 6, np.uint64(n & 63)
         total = count_ones(load_word(bits, at + 8 * n_words) & ((_ONE << rest) - _ONE))
         for k in range(n_words):
             total += count_ones(load_word(bits, at + 8 * k))
         if n & 7 and bits[stop - 1] >> np.uint8(n & 7):
-            return -2
+            return -2, smallest
         left = np.int64(total)
-        if left < least or n - left < least:
-            return -3
+        smallest = min(smallest, left, n - left)
+        if smallest < least:
+            return -3, smallest
         offsets[node], left_rows[node] = at, left
         at = stop
-    return at
+    return at, smallest
+
+
+@kernel
+def count_bytes(sizes, nodes):
+    """How many bytes the bits of some nodes take."""
+    n_bytes = 0
+    for i in range(nodes.shape[0]):
+        n_bytes += (sizes[nodes[i]] + 7) >> 3
+    return n_bytes
 
 
 @kernel
@@ -81,9 +94,7 @@ def take_bits(bits, nodes, sizes, offsets):
 
     Whole words are copied: what is beyond a node is overwritten by the next.
     """
-    n_bytes = 0
-    for i in range(nodes.shape[0]):
-        n_bytes += (sizes[nodes[i]] + 7) >> 3
+    n_bytes = count_bytes(sizes, nodes)
     taken = np.empty(n_bytes + SPARE_BYTES, np.uint8)
     at = 0
     for i in range(nodes.shape[0]):
@@ -92,3 +103,13 @@ def take_bits(bits, nodes, sizes, offsets):
             store_word(taken, at + k, load_word(bits, start + k))
         at += n
     return taken[:n_bytes]
+
+
+@kernel
+def list_foreign(owner, number, is_wanted):
+    """The nodes that somebody else than owner `number` split, of those that are wanted at all."""
+    nodes, at = np.empty(owner.shape[0] + 1, np.int64), 0
+    for k in range(owner.shape[0]):
+        nodes[at] = k
+        at += (owner[k] >= 0) & (owner[k] != number) & (is_wanted[k] > 0)
+    return nodes[:at]

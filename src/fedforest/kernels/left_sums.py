@@ -41,17 +41,6 @@ def judge_moments(sums, limit, sum_limit):
 
 
 @kernel
-def place_split(is_split):
-    """The place of each split node among them; of any other node, that of the next."""
-    places = np.empty(is_split.shape[0], np.int64)
-    at = 0
-    for node in range(is_split.shape[0]):
-        places[node] = at
-        at += is_split[node]
-    return places
-
-
-@kernel
 def place_class_sums(given, nodes, places, left_rows, sums, left, limit):
     """Put an owner's sums, given[k] those of nodes[k], among those of all split nodes.
 

@@ -45,6 +45,9 @@ class Ask:
     reply: type[Message] = Accepted
     note: Mapping[str, Any] | None = None  # for progress and logs; holds no data
     may_lose: bool = False  # a lost party is left out of the replies instead of ending the run
+    read: Callable[[str, Any], None] | None = None
+    """Takes a party's reply before all are there, on any thread; whoever carries the question may
+    leave it to the coordinator, which gets all replies in any case."""
 
 
 Conversation = Generator[Ask, Mapping[str, Any], Result]

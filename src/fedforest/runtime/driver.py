@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from fedforest.protocol.asking import Ask, Conversation, Message, blame
-from fedforest.transport.base import Transport
+from fedforest.transport.base import ExchangeReading, Transport, reading_answers
 from fedforest.transport.codec import decode, encode
 
 Result = TypeVar("Result")
@@ -73,24 +73,33 @@ def run(
 ) -> Result:
     """Carry every question of the coordinator to the parties until it is done."""
     log = log if log is not None else ExchangeLog()
+    exchange = reading_answers(transport)
     replies: Mapping[str, Message] | None = None
     try:
         while True:
             ask = next(conversation) if replies is None else conversation.send(replies)
-            replies = _carry(ask, transport, log)
+            replies = _carry(ask, exchange, log)
     except StopIteration as done:
         return done.value  # type: ignore[no-any-return] # the generator's result
+    finally:
+        conversation.close()  # after an error it is over, too
 
 
-def _carry(ask: Ask, transport: Transport, log: ExchangeLog) -> dict[str, Message]:
+def _carry(ask: Ask, exchange: ExchangeReading, log: ExchangeLog) -> dict[str, Message]:
     if not ask.requests:
         return {}  # nobody to ask: no exchange
     started = time.perf_counter()
     requests = encode_requests(ask)
-    answers = transport.exchange(requests, may_lose=ask.may_lose)
-    replies = decode_replies(ask, answers)
+    reply_of: dict[str, Message] = {}
+
+    def read(party: str, data: bytes) -> None:
+        reply_of[party] = decode_reply(ask, party, data)
+        if ask.read is not None:
+            ask.read(party, reply_of[party])
+
+    answers = exchange(requests, read, may_lose=ask.may_lose)
     log.add(describe_exchange(ask, requests, answers, time.perf_counter() - started))
-    return replies
+    return {party: reply_of[party] for party in answers}
 
 
 def encode_requests(ask: Ask) -> dict[str, bytes]:
@@ -104,11 +113,13 @@ def encode_requests(ask: Ask) -> dict[str, bytes]:
 
 def decode_replies(ask: Ask, answers: Mapping[str, bytes]) -> dict[str, Message]:
     """By party; one that is not of the asked type is its sender's fault."""
-    replies = {}
-    for party, data in answers.items():
-        with blame(party):
-            replies[party] = decode(data, (ask.reply,))
-    return replies
+    return {party: decode_reply(ask, party, data) for party, data in answers.items()}
+
+
+def decode_reply(ask: Ask, party: str, data: bytes) -> Message:
+    """A party's answer, if it is of the asked type."""
+    with blame(party):
+        return decode(data, (ask.reply,))
 
 
 def describe_exchange(

@@ -49,6 +49,46 @@ def working_beside(transport: Transport) -> ExchangeBeside:
     return exchange_first
 
 
+Read = Callable[[str, bytes], None]
+
+
+class ExchangeReading(Protocol):
+    """How to exchange, and read every answer once."""
+
+    def __call__(
+        self, requests: Mapping[str, bytes], read: Read, *, may_lose: bool = False
+    ) -> dict[str, bytes]: ...
+
+
+@runtime_checkable
+class PromptTransport(Transport, Protocol):
+    """A transport that has each answer as soon as its party is done."""
+
+    def exchange_reading(
+        self, requests: Mapping[str, bytes], read: Read, *, may_lose: bool = False
+    ) -> dict[str, bytes]:
+        """The same exchange; every answer is read when it comes, on any thread.
+
+        What `read` raises is as if the party had not answered.
+        """
+
+
+def reading_answers(transport: Transport) -> ExchangeReading:
+    """How to exchange and read, answer by answer where the transport can do that."""
+    if isinstance(transport, PromptTransport):  # slow: to be asked once for many exchanges
+        return transport.exchange_reading
+
+    def read_last(
+        requests: Mapping[str, bytes], read: Read, *, may_lose: bool = False
+    ) -> dict[str, bytes]:
+        answers = transport.exchange(requests, may_lose=may_lose)
+        for party, data in answers.items():
+            read(party, data)
+        return answers
+
+    return read_last
+
+
 class MeasuredTransport(Transport, Protocol):
     """A transport that knows how fast it is."""
 

@@ -6,11 +6,12 @@ Simulation is a transport, not a mode: requests and replies are the same bytes a
 import math
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor, Future, wait
-from functools import partial
+from concurrent.futures import Executor
 
 from fedforest.errors import ConfigurationError, FederationError, PartyLost
 from fedforest.protocol.network import Network
+from fedforest.transport.base import Read
+from fedforest.tree.workers import ALONE, Workers
 
 Endpoint = Callable[[bytes], bytes]
 
@@ -38,51 +39,46 @@ class InProcess:
         On an executor it is raised when all are done; one after the other, it ends the exchange.
         Where the last request of the kind was answered in no time, the executor is left alone.
         """
+        return self.exchange_reading(requests, lambda _party, _answer: None, may_lose=may_lose)
+
+    def exchange_reading(
+        self, requests: Mapping[str, bytes], read: Read, *, may_lose: bool = False
+    ) -> dict[str, bytes]:
+        """The same; each answer is read by the thread that made it, while others are at work.
+
+        The calling thread takes the first request: it is there before others are awake.
+        """
         unknown = sorted(requests.keys() - self._endpoints.keys())
         if unknown:
             raise ConfigurationError(f"there is no party {unknown[0]!r} in this federation")
         kind, started = next(iter(requests.values()), b"")[:OPENING_BYTES], time.perf_counter()
         is_brief = self._seconds.get(kind, math.inf) < BRIEF_SECONDS
-        answers = _collect(self._begin(requests, is_brief=is_brief), may_lose=may_lose)
+        is_alone = self._executor is None or is_brief or len(requests) <= 1
+        outcomes: dict[str, bytes | FederationError] = {}
+
+        def ask(party: str) -> None:
+            try:
+                answer = self._endpoints[party](requests[party])
+                read(party, answer)
+                outcomes[party] = answer
+            except FederationError as error:
+                if is_alone and not (may_lose and isinstance(error, PartyLost)):
+                    raise
+                outcomes[party] = error
+
+        workers = ALONE if is_alone else Workers(self._executor, len(requests))
+        workers.run(ask, requests)
         self._seconds[kind] = time.perf_counter() - started
-        return answers
-
-    def _begin(
-        self, requests: Mapping[str, bytes], *, is_brief: bool
-    ) -> dict[str, Callable[[], bytes]]:
-        """For each party what waits for its answer."""
-        if self._executor is None or is_brief or len(requests) <= 1:
-            return {p: partial(self._endpoints[p], data) for p, data in requests.items()}
-        *others, last = requests
-        futures = {
-            party: self._executor.submit(self._endpoints[party], requests[party])
-            for party in others
-        }
-        try:  # the calling thread would only wait, so it answers for those nobody has begun with
-            futures[last] = self._answer(last, requests[last])
-            for party in reversed(others):
-                if futures[party].cancel():
-                    futures[party] = self._answer(party, requests[party])
-        finally:
-            wait(futures.values())
-        return {party: future.result for party, future in futures.items()}
-
-    def _answer(self, party: str, request: bytes) -> Future[bytes]:
-        """A party's answer, or its error, from the calling thread."""
-        answered: Future[bytes] = Future()
-        try:
-            answered.set_result(self._endpoints[party](request))
-        except FederationError as error:
-            answered.set_exception(error)
-        return answered
+        return _collect({party: outcomes[party] for party in requests}, may_lose=may_lose)
 
 
-def _collect(waiting: Mapping[str, Callable[[], bytes]], *, may_lose: bool) -> dict[str, bytes]:
+def _collect(
+    outcomes: Mapping[str, bytes | FederationError], *, may_lose: bool
+) -> dict[str, bytes]:
     answers = {}
-    for party, wait_for_answer in waiting.items():
-        try:
-            answers[party] = wait_for_answer()
-        except PartyLost:
-            if not may_lose:
-                raise
+    for party, outcome in outcomes.items():
+        if isinstance(outcome, bytes):
+            answers[party] = outcome
+        elif not (may_lose and isinstance(outcome, PartyLost)):
+            raise outcome
     return answers

@@ -119,7 +119,8 @@ class Growth:
     @property
     def at_depth_limit(self) -> bool:
         """Whether the children of every open node will be leaves, so that no row needs to move."""
-        return bool((self.structure.open.depth + 1 >= self.rules.max_depth).all())
+        shallowest = int(self.structure.open.depth.min(initial=NO_DEPTH_LIMIT))
+        return shallowest + 1 >= self.rules.max_depth
 
     def draw(self) -> NDArray[np.uint8]:
         """Candidate columns of every open node, one bitmap row each."""

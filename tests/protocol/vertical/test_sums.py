@@ -15,7 +15,7 @@ NODES = {"classes": (CLASSES, [60, 40, 9]), "numbers": (NUMBERS, [100, 5, 9, 0])
 
 def put(kind: TargetKind, node: list[int], weight: int) -> LeftSums:
     """A node of weight 100 is split so that `weight` goes left; children must weigh 25."""
-    left_sums = LeftSums(kind, np.ones(1, np.bool_), np.array([node]), np.array([25]))
+    left_sums = LeftSums(kind, np.zeros(1, np.int64), 1, np.array([node]), np.array([25]))
     left = np.zeros((1, kind.n_sums), np.int64)
     left[0, 0] = weight if kind.is_regression else min(weight, 60)
     if not kind.is_regression:

@@ -22,7 +22,6 @@ from fedforest.protocol.payloads import EncodedLabels, LabelScale, to_bytes
 from fedforest.protocol.vertical.coordinator_trees import CoordinatorTrees
 from fedforest.protocol.vertical.labels import debias_leaves, draw_codes, read_labels
 from fedforest.protocol.vertical.messages import (
-    ApplySplits,
     ColumnsWeighed,
     FinishTrees,
     LabelsShared,
@@ -234,10 +233,10 @@ def _grow_batch(
     while growing.n_open:
         place = {"level": growing.level, "step": growing.n_steps}
         note = {"trees": trees, **place, "open_nodes": growing.n_open, **score}
-        found = yield Ask(growing.search_requests(session.followers), SplitsFound, note)
-        growing.choose({party: found[party].gains for party in found})
-        applied = yield Ask(_apply_requests(growing), SplitsApplied, note)
-        growing.advance({party: applied[party] for party in applied})
+        requests = growing.search_requests(session.followers)
+        found = yield Ask(requests, SplitsFound, note, read=growing.read_gains)
+        applied = yield Ask(growing.choose(found), SplitsApplied, note, read=growing.read_splits)
+        growing.advance(applied)
     session.n_steps.append(growing.n_steps)
     session.n_extra_steps.append(growing.n_steps - growing.n_levels)
     session.smallest_group = min(session.smallest_group, growing.smallest_group)
@@ -281,12 +280,6 @@ def _check_root_sizes(session: _Session, started: TreesStarted, n_trees: int) ->
         drawn, left_out = started.root_sizes.read(2, n_trees)
         fits = (drawn > 0) & (left_out >= 0) & (drawn <= session.n_rows - left_out)
         check(bool(fits.all()), "a tree has no rows, or more than the table")
-
-
-def _apply_requests(growing: CoordinatorTrees) -> dict[str, Message]:
-    """To the winners only; where no bits are needed, they are not even made."""
-    with_bits = not growing.is_last_level
-    return {party: ApplySplits(won, with_bits) for party, won in growing.won_by_party().items()}
 
 
 def _finish_trees(

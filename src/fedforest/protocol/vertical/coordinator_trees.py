@@ -11,22 +11,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedforest.kernels.bit_ranges import list_foreign
 from fedforest.kernels.bitsets import take_bytes
 from fedforest.kernels.flat import scatter
 from fedforest.kernels.gains import outbid
 from fedforest.kernels.layout import NO_GROUP, NO_SPLIT
 from fedforest.kernels.walk import Leaves
-from fedforest.protocol.asking import blame, check
-from fedforest.protocol.fates import pack_fates, pack_flags
-from fedforest.protocol.payloads import Gains, RowBits
+from fedforest.protocol.asking import Message, blame, check
+from fedforest.protocol.fates import pack_fates
+from fedforest.protocol.payloads import RowBits
+from fedforest.protocol.vertical.awaited_splits import AwaitedSplits, OpenRows
 from fedforest.protocol.vertical.messages import (
+    ApplySplits,
     FindSplits,
     Moves,
     SplitsApplied,
+    SplitsFound,
     TreesStarted,
 )
 from fedforest.protocol.vertical.moves import NodeBits, follow_sizes
-from fedforest.protocol.vertical.sums import LeftSums, unpack_sums
+from fedforest.protocol.vertical.sums import unpack_sums
 from fedforest.tree.forest import Shape
 from fedforest.tree.grow import GrowthPlan
 from fedforest.tree.growth import NODES_WORTH_A_THREAD, ColumnBits, Growth
@@ -70,15 +74,15 @@ class CoordinatorTrees:
             plan.rules, kind, self._column_bits, feature_seeds, root_sums, workers
         )
         self._owners: list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int16]]] = []
-        self._owner = np.full(n_trees, NOBODY, np.int16)
         self._scores = np.zeros(0)
-        self._is_split = np.zeros(n_trees, np.bool_)
-        self._won: dict[str, NDArray[np.int64]] = {}  # the nodes that each winner splits
+        self._gains: dict[str, NDArray[np.float64]] = {}  # that were read already
+        self._splits: AwaitedSplits
         self.n_steps = 0
         self.n_levels = 0
         self.smallest_group = NO_GROUP  # rows of a child, so far; the last level's are not told
         self._left_out_sizes = left_out if plan.with_left_out else None
-        self._remember(self._growth.root_step, NodeBits(sizes), NodeBits(left_out))
+        nobody = np.full(n_trees, NOBODY, np.int16)
+        self._remember(self._growth.root_step, nobody, NodeBits(sizes), NodeBits(left_out))
 
     @property
     def level(self) -> int:
@@ -117,71 +121,63 @@ class CoordinatorTrees:
         own: NDArray[np.uint8] = take_bytes(bitmap, first[number], first[number + 1])
         return own.data
 
-    def choose(self, gains: Mapping[str, Gains]) -> None:
-        """The best gain wins a node; equal gains go to the first party, that is, column."""
-        n_open = self.n_open
-        best = np.full(n_open, NO_SPLIT)
-        owner = np.full(n_open, NOBODY, np.int16)
-        for number, party in enumerate(self._parties):
-            if party in gains:
-                with blame(party):
-                    outbid(gains[party].read(n_open), number, best, owner)
-        self._is_split = self._growth.choose(best)
-        owner[~self._is_split] = NOBODY
-        self._scores, self._owner = best, owner
-        won = {party: np.flatnonzero(owner == p) for p, party in enumerate(self._parties)}
-        self._won = {party: nodes for party, nodes in won.items() if len(nodes)}
+    def read_gains(self, party: str, found: SplitsFound) -> None:
+        """Take a party's gains, when it comes with them."""
+        with blame(party):
+            self._gains[party] = found.gains.read(self.n_open)
 
-    def won_by_party(self) -> dict[str, memoryview]:
-        """For every winner the nodes it is to split."""
-        number_of = {party: number for number, party in enumerate(self._parties)}
-        return {party: pack_flags(self._owner == number_of[party]) for party in self._won}
+    def choose(self, found: Mapping[str, SplitsFound]) -> dict[str, Message]:
+        """The best gain wins a node; equal gains go to the first party, that is, column.
+
+        Returns what the winners are asked. Where no bits are needed, they are not even made.
+        """
+        best, owner = np.full(self.n_open, NO_SPLIT), np.full(self.n_open, NOBODY, np.int16)
+        for number, party in enumerate(self._parties):
+            if party in found:
+                if party not in self._gains:
+                    self.read_gains(party, found[party])
+                outbid(self._gains.pop(party), number, best, owner)
+        self._scores = best
+        is_split = self._growth.choose(best)
+        rows, is_last = self._open_rows(), self.is_last_level
+        self._splits = AwaitedSplits(self._parties, owner, is_split, rows, self._kind)
+        flags = self._splits.flags
+        return {party: ApplySplits(won, with_bits=not is_last) for party, won in flags.items()}
+
+    def _open_rows(self) -> OpenRows:
+        sums, least = self._growth.sums, self._plan.rules.min_rows_leaf
+        if self.is_last_level:  # bits are not asked for
+            sizes, least = np.zeros(len(sums), np.int64), 0
+        else:
+            sizes = np.ascontiguousarray(rows_of(sums, self._kind))
+        least_weight = self._growth.least_weight(sums)
+        return OpenRows(sums, sizes, self._left_out_sizes, least, least_weight)
+
+    def read_splits(self, party: str, applied: SplitsApplied) -> None:
+        """Take a winner's bits and sums, when it comes with them."""
+        self._splits.receive(party, applied)
 
     def advance(self, applied: Mapping[str, SplitsApplied]) -> None:
         """Bring the winners' bits together and settle what becomes of every node."""
-        growth, is_split = self._growth, self._is_split
-        bits, left_out_bits = self._read_bits(applied), self._read_left_out(applied)
-        least_weight = growth.least_weight(growth.sums)
-        left_sums = LeftSums(self._kind, is_split, growth.sums, least_weight)
-
-        def put(party: str) -> None:
-            with blame(party):
-                left_sums.put(applied[party].left_sums, self._won[party], bits.left_rows)
-
-        self._helpers.run(put, self._won)
-        if is_split.any() and not self.is_last_level:
-            self.smallest_group = min(self.smallest_group, bits.smallest_side(is_split))
+        splits = self._splits
+        splits.complete(applied)
+        if not self.is_last_level:
+            self.smallest_group = min(self.smallest_group, splits.bits.smallest_side)
         self.n_steps += 1
         self.n_levels = max(self.n_levels, 1 + self.level)
-        step = growth.advance(is_split, self._scores, left_sums.left)
-        self._owners.append((*growth.structure.last_split(), self._owner[is_split]))
-        self._remember(step, bits, left_out_bits)
+        step = self._growth.advance(splits.is_split, self._scores, splits.left_sums)
+        self._owners.append((*self._growth.structure.last_split(), splits.owner_of_split))
+        self._remember(step, splits.owner, splits.bits, splits.left_out_bits)
 
-    def _read_bits(self, applied: Mapping[str, SplitsApplied]) -> NodeBits:
-        """Where the rows of split nodes go."""
-        sizes, least = self._sizes, self._plan.rules.min_rows_leaf
-        if self.is_last_level:  # bits were not asked for
-            sizes, least = np.zeros_like(sizes), 0
-        parts = [(party, nodes, applied[party].bits) for party, nodes in self._won.items()]
-        return NodeBits(sizes, parts, least, self._helpers)
-
-    def _read_left_out(self, applied: Mapping[str, SplitsApplied]) -> NodeBits | None:
-        """Where those go that trees left out, if that was asked for."""
-        parts = [(p, nodes, applied[p].left_out_bits) for p, nodes in self._won.items()]
-        if self._left_out_sizes is not None:
-            return NodeBits(self._left_out_sizes, parts, workers=self._helpers)
-        for party, _, packed in parts:
-            with blame(party):
-                check(not packed.data, "row bits came of rows that nobody asked for")
-        return None
-
-    @property
-    def _sizes(self) -> NDArray[np.int64]:
-        """Rows of the open nodes."""
-        return np.ascontiguousarray(rows_of(self._growth.sums, self._kind))
-
-    def _remember(self, step: Step, bits: NodeBits, left_out_bits: NodeBits | None) -> None:
-        self._step, self._bits, self._left_out_bits = step, bits, left_out_bits
+    def _remember(
+        self,
+        step: Step,
+        owner: NDArray[np.int16],
+        bits: NodeBits,
+        left_out_bits: NodeBits | None,
+    ) -> None:
+        self._step, self._owner = step, owner
+        self._bits, self._left_out_bits = bits, left_out_bits
         self._fates = pack_fates(step.is_split, step.fate)
         if self._left_out_sizes is not None and left_out_bits is not None:
             left_rows = left_out_bits.left_rows
@@ -191,12 +187,12 @@ class CoordinatorTrees:
         """What the last step did: fates, and the bits of nodes that others split."""
         if not self._owners and not (self._step.fate == 0).any():
             return None  # all roots stay open: nothing has moved yet
-        is_foreign = self._step.is_split & (self._owner != self._parties.index(party))
+        number, step = self._parties.index(party), self._step
         # rows of nodes whose children are both closed go nowhere
-        bits = self._bits.take(np.flatnonzero(is_foreign & (self._step.fate > 0)))
+        bits = self._bits.take(list_foreign(self._owner, number, step.fate))
         left_out = _NO_BITS
         if self._left_out_bits is not None:
-            left_out = self._left_out_bits.take(np.flatnonzero(is_foreign))
+            left_out = self._left_out_bits.take(list_foreign(self._owner, number, step.is_split))
         return Moves(self._fates, RowBits.of(bits), RowBits.of(left_out))
 
     def assemble(self) -> ForestOutline:

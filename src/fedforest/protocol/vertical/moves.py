@@ -6,26 +6,24 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.bit_ranges import SPARE_BYTES, locate_bits, take_bits
+from fedforest.kernels.bit_ranges import SPARE_BYTES, count_bytes, locate_bits, take_bits
+from fedforest.kernels.layout import NO_GROUP
 from fedforest.kernels.partition import STAYS
 from fedforest.protocol.asking import blame, check
 from fedforest.protocol.payloads import RowBits, view_bytes
 from fedforest.tree.structure import Step
-from fedforest.tree.workers import ALONE, Workers
+
+Part = tuple[str, NDArray[np.int64], RowBits]  # an owner, the nodes it split, and their bits
 
 
 class NodeBits:
-    """The bits of the split nodes of a step, which came owner by owner and stay in that order.
+    """The bits of the split nodes of a step, owner by owner.
 
     Those of an open node start at byte `offsets[node]`; `left_rows[node]` of them are set.
     """
 
     def __init__(
-        self,
-        sizes: NDArray[np.int64],
-        parts: Sequence[tuple[str, NDArray[np.int64], RowBits]] = (),
-        least_rows: int = 0,
-        workers: Workers = ALONE,
+        self, sizes: NDArray[np.int64], parts: Sequence[Part] = (), least_rows: int = 0
     ) -> None:
         """`parts`: for each owner which nodes it split and their bits, in node order.
 
@@ -34,34 +32,70 @@ class NodeBits:
         self._sizes, self._least_rows = sizes, least_rows
         self.offsets = np.zeros(len(sizes), np.int64)
         self.left_rows = np.zeros(len(sizes), np.int64)
-        n_bytes = sum(len(packed.data) for _, _, packed in parts)
-        self.bits = np.zeros(n_bytes + SPARE_BYTES, np.uint8)
-        ends = accumulate(len(packed.data) for _, _, packed in parts)
-        workers.run(lambda part: self._put(part[0], *part[1]), zip(ends, parts, strict=True))
+        self._make_room([len(packed.data) for _, _, packed in parts])
+        for number, part in enumerate(parts):
+            self._put(number, part)
 
-    def _put(self, end: int, owner: str, nodes: NDArray[np.int64], packed: RowBits) -> None:
-        """The bits of an owner's nodes, which end at byte `end`."""
+    def _make_room(self, lengths: Sequence[int]) -> None:
+        """For so many bytes of each owner."""
+        self._ends = list(accumulate(lengths))
+        self._smallest = [NO_GROUP] * len(lengths)  # child of each owner
+        n_bytes = sum(lengths)
+        self.bits = np.empty(n_bytes + SPARE_BYTES, np.uint8)
+        self.bits[n_bytes:] = 0
+
+    def _put(self, number: int, part: Part) -> None:
+        """The bits of the owner with this number."""
+        owner, nodes, packed = part
+        end = self._ends[number]
         begin = end - len(packed.data)
         self.bits[begin:end] = view_bytes(packed.data, "u1", end - begin, "row bits")
         with blame(owner):
-            self._locate(nodes, begin, end)
+            self._smallest[number] = self._locate(nodes, begin, end)
 
-    def smallest_side(self, is_split: NDArray[np.bool_]) -> int:
-        """Different rows of the smallest child of these nodes."""
-        left = self.left_rows[is_split]
-        return int(np.minimum(left, self._sizes[is_split] - left).min())
-
-    def _locate(self, nodes: NDArray[np.int64], begin: int, end: int) -> None:
-        bits, span, sizes, least = self.bits, (begin, end), self._sizes, self._least_rows
-        found = int(locate_bits(bits, span, nodes, sizes, least, self.offsets, self.left_rows))
+    def _locate(self, nodes: NDArray[np.int64], begin: int, end: int) -> int:
+        found, smallest = locate_bits(
+            self.bits,
+            (begin, end),
+            nodes,
+            self._sizes,
+            self._least_rows,
+            self.offsets,
+            self.left_rows,
+        )
         check(found != -2, "row bits are padded with ones")
         check(found != -3, "a child has fewer rows than min_samples_leaf allows")
         check(found == end, "row bits are not as many as the nodes have rows")
+        return int(smallest)
+
+    @property
+    def smallest_side(self) -> int:
+        """Different rows of the smallest child."""
+        return min(self._smallest, default=NO_GROUP)
 
     def take(self, nodes: NDArray[np.int64]) -> NDArray[np.uint8]:
         """The bits of some split nodes, one node after the other."""
         taken: NDArray[np.uint8] = take_bits(self.bits, nodes, self._sizes, self.offsets)
         return taken
+
+
+class AwaitedBits(NodeBits):
+    """The same, of owners whose nodes are known and whose bits come one by one, in any order."""
+
+    def __init__(
+        self, sizes: NDArray[np.int64], nodes: Sequence[NDArray[np.int64]], least_rows: int = 0
+    ) -> None:
+        super().__init__(sizes, (), least_rows)
+        self._lengths = [int(count_bytes(sizes, of_owner)) for of_owner in nodes]
+        self._make_room(self._lengths)
+
+    def put(self, number: int, part: Part) -> None:
+        """The bits of the owner with this number, once; owners may come at the same time."""
+        owner, _, packed = part
+        with blame(owner):
+            fits = len(packed.data) == self._lengths[number]
+            check(fits, "row bits are not as many as the nodes have rows")
+        self._put(number, part)
 
 
 def follow_sizes(

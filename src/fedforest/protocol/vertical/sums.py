@@ -16,7 +16,6 @@ from fedforest.kernels.left_sums import (
     judge_moments,
     place_class_sums,
     place_moment_sums,
-    place_split,
 )
 from fedforest.protocol.asking import check
 from fedforest.protocol.payloads import NodeSums
@@ -54,14 +53,15 @@ class LeftSums:
     def __init__(
         self,
         kind: TargetKind,
-        is_split: NDArray[np.bool_],
+        places: NDArray[np.int64],
+        n_split: int,
         sums: NDArray[np.int64],
         least_weight: NDArray[np.int64] = NO_LIMITS,
     ) -> None:
-        """`sums` are those of the open nodes, `least_weight` what their children must weigh."""
-        self._kind, self._places, self._sums = kind, place_split(is_split), sums
+        """`places` of split nodes among them; of open nodes, sums and what children must weigh."""
+        self._kind, self._places, self._sums = kind, places, sums
         self._least_weight = least_weight
-        self.left = np.empty((np.count_nonzero(is_split), kind.n_sums), np.int64)
+        self.left = np.empty((n_split, kind.n_sums), np.int64)
 
     def put(self, packed: NodeSums, nodes: NDArray[np.int64], left_rows: NDArray[np.int64]) -> None:
         """Put in place what an owner says of its nodes, whose left children have so many rows."""
