@@ -319,8 +319,9 @@ def test_every_leaf_weighs_its_share_of_the_tree_as_often_as_rows_were_drawn(
 
 def lightest_leaves(case: Case) -> NDArray[np.float64]:
     """The share of each tree's weight that its lightest leaf has."""
-    leaves, kernel = ForestWalker(case.grow().forest).apply(case.table.bins, ALONE), case.targets
-    weights = kernel.kernel.weights if len(kernel.kernel.weights) else np.ones(kernel.n_rows)
+    leaves = ForestWalker(case.grow().forest).apply(case.table.bins, ALONE)
+    weights = case.targets.kernel.weights
+    weights = weights if len(weights) else np.ones(case.table.n_rows, np.int64)
     shares = []
     for place, number in enumerate(case.trees):
         seed = derive_seed(case.plan.seed, "rows", number)
