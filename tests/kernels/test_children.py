@@ -157,9 +157,16 @@ def test_children_are_numbered_and_their_sums_follow_them(
     after = open_children((level.tree, level.node, level.depth), fate, left_child)
     assert list(zip(*(part.tolist() for part in after), strict=True)) == opened
     named = (level.tree, level.node)
-    sums, leaf_tree, leaf_node = divide_sums(
-        level.sums, level.left, named, left_child, fate, len(opened)
+    tried, decrease = 10 * np.arange(len(fate)), 0.5 * np.arange(len(fate))
+    before = (level.sums, tried, 3, decrease)
+    sums, tried_after, decrease_of_split, leaf_tree, leaf_node = divide_sums(
+        before, level.left, named, left_child, fate, len(opened)
     )
+    stays = [fate[k] == STAYS for _, _, _, k, _ in opened]
+    assert tried_after.tolist() == [
+        10 * k + 3 if stays else 0 for stays, (_, _, _, k, _) in zip(stays, opened, strict=True)
+    ]
+    assert decrease_of_split.tolist() == decrease[level.is_split].tolist()
     assert sums[: len(opened)].tolist() == open_sums
     leaves = zip(leaf_tree.tolist(), leaf_node.tolist(), sums[len(opened) :].tolist(), strict=True)
     assert list(leaves) == closed

@@ -51,32 +51,39 @@ def locate_bits(bits, span, nodes, sizes, least, offsets, left_rows):
     """Find and count the bits of some nodes, which lie one after the other in the bytes `span`.
 
     offsets[node] becomes the byte at which a node's bits start, left_rows[node] how many are set.
-    Returns (the byte behind the last, rows of the smallest child). In place of the first -1 where
-    `span` is too short, -2 where a node's last byte is not padded with zeros, and -3 where a child
-    has fewer than `least` rows. Behind the span `SPARE_BYTES` are read, too: most nodes are one
-    word, and a loop over bytes is not foreseen.
+    Returns the byte behind the last, -1 where `span` is too short, -2 where a node's last byte is
+    not padded with zeros, and -3 where a child has fewer than `least` rows. Behind the span
+    `SPARE_BYTES` are read, too: most nodes are one word, and a loop over bytes is not foreseen.
     """
     at, end = span
-    smallest = np.int64(NO_GROUP)
     for i in range(nodes.shape[0]):
         node = nodes[i]
         n = sizes[node]
         stop = at + ((n + 7) >> 3)
         if stop > end:
-            return -1, smallest
+            return -1
         n_words, rest = n >> 6, np.uint64(n & 63)
         total = count_ones(load_word(bits, at + 8 * n_words) & ((_ONE << rest) - _ONE))
         for k in range(n_words):
             total += count_ones(load_word(bits, at + 8 * k))
         if n & 7 and bits[stop - 1] >> np.uint8(n & 7):
-            return -2, smallest
+            return -2
         left = np.int64(total)
-        smallest = min(smallest, left, n - left)
-        if smallest < least:
-            return -3, smallest
+        if left < least or n - left < least:
+            return -3
         offsets[node], left_rows[node] = at, left
         at = stop
-    return at, smallest
+    return at
+
+
+@kernel
+def find_smallest(nodes, sizes, left_rows):
+    """Rows of the smallest child of some nodes."""
+    smallest = np.int64(NO_GROUP)
+    for i in range(nodes.shape[0]):
+        left = left_rows[nodes[i]]
+        smallest = min(smallest, left, sizes[nodes[i]] - left)
+    return smallest
 
 
 @kernel

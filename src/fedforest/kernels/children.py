@@ -122,14 +122,19 @@ def open_children(nodes, fate, left_child):
 
 
 @kernel
-def divide_sums(sums, left, nodes, left_child, fate, n_open):
-    """(sums, leaf tree, leaf node): sums of the open nodes after a step, then those of new leaves.
+def divide_sums(before, left, nodes, left_child, fate, n_open):
+    """What is known of the nodes after a step: (sums, tried, decrease, leaf tree, leaf node).
 
-    left[i] describes the left child of the i-th split node. Open nodes keep their order.
+    Sums are those of the open nodes, then those of new leaves; `tried` counts the columns that open
+    nodes have tried, and `decrease` is that of the nodes that were split. `before` the step: sums,
+    columns tried, those tried in the step itself, decreases. left[i] describes the left child of
+    the i-th split node. Open nodes keep their order.
     """
+    sums, tried, n_tried_now, decrease = before
     tree, node = nodes
     n_sums = sums.shape[1]
     n_after = fate.shape[0] + left.shape[0]
+    tried_after, decrease_of_split = np.zeros(n_open + 1, np.int64), np.empty(left.shape[0])
     after = np.empty((n_after, n_sums), np.int64)
     leaf_tree = np.empty(n_after - n_open + 1, np.int32)
     leaf_node = np.empty(n_after - n_open + 1, np.int32)
@@ -143,7 +148,10 @@ def divide_sums(sums, left, nodes, left_child, fate, n_open):
         if not is_split:
             for c in range(n_sums):
                 after[at, c] = sums[k, c]
+            if opens:
+                tried_after[at] = tried[k] + n_tried_now
             continue
+        decrease_of_split[i] = decrease[k]
         opens = np.int64(fate[k] & OPEN_RIGHT != 0)
         right_at = opened if opens else n_open + closed
         leaf_tree[closed], leaf_node[closed] = tree[k], left_child[k] + 1
@@ -152,4 +160,4 @@ def divide_sums(sums, left, nodes, left_child, fate, n_open):
             after[at, c] = left[i, c]
             after[right_at, c] = sums[k, c] - left[i, c]
         i += 1
-    return after, leaf_tree[:closed], leaf_node[:closed]
+    return after, tried_after[:n_open], decrease_of_split, leaf_tree[:closed], leaf_node[:closed]

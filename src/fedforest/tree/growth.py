@@ -209,7 +209,6 @@ class Growth:
             fate[resigned] = 0
         self._judge(left, nodes, self.structure.open.depth, fate)
         step = self.structure.advance(is_split, fate)
-        self._decrease_by_step.append(self._decrease[nodes])
         self._follow(step, left)
         return step
 
@@ -241,17 +240,15 @@ class Growth:
         fate[nodes[rest < least]] &= OPEN_LEFT
 
     def _follow(self, step: Step, left: NDArray[np.int64]) -> None:
-        """Note new leaves; keep sums and tried columns of the nodes open after the step."""
+        """Note new leaves and decreases; keep sums and tried columns of the nodes open now."""
         n_open, named = len(step.source), (step.before.tree, step.before.node)
-        sums, tree, node = divide_sums(self._sums, left, named, step.left_child, step.fate, n_open)
+        before = (self._sums, self._tried, self.rules.features_per_node, self._decrease)
+        sums, self._tried, decrease, tree, node = divide_sums(
+            before, left, named, step.left_child, step.fate, n_open
+        )
         self.leaves.add(tree, node, sums[n_open:])
         self._sums = sums[:n_open]
-        stays = step.fate == STAYS
-        tried = np.zeros(n_open, np.int64)
-        if stays.any():
-            still = stays[step.source]
-            tried[still] = self._tried[stays] + self.rules.features_per_node
-        self._tried = tried
+        self._decrease_by_step.append(decrease)
 
     def flat_decrease(self) -> NDArray[np.float64]:
         """Weighted impurity decrease of every node of the flat forest, zero at leaves."""
@@ -265,7 +262,6 @@ class Growth:
         self._judge(self._sums, roots, np.full(len(roots), -1, np.int32), fate)
         fate = np.where(fate & OPEN_LEFT, STAYS, 0).astype(np.uint8)
         step = self.structure.advance(np.zeros(len(roots), np.bool_), fate)
-        self._decrease_by_step.append(np.zeros(0))
         self._follow(step, self._sums[:0])
         self._tried[:] = 0  # they have not tried anything yet
         return step

@@ -77,6 +77,7 @@ class CoordinatorTrees:
         self._scores = np.zeros(0)
         self._gains: dict[str, NDArray[np.float64]] = {}  # that were read already
         self._splits: AwaitedSplits
+        self._has_bits = True  # false where all children will be leaves, so that no row need move
         self.n_steps = 0
         self.n_levels = 0
         self.smallest_group = NO_GROUP  # rows of a child, so far; the last level's are not told
@@ -93,11 +94,6 @@ class CoordinatorTrees:
     def n_open(self) -> int:
         """Open nodes of all trees."""
         return self._growth.n_open
-
-    @property
-    def is_last_level(self) -> bool:
-        """Whether the children of all open nodes will be leaves, so that no row need move."""
-        return self._growth.at_depth_limit
 
     @property
     def _helpers(self) -> Workers:
@@ -139,17 +135,17 @@ class CoordinatorTrees:
                 outbid(self._gains.pop(party), number, best, owner)
         self._scores = best
         is_split = self._growth.choose(best)
-        rows, is_last = self._open_rows(), self.is_last_level
-        self._splits = AwaitedSplits(self._parties, owner, is_split, rows, self._kind)
+        self._has_bits = not self._growth.at_depth_limit
+        self._splits = AwaitedSplits(self._parties, owner, is_split, self._open_rows(), self._kind)
         flags = self._splits.flags
-        return {party: ApplySplits(won, with_bits=not is_last) for party, won in flags.items()}
+        return {party: ApplySplits(won, self._has_bits) for party, won in flags.items()}
 
     def _open_rows(self) -> OpenRows:
         sums, least = self._growth.sums, self._plan.rules.min_rows_leaf
-        if self.is_last_level:  # bits are not asked for
-            sizes, least = np.zeros(len(sums), np.int64), 0
-        else:
+        if self._has_bits:
             sizes = np.ascontiguousarray(rows_of(sums, self._kind))
+        else:
+            sizes, least = np.zeros(len(sums), np.int64), 0
         least_weight = self._growth.least_weight(sums)
         return OpenRows(sums, sizes, self._left_out_sizes, least, least_weight)
 
@@ -161,7 +157,7 @@ class CoordinatorTrees:
         """Bring the winners' bits together and settle what becomes of every node."""
         splits = self._splits
         splits.complete(applied)
-        if not self.is_last_level:
+        if self._has_bits:
             self.smallest_group = min(self.smallest_group, splits.bits.smallest_side)
         self.n_steps += 1
         self.n_levels = max(self.n_levels, 1 + self.level)

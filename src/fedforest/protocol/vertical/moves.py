@@ -6,7 +6,13 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.bit_ranges import SPARE_BYTES, count_bytes, locate_bits, take_bits
+from fedforest.kernels.bit_ranges import (
+    SPARE_BYTES,
+    count_bytes,
+    find_smallest,
+    locate_bits,
+    take_bits,
+)
 from fedforest.kernels.layout import NO_GROUP
 from fedforest.kernels.partition import STAYS
 from fedforest.protocol.asking import blame, check
@@ -39,7 +45,6 @@ class NodeBits:
     def _make_room(self, lengths: Sequence[int]) -> None:
         """For so many bytes of each owner."""
         self._ends = list(accumulate(lengths))
-        self._smallest = [NO_GROUP] * len(lengths)  # child of each owner
         n_bytes = sum(lengths)
         self.bits = np.empty(n_bytes + SPARE_BYTES, np.uint8)
         self.bits[n_bytes:] = 0
@@ -51,27 +56,14 @@ class NodeBits:
         begin = end - len(packed.data)
         self.bits[begin:end] = view_bytes(packed.data, "u1", end - begin, "row bits")
         with blame(owner):
-            self._smallest[number] = self._locate(nodes, begin, end)
+            self._locate(nodes, begin, end)
 
-    def _locate(self, nodes: NDArray[np.int64], begin: int, end: int) -> int:
-        found, smallest = locate_bits(
-            self.bits,
-            (begin, end),
-            nodes,
-            self._sizes,
-            self._least_rows,
-            self.offsets,
-            self.left_rows,
-        )
+    def _locate(self, nodes: NDArray[np.int64], begin: int, end: int) -> None:
+        bits, span, sizes, least = self.bits, (begin, end), self._sizes, self._least_rows
+        found = int(locate_bits(bits, span, nodes, sizes, least, self.offsets, self.left_rows))
         check(found != -2, "row bits are padded with ones")
         check(found != -3, "a child has fewer rows than min_samples_leaf allows")
         check(found == end, "row bits are not as many as the nodes have rows")
-        return int(smallest)
-
-    @property
-    def smallest_side(self) -> int:
-        """Different rows of the smallest child."""
-        return min(self._smallest, default=NO_GROUP)
 
     def take(self, nodes: NDArray[np.int64]) -> NDArray[np.uint8]:
         """The bits of some split nodes, one node after the other."""
@@ -88,14 +80,21 @@ class AwaitedBits(NodeBits):
         super().__init__(sizes, (), least_rows)
         self._lengths = [int(count_bytes(sizes, of_owner)) for of_owner in nodes]
         self._make_room(self._lengths)
+        self._smallest = [NO_GROUP] * len(nodes)  # child of each owner
+
+    @property
+    def smallest_side(self) -> int:
+        """Different rows of the smallest child so far."""
+        return min(self._smallest, default=NO_GROUP)
 
     def put(self, number: int, part: Part) -> None:
         """The bits of the owner with this number, once; owners may come at the same time."""
-        owner, _, packed = part
+        owner, nodes, packed = part
         with blame(owner):
             fits = len(packed.data) == self._lengths[number]
             check(fits, "row bits are not as many as the nodes have rows")
         self._put(number, part)
+        self._smallest[number] = int(find_smallest(nodes, self._sizes, self.left_rows))
 
 
 def follow_sizes(

@@ -182,7 +182,7 @@ class PartyTrees:
         bits[:begin] = self._own_bits
         bits[begin:end] = view_bytes(packed.data, "u1", end - begin, "row bits")
         # no party lets its rows be told apart in smaller groups than the run's rules allow
-        found, _ = locate_bits(bits, (begin, end), nodes, sizes, self._min_rows_leaf, *places)
+        found = locate_bits(bits, (begin, end), nodes, sizes, self._min_rows_leaf, *places)
         check(found != -2, "row bits are padded with ones")
         check(found != -3, "a child has fewer rows than min_samples_leaf allows")
         check(found == end, "row bits are not as many as the nodes have rows")
