@@ -25,6 +25,7 @@ from fedforest.kernels.stepping import (
     write_own_steps,
     write_owner_steps,
 )
+from fedforest.kernels.sweep import UpperNodes, UpperSplits, list_upper_nodes, list_upper_splits
 from fedforest.tree.forest import LEAF, Shape
 from fedforest.tree.partial import ForestOutline, PartialForest
 
@@ -39,6 +40,7 @@ class OwnRoutes:
     own_per_tree: NDArray[np.int64]
     depth: int
     _leaps: dict[int, tuple[Blocks, OwnSlots]] = field(default_factory=dict)
+    _upper: dict[int, tuple[UpperNodes, UpperSplits]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, partial: PartialForest) -> "OwnRoutes":
@@ -82,6 +84,13 @@ class OwnRoutes:
             self._leaps[level % LEAP] = blocks, slots
         return self._leaps[level % LEAP]
 
+    def upper(self, n_levels: int) -> tuple[UpperNodes, UpperSplits]:
+        """The nodes of the first levels, and the owner's splits; prepared when first asked for."""
+        if n_levels not in self._upper:
+            nodes = list_upper_nodes(self.left_child, self.tree_start, n_levels)
+            self._upper[n_levels] = nodes, list_upper_splits(nodes, self.splits)
+        return self._upper[n_levels]
+
     @property
     def n_lanes(self) -> int:
         """How many lanes rows need for `OwnSlots`; the last is without a column."""
@@ -106,6 +115,7 @@ class OwnerRoutes:
     depth: int
     inner_per_level: NDArray[np.int64]  # of all trees
     _leaps: dict[int, tuple[Blocks, NDArray[np.uint16]]] = field(default_factory=dict)
+    _upper: dict[int, UpperNodes] = field(default_factory=dict)
 
     @classmethod
     def of(cls, outline: ForestOutline) -> "OwnerRoutes":
@@ -138,6 +148,12 @@ class OwnerRoutes:
             slots = list_owner_slots(self.left_child, self.owner, blocks, len(self.owners))
             self._leaps[level % LEAP] = blocks, slots
         return self._leaps[level % LEAP]
+
+    def upper(self, n_levels: int) -> UpperNodes:
+        """The nodes of the first levels; prepared when first asked for."""
+        if n_levels not in self._upper:
+            self._upper[n_levels] = list_upper_nodes(self.left_child, self.tree_start, n_levels)
+        return self._upper[n_levels]
 
 
 def _number_flat(shape: Shape) -> NDArray[np.int32]:

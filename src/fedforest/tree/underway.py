@@ -7,7 +7,12 @@ from numpy.typing import NDArray
 
 from fedforest.kernels.leap import LEAP, Blocks
 from fedforest.kernels.lookahead import follow_turns
-from fedforest.kernels.standing import Standing, land_from_places, land_from_roots
+from fedforest.kernels.standing import (
+    Standing,
+    land_from_places,
+    land_from_roots,
+    rename_places,
+)
 from fedforest.kernels.stepping import take_step
 from fedforest.tree.routes import OwnRoutes
 from fedforest.tree.workers import Workers
@@ -45,16 +50,6 @@ class Underway:
         count[:] = np.where(left_child[roots] >= 0, n_rows, 0)
         self.blocks = None
 
-    def rows_of(self, tree: int) -> NDArray[np.uint32]:
-        """The rows that are on their way in a tree."""
-        start, count = self.standing.start[tree], self.standing.counts[tree]
-        return self.standing.rows[start : start + count]
-
-    def places_of(self, tree: int) -> NDArray[np.int32]:
-        """Where they stand."""
-        start, count = self.standing.start[tree], self.standing.counts[tree]
-        return self.standing.place[start : start + count]
-
     def ranges(self) -> list[Trees]:
         """Consecutive trees of about equal work."""
         return self._workers.ranges(self.standing.counts + 1)
@@ -71,18 +66,14 @@ class Underway:
     def stand_at_nodes(self) -> None:
         """Places become nodes."""
         if self.blocks is not None:
-            for tree in range(len(self.standing.counts)):
-                places = self.places_of(tree)
-                places[:] = self.blocks.root[places]
+            rename_places(self.standing, self.blocks.root)
             self.blocks = None
 
     def stand_at(self, blocks: Blocks) -> None:
         """Places become blocks; all rows must stand where one of these begins."""
         if self.blocks is not blocks:
             self.stand_at_nodes()
-            for tree in range(len(self.standing.counts)):
-                places = self.places_of(tree)
-                places[:] = blocks.block_of[places]
+            rename_places(self.standing, blocks.block_of)
             self.blocks = blocks
 
     def land(
