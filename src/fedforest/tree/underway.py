@@ -18,6 +18,7 @@ from fedforest.tree.routes import OwnRoutes
 from fedforest.tree.workers import Workers
 
 WORD_ROWS = 64  # turns are told in words
+LEAPS_OF_A_ROW = 16  # rows that leap in the time in which training looks at one
 
 Trees = tuple[int, int]
 
@@ -53,6 +54,10 @@ class Underway:
     def ranges(self) -> list[Trees]:
         """Consecutive trees of about equal work."""
         return self._workers.ranges(self.standing.counts + 1)
+
+    def leap_ranges(self) -> list[Trees]:
+        """The same where rows leap, which few rows do sooner than threads wake up."""
+        return self._workers.ranges(self.standing.counts // LEAPS_OF_A_ROW + 1)
 
     def starts(self) -> NDArray[np.int64]:
         """Where each tree starts if trees follow each other; the last element counts all rows."""
@@ -111,7 +116,7 @@ class Underway:
             source = self.standing
             return bool(land_from_places(turns, starts, LEAP, landing, source, target, *trees))
 
-        return self.move(land)
+        return self.move(land, self.leap_ranges())
 
     def follow(self, routes: OwnRoutes, turns: NDArray[np.uint64], n_levels: int) -> None:
         """Go from nodes where so many turns lead."""

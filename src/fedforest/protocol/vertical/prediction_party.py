@@ -129,7 +129,7 @@ class PredictingParty:
             root, first = blocks.root, rows.start
             say_leap(slots, routes.splits, root, lanes, first, standing, said, starts, *trees)
 
-        self._workers.run(say, self._underway.ranges())
+        self._workers.run(say, self._underway.leap_ranges())
         self._asked = _Asked(rows, Stage(Manner.LEAP, LEAP), level + LEAP)
         return RowsLeapt(Outcomes(to_bytes(said, "<u2")))
 

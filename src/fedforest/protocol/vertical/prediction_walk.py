@@ -110,7 +110,7 @@ class Walk:
             )
             return True
 
-        underway.move(settle)
+        underway.move(settle, underway.leap_ranges())
         return turns
 
     def _route(self, replies: Mapping[str, RowsRouted], lookahead: int) -> NDArray[np.uint64]:
