@@ -59,8 +59,13 @@ class VerticalModel:
 
     @cached_property
     def own_routes(self) -> Mapping[str, OwnRoutes]:
-        """The trees as each party needs them."""
-        return {party: OwnRoutes.of(share.partial) for party, share in self.shares.items()}
+        """The trees as each party needs them; who has no column need not know them."""
+        trees = self.owner_routes.trees
+        partials = {party: share.partial for party, share in self.shares.items()}
+        return {
+            party: OwnRoutes.of(partial, trees if partial.shape.n_trees else None)
+            for party, partial in partials.items()
+        }
 
     @cached_property
     def votes(self) -> ForestVotes:

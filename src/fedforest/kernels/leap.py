@@ -209,6 +209,21 @@ def find_codes(together, codes):
 
 
 @kernel
+def find_codes_of_two(slots, said, at, place, begin, n, codes):
+    """`put_together` and `find_codes` for two owners, the usual case, in one pass."""
+    one, two, slots_of_one, slots_of_two = said[0], said[1], slots[0], slots[1]
+    codes[n:] = 0
+    for k in range(n):
+        block = np.uint64(place[begin + k])
+        left = np.uint64(
+            (one[at + k] & slots_of_one[block]) | (two[at + k] & slots_of_two[block])
+        )
+        walked = np.uint64(_WALKED[left & _UPPER])
+        turn = left >> (walked >> _FOUR) & _ONE
+        codes[k] = (walked & _SEVEN) | turn << _THREE
+
+
+@kernel
 def land_rows(landing, codes, source, begin, n, target, kept, leaves, base):
     """The source's n rows from `begin` on go where their codes lead, unless to leaves.
 
@@ -256,8 +271,11 @@ def settle_leap(
         base, leaves = np.int32(tree_start[tree]), leaf_of[tree]
         for done in range(_ZERO, n, np.uint64(WORD)):
             n_here, here = min(np.uint64(WORD), n - done), begin + done
-            put_together(slots, said, at + done, place, here, n_here, together)
-            find_codes(together, codes)
+            if said.shape[0] == 2:
+                find_codes_of_two(slots, said, at + done, place, here, n_here, codes)
+            else:
+                put_together(slots, said, at + done, place, here, n_here, together)
+                find_codes(together, codes)
             kept = land_rows(
                 blocks.landing, codes, source, here, n_here, target, kept, leaves, base
             )

@@ -124,6 +124,28 @@ def write_outcomes(splits, bins, n_rows, rows, nodes, lookahead, most_per_row):
 
 
 @kernel
+def say_outcomes(splits, bins, n_rows, standing, lookahead, most_per_row, n_bits, first, last):
+    """What `write_outcomes` gives for trees first..last, one after the other.
+
+    Every tree starts a byte; n_bits[tree] counts its bits.
+    """
+    rows, place, start, count = standing
+    parts, n_bytes = [np.zeros(0, np.uint8)], 0
+    for tree in range(first, last):
+        begin, end = start[tree], start[tree] + count[tree]
+        part, n_bits[tree] = write_outcomes(
+            splits, bins, n_rows, rows[begin:end], place[begin:end], lookahead, most_per_row[tree]
+        )
+        parts.append(part)
+        n_bytes += part.shape[0]
+    said, at = np.empty(n_bytes, np.uint8), 0
+    for part in parts:
+        said[at : at + part.shape[0]] = part
+        at += part.shape[0]
+    return said
+
+
+@kernel
 def skip_subtree(left_child, owner, mine, node, level, lookahead, data, at, end, stack):
     """Pass over what owner `mine` said about a subtree; returns the next bit, or `end` + 1."""
     nodes, levels = stack
@@ -213,3 +235,21 @@ def settle_paths(left_child, owner, nodes, lookahead, data, cursor, end, turns):
             if short >= 0:
                 return short
     return -1
+
+
+@kernel
+def settle_outcomes(
+    left_child, owner, standing, lookahead, said, turns, turns_start, short, first, last
+):
+    """`settle_paths` for trees first..last; short[tree] becomes what it returns.
+
+    `said` is (data, cursor, end), the latter for each tree and owner.
+    """
+    _, place, start, count = standing
+    data, cursor, end = said
+    for tree in range(first, last):
+        nodes = place[start[tree] : start[tree] + count[tree]]
+        own_turns = turns[turns_start[tree] : turns_start[tree + 1]]
+        short[tree] = settle_paths(
+            left_child, owner, nodes, lookahead, data, cursor[tree], end[tree], own_turns
+        )

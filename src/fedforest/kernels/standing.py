@@ -38,6 +38,15 @@ class Standing(NamedTuple):
 
 
 @kernel
+def rename_places(standing, names):
+    """A place p becomes names[p]."""
+    _, place, start, count = standing
+    for tree in range(count.shape[0]):
+        for i in range(np.uint64(start[tree]), np.uint64(start[tree] + count[tree])):
+            place[i] = names[np.uint64(place[i])]
+
+
+@kernel
 def is_padded_with_zeros(turns, count, n_levels):
     """Whether the words of turns have no bit behind the last row of their tree."""
     is_padded = True

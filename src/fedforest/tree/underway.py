@@ -7,12 +7,18 @@ from numpy.typing import NDArray
 
 from fedforest.kernels.leap import LEAP, Blocks
 from fedforest.kernels.lookahead import follow_turns
-from fedforest.kernels.standing import Standing, land_from_places, land_from_roots
+from fedforest.kernels.standing import (
+    Standing,
+    land_from_places,
+    land_from_roots,
+    rename_places,
+)
 from fedforest.kernels.stepping import take_step
 from fedforest.tree.routes import OwnRoutes
 from fedforest.tree.workers import Workers
 
 WORD_ROWS = 64  # turns are told in words
+LEAPS_OF_A_ROW = 16  # rows that leap in the time in which training looks at one
 
 Trees = tuple[int, int]
 
@@ -45,19 +51,13 @@ class Underway:
         count[:] = np.where(left_child[roots] >= 0, n_rows, 0)
         self.blocks = None
 
-    def rows_of(self, tree: int) -> NDArray[np.uint32]:
-        """The rows that are on their way in a tree."""
-        start, count = self.standing.start[tree], self.standing.counts[tree]
-        return self.standing.rows[start : start + count]
-
-    def places_of(self, tree: int) -> NDArray[np.int32]:
-        """Where they stand."""
-        start, count = self.standing.start[tree], self.standing.counts[tree]
-        return self.standing.place[start : start + count]
-
     def ranges(self) -> list[Trees]:
         """Consecutive trees of about equal work."""
         return self._workers.ranges(self.standing.counts + 1)
+
+    def leap_ranges(self) -> list[Trees]:
+        """The same where rows leap, which few rows do sooner than threads wake up."""
+        return self._workers.ranges(self.standing.counts // LEAPS_OF_A_ROW + 1)
 
     def starts(self) -> NDArray[np.int64]:
         """Where each tree starts if trees follow each other; the last element counts all rows."""
@@ -71,18 +71,14 @@ class Underway:
     def stand_at_nodes(self) -> None:
         """Places become nodes."""
         if self.blocks is not None:
-            for tree in range(len(self.standing.counts)):
-                places = self.places_of(tree)
-                places[:] = self.blocks.root[places]
+            rename_places(self.standing, self.blocks.root)
             self.blocks = None
 
     def stand_at(self, blocks: Blocks) -> None:
         """Places become blocks; all rows must stand where one of these begins."""
         if self.blocks is not blocks:
             self.stand_at_nodes()
-            for tree in range(len(self.standing.counts)):
-                places = self.places_of(tree)
-                places[:] = blocks.block_of[places]
+            rename_places(self.standing, blocks.block_of)
             self.blocks = blocks
 
     def land(
@@ -120,7 +116,7 @@ class Underway:
             source = self.standing
             return bool(land_from_places(turns, starts, LEAP, landing, source, target, *trees))
 
-        return self.move(land)
+        return self.move(land, self.leap_ranges())
 
     def follow(self, routes: OwnRoutes, turns: NDArray[np.uint64], n_levels: int) -> None:
         """Go from nodes where so many turns lead."""

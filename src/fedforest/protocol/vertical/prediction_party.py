@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from fedforest.errors import ProtocolError
 from fedforest.kernels.bit_ranges import copy_ranges
 from fedforest.kernels.leap import LEAP, say_leap
-from fedforest.kernels.lookahead import write_outcomes
+from fedforest.kernels.lookahead import say_outcomes, write_outcomes
 from fedforest.kernels.slots import lay_side_by_side
 from fedforest.kernels.stepping import say_step
-from fedforest.kernels.sweep import list_upper_nodes, list_upper_splits, say_upper
+from fedforest.kernels.sweep import say_upper
 from fedforest.protocol.asking import Message, answer, check
 from fedforest.protocol.payloads import NodeSums, Outcomes, to_bytes
 from fedforest.protocol.vertical.party import PartyModel
@@ -105,8 +105,7 @@ class PredictingParty:
 
     def _sweep_rows(self, request: SweepRows) -> RowsSwept:
         rows, routes = self._rows_of(request), self._routes
-        upper = list_upper_nodes(routes.left_child, routes.tree_start, request.n_levels)
-        own, left_set = list_upper_splits(upper, routes.splits), routes.splits.left_set
+        own, left_set = routes.upper(request.n_levels)[1], routes.splits.left_set
         n_words = -(-len(rows) // WORD_ROWS)
         said = np.empty((n_words, len(own.cut)), np.uint64)
         bins, span = self._flat_bins(), (rows.start, rows.stop)
@@ -130,7 +129,7 @@ class PredictingParty:
             root, first = blocks.root, rows.start
             say_leap(slots, routes.splits, root, lanes, first, standing, said, starts, *trees)
 
-        self._workers.run(say, self._underway.ranges())
+        self._workers.run(say, self._underway.leap_ranges())
         self._asked = _Asked(rows, Stage(Manner.LEAP, LEAP), level + LEAP)
         return RowsLeapt(Outcomes(to_bytes(said, "<u2")))
 
@@ -182,7 +181,7 @@ class PredictingParty:
         """Rows stand where a sweep led them."""
         routes, n_levels = self._routes, asked.stage.n_levels
         words = read_turns(turns, np.full(routes.n_trees, len(asked.rows)), n_levels)
-        upper = list_upper_nodes(routes.left_child, routes.tree_start, n_levels)
+        upper = routes.upper(n_levels)[0]
         underway = Underway(routes.n_trees, asked.rows, self._workers)
         by_level = words.reshape(routes.n_trees, n_levels, -1)
         check(underway.land(upper.landing, by_level, blocks), "turns lead nowhere")
@@ -208,24 +207,19 @@ class PredictingParty:
     def _say_outcomes(self, n_levels: int) -> RowsRouted:
         underway, routes = self._underway, self._routes
         bins, n_rows = self._flat_bins(), np.uint64(self._n_rows)
-        said: list[NDArray[np.uint8]] = [np.zeros(0, np.uint8)] * (routes.n_trees + 1)
+        said: dict[tuple[int, int], NDArray[np.uint8]] = {}
         n_bits = np.zeros(routes.n_trees, np.int64)
         most_per_row = np.minimum(routes.own_per_tree, 2 ** min(n_levels, 40))
 
         def say(trees: tuple[int, int]) -> None:
-            for tree in range(*trees):
-                said[tree], n_bits[tree] = write_outcomes(
-                    routes.splits,
-                    bins,
-                    n_rows,
-                    underway.rows_of(tree),
-                    underway.places_of(tree),
-                    n_levels,
-                    int(most_per_row[tree]),
-                )
+            standing, most = underway.standing, most_per_row
+            said[trees] = say_outcomes(
+                routes.splits, bins, n_rows, standing, n_levels, most, n_bits, *trees
+            )
 
         self._workers.run(say, underway.ranges())
-        return RowsRouted(Outcomes(np.concatenate(said).data), NodeSums.of(n_bits))
+        together = np.concatenate([said[trees] for trees in sorted(said)])
+        return RowsRouted(Outcomes(together.data), NodeSums.of(n_bits))
 
     def _ask_split(self, request: AskSplit) -> SplitAsked:
         check(request.row < self._n_rows, "a row is asked for that is not in the table")

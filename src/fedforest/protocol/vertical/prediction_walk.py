@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from fedforest.errors import RemoteProtocolError
 from fedforest.kernels.leap import LEAP, settle_leap
-from fedforest.kernels.lookahead import retire_rows, settle_paths
+from fedforest.kernels.lookahead import retire_rows, settle_outcomes
 from fedforest.kernels.standing import Standing, note_landings
 from fedforest.kernels.stepping import settle_step
-from fedforest.kernels.sweep import list_upper_nodes, settle_upper
+from fedforest.kernels.sweep import settle_upper
 from fedforest.protocol.asking import blame, check
 from fedforest.protocol.payloads import from_bytes, to_bytes, view_bytes
 from fedforest.protocol.vertical.prediction_messages import RowsLeapt, RowsRouted, RowsSwept
@@ -59,7 +59,7 @@ class Walk:
     ) -> NDArray[np.uint64]:
         routes, n_rows = self._routes, len(self._rows)
         n_words = -(-n_rows // WORD_ROWS)
-        upper = list_upper_nodes(routes.left_child, routes.tree_start, n_levels)
+        upper = routes.upper(n_levels)
         owner = routes.owner[upper.node]
         words, place, stride = _join_words(replies, owner, n_words)
         turns = np.empty((routes.n_trees, n_levels, n_words), np.uint64)
@@ -110,7 +110,7 @@ class Walk:
             )
             return True
 
-        underway.move(settle)
+        underway.move(settle, underway.leap_ranges())
         return turns
 
     def _route(self, replies: Mapping[str, RowsRouted], lookahead: int) -> NDArray[np.uint64]:
@@ -127,11 +127,11 @@ class Walk:
             if n_levels == 1:
                 short[trees[0]] = self._settle_step(said, turns, starts, target, trees)
                 return True
-            for tree in range(*trees):
-                own_turns = turns[starts[tree] : starts[tree + 1]]
-                short[tree] = self._settle_tree(said, own_turns, n_levels, tree)
-            nodes = underway.standing
-            retire_rows(routes.left_child, routes.tree_start, self._leaf_of, nodes, target, *trees)
+            left_child, owner, nodes = routes.left_child, routes.owner, underway.standing
+            settle_outcomes(
+                left_child, owner, nodes, n_levels, said, turns, starts, short, *trees
+            )
+            retire_rows(left_child, routes.tree_start, self._leaf_of, nodes, target, *trees)
             return True
 
         underway.move(settle)
@@ -155,14 +155,6 @@ class Walk:
         return int(
             settle_step(routes.steps, *said, turns, starts, source, target, roots, leaf_of, *trees)
         )
-
-    def _settle_tree(
-        self, said: "SaidBits", turns: NDArray[np.uint64], n_levels: int, tree: int
-    ) -> int:
-        data, cursor, end = said
-        left_child, owner = self._routes.left_child, self._routes.owner
-        nodes, at, limit = self._underway.places_of(tree), cursor[tree], end[tree]
-        return int(settle_paths(left_child, owner, nodes, n_levels, data, at, limit, turns))
 
 
 SaidBits = tuple[NDArray[np.uint8], NDArray[np.uint64], NDArray[np.uint64]]
