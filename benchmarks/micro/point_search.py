@@ -96,7 +96,8 @@ def parts(case: Case) -> Iterator[tuple[str, Callable[[], object]]]:
     values, n_rows, is_categorical = columns
     n_columns, one = np.uint64(len(is_categorical)), np.uint64(1)
     by_column = Cells(values, n_rows, one)
-    by_row = Cells(turn_values(values, n_rows, n_columns), one, n_columns)
+    by_row = Cells(np.empty_like(values), one, n_columns)
+    turn_values(values, n_rows, n_columns, by_row.values)
     yield "gather", lambda: gather_values(by_column, order, pairs, 2, kept, low, high, 0, n_nodes)
     yield "by row", lambda: gather_values(by_row, order, pairs, 2, kept, low, high, 0, n_nodes)
     width = n_classes or 2

@@ -34,6 +34,7 @@ from fedforest.kernels.pairs import Cuts, Pairs, place_asked, take_pairs
 from fedforest.kernels.points import answer_categories, draw_points
 from fedforest.kernels.random_split import Values
 from fedforest.tree.cut_choice import SideLayout
+from fedforest.tree.large_pages import make_room
 from fedforest.tree.rows import NodeRows, Nodes
 from fedforest.tree.search import SplitTable
 from fedforest.tree.structure import Step
@@ -125,7 +126,8 @@ class PointSearch:
         if not (is_sparse and shares_lines and len(values) > VALUES_OF_A_CACHE):
             return Cells(values, n_rows, np.uint64(1))
         if self._by_row is None:
-            turned = turn_values(values, n_rows, np.uint64(n_columns))
+            turned = make_room(len(values), np.float32)
+            turn_values(values, n_rows, np.uint64(n_columns), turned)
             self._by_row = Cells(turned, np.uint64(1), np.uint64(n_columns))
         return self._by_row
 
@@ -133,7 +135,7 @@ class PointSearch:
         """Room for the values of a level; later levels have fewer rows and take the same memory."""
         n_values = int(first[-1]) + int(PADDING)
         if len(self._buffer) < n_values:
-            self._buffer = np.empty(n_values, np.float32)
+            self._buffer = make_room(n_values, np.float32)
         return Kept(first, self._buffer, self._may_miss)
 
     def _make_room_for_ranges(self, n_pairs: int) -> NDArray[np.float32]:
