@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fedforest.tree.large_pages import PAGE_BYTES, make_room
+from fedforest.tree.large_pages import PAGE_BYTES, join_pieces, make_room
 
 SIZES = [0, 1, PAGE_BYTES // 4 - 1, PAGE_BYTES // 4, PAGE_BYTES // 4 + 1, 3 * PAGE_BYTES // 4]
 
@@ -34,3 +34,12 @@ def test_room_lives_as_long_as_a_part_of_it() -> None:
     part = make_room(PAGE_BYTES, np.uint8)[-10:]
     part[:] = 7
     assert part.tolist() == [7] * 10
+
+
+@pytest.mark.parametrize("n_bytes", [0, 3, PAGE_BYTES + 5])
+def test_pieces_are_joined_in_order_and_cannot_be_changed(n_bytes: int) -> None:
+    numbers = np.arange(n_bytes, dtype=np.float64)
+    pieces = [b"head", numbers.data, b"", memoryview(b"tail")]
+    joined = join_pieces(pieces)
+    assert joined == b"".join(pieces)
+    assert joined.readonly

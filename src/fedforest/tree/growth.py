@@ -19,6 +19,7 @@ from fedforest.kernels.children import (
     keep_trying,
 )
 from fedforest.kernels.node_sums import share_in_tree
+from fedforest.kernels.pairs import Pairs, place_candidates, write_pairs
 from fedforest.kernels.partition import OPEN_LEFT, STAYS
 from fedforest.kernels.sampling import draw_candidates
 from fedforest.tree.impurity import impurity_decrease
@@ -124,6 +125,21 @@ class Growth:
         bitmap, draws = self.begin_draw()
         self._workers.run(lambda draw: draw(), draws)
         return bitmap
+
+    def draw_pairs(self) -> tuple[NDArray[np.uint8], Pairs]:
+        """The same, and the pairs of open nodes and candidates listed by whoever draws them."""
+        bitmap, draws = self.begin_draw()
+        n_columns = len(self.column_bits.bit_of_column)
+        node_start = place_candidates(self._tried, self.rules.features_per_node, n_columns)
+        pairs = Pairs(node_start, np.empty(int(node_start[-1]), np.int32))
+
+        def work(part: tuple[slice, Callable[[], None]]) -> None:
+            nodes, draw = part
+            draw()
+            write_pairs(bitmap, pairs, nodes.start, min(nodes.stop, len(bitmap)))
+
+        self._workers.run(work, zip(self._parts(len(bitmap)), draws, strict=True))
+        return bitmap, pairs
 
     def begin_draw(self) -> tuple[NDArray[np.uint8], list[Callable[[], None]]]:
         """The same, and what fills the bitmap: parts that can be drawn at the same time."""
