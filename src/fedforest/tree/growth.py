@@ -31,6 +31,7 @@ from fedforest.tree.workers import ALONE, Workers
 ROUNDING = 2.0**-52  # a decrease this close below the minimum passes, as in scikit-learn
 NO_DEPTH_LIMIT = 2**31 - 1
 NODES_WORTH_A_THREAD = 4096
+NODES_WORTH_WAKING = 2**14  # with fewer, all are drawn before another thread is awake
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +139,8 @@ class Growth:
             draw()
             write_pairs(bitmap, pairs, nodes.start, min(nodes.stop, len(bitmap)))
 
-        self._workers.run(work, zip(self._parts(len(bitmap)), draws, strict=True))
+        workers = self._workers if len(bitmap) >= NODES_WORTH_WAKING else ALONE
+        workers.run(work, zip(self._parts(len(bitmap)), draws, strict=True))
         return bitmap, pairs
 
     def begin_draw(self) -> tuple[NDArray[np.uint8], list[Callable[[], None]]]:
