@@ -56,9 +56,12 @@ class RawLevel:
     def cells(self, *, by_row: bool = False) -> Cells:
         """The table as it is read, column by column or row by row."""
         n_columns, n_rows = map(np.uint64, self.values.shape)
+        by_column = self.values.reshape(-1)
         if by_row:
-            return Cells(turn_values(self.values.reshape(-1), n_rows, n_columns), ONE, n_columns)
-        return Cells(self.values.reshape(-1), n_rows, ONE)
+            turned = np.empty_like(by_column)
+            turn_values(by_column, n_rows, n_columns, turned)
+            return Cells(turned, ONE, n_columns)
+        return Cells(by_column, n_rows, ONE)
 
     def order(self, classes: NDArray[np.int64] | None = None, dtype: type = np.uint32) -> RowOrder:
         codes = np.zeros(self.n_rows, np.int64) if classes is None else classes

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fedforest.kernels.class_sums import add_weights
 from fedforest.kernels.cut_moves import Chosen, move_by_cuts
-from fedforest.kernels.cut_scores import Sides
+from fedforest.kernels.cut_scores import Choice, Sides, choose_by_classes
 from fedforest.kernels.cut_sides import Asked
 from fedforest.kernels.cut_sums import PADDING, add_moments, count_classes, count_responses
 from fedforest.kernels.kept_values import Cells, Kept, gather_values, place_values, turn_values
@@ -96,7 +96,8 @@ def parts(case: Case) -> Iterator[tuple[str, Callable[[], object]]]:
     values, n_rows, is_categorical = columns
     n_columns, one = np.uint64(len(is_categorical)), np.uint64(1)
     by_column = Cells(values, n_rows, one)
-    by_row = Cells(turn_values(values, n_rows, n_columns), one, n_columns)
+    by_row = Cells(np.empty_like(values), one, n_columns)
+    turn_values(values, n_rows, n_columns, by_row.values)
     yield "gather", lambda: gather_values(by_column, order, pairs, 2, kept, low, high, 0, n_nodes)
     yield "by row", lambda: gather_values(by_row, order, pairs, 2, kept, low, high, 0, n_nodes)
     width = n_classes or 2
@@ -126,6 +127,10 @@ def parts(case: Case) -> Iterator[tuple[str, Callable[[], object]]]:
     sides = Sides(asked.asked_start, sums, totals, width)
     rules = Rules(GINI if n_classes else VARIANCE, 1)
     yield "choose", lambda: choose_cuts(layout, sides, rules)
+    if n_classes == 2:  # which have a kernel of their own
+        flags, best = np.empty((2, n_nodes), np.bool_), np.empty(n_nodes, np.int64)
+        choice = Choice(np.empty(n_nodes), best, *flags)
+        yield "in a loop", lambda: choose_by_classes(sides, 2, rules, choice, 0, n_nodes)
 
 
 def time_part(run: Callable[[], object]) -> float:

@@ -76,8 +76,9 @@ def test_a_column_has_gaps_if_any_value_is_missing(level: RawLevel) -> None:
 @pytest.mark.parametrize("n_rows", [1, 63, 64, 65, 200])
 def test_a_table_turned_has_all_values_of_a_row_side_by_side(n_rows: int) -> None:
     by_column = np.arange(3 * n_rows, dtype=np.float32).reshape(3, n_rows)
-    turned = turn_values(by_column.reshape(-1), np.uint64(n_rows), np.uint64(3))
-    assert np.array_equal(turned.reshape(n_rows, 3), by_column.T)
+    turned = np.empty((n_rows, 3), np.float32)
+    turn_values(by_column.reshape(-1), np.uint64(n_rows), np.uint64(3), turned.reshape(-1))
+    assert np.array_equal(turned, by_column.T)
 
 
 @pytest.mark.parametrize("least_rows", [2, 3])

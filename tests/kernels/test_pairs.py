@@ -15,6 +15,7 @@ from fedforest.kernels.pairs import (
     find_unsound_cut,
     list_pairs,
     place_asked,
+    place_candidates,
 )
 from tests.reference.random_cuts import list_candidates
 
@@ -30,6 +31,13 @@ def test_pairs_follow_the_nodes_and_the_columns_of_a_node_ascend(bitmap: NDArray
     assert bounds[-1] == len(pairs.feature)
     listed = [pairs.feature[begin:end].tolist() for begin, end in pairwise(bounds)]
     assert listed == candidates
+
+
+@given(st.lists(st.integers(0, 9), max_size=6), st.integers(1, 12))
+def test_candidates_not_drawn_yet_have_their_places(tried: list[int], count: int) -> None:
+    node_start = place_candidates(np.array(tried, np.int64), count, 10)
+    assert np.diff(node_start).tolist() == [min(count, 10 - n) for n in tried]
+    assert node_start[0] == 0
 
 
 @given(BITMAPS, st.data())

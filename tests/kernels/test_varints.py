@@ -10,7 +10,11 @@ from tests.strategies import IS_PLAIN_PYTHON
 
 EXAMPLES = settings(max_examples=50 if IS_PLAIN_PYTHON else 300)
 LIMITS = (0, 1, -1, 63, -64, 64, 2**31, 2**62, 2**63 - 1, -(2**63), -(2**63) + 1)
-INTEGERS = st.lists(st.one_of(st.sampled_from(LIMITS), st.integers(-(2**63), 2**63 - 1)))
+SHORT = st.integers(-64, 63)  # one byte each
+INTEGERS = st.one_of(
+    st.lists(st.one_of(st.sampled_from(LIMITS), st.integers(-(2**63), 2**63 - 1))),
+    st.lists(st.one_of(SHORT, SHORT, SHORT, SHORT, SHORT, SHORT, st.just(64)), max_size=40),
+)
 
 
 def encode(value: int) -> bytes:
@@ -38,6 +42,7 @@ def read(data: bytes, n_values: int) -> list[int] | None:
 @EXAMPLES
 @given(INTEGERS)
 @example([*LIMITS])
+@example([*range(-64, 64), 64, *range(20)])
 def test_integers_are_written_as_arithmetic_says_and_read_back(values: list[int]) -> None:
     data = write(values)
     assert data == b"".join(encode(value) for value in values)
@@ -55,7 +60,7 @@ def test_bytes_left_over_or_missing_are_noticed(values: list[int], n_more: int) 
 
 
 @EXAMPLES
-@given(st.binary(max_size=30), st.integers(0, 6))
+@given(st.binary(max_size=30), st.integers(0, 20))
 def test_any_bytes_are_read_without_harm(data: bytes, n_values: int) -> None:
     values = read(data, n_values)
     assert values is None or len(values) == n_values

@@ -15,6 +15,7 @@ from fedforest.kernels.layout import Rules
 from fedforest.kernels.pairs import Cuts, Pairs, list_pairs, place_asked
 from fedforest.kernels.partition import OPEN_LEFT, OPEN_RIGHT
 from fedforest.kernels.random_split import Values
+from fedforest.tree import point_search
 from fedforest.tree.cut_choice import choose_cuts, tabulate_cuts
 from fedforest.tree.growth import ColumnBits, Growth, GrowthRules
 from fedforest.tree.point_search import DrawUnits, PointSearch
@@ -249,6 +250,39 @@ def test_points_and_bit_sums_are_the_same_with_threads(two_workers: Workers) -> 
         outcomes.append((points.tolist(), search.count_bits(cuts, responses, 14).tolist()))
     assert outcomes[0] == outcomes[1]
     assert {len(line) for line in outcomes[0][1]} == {2 * 15}
+
+
+@pytest.mark.parametrize("together", [1, 7, 10, 25])
+def test_points_are_the_same_however_many_are_drawn_together(
+    together: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make_table(np.random.default_rng(4), 300, "two classes")
+    pairs = list_pairs(np.full((N_TREES, 2), 255, np.uint8) & np.array([255, 3], np.uint8))
+    units = np.random.default_rng(5).random(len(pairs.feature))
+
+    def draw_units(first: int, last: int) -> NDArray[np.float64]:
+        return units[pairs.node_start[first] : pairs.node_start[last]]
+
+    at_once = table.search(ALONE).propose(pairs, draw_units, 2)
+    monkeypatch.setattr(point_search, "PAIRS_DRAWN_TOGETHER", together)
+    in_blocks = table.search(ALONE).propose(pairs, draw_units, 2)
+    assert np.isfinite(at_once).any()
+    assert in_blocks.tobytes() == at_once.tobytes()
+
+
+@pytest.mark.parametrize(("n_nodes", "count"), [(5, 3), (20_000, 3), (20_000, 12)])
+def test_candidates_listed_while_they_are_drawn_are_those_of_the_bitmap(
+    n_nodes: int, count: int, two_workers: Workers
+) -> None:
+    kind = make_table(np.random.default_rng(0), 10, "two classes").targets.kind
+    seeds, columns = derive_seeds(1, "features", 0, n_nodes), ColumnBits.of([10])
+    sums = np.full((n_nodes, kind.n_sums), 9)
+    growth = Growth(GrowthRules(features_per_node=count), kind, columns, seeds, sums, two_workers)
+    bitmap, pairs = growth.draw_pairs()
+    listed = list_pairs(growth.draw())
+    assert bitmap.tolist() == growth.draw().tolist()
+    assert pairs.node_start.tolist() == listed.node_start.tolist()
+    assert pairs.feature.tolist() == listed.feature.tolist()
 
 
 def test_a_party_that_sat_out_a_step_splits_its_rows_all_the_same() -> None:

@@ -56,15 +56,13 @@ def find_gaps(values, n_rows, n_columns):
 
 
 @kernel
-def turn_values(values, n_rows, n_columns):
+def turn_values(values, n_rows, n_columns, turned):
     """Column after column turned into row after row, by blocks of rows that stay in the cache."""
-    turned = np.empty(n_rows * n_columns, np.float32)
     for begin in range(_ZERO, n_rows, TURNED_TOGETHER):
         end = min(begin + TURNED_TOGETHER, n_rows)
         for f in range(n_columns):
             for row in range(begin, end):
                 turned[row * n_columns + f] = values[f * n_rows + row]
-    return turned
 
 
 @kernel

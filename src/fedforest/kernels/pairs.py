@@ -45,6 +45,21 @@ def count_pairs(bitmap):
 
 
 @kernel
+def place_candidates(tried, count, n_columns):
+    """The same before candidates are drawn: the next `count` of a node's columns, if it has them.
+
+    tried[k] columns of node k were drawn before.
+    """
+    node_start = np.empty(tried.shape[0] + 1, np.int64)
+    at = 0
+    for k in range(tried.shape[0]):
+        node_start[k] = at
+        at += min(count, n_columns - tried[k])
+    node_start[tried.shape[0]] = at
+    return node_start
+
+
+@kernel
 def write_pairs(bitmap, pairs, first, last):
     """List the columns of the nodes first..last."""
     node_start, feature = pairs

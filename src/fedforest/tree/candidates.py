@@ -6,6 +6,8 @@ from numpy.typing import NDArray
 from fedforest.kernels.pairs import Pairs, count_pairs, write_pairs
 from fedforest.tree.workers import Workers
 
+PAIRS_WORTH_A_THREAD = 2**16  # with fewer, all are done before another thread is awake
+
 
 def list_candidates(bitmap: NDArray[np.uint8], workers: Workers) -> Pairs:
     """The pairs of a candidate bitmap, one row of bytes per node."""
@@ -17,4 +19,4 @@ def list_candidates(bitmap: NDArray[np.uint8], workers: Workers) -> Pairs:
 
 def ranges_of_pairs(pairs: Pairs, workers: Workers) -> list[tuple[int, int]]:
     """Consecutive nodes with about as many pairs each."""
-    return workers.ranges(np.diff(pairs.node_start))
+    return workers.ranges(np.diff(pairs.node_start), PAIRS_WORTH_A_THREAD)

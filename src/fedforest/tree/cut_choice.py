@@ -1,6 +1,7 @@
 """Deciding which of the cuts that were asked about divides each node; it needs sums, never rows."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +14,13 @@ from fedforest.kernels.cut_scores import (
     expand_sides,
     take_sides,
 )
-from fedforest.kernels.layout import SET_WORDS, Rules
+from fedforest.kernels.layout import GINI, SET_WORDS, Rules
 from fedforest.kernels.pairs import Cuts, Pairs
+from fedforest.kernels.two_class_cuts import choose_by_two_classes
 from fedforest.tree.search import SplitTable
 from fedforest.tree.workers import ALONE, Workers
+
+CUTS_WORTH_A_THREAD = 2**17  # with fewer, all are scored before another thread is awake
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +60,25 @@ def choose_cuts(layout: SideLayout, sides: Sides, rules: Rules, workers: Workers
     gainless, fits = np.empty((2, n_nodes), np.bool_)
     choice = Choice(np.empty(n_nodes), np.empty(n_nodes, np.int64), gainless, fits)
 
+    are_two = _are_two_classes(layout, sides, rules)
+
     def choose(nodes: tuple[int, int]) -> None:
-        if layout.n_classes:
+        if are_two:
+            choose_by_two_classes(sides, rules.min_rows_leaf, choice, *nodes)
+        elif layout.n_classes:
             choose_by_classes(sides, layout.n_classes, rules, choice, *nodes)
         else:
             choose_by_moments(sides, rules, choice, *nodes)
 
-    workers.run(choose, workers.ranges(n_asked + 1))
+    workers.run(choose, workers.ranges(n_asked + 1, CUTS_WORTH_A_THREAD))
     return choice
+
+
+def _are_two_classes(layout: SideLayout, sides: Sides, rules: Rules) -> bool:
+    """Whether cuts are left sides of two classes, scored by gini and limited by rows alone."""
+    others: tuple[Any, ...] = rules[2:]
+    is_gini = rules.criterion == GINI and not any(map(len, others))
+    return is_gini and layout == SideLayout(2, rows_apart=False) and sides.sums.shape[1] == 2
 
 
 def tabulate_cuts(pairs: Pairs, cuts: Cuts, chosen: NDArray[np.int64]) -> SplitTable:

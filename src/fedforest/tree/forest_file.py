@@ -44,7 +44,7 @@ from fedforest.tree.bins import Bins
 from fedforest.tree.canonical_json import JsonValue
 from fedforest.tree.class_labels import pack_labels, unpack_labels
 from fedforest.tree.forest import LEAF, Forest, Shape, Splits
-from fedforest.tree.model_file import ModelContents, decode_model, encode_model
+from fedforest.tree.model_file import ModelContents, decode_model, encode_model, list_pieces
 from fedforest.tree.partial import FOREIGN, NOBODY, ForestOutline, PartialForest
 from fedforest.tree.targets import MAX_CLASSES
 from fedforest.tree.workers import ALONE, Workers
@@ -123,12 +123,23 @@ def encode_forest(
     workers: Workers = ALONE,
 ) -> bytes:
     """The one encoding of a forest; `metadata` is the caller's, `classes` the labels by number."""
+    return b"".join(list_forest_pieces(forest, bins, classes, metadata, workers))
+
+
+def list_forest_pieces(
+    forest: Forest,
+    bins: Bins,
+    classes: NDArray[Any] | None = None,
+    metadata: Mapping[str, JsonValue] = _NOTHING,
+    workers: Workers = ALONE,
+) -> list[memoryview | bytes]:
+    """The same in pieces that follow each other; large ones are the forest's own arrays."""
     _check_columns(forest.n_features, bins)
     arrays, names = bins.to_arrays()
     arrays |= _shape_arrays(forest.shape) | _split_arrays(forest.splits)
     arrays |= _leaf_arrays(forest.leaves, forest.decrease)
     about = _describe_classes(classes, forest.n_classes) | {"about": metadata}
-    return encode_model(FOREST, names | about, arrays, workers)
+    return list_pieces(FOREST, names | about, arrays, workers)
 
 
 def decode_forest(data: bytes | memoryview) -> StoredForest:

@@ -20,6 +20,7 @@ from fedforest.kernels.children import (
 )
 from fedforest.kernels.layout import NO_LIMITS
 from fedforest.kernels.node_sums import share_in_tree
+from fedforest.kernels.pairs import Pairs, place_candidates, write_pairs
 from fedforest.kernels.partition import OPEN_LEFT, OPEN_RIGHT, STAYS
 from fedforest.kernels.sampling import draw_candidates
 from fedforest.tree.impurity import impurity_decrease
@@ -31,6 +32,7 @@ from fedforest.tree.workers import ALONE, Workers
 ROUNDING = 2.0**-52  # a decrease this close below the minimum passes, as in scikit-learn
 NO_DEPTH_LIMIT = 2**31 - 1
 NODES_WORTH_A_THREAD = 4096
+NODES_WORTH_WAKING = 2**14  # with fewer, all are drawn before another thread is awake
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +129,22 @@ class Growth:
         bitmap, draws = self.begin_draw()
         self._workers.run(lambda draw: draw(), draws)
         return bitmap
+
+    def draw_pairs(self) -> tuple[NDArray[np.uint8], Pairs]:
+        """The same, and the pairs of open nodes and candidates listed by whoever draws them."""
+        bitmap, draws = self.begin_draw()
+        n_columns = len(self.column_bits.bit_of_column)
+        node_start = place_candidates(self._tried, self.rules.features_per_node, n_columns)
+        pairs = Pairs(node_start, np.empty(int(node_start[-1]), np.int32))
+
+        def work(part: tuple[slice, Callable[[], None]]) -> None:
+            nodes, draw = part
+            draw()
+            write_pairs(bitmap, pairs, nodes.start, min(nodes.stop, len(bitmap)))
+
+        workers = self._workers if len(bitmap) >= NODES_WORTH_WAKING else ALONE
+        workers.run(work, zip(self._parts(len(bitmap)), draws, strict=True))
+        return bitmap, pairs
 
     def begin_draw(self) -> tuple[NDArray[np.uint8], list[Callable[[], None]]]:
         """The same, and what fills the bitmap: parts that can be drawn at the same time."""

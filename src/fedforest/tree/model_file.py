@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 
 from fedforest.errors import ModelFileError, NewerModelError
 from fedforest.tree.canonical_json import JsonValue
+from fedforest.tree.large_pages import make_room
 from fedforest.tree.model_header import (
     ALIGNMENT,
     DTYPES,
@@ -80,6 +81,16 @@ def encode_model(
     workers: Workers = ALONE,
 ) -> bytes:
     """Return the one encoding of a model; tuples in the metadata come back as lists."""
+    return b"".join(list_pieces(kind, metadata, arrays, workers))
+
+
+def list_pieces(
+    kind: str,
+    metadata: Mapping[str, JsonValue],
+    arrays: Mapping[str, NDArray[Any]],
+    workers: Workers = ALONE,
+) -> list[memoryview | bytes]:
+    """The same in pieces that follow each other; large ones are the arrays where they lie."""
     if not is_name(kind) or not all(is_name(name) for name in arrays):
         raise ModelFileError(
             f"cannot store the model: its kind and array names must match {NAME.pattern}"
@@ -100,7 +111,7 @@ def encode_model(
         payload += [content.data, _padding(content.nbytes)]
         offset += aligned(content.nbytes)
     header = _sign_header(write_header(kind, metadata, sections))
-    return b"".join([header, _padding(len(header)), *payload])
+    return [header, _padding(len(header)), *payload]
 
 
 def decode_model(
@@ -234,7 +245,7 @@ def _copy_aligned(source: memoryview, *, writable: bool) -> NDArray[np.uint8]:
     A view would save the copy, but keep the whole file alive, be aligned only by luck, and change
     after its checksum was verified if the caller's buffer is writable or mapped from a file.
     """
-    room = np.empty(source.nbytes + ALIGNMENT - 1, np.uint8)
+    room = make_room(source.nbytes + ALIGNMENT - 1, np.uint8)
     start = -room.ctypes.data % ALIGNMENT
     room[start : start + source.nbytes].data[:] = source
     room.flags.writeable = writable  # before slicing again, so that no view can be thawed

@@ -5,7 +5,7 @@ asked about, and sends its rows where the chosen cuts say. A node's candidate va
 once, when points are proposed, and kept until its rows have moved. Nothing here knows of messages.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from copy import copy
 
 import numpy as np
@@ -34,6 +34,7 @@ from fedforest.kernels.pairs import Cuts, Pairs, place_asked, take_pairs
 from fedforest.kernels.points import answer_categories, draw_points
 from fedforest.kernels.random_split import Values
 from fedforest.tree.cut_choice import SideLayout
+from fedforest.tree.large_pages import make_room
 from fedforest.tree.rows import NodeRows, Nodes
 from fedforest.tree.search import SplitTable
 from fedforest.tree.structure import Step
@@ -46,6 +47,7 @@ MOST_PACKED = 2 * COUNTS_PER_WORD  # integers of a side; adding more as words ta
 ROWS_WORTH_A_COLUMN = 128  # of an average node: with fewer, its rows are far apart in a column
 VALUES_OF_A_LINE = 16  # that are loaded together
 VALUES_OF_A_CACHE = 2**17  # of a small table, which lies close together either way
+PAIRS_DRAWN_TOGETHER = 2**15  # what is drawn for them stays in the cache
 NO_PAIRS = Pairs(np.zeros(1, np.int64), np.zeros(0, np.int32))
 
 
@@ -100,13 +102,15 @@ class PointSearch:
         low, high = self._make_room_for_ranges(int(node_start[-1]))
         points = np.empty(int(node_start[-1]), np.float32)
 
-        def propose(nodes: tuple[int, int]) -> None:
-            of_nodes = int(node_start[nodes[0]]), int(node_start[nodes[1]])
+        def propose(nodes: Nodes) -> None:
             gather_values(cells, order, pairs, least_rows, kept, low, high, *nodes)
-            draw_points(low, high, draw_units(*nodes), points, *of_nodes)
+            for block in _blocks_of_pairs(nodes, node_start):
+                own = int(node_start[block[0]]), int(node_start[block[1]])
+                draw_points(low, high, draw_units(*block), points, *own)
             if columns.is_categorical.any():
+                own = int(node_start[nodes[0]]), int(node_start[nodes[1]])
                 is_categorical = columns.is_categorical
-                answer_categories(low, high, pairs.feature, is_categorical, points, *of_nodes)
+                answer_categories(low, high, pairs.feature, is_categorical, points, *own)
 
         self.workers.run(propose, self.rows.ranges(self.workers))
         self.pairs, self._kept, self._kept_of = pairs, kept, order.start
@@ -125,7 +129,8 @@ class PointSearch:
         if not (is_sparse and shares_lines and len(values) > VALUES_OF_A_CACHE):
             return Cells(values, n_rows, np.uint64(1))
         if self._by_row is None:
-            turned = turn_values(values, n_rows, np.uint64(n_columns))
+            turned = make_room(len(values), np.float32)
+            turn_values(values, n_rows, np.uint64(n_columns), turned)
             self._by_row = Cells(turned, np.uint64(1), np.uint64(n_columns))
         return self._by_row
 
@@ -133,7 +138,7 @@ class PointSearch:
         """Room for the values of a level; later levels have fewer rows and take the same memory."""
         n_values = int(first[-1]) + int(PADDING)
         if len(self._buffer) < n_values:
-            self._buffer = np.empty(n_values, np.float32)
+            self._buffer = make_room(n_values, np.float32)
         return Kept(first, self._buffer, self._may_miss)
 
     def _make_room_for_ranges(self, n_pairs: int) -> NDArray[np.float32]:
@@ -249,3 +254,12 @@ class PointSearch:
             move_by_cuts(columns, order, pairs, kept, chosen, fate, target, left_rows, *part)
 
         self.rows.move_within(step, move, self.workers)
+
+
+def _blocks_of_pairs(nodes: Nodes, node_start: NDArray[np.int64]) -> Iterator[Nodes]:
+    """Some nodes in consecutive blocks with about as many pairs as are drawn together."""
+    first, last = nodes
+    n_pairs = int(node_start[last] - node_start[first])
+    n_blocks = max(1, n_pairs // PAIRS_DRAWN_TOGETHER)
+    size = max(1, -(-(last - first) // n_blocks))
+    return ((start, min(start + size, last)) for start in range(first, last, size))

@@ -48,11 +48,13 @@ class Workers:
         """What each of several that work at the same time may use."""
         return Workers(self.executor, max(1, self.count // max(1, n_parts)))
 
-    def ranges(self, costs: NDArray[np.int64]) -> list[tuple[int, int]]:
-        """Consecutive ranges of about equal cost; one range where threads would not pay."""
-        total = int(costs.sum())
+    def ranges(
+        self, costs: NDArray[np.int64], least: int = ROWS_WORTH_A_THREAD
+    ) -> list[tuple[int, int]]:
+        """Consecutive ranges of about equal cost; one range if all cost less than `least`."""
+        total = int(costs.sum()) if self.count > 1 else 0
         n_ranges = self.count * RANGES_PER_WORKER
-        if self.count <= 1 or total < ROWS_WORTH_A_THREAD or len(costs) < 2:
+        if self.count <= 1 or total < least or len(costs) < 2:
             return [(0, len(costs))]
         ends = np.cumsum(costs)
         cuts = np.searchsorted(ends, total * np.arange(1, n_ranges) / n_ranges, side="left") + 1

@@ -31,7 +31,8 @@ from fedforest.protocol.horizontal.preparation import Session, prepare
 from fedforest.protocol.payloads import to_bytes
 from fedforest.tree.decreases import spread_decreases
 from fedforest.tree.forest import Forest, concatenate_forests
-from fedforest.tree.forest_file import encode_forest
+from fedforest.tree.forest_file import list_forest_pieces
+from fedforest.tree.large_pages import join_pieces
 from fedforest.tree.seeds import derive_seed, derive_seeds
 from fedforest.tree.targets import WEIGHT_BITS
 from fedforest.tree.workers import ALONE, Workers
@@ -53,12 +54,13 @@ def train(
     session = yield from prepare(order, aggregation, workers)
     forests = yield from _grow_trees(session)
     forest = spread_decreases(concatenate_forests(forests), workers)
-    model = encode_forest(forest, session.bins, session.labels.classes, workers=workers)
+    classes = session.labels.classes
+    model = join_pieces(list_forest_pieces(forest, session.bins, classes, workers=workers))
     holders = yield from _hand_out(session, model)
     return Trained(
         forest,
         session.bins,
-        session.labels.classes,
+        classes,
         model,
         sum(session.rows.values()),
         tuple(session.n_steps),
@@ -93,9 +95,9 @@ def _grow_trees(session: Session) -> Conversation[list[Forest]]:
     return forests
 
 
-def _hand_out(session: Session, model: bytes) -> Conversation[frozenset[str]]:
+def _hand_out(session: Session, model: memoryview) -> Conversation[frozenset[str]]:
     """The finished forest for everybody who is still there; returns who that is."""
-    requests = dict.fromkeys(session.present, TakeForest(memoryview(model)))
+    requests = dict.fromkeys(session.present, TakeForest(model))
     try:
         taken = yield Ask(requests, Accepted, may_lose=True)
     except EndEarly as end:

@@ -30,7 +30,7 @@ from fedforest.protocol.horizontal.messages import Moves
 from fedforest.protocol.horizontal.participants import Group
 from fedforest.protocol.horizontal.payloads import Points
 from fedforest.protocol.payloads import to_bytes
-from fedforest.tree.candidates import list_candidates, ranges_of_pairs
+from fedforest.tree.candidates import ranges_of_pairs
 from fedforest.tree.cut_choice import choose_cuts
 from fedforest.tree.forest import Forest
 from fedforest.tree.grow import assemble
@@ -113,8 +113,7 @@ class CoordinatorTrees:
     def draw(self) -> None:
         """Candidate columns of every open node, and what is drawn for each of them."""
         nodes, has_missing = self._growth.structure.open, self._plan.columns.has_missing
-        self._bitmap = self._growth.draw()
-        self._pairs = list_candidates(self._bitmap, self._workers)
+        self._bitmap, self._pairs = self._growth.draw_pairs()
         self._node_keys = key_nodes(self._plan.threshold_seeds, nodes.tree, nodes.node)
         if has_missing.any():
             self._missing_left = draw_sides(self._node_keys, self._pairs, has_missing)

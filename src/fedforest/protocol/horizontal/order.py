@@ -61,7 +61,7 @@ class Trained:
     forest: Forest
     bins: Bins
     classes: NDArray[Any] | None
-    model: bytes  # the file that every party holds
+    model: memoryview  # the file that every party holds
     n_rows: int
     n_steps: tuple[int, ...]  # per batch of trees, levels and repeated ones
     n_extra_steps: tuple[int, ...]
