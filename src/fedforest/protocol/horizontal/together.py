@@ -13,7 +13,7 @@ from fedforest.protocol.asking import check
 from fedforest.protocol.fates import unpack_flags
 from fedforest.protocol.horizontal.grouping import Grouping, cut_at
 from fedforest.protocol.horizontal.messages import CutsQuestion
-from fedforest.protocol.payloads import from_bytes, view_bytes
+from fedforest.protocol.payloads import from_bytes
 
 
 class QuestionedTogether(NamedTuple):
@@ -37,10 +37,10 @@ def read_together(
     check(len(set(numbers)) == len(numbers), "a segment is asked twice in one request")
     groups = Grouping.of(segment_of_node, numbers, pairs.node_start)
     check(all(groups.n_nodes), "a question is about trees that this party does not grow")
-    sizes = zip(questions, groups.n_nodes, groups.n_pairs, strict=True)
-    parts = [_read_part(question, n_nodes, n_pairs) for question, n_nodes, n_pairs in sizes]
-    given, sides, flags = (np.concatenate(column) for column in zip(*parts, strict=True))
-    set_index, sets = _read_sets(questions, groups, is_categorical[pairs.feature], given)
+    given = _read_thresholds(questions, groups)
+    sides = _read_sides(questions, groups)
+    flags = _read_flags([question.wholes for question in questions], groups.n_nodes)
+    set_index, sets = _read_sets(questions, groups, is_categorical, (pairs, given))
     cuts = _put_in_order(len(pairs.feature), groups, (given, sides, set_index), sets)
     is_asked = ~np.isnan(given)
     place = np.cumsum(~np.isnan(cuts.threshold)) - 1
@@ -53,22 +53,42 @@ def read_together(
     )
 
 
-def _read_part(
-    question: CutsQuestion, n_nodes: int, n_pairs: int
-) -> tuple[NDArray[np.float32], NDArray[np.uint8], NDArray[np.bool_]]:
-    """(thresholds, sides of missing values, whole nodes) of one segment."""
-    threshold = view_bytes(question.threshold, "<f4", n_pairs, "thresholds")
+def _read_thresholds(questions: Sequence[CutsQuestion], groups: Grouping) -> NDArray[np.float32]:
+    """The thresholds of all segments, end to end."""
+    for question, n_pairs in zip(questions, groups.n_pairs, strict=True):
+        n_bytes = len(question.threshold)
+        check(n_bytes == 4 * n_pairs, f"thresholds: {n_bytes} bytes for {n_pairs} entries")
+    together = b"".join([question.threshold for question in questions])
+    threshold = np.frombuffer(together, "<f4")
     check(not has_infinite(threshold), "a threshold is infinite")
-    missing_left = np.zeros(n_pairs, np.uint8)
-    if len(question.missing_left):
-        missing_left[:] = unpack_flags(question.missing_left, n_pairs)
-    return threshold, missing_left, unpack_flags(question.wholes, n_nodes)
+    return threshold
+
+
+def _read_sides(questions: Sequence[CutsQuestion], groups: Grouping) -> NDArray[np.bool_]:
+    """Sides of missing values, of all segments; where nothing is missing, nothing was said."""
+    said = [question.missing_left for question in questions]
+    if not any(map(len, said)):
+        return np.zeros(len(groups.pairs), np.bool_)
+    none = [bytes((n_pairs + 7) >> 3) for n_pairs in groups.n_pairs]
+    filled = [memoryview(data or nothing) for data, nothing in zip(said, none, strict=True)]
+    return _read_flags(filled, groups.n_pairs)
+
+
+def _read_flags(packed: Sequence[memoryview], n_flags: Sequence[int]) -> NDArray[np.bool_]:
+    """The flags of all segments, end to end; nearly always there are none."""
+    n_bytes = [(n + 7) >> 3 for n in n_flags]
+    together = b"".join(packed)
+    if [*map(len, packed)] == n_bytes and together.count(0) == len(together):
+        return np.zeros(sum(n_flags), np.bool_)
+    return np.concatenate(
+        [unpack_flags(data, n) for data, n in zip(packed, n_flags, strict=True)]
+    )
 
 
 def _put_in_order(
     n_pairs: int,
     groups: Grouping,
-    given: tuple[NDArray[np.float32], NDArray[np.uint8], NDArray[np.int32]],
+    given: tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.int32]],
     sets: NDArray[np.uint64],
 ) -> Cuts:
     """The cuts of all pairs; those of other segments are not asked."""
@@ -82,10 +102,14 @@ def _read_sets(
     questions: Sequence[CutsQuestion],
     groups: Grouping,
     is_categorical: NDArray[np.bool_],
-    threshold: NDArray[np.float32],
+    cuts: tuple[Pairs, NDArray[np.float32]],
 ) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
-    """(which set belongs to which pair, sets), segment by segment."""
-    of_pairs = is_categorical[groups.pairs]
+    """(which set belongs to which pair, sets), segment by segment, of pairs and thresholds."""
+    pairs, threshold = cuts
+    if not is_categorical.any():
+        together = memoryview(b"".join([question.left_set for question in questions]))
+        return read_sets_of_pairs(together, is_categorical, threshold)
+    of_pairs = is_categorical[pairs.feature[groups.pairs]]
     parts = [
         read_sets_of_pairs(question.left_set, of_pairs[part], threshold[part])
         for question, part in zip(questions, cut_at(groups.pair_ends), strict=True)
