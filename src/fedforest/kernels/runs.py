@@ -1,7 +1,7 @@
 """Words of one vector added where they belong in a longer one: in runs, between words of others.
 
-    runs      [2, 5)      [6, 8)        a run is where it begins and ends, in the longer vector
-    longer  . . w w w . w w .           words are taken in order, each once
+runs      [2, 5)      [6, 8)        a run is where it begins and ends, in the longer vector
+longer  . . w w w . w w .           words are taken in order, each once
 """
 
 from collections.abc import Sequence

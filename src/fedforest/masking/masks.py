@@ -140,7 +140,7 @@ def open_stream(pair_key: bytes, step: int, vectors: Sequence[Shared]) -> Keystr
     Their key is bound to all these vectors. Where the coordinator tells the two of different ones,
     their masks have nothing in common, and the sums are random.
     """
-    if not all([len(digest) == DIGEST_BYTES for digest, _ in vectors]):
+    if not all(len(digest) == DIGEST_BYTES for digest, _ in vectors):
         raise MaskingError(f"a mask is bound to a digest of {DIGEST_BYTES} bytes")
     bound = b"".join([digest + encode_number(length) for digest, length in vectors])
     return Keystream(expand_key(pair_key, encode_number(step), bound))

@@ -40,8 +40,8 @@ def test_groups_have_their_own_nodes_and_pairs_in_ascending_order(
 class OneByOne(HorizontalParty):
     """Answers every question of a request alone."""
 
-    def _answer_question(self, encoded: memoryview) -> NDArray[np.int64]:
-        return self._answer_alone(encoded)
+    def _answer_questions(self, encoded: Sequence[memoryview]) -> list[NDArray[np.int64]]:
+        return [self._answer_alone(one) for one in encoded]
 
 
 def make_table(rng: np.random.Generator) -> dict[str, Sequence[object]]:

@@ -23,7 +23,7 @@ from fedforest.errors import (
 from fedforest.kernels.runs import add_runs, find_runs
 from fedforest.protocol.aggregation.messages import Part
 from fedforest.protocol.aggregation.payloads import LARGEST_SUM, is_in_range
-from fedforest.protocol.asking import Conversation, Message, answer, blame, check
+from fedforest.protocol.asking import Conversation, Message, answer, blame
 
 AnswerQuestions = Callable[[Sequence[memoryview]], Sequence[NDArray[np.int64]]]
 Handlers = dict[type[Message], Callable[[Any], Message]]
@@ -215,7 +215,7 @@ def compute_answers(answer_questions: AnswerQuestions, parts: Sequence[Part]) ->
     answers = answer_questions([part.question for part in parts])
     if len(answers) != len(parts):
         raise LocalProtocolError("not every question has its answer")
-    if any([plain.ndim != 1 or plain.dtype != np.int64 for plain in answers]):
+    if any(plain.ndim != 1 or plain.dtype != np.int64 for plain in answers):
         raise LocalProtocolError("an answer is not one vector of 64-bit integers")
     together = np.ascontiguousarray(answers[0]) if len(answers) == 1 else np.concatenate(answers)
     if not is_in_range(together):

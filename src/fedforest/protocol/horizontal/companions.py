@@ -27,7 +27,7 @@ class Companions:
         together = frozenset(participants)
         if not together:
             return self
-        if segment in self.of_segment:
+        if segment is not None and segment in self.of_segment:
             as_before = self.of_segment[segment] == together
             check(as_before, "a tree is counted by other participants than before")
             return self  # what they tell apart was looked at when the tree began

@@ -8,10 +8,12 @@ nodes, many small groups would cost more than their nodes do.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
+
+from fedforest.kernels.grouping import count_before, group_nodes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,16 +33,9 @@ class Grouping:
         node_start: NDArray[np.int64],
     ) -> "Grouping":
         """The groups of these numbers, in this order; nodes of others are left out."""
-        place = np.full(1 + max(*numbers, int(group_of_node.max(initial=0))), -1, np.int32)
-        place[list(numbers)] = np.arange(len(numbers))
-        place_of_node = place[group_of_node]
-        nodes = np.argsort(place_of_node, kind="stable")
-        nodes = nodes[np.count_nonzero(place_of_node < 0) :]
-        node_ends = _ends(np.bincount(place_of_node[nodes], minlength=len(numbers)))
-        n_pairs = np.diff(node_start)[nodes]
-        ends = _ends(n_pairs)
-        pairs = np.repeat(node_start[nodes] - ends[:-1], n_pairs) + np.arange(ends[-1])
-        return cls(nodes, node_ends, pairs, ends[node_ends])
+        place = np.full(1 + max(*numbers, int(group_of_node.max(initial=0))), -1, np.int64)
+        place[list(numbers)] = range(len(numbers))
+        return cls(*group_nodes(group_of_node, place, len(numbers), node_start))
 
     @property
     def n_nodes(self) -> list[int]:
@@ -56,17 +51,13 @@ class Grouping:
 
     def count_nodes(self, flags: NDArray[np.bool_]) -> NDArray[np.int64]:
         """How many nodes before each group's end are marked, of `flags` in the order of groups."""
-        return _ends(flags)[self.node_ends]
+        return cast("NDArray[np.int64]", count_before(flags, self.node_ends))
 
     def count_pairs(self, flags: NDArray[np.bool_]) -> NDArray[np.int64]:
         """The same of pairs."""
-        return _ends(flags)[self.pair_ends]
+        return cast("NDArray[np.int64]", count_before(flags, self.pair_ends))
 
 
 def cut_at(ends: NDArray[np.int64]) -> Iterator[slice]:
     """What lies between two ends."""
     return (slice(first, last) for first, last in pairwise(ends.tolist()))
-
-
-def _ends(sizes: NDArray[Any]) -> NDArray[np.int64]:
-    return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])

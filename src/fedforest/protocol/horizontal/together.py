@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fedforest.kernels.grouping import place_asked_pairs
 from fedforest.kernels.layout import SET_WORDS
 from fedforest.kernels.pairs import Cuts, Pairs
 from fedforest.kernels.points import has_infinite
@@ -42,12 +43,10 @@ def read_together(
     flags = _read_flags([question.wholes for question in questions], groups.n_nodes)
     set_index, sets = _read_sets(questions, groups, is_categorical, (pairs, given))
     cuts = _put_in_order(len(pairs.feature), groups, (given, sides, set_index), sets)
-    is_asked = ~np.isnan(given)
-    place = np.cumsum(~np.isnan(cuts.threshold)) - 1
     return QuestionedTogether(
         cuts,
-        place[groups.pairs[is_asked]],
-        groups.count_pairs(is_asked),
+        place_asked_pairs(cuts.threshold, groups.pairs),
+        groups.count_pairs(~np.isnan(given)),
         groups.nodes[flags],
         groups.count_nodes(flags),
     )
@@ -80,9 +79,7 @@ def _read_flags(packed: Sequence[memoryview], n_flags: Sequence[int]) -> NDArray
     together = b"".join(packed)
     if [*map(len, packed)] == n_bytes and together.count(0) == len(together):
         return np.zeros(sum(n_flags), np.bool_)
-    return np.concatenate(
-        [unpack_flags(data, n) for data, n in zip(packed, n_flags, strict=True)]
-    )
+    return np.concatenate([unpack_flags(data, n) for data, n in zip(packed, n_flags, strict=True)])
 
 
 def _put_in_order(
