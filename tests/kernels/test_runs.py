@@ -1,6 +1,6 @@
 """Words are added to their runs, in order and piece by piece, and to nothing else."""
 
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 import numpy as np
 from hypothesis import given
@@ -22,7 +22,7 @@ def test_runs_hold_the_words_of_their_vectors_and_are_as_few_as_can_be(
     assert covered == [
         k for place in places for k in range(ends[place] - lengths[place], ends[place])
     ]
-    assert all(before[1] < after[0] for before, after in zip(runs, runs[1:], strict=False))
+    assert all(before[1] < after[0] for before, after in pairwise(runs))
 
 
 @given(LENGTHS, st.data(), st.integers(1, 7))
