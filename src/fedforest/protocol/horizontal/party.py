@@ -206,6 +206,8 @@ class HorizontalParty:
         assert self._values is not None
         segments = from_bytes(start.segments, "<u2", len(start.segments) // 2, "segments of trees")
         check(len(segments) > 0, "a batch has no trees")
+        is_sorted = bool((segments[1:] >= segments[:-1]).all())
+        check(is_sorted, "trees with the same participants do not follow each other")
         n_entries = len(segments) * self._table.n_rows * (1 + agreed.candidates_per_node)
         check(len(segments) == 1 or n_entries <= MAX_ENTRIES, "a batch has too many trees")
         limits = Limits(
@@ -257,7 +259,7 @@ class HorizontalParty:
         asked = self._trees.read_questions(questions)
         self._n_questions += len(questions)
         search = self._trees.search
-        counted = self._statistics.of_cuts(search, asked.cuts, b"")[asked.asked]
+        counted = self._statistics.of_cuts(search, asked.cuts, b"")
         answers = [counted[own].reshape(-1) for own in cut_at(asked.asked_ends)]
         if len(asked.wholes) == 0:
             return answers
