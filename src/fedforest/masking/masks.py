@@ -26,7 +26,6 @@ from fedforest.masking.keystream import PIECE_WORDS, WORD, Keystream
 DIGEST_BYTES = 32
 _PAIR_MASKS = b"pair masks"
 
-Shared = tuple[bytes, int]  # digest and length of a vector that two parties mask with each other
 Way = tuple[str, str]  # who subtracts a mask, and who adds it
 
 
@@ -77,14 +76,17 @@ class Masker:
             for partner in summand.partners:
                 places.setdefault(partner, []).append(place)
         ends = list(accumulate(summand.length for summand in summands))
-        shared = [(summand.digest, summand.length) for summand in summands]
-        runs: dict[tuple[int, ...], NDArray[np.int64]] = {}  # many partners have the same
+        bound = [bind_vector(summand.digest, summand.length) for summand in summands]
+        in_common: dict[tuple[int, ...], tuple[NDArray[np.int64], bytes]] = {}
         masks = []
         for partner, own in places.items():
-            if tuple(own) not in runs:
-                runs[tuple(own)] = find_runs(ends, own)
-            stream = open_stream(self._pair_key(partner), step, [shared[place] for place in own])
-            masks.append(_Mask(stream, runs[tuple(own)], is_added=partner < self._party))
+            key = tuple(own)
+            if key not in in_common:  # many partners are in the same sums
+                together = b"".join([bound[place] for place in own])
+                in_common[key] = (find_runs(ends, own), together)
+            runs, vectors = in_common[key]
+            stream = open_stream(self._pair_key(partner), step, vectors)
+            masks.append(_Mask(stream, runs, is_added=partner < self._party))
         return masks
 
     def _pair_key(self, partner: str) -> bytes:
@@ -134,16 +136,20 @@ def derive_pair_key(pair_secret: bytes, run: bytes, way: Way) -> bytes:
     return derive_key(pair_secret, _PAIR_MASKS, run, *names)
 
 
-def open_stream(pair_key: bytes, step: int, vectors: Sequence[Shared]) -> Keystream:
+def bind_vector(digest: bytes, length: int) -> bytes:
+    """What the key of a mask is bound to for one vector; of several, one after the other."""
+    if len(digest) != DIGEST_BYTES:
+        raise MaskingError(f"a mask is bound to a digest of {DIGEST_BYTES} bytes")
+    return digest + encode_number(length)
+
+
+def open_stream(pair_key: bytes, step: int, vectors: bytes) -> Keystream:
     """The masks of two parties in a step, of one vector after the other.
 
     Their key is bound to all these vectors. Where the coordinator tells the two of different ones,
     their masks have nothing in common, and the sums are random.
     """
-    if not all(len(digest) == DIGEST_BYTES for digest, _ in vectors):
-        raise MaskingError(f"a mask is bound to a digest of {DIGEST_BYTES} bytes")
-    bound = b"".join([digest + encode_number(length) for digest, length in vectors])
-    return Keystream(expand_key(pair_key, encode_number(step), bound))
+    return Keystream(expand_key(pair_key, encode_number(step), vectors))
 
 
 def _check_vector(plain: NDArray[np.int64], summands: Sequence[Summand]) -> None:

@@ -18,7 +18,6 @@ from fedforest.protocol.horizontal.party import HorizontalParty
 from tests.protocol.horizontal.asking_one import AskedParty, ask_cuts
 from tests.protocol.horizontal.federations import Shares, train_openly
 
-
 Nodes = list[tuple[int, int]]  # (group, number of pairs), in the order of groups
 NODES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3)), min_size=1, max_size=12)
 

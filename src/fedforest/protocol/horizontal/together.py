@@ -54,8 +54,8 @@ def _read_thresholds(questions: Sequence[CutsQuestion], groups: Grouping) -> NDA
     for question, n_pairs in zip(questions, groups.n_pairs, strict=True):
         n_bytes = len(question.threshold)
         check(n_bytes == 4 * n_pairs, f"thresholds: {n_bytes} bytes for {n_pairs} entries")
-    together = b"".join([question.threshold for question in questions])
-    threshold = np.frombuffer(together, "<f4")
+    together = bytearray().join([question.threshold for question in questions])
+    threshold = np.frombuffer(together, "<f4")  # writable, as kernels are compiled for
     check(not has_infinite(threshold), "a threshold is infinite")
     return threshold
 
