@@ -1,6 +1,6 @@
 """Parties that know each other: keys agreed and selection seeds told, from seeded entropy."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from typing import NamedTuple
@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from fedforest.masking.key_agreement import IdentityKey
 from fedforest.masking.keystream import WORD
-from fedforest.masking.masks import MaskUse, Summand, mask, open_stream
+from fedforest.masking.masks import Masker, Summand, bind_vector, derive_pair_key, open_stream
+from fedforest.masking.peers import find_partners
 
 Peers = Mapping[str, tuple[str, ...]]
 
@@ -34,8 +35,8 @@ def mask_one(
     use: OneVector = USE,
 ) -> NDArray[np.uint64]:
     """What a party sends for one vector."""
-    summand = Summand(plain, peers, use.digest)
-    return mask([summand], party, pair_secrets, MaskUse(use.run, use.step))[0]
+    summand = Summand(len(plain), find_partners(party, peers), use.digest)
+    return Masker(party, pair_secrets, use.run).mask(plain, [summand], use.step)
 
 
 def directed_mask(
@@ -43,9 +44,26 @@ def directed_mask(
 ) -> NDArray[np.uint64]:
     """The mask of one vector that the sender subtracts and the receiver adds."""
     words = np.empty(length, WORD)
-    of_reply = MaskUse(use.run, use.step)
-    open_stream(pair_secret, (sender, receiver), of_reply, [(use.digest, length)]).fill(words)
+    key = derive_pair_key(pair_secret, use.run, (sender, receiver))
+    open_stream(key, use.step, bind_vector(use.digest, length)).fill(words)
     return words
+
+
+def own_mask(
+    pair_secret: bytes, party: str, partner: str, use: OneVector, length: int
+) -> NDArray[np.uint64]:
+    """What the mask that two parties share adds to the vector of the first of them."""
+    if party < partner:
+        return -directed_mask(pair_secret, party, partner, use, length)
+    return directed_mask(pair_secret, partner, party, use, length)
+
+
+def unmask_sum(vectors: Sequence[NDArray[np.uint64]]) -> NDArray[np.int64]:
+    """The sum of all participants' vectors, in which every mask meets its opposite."""
+    total = np.zeros_like(vectors[0])
+    for vector in vectors:
+        total += vector
+    return total.view(np.int64)
 
 
 class Federation(NamedTuple):
@@ -95,9 +113,7 @@ def strip_known_masks(
         vector = masked[victim].copy()
         for colluder in colluders:
             secret = federation.secrets[colluder].get(victim, b"")
-            if colluder in peers[victim]:
-                vector += directed_mask(secret, victim, colluder, use, len(vector))
-            if victim in peers[colluder]:
-                vector -= directed_mask(secret, colluder, victim, use, len(vector))
+            if colluder in neighbours(victim, peers):
+                vector -= own_mask(secret, victim, colluder, use, len(vector))
         stripped[victim] = vector
     return stripped

@@ -1,6 +1,6 @@
 """Masks cancel in the sum and nowhere else, and are bound to the one vector they are for."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from itertools import combinations
 
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from fedforest.errors import MaskingError
 from fedforest.masking.keystream import PIECE_WORDS
-from fedforest.masking.masks import MaskUse, Summand, mask, unmask_sum
-from fedforest.masking.peers import choose_peers
+from fedforest.masking.masks import Masker, Summand
+from fedforest.masking.peers import choose_partners, choose_peers
 from tests.masking.federations import (
     USE,
     Federation,
@@ -22,6 +22,9 @@ from tests.masking.federations import (
     directed_mask,
     introduce,
     mask_one,
+    neighbours,
+    own_mask,
+    unmask_sum,
 )
 
 SECRET = sha256(b"pair secret").digest()
@@ -62,11 +65,8 @@ def test_a_vector_is_masked_piece_by_piece_as_in_one_go(length: int) -> None:
     plain = rng.integers(-(2**62), 2**62, length)
     for party in federation.names:
         expected = plain.view(np.uint64).copy()
-        for other, secret in federation.secrets[party].items():
-            if other in peers[party]:
-                expected -= directed_mask(secret, party, other, USE, length)
-            if party in peers[other]:
-                expected += directed_mask(secret, other, party, USE, length)
+        for other in neighbours(party, peers):
+            expected += own_mask(federation.secrets[party][other], party, other, USE, length)
         masked = mask_one(plain, party, peers, federation.secrets[party])
         assert np.array_equal(masked, expected)
 
@@ -170,12 +170,25 @@ def reply_to(
 ) -> dict[bytes, NDArray[np.uint64]]:
     """What one party sends in a step that asks for several sums; it hears of its own ones only."""
     own = {digest: members for digest, members in groups.items() if party in members}
+    sums = {digest: (vectors[digest], members) for digest, members in own.items()}
+    return mask_several(federation, party, sums, None)
+
+
+def mask_several(
+    federation: Federation,
+    party: str,
+    sums: Mapping[bytes, tuple[NDArray[np.int64], Sequence[str]]],
+    k: int | None,
+) -> dict[bytes, NDArray[np.uint64]]:
+    """A party's vector in each sum, by its digest, out of one reply; who is in it is told."""
     summands = [
-        Summand(vectors[digest], choose_peers(federation.seeds, members, None, 1), digest)
-        for digest, members in own.items()
+        Summand(len(plain), choose_partners(party, federation.seeds, members, k, 1), digest)
+        for digest, (plain, members) in sums.items()
     ]
-    masked = mask(summands, party, federation.secrets[party], MaskUse(USE.run, 1))
-    return dict(zip(own, masked, strict=True))
+    plain = np.concatenate([plain for plain, _ in sums.values()] or [np.zeros(0, np.int64)])
+    masked = Masker(party, federation.secrets[party], USE.run).mask(plain, summands, 1)
+    ends = np.cumsum([summand.length for summand in summands], dtype=np.int64)[:-1]
+    return dict(zip(sums, np.split(masked, ends), strict=True)) if sums else {}
 
 
 @settings(max_examples=40)
@@ -194,16 +207,15 @@ def test_several_sums_over_different_parties_come_out_right_in_one_step(
     plain = [rng.integers(-9, 9, (len(group), n)) for group, n in zip(groups, lengths, strict=True)]
     for party in federation.names:
         places = [place for place, group in enumerate(groups) if party in group]
-        summands = [
-            Summand(
+        own = {
+            sha256(bytes([place])).digest(): (
                 plain[place][groups[place].index(party)],
-                choose_peers(federation.seeds, groups[place], k, 1),
-                sha256(bytes([place])).digest(),
+                groups[place],
             )
             for place in places
-        ]
-        masked = mask(summands, party, federation.secrets[party], MaskUse(USE.run, 1))
-        for place, vector in zip(places, masked, strict=True):
+        }
+        masked = mask_several(federation, party, own, k)
+        for place, vector in zip(places, masked.values(), strict=True):
             sent[place].append(vector)
     for vectors, expected in zip(sent, plain, strict=True):
         assert unmask_sum(vectors).tolist() == expected.sum(axis=0).tolist()
@@ -219,7 +231,7 @@ def test_no_word_of_a_mask_is_used_twice_in_a_step() -> None:
         for vector in reply_to(federation, party, GROUPS, zeros).values()
         for word in vector.tolist()
     ]
-    # two parties alone send the masks of their two ways, once with each sign
+    # two parties alone send the mask they share, once with each sign
     assert len({min(word, 2**64 - word) for word in words}) == len(words) - 2 * length
     assert 0 not in words
 
@@ -259,12 +271,25 @@ def test_a_longer_vector_does_not_begin_with_the_masks_of_a_shorter_one() -> Non
         assert not set(one.tolist()) & set(other.tolist())
 
 
-def test_vectors_that_do_not_fit_together_have_no_sum() -> None:
-    vector = np.arange(3, dtype=np.uint64)
-    for others in ([], [vector[:2]], [vector.astype(np.int64)], [vector.reshape(1, 3)]):
-        with pytest.raises(MaskingError, match=r"do not fit together|two vectors or more"):
-            unmask_sum([vector, *others])
-    with pytest.raises(MaskingError, match="do not fit together"):
-        unmask_sum([vector.astype(np.float64)] * 2)
-    with pytest.raises(MaskingError, match="two vectors or more, not in 0"):
-        unmask_sum([])
+def test_a_reply_of_another_length_than_its_sums_is_refused() -> None:
+    masker = Masker("party 0", introduce(2).secrets["party 0"], USE.run)
+    summand = Summand(3, ("party 1",), USE.digest)
+    for length in (2, 4):
+        with pytest.raises(MaskingError, match=f"{length} numbers are not as many"):
+            masker.mask(np.zeros(length, np.int64), [summand], 1)
+
+
+@pytest.mark.parametrize(
+    ("partners", "message"),
+    [
+        ((), "has no peers"),
+        (("party 1",) * 2, "named twice"),
+        (("party 0",), "no secret is shared"),
+    ],
+)
+def test_a_vector_needs_one_mask_of_each_of_its_partners(
+    partners: tuple[str, ...], message: str
+) -> None:
+    masker = Masker("party 0", introduce(2).secrets["party 0"], USE.run)
+    with pytest.raises(MaskingError, match=message):
+        masker.mask(np.zeros(3, np.int64), [Summand(3, partners, USE.digest)], 1)

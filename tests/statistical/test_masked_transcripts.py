@@ -15,7 +15,6 @@ import pytest
 from numpy.typing import NDArray
 
 from fedforest.estimators.horizontal_training import REQUESTS
-from fedforest.masking.masks import unmask_sum
 from fedforest.masking.peers import choose_peers
 from fedforest.protocol.aggregation.masked import MaskedAggregator
 from fedforest.protocol.aggregation.messages import Count, Counted, MaskedCounted
@@ -23,7 +22,13 @@ from fedforest.protocol.aggregation.options import Masked
 from fedforest.protocol.aggregation.plugs import Plug
 from fedforest.protocol.aggregation.session import Session, digest_part
 from fedforest.transport.codec import decode
-from tests.masking.federations import Federation, OneVector, neighbours, strip_known_masks
+from tests.masking.federations import (
+    Federation,
+    OneVector,
+    neighbours,
+    strip_known_masks,
+    unmask_sum,
+)
 from tests.protocol.horizontal.federations import OpenTraining, Shares, train_openly
 from tests.protocol.horizontal.transcripts import SpiedParty
 from tests.statistical.uniformity import chance_of, chance_of_words
@@ -60,13 +65,10 @@ def exchanges(training: OpenTraining, reply: type) -> Iterator[tuple[Count, dict
 def sums_of(training: OpenTraining) -> Iterator[Sent]:
     session = session_of(training, "p0")
     for request, replies in exchanges(training, MaskedCounted):
-        for place, part in enumerate(request.parts):
-            digest = digest_part(part.participants, part.question)
-            masked = {
-                party: np.frombuffer(reply.sums[place].data, "<u8")
-                for party, reply in replies.items()
-            }
-            yield Sent(OneVector(session.id, request.step, digest), bytes(part.question), masked)
+        (part,) = request.parts  # all trees have the same participants
+        digest = digest_part(part.participants, part.question)
+        masked = {p: np.frombuffer(reply.sums.data, "<u8") for p, reply in replies.items()}
+        yield Sent(OneVector(session.id, request.step, digest), bytes(part.question), masked)
 
 
 def session_of(training: OpenTraining, party: str) -> Session:
@@ -92,7 +94,7 @@ def words_by_party(sums: Iterator[Sent]) -> dict[str, NDArray[np.uint64]]:
 
 @pytest.mark.parametrize("k", [None, 3, 2, 1])
 def test_every_vector_of_a_masked_training_is_uniform(k: int | None) -> None:
-    """At k = n - 1 all are mutual peers: masks of both directions are in every vector."""
+    """At k = n - 1 all are mutual peers: every vector is under the masks of all."""
     training = train_masked(Masked(k))
     for words in words_by_party(sums_of(training)).values():
         assert len(words) > LEAST_WORDS
@@ -103,7 +105,7 @@ def test_plain_trainings_of_the_same_rows_fail_the_same_measurement() -> None:
     vectors: dict[str, list[NDArray[np.uint8]]] = defaultdict(list)
     for _, replies in exchanges(train_masked("plain"), Counted):
         for party, reply in replies.items():
-            vectors[party] += [np.frombuffer(sums.data, np.uint8) for sums in reply.sums]
+            vectors[party].append(np.frombuffer(reply.sums.data, np.uint8))
     for party in NAMES:
         sent = np.concatenate(vectors[party])
         assert len(sent) > LEAST_WORDS

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fedforest.masking.masks import MaskUse, Summand, mask, unmask_sum
-from fedforest.masking.peers import choose_peers
+from fedforest.masking.masks import Masker, Summand
+from fedforest.masking.peers import choose_peers, find_partners
 from tests.masking.federations import (
     USE,
     Federation,
@@ -25,6 +25,7 @@ from tests.masking.federations import (
     mask_one,
     neighbours,
     strip_known_masks,
+    unmask_sum,
 )
 from tests.statistical.uniformity import chance_of_words
 
@@ -210,11 +211,11 @@ def test_vectors_of_one_reply_have_no_mask_in_common() -> None:
     plain = label_counts(federation)["party 0"]
     digests = [sha256(name).digest() for name in (b"first", b"second", b"third")]
     summands = [
-        Summand(plain, peers, digest)
+        Summand(len(plain), find_partners("party 0", peers), digest)
         for peers, digest in zip((pair, everyone, pair), digests, strict=True)
     ]
-    use = MaskUse(USE.run, STEP)
-    sent = mask(summands, "party 0", federation.secrets["party 0"], use)
+    masker = Masker("party 0", federation.secrets["party 0"], USE.run)
+    sent = np.split(masker.mask(np.tile(plain, 3), summands, STEP), 3)
     for one, two in combinations(sent, 2):
         assert is_uniform(one - two)
         assert is_uniform(one + two)

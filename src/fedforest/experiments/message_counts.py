@@ -74,7 +74,7 @@ def count_messages(plug: Protected, n: int) -> MessageCount:
     names = tuple(f"party {number}" for number in range(1, n))
     members = make_members(dict.fromkeys(names, os.urandom))
     parties = {
-        name: SummingParty(make_aggregator(plug, _answer_question, member=members[name]))
+        name: SummingParty(make_aggregator(plug, _answer_questions, member=members[name]))
         for name in names
     }
     transport = connect(parties, REQUESTS, ALONE)
@@ -130,8 +130,8 @@ def _name(plug: Protected) -> str:
     return f"Shamir, k = {plug.threshold}" if isinstance(plug, Shamir) else type(plug).__name__
 
 
-def _answer_question(_: memoryview) -> NDArray[np.int64]:
-    return _ANSWER.astype(np.int64)
+def _answer_questions(questions: Sequence[memoryview]) -> list[NDArray[np.int64]]:
+    return [_ANSWER.astype(np.int64) for _ in questions]
 
 
 def _listen(conversation: Conversation[Result], heard: Heard) -> Conversation[Result]:
@@ -196,7 +196,7 @@ def _contents_of_reply(reply: Message) -> Iterator[tuple[Content, bool]]:
     """What a reply carries, and whether it is sealed for another party."""
     match reply:
         case MaskedCounted():
-            yield from ((sums.data, False) for sums in reply.sums)
+            yield reply.sums.data, False
         case Passed():
             yield from ((total.data, True) for total in reply.totals)
             yield from ((sums.data, False) for sums in reply.sums)

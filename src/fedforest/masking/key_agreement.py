@@ -91,10 +91,16 @@ def derive_key(secret: bytes, *context: bytes) -> bytes:
         raise MaskingError(f"keys are derived from {KEY_BYTES} secret bytes, not {len(secret)}")
     if not context or not context[0]:
         raise MaskingError("a key must be derived for something: the first context says for what")
-    # extract, then expand by one block, which is all that a key of 32 bytes takes; keys are derived
-    # by the thousand, and the library's object would take ten times as long as its two hashes
-    extracted = hmac.digest(_SALT, secret, "sha256")
-    return hmac.digest(extracted, join_contexts(context) + b"\x01", "sha256")
+    return expand_key(hmac.digest(_SALT, secret, "sha256"), *context)
+
+
+def expand_key(key: bytes, *context: bytes) -> bytes:
+    """A key for one use of a key that was itself derived: the second half of `derive_key`."""
+    if len(key) != KEY_BYTES:
+        raise MaskingError(f"keys are expanded from {KEY_BYTES} secret bytes, not {len(key)}")
+    # one block, which is all that a key of 32 bytes takes; keys are derived by the thousand, and
+    # the library's object would take ten times as long as the hashes
+    return hmac.digest(key, join_contexts(context) + b"\x01", "sha256")
 
 
 def join_contexts(parts: Iterable[bytes]) -> bytes:

@@ -51,6 +51,41 @@ def _choose_all(names: tuple[str, ...]) -> Peers:
     return {party: tuple(name for name in names if name != party) for party in names}
 
 
+def choose_partners(
+    party: str, seeds: Mapping[str, bytes], participants: Sequence[str], k: int | None, step: int
+) -> tuple[str, ...]:
+    """Whom a participant shares masks with: the peers it chose, and whoever chose it."""
+    names = _check_participants(participants, seeds)
+    if party in names and (k is None or k >= len(names) - 1):  # everybody, without a look at peers
+        return tuple([name for name in names if name != party])
+    return find_partners(party, choose_peers(seeds, names, k, step))
+
+
+def find_partners(party: str, peers: Peers) -> tuple[str, ...]:
+    """The same of a known choice, refused where masks would not cancel or somebody has none."""
+    check_peers(peers)
+    if party not in peers:
+        raise MaskingError(f"party {party!r} masks a vector but takes no part in its sum")
+    return tuple(other for other in peers if other in peers[party] or party in peers[other])
+
+
+def check_peers(peers: Peers) -> None:
+    """Refuse choices under which masks would not cancel, or a party would have none of its own."""
+    for party, chosen in peers.items():
+        if not chosen:
+            raise MaskingError(f"party {party!r} has no peers, so nothing would mask its vector")
+        if party in chosen:
+            raise MaskingError(f"party {party!r} is its own peer: that mask would cancel at once")
+        if len(set(chosen)) != len(chosen):
+            raise MaskingError(f"party {party!r} names a peer twice: it would use one mask twice")
+        strangers = sorted(set(chosen) - peers.keys())
+        if strangers:
+            raise MaskingError(
+                f"party {party!r} has peers that take no part, so masks would stay in the sum: "
+                f"{', '.join(map(repr, strangers))}"
+            )
+
+
 def _draw(
     seeds: Mapping[str, bytes], names: Sequence[str], n_peers: int, step: int, attempt: int
 ) -> Peers:

@@ -126,12 +126,9 @@ WORDS = np.zeros(5, np.uint64)
 
 
 def test_too_few_or_too_many_vectors_are_refused() -> None:
-    sums = PlainSums.of(np.zeros(5, np.int64))
     masked, total = MaskedSums.of(WORDS), SealedTotal(memoryview(bytes(56)))
     opened, sealed = OpenShares.of(WORDS), SealedShares(memoryview(bytes(56)))
     for count in (0, 1, 6):
-        refuse("plain", Counted, "not one vector", sums=(sums,) * count)
-        refuse(Masked(k=1), MaskedCounted, "not one vector", sums=(masked,) * count)
         refuse(Shamir(3), SharedOut, "not one share", sealed=(sealed,) * count)
         refuse(Shamir(3), SharesAdded, "not one sum", sums=(ShareSum.of(WORDS),) * count)
     refuse(Shamir(3), SharedOut, "not one share", opened=(opened,))
@@ -142,15 +139,16 @@ def test_too_few_or_too_many_vectors_are_refused() -> None:
 
 
 def test_vectors_of_another_length_or_range_are_refused() -> None:
-    def plain(*first: int) -> tuple[PlainSums, ...]:
-        return (PlainSums.of(np.array(first)), PlainSums.of(np.zeros(2, np.int64)))
+    def plain(*numbers: int) -> PlainSums:
+        return PlainSums.of(np.array(numbers, np.int64))
 
-    refuse("plain", Counted, "5 numbers", sums=plain(1, 2, 3, 4))
-    refuse("plain", Counted, "5 numbers", sums=plain(1, 2, 3, 4, 5, 6))
-    refuse("plain", Counted, "too large", sums=plain(1, 2, 3, 4, LARGEST_SUM))
-    _, _, masked = recording(Masked(k=1)).reply(MaskedCounted)
-    short = (masked.sums[0], MaskedSums.of(WORDS))
-    refuse(Masked(k=1), MaskedCounted, "masked sums: 40 bytes for 2", sums=short)
+    for numbers in ([], [1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 5, 6, 7, 8]):
+        refuse("plain", Counted, "7 numbers", sums=plain(*numbers))
+    refuse("plain", Counted, "too large", sums=plain(1, 2, 3, 4, 5, 6, LARGEST_SUM))
+    for length in (0, 5, 6, 8):
+        masked = MaskedSums.of(np.zeros(length, np.uint64))
+        reason = f"masked sums: {8 * length} bytes for 7"
+        refuse(Masked(k=1), MaskedCounted, reason, sums=masked)
     _, _, shared = recording(Shamir(3)).reply(SharedOut)
     outside = OpenShares.of(np.full(5, PRIME, np.uint64))
     refuse(Shamir(3), SharedOut, "not in the field", opened=(outside, shared.opened[1]))

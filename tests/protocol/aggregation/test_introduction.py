@@ -216,7 +216,7 @@ def _decode(data: bytes) -> Message:
 def masked_vector(together: Federation, step: int) -> bytes:
     reply = together.parties["p0"].handle(Count(step, (QUESTION,)))
     assert isinstance(reply, MaskedCounted)
-    return bytes(reply.sums[0].data)
+    return bytes(reply.sums.data)
 
 
 def test_a_run_id_that_is_used_again_does_not_bring_back_masks() -> None:

@@ -69,7 +69,7 @@ def test_the_search_finds_numbers_that_are_sent_as_they_are() -> None:
 def test_masked_vectors_of_fewer_than_all_participants_add_up_to_nothing(k: int | None) -> None:
     together = planted(Masked(k))
     masked = {
-        party: said[0].sums[0].read(LENGTH)
+        party: said[0].sums.read(LENGTH)
         for party, said in replies_of(together, MaskedCounted).items()
     }
     for size in range(1, N_PARTIES):

@@ -117,9 +117,9 @@ class AskedParty:
         question = ask_cuts(thresholds, wholes, segment)
         reply = decode(self.tell(Count(self.step, (Part((), question),))), (self._reply,))
         assert isinstance(reply, Counted | NoisilyCounted)
-        data = np.frombuffer(reply.sums[0].data, np.uint8)
+        data = np.frombuffer(reply.sums.data, np.uint8)
         n_numbers = int(np.count_nonzero(data < 128))  # the last byte of a number is below
-        return reply.sums[0].read(n_numbers)
+        return reply.sums.read(n_numbers)
 
 
 def start_trees(n_trees: int, n_draws: int, *, left_out: int = 0) -> StartTrees:

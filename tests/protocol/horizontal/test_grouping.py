@@ -11,37 +11,54 @@ from numpy.typing import NDArray
 
 from fedforest.errors import ProtocolError
 from fedforest.protocol.aggregation.messages import Count, Part
-from fedforest.protocol.horizontal.grouping import Grouping, cut_at
+from fedforest.protocol.horizontal.grouping import Grouping, spread
 from fedforest.protocol.horizontal.messages import StartTrees
 from fedforest.protocol.horizontal.order import Participation
 from fedforest.protocol.horizontal.party import HorizontalParty
 from tests.protocol.horizontal.asking_one import AskedParty, ask_cuts
 from tests.protocol.horizontal.federations import Shares, train_openly
 
+Nodes = list[tuple[int, int]]  # (group, number of pairs), in the order of groups
+NODES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3)), min_size=1, max_size=12)
 
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3)), max_size=12), st.data())
-def test_groups_have_their_own_nodes_and_pairs_in_ascending_order(
-    nodes: list[tuple[int, int]], data: st.DataObject
-) -> None:
-    """Nodes are (group, number of pairs)."""
-    numbers = data.draw(st.permutations(range(6)))[: data.draw(st.integers(1, 6))]
+
+def lay_out(nodes: Nodes) -> tuple[NDArray[np.uint16], NDArray[np.int64]]:
+    """(group of each node, where its pairs begin)."""
     groups = np.array([group for group, _ in nodes], np.uint16)
-    node_start = np.concatenate([[0], np.cumsum([size for _, size in nodes], dtype=np.int64)])
-    grouping = Grouping.of(groups, numbers, node_start)
-    for number, own_nodes, own_pairs in zip(
-        numbers, cut_at(grouping.node_ends), cut_at(grouping.pair_ends), strict=True
-    ):
-        expected = [k for k, (group, _) in enumerate(nodes) if group == number]
-        assert grouping.nodes[own_nodes].tolist() == expected
-        pairs = [pair for k in expected for pair in range(node_start[k], node_start[k + 1])]
-        assert grouping.pairs[own_pairs].tolist() == pairs
+    return groups, np.concatenate([[0], np.cumsum([size for _, size in nodes], dtype=np.int64)])
+
+
+@given(NODES.map(sorted), st.data())
+def test_groups_have_their_own_nodes_and_pairs(nodes: Nodes, data: st.DataObject) -> None:
+    group_of_node, node_start = lay_out(nodes)
+    own = sorted({group for group, _ in nodes})
+    numbers = sorted(data.draw(st.sets(st.sampled_from(own), min_size=1)))
+    grouping = Grouping.of(group_of_node, numbers, node_start)
+    for number, (first, last) in zip(numbers, grouping.nodes, strict=True):
+        assert [k for k, (group, _) in enumerate(nodes) if group == number] == [*range(first, last)]
+    for (first, last), pairs in zip(grouping.nodes, grouping.pairs, strict=True):
+        assert pairs == (node_start[first], node_start[last])
+    assert grouping.is_all == (numbers == own)
+    assert sum(grouping.n_nodes) == sum(group in numbers for group, _ in nodes)
+    told = np.arange(1, 1 + sum(grouping.n_pairs))
+    spread_out = spread(told, grouping.pairs, int(node_start[-1]))
+    assert spread_out[spread_out > 0].tolist() == told.tolist()
+    assert sum(spread_out[slice(*pairs)].sum() for pairs in grouping.pairs) == told.sum()
+
+
+def test_groups_that_are_not_there_or_out_of_order_are_refused() -> None:
+    group_of_node, node_start = lay_out([(0, 1), (2, 1), (2, 2)])
+    with pytest.raises(ProtocolError, match="trees that this party does not grow"):
+        Grouping.of(group_of_node, [0, 1], node_start)
+    with pytest.raises(ProtocolError, match="not in the order of their trees"):
+        Grouping.of(group_of_node, [2, 0], node_start)
 
 
 class OneByOne(HorizontalParty):
     """Answers every question of a request alone."""
 
-    def _answer_question(self, encoded: memoryview) -> NDArray[np.int64]:
-        return self._answer_alone(encoded)
+    def _answer_questions(self, encoded: Sequence[memoryview]) -> list[NDArray[np.int64]]:
+        return [self._answer_alone(one) for one in encoded]
 
 
 def make_table(rng: np.random.Generator) -> dict[str, Sequence[object]]:
@@ -61,6 +78,15 @@ def test_questions_of_a_request_are_answered_together_as_they_are_alone(kind: st
     alone = train_openly(shares, party_options={"make_party": OneByOne}, **settings)
     assert together.recorder.replies == alone.recorder.replies
     assert together.trained.model == alone.trained.model
+
+
+def test_segments_whose_trees_do_not_follow_each_other_are_refused() -> None:
+    rng = np.random.default_rng(0)
+    asked = AskedParty(rng.normal(size=(40, 2)), rng.integers(0, 2, 40))
+    segments = memoryview(np.array([0, 1, 0], "<u2").tobytes())
+    start = StartTrees(segments, bootstrap=False, n_draws=40, left_out=0)
+    with pytest.raises(ProtocolError, match="do not follow each other"):
+        asked.propose([[0], [1], [0]], start=start)
 
 
 def test_a_segment_that_is_asked_twice_in_one_request_is_refused() -> None:

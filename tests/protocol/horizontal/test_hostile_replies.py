@@ -153,8 +153,7 @@ def lie_about_numbers(data: bytes, rng: np.random.Generator) -> bytes:
         return encode(ThresholdsProposed(Points.of(points)))
     if isinstance(reply, Prepared):
         return encode(_lie_about_table(reply, rng))
-    sums = tuple(_lie_about_sums(sums, rng) for sums in reply.sums)
-    return encode(msgspec.structs.replace(reply, sums=sums))
+    return encode(msgspec.structs.replace(reply, sums=_lie_about_sums(reply.sums, rng)))
 
 
 def _lie_about_table(reply: Prepared, rng: np.random.Generator) -> Prepared:
@@ -249,11 +248,10 @@ def test_a_side_that_is_larger_than_its_node_is_refused(kind: str, more: int) ->
     """Or its other side would have fewer than no rows, and leaves no class shares."""
 
     def enlarge(reply: Counted) -> Any:
-        plain = reply.sums[0].read(
-            int(np.count_nonzero(np.frombuffer(reply.sums[0].data, np.uint8) < 128))
-        )
+        n_numbers = int(np.count_nonzero(np.frombuffer(reply.sums.data, np.uint8) < 128))
+        plain = reply.sums.read(n_numbers)
         plain[0] += more
-        return changed(reply, sums=(type(reply.sums[0]).of(plain),))
+        return changed(reply, sums=type(reply.sums).of(plain))
 
     refusal = refuse(kind, "Counted", enlarge, "more rows on a side than in its node", nth=1)
     assert isinstance(refusal, ProtocolError)

@@ -1,5 +1,7 @@
 """Who takes part in which tree or step."""
 
+from itertools import groupby
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -33,7 +35,14 @@ def test_a_tree_keeps_its_participants_and_trees_differ_in_them() -> None:
 
 def test_a_batch_draws_what_the_whole_run_would_draw() -> None:
     drawn = Participants(TEN, Participation(0.4, "tree", 2), seed=1)
-    assert drawn.of_trees(range(3, 7)) == drawn.of_trees(range(20))[3:7]
+    in_batches = [*drawn.of_trees(range(3)), *drawn.of_trees(range(3, 20))]
+    assert sorted(in_batches) == drawn.of_trees(range(20))
+
+
+def test_trees_with_the_same_participants_follow_each_other() -> None:
+    drawn = Participants(TEN, Participation(0.5, "tree", 4), seed=1)
+    by_tree = drawn.of_trees(range(30))
+    assert len(list(groupby(by_tree))) == len(set(by_tree)) < 30
 
 
 def test_a_run_can_keep_its_participants() -> None:

@@ -6,7 +6,7 @@ party's own counts away: the differencing attack.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from fedforest.estimators.horizontal_training import REQUESTS
 from fedforest.kernels.pairs import Pairs, list_pairs
-from fedforest.masking.masks import unmask_sum
 from fedforest.protocol.aggregation.messages import Count, MaskedCounted, Part
 from fedforest.protocol.fates import unpack_fates, unpack_flags
 from fedforest.protocol.horizontal.messages import (
@@ -28,6 +27,7 @@ from fedforest.protocol.horizontal.messages import (
 from fedforest.protocol.horizontal.party import HorizontalParty
 from fedforest.transport.codec import decode
 from fedforest.tree.structure import Structure
+from tests.masking.federations import unmask_sum
 from tests.protocol.horizontal.federations import OpenTraining
 
 Counts = NDArray[np.int64]
@@ -117,9 +117,10 @@ class SpiedParty(HorizontalParty):
         self.answers: dict[bytes, Counts] = {}
         super().__init__(*arguments, **options)
 
-    def _answer_question(self, encoded: memoryview) -> Counts:
-        self.answers[bytes(encoded)] = super()._answer_question(encoded)
-        return self.answers[bytes(encoded)]
+    def _answer_questions(self, encoded: Sequence[memoryview]) -> list[Counts]:
+        answers = super()._answer_questions(encoded)
+        self.answers.update(zip(map(bytes, encoded), answers, strict=True))
+        return answers
 
 
 def read_transcript(training: OpenTraining, read_sum: ReadSum = add_up) -> Transcript:
@@ -148,7 +149,7 @@ class _Reader:
     def __init__(self, read_sum: ReadSum) -> None:
         self.transcript = Transcript()
         self._read_sum = read_sum
-        self._n_columns, self._n_classes, self._width = 0, 0, 0
+        self._n_columns, self._n_classes, self._width, self._n_sides = 0, 0, 0, 0
         self._views: dict[str, _View] = {}
         self._n_batches = 0
 
@@ -159,12 +160,13 @@ class _Reader:
         if isinstance(first, AgreeOnTable):
             self._n_columns, self._n_classes = len(first.names), len(first.classes)
             self._width = self._n_classes + first.rows_apart
+            self._n_sides = 1 + first.both_sides
         elif isinstance(first, ProposeThresholds):
             self._n_batches += first.start is not None
             for party, request in requests.items():
                 self._propose(party, request, heard.get(party))
         elif isinstance(first, Count):
-            for part, vectors in _sort_by_part(requests, heard):
+            for part, vectors in self._sort_by_part(requests, heard):
                 total = self._read_sum(part, vectors)
                 if total is not None:
                     self._count(part, total)
@@ -194,6 +196,32 @@ class _Reader:
         elif cut.parties in facts[node]:
             facts[right][cut.parties] = facts[node][cut.parties] - cut.left
 
+    def _sort_by_part(
+        self, requests: Mapping[str, Count], heard: Mapping[str, bytes]
+    ) -> Iterator[tuple[Part, Vectors]]:
+        """Each part of a step, with the masked vectors that came back for it."""
+        parts: dict[bytes, Part] = {}
+        vectors: dict[bytes, dict[str, NDArray[np.uint64]]] = defaultdict(dict)
+        for party, request in requests.items():
+            parts |= {bytes(part.question): part for part in request.parts}
+            reply = decode(heard[party], (MaskedCounted,)) if party in heard else None
+            if isinstance(reply, MaskedCounted):
+                masked = np.frombuffer(reply.sums.data, "<u8")
+                ends = np.cumsum([self._measure(party, part) for part in request.parts])
+                assert ends[-1] == len(masked)
+                for part, vector in zip(request.parts, np.split(masked, ends[:-1]), strict=True):
+                    vectors[bytes(part.question)][party] = vector
+        for key, part in parts.items():
+            yield part, vectors[key]
+
+    def _measure(self, party: str, part: Part) -> int:
+        """How many numbers a part is answered with."""
+        question = msgspec.msgpack.decode(part.question, type=CutsQuestion)
+        if question.whole_table:
+            return self._width
+        asked, wholes = self._views[party].read_question(question)
+        return (self._n_sides * len(asked) + len(wholes)) * self._width
+
     def _count(self, part: Part, total: Counts) -> None:
         question = msgspec.msgpack.decode(part.question, type=CutsQuestion)
         parties, facts = frozenset(part.participants), self.transcript.facts
@@ -211,23 +239,6 @@ class _Reader:
             self.transcript.cuts[node, column] = Cut(parties, left, right)
             if right is not None:
                 facts[node][parties] = left + right
-
-
-def _sort_by_part(
-    requests: Mapping[str, Count], heard: Mapping[str, bytes]
-) -> Iterator[tuple[Part, Vectors]]:
-    """Each part of a step, with the masked vectors that came back for it."""
-    parts: dict[bytes, Part] = {}
-    vectors: dict[bytes, dict[str, NDArray[np.uint64]]] = defaultdict(dict)
-    for party, request in requests.items():
-        reply = decode(heard[party], (MaskedCounted,)) if party in heard else None
-        for place, part in enumerate(request.parts):
-            key = bytes(part.question)
-            parts[key] = part
-            if isinstance(reply, MaskedCounted):
-                vectors[key][party] = np.frombuffer(reply.sums[place].data, "<u8")
-    for key, part in parts.items():
-        yield part, vectors[key]
 
 
 class _View:

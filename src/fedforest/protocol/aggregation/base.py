@@ -7,7 +7,8 @@ small enough for their sum to stay below `LARGEST_SUM`: whoever chooses their un
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +20,16 @@ from fedforest.errors import (
     ProtocolError,
     TooFewParties,
 )
+from fedforest.kernels.runs import add_runs, find_runs
 from fedforest.protocol.aggregation.messages import Part
 from fedforest.protocol.aggregation.payloads import LARGEST_SUM, is_in_range
-from fedforest.protocol.asking import Conversation, Message, answer, blame, check
+from fedforest.protocol.asking import Conversation, Message, answer, blame
 
-AnswerQuestion = Callable[[memoryview], NDArray[np.int64]]
+AnswerQuestions = Callable[[Sequence[memoryview]], Sequence[NDArray[np.int64]]]
 Handlers = dict[type[Message], Callable[[Any], Message]]
 Note = Mapping[str, Any] | None
+
+_TOO_MUCH = "what the parties say adds up to more than a sum can be"
 
 LEAST_PARTICIPANTS = 2  # of a protected sum: the sum over one party is that party's own
 
@@ -148,6 +152,7 @@ class PartsByParty:
             Part(segment.participants if name_participants else (), memoryview(segment.question))
             for segment in segments
         ]
+        self._segments = segments
         self.places = places_by_party(segments)
 
     def requests(self, build: Callable[[tuple[Part, ...]], Message]) -> dict[str, Message]:
@@ -161,19 +166,31 @@ class PartsByParty:
             requests[party] = built[key]
         return requests
 
-    def read(
-        self, step: int, replies: Mapping[str, Any], segments: Sequence[Segment]
-    ) -> list[list[NDArray[Any]]]:
-        """The vectors of every segment, in any order, out of `reply.sums` of everybody."""
-        vectors: list[list[NDArray[Any]]] = [[] for _ in segments]
+    def read(self, step: int, replies: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+        """Everybody's vectors, end to end, out of `reply.sums`."""
+        vectors = {}
         for party, places in self.places.items():
             with blame(party):
-                reply = replies[party]
-                reply.step.check_is(step)
-                check(len(reply.sums) == len(places), "not one vector for every question")
-                for place, sums in zip(places, reply.sums, strict=True):
-                    vectors[place].append(sums.read(segments[place].length))
+                replies[party].step.check_is(step)
+                length = sum([self._segments[place].length for place in places])
+                vectors[party] = replies[party].sums.read(length)
         return vectors
+
+    def add_up(self, vectors: Mapping[str, NDArray[Any]]) -> list[NDArray[np.int64]]:
+        """The sum of each segment modulo 2^64, of everybody's vectors as they were read."""
+        ends = list(accumulate(segment.length for segment in self._segments))
+        n_numbers = ends[-1] if ends else 0
+        total: NDArray[np.uint64] | None = None
+        for party, vector in vectors.items():
+            words = vector.view(np.uint64)
+            if total is None and len(words) == n_numbers:
+                total = words  # the first takes part in everything: its copy is added to
+                continue
+            total = np.zeros(n_numbers, np.uint64) if total is None else total
+            add_runs(total, words, find_runs(ends, self.places[party]), 0, n_numbers)
+        total = np.zeros(n_numbers, np.uint64) if total is None else total
+        sums = total.view(np.int64)
+        return [sums[first:last] for first, last in pairwise([0, *ends])]
 
 
 def who_is_lost(asked: Mapping[str, Any], replies: Mapping[str, Any]) -> frozenset[str]:
@@ -181,25 +198,43 @@ def who_is_lost(asked: Mapping[str, Any], replies: Mapping[str, Any]) -> frozens
     return frozenset(asked.keys() - replies.keys())
 
 
-def compute_answer(answer_question: AnswerQuestion, question: memoryview) -> NDArray[np.int64]:
-    """A party's own vector; one that no plug could carry is our own fault."""
-    plain = answer_question(question)
-    if plain.ndim != 1 or plain.dtype != np.int64:
+class Answers(NamedTuple):
+    """A party's own vectors, one for each question of a request, end to end."""
+
+    together: NDArray[np.int64]
+    lengths: list[int]
+
+    def each(self) -> list[NDArray[np.int64]]:
+        """One by one."""
+        ends = accumulate(self.lengths, initial=0)
+        return [self.together[first:last] for first, last in pairwise(ends)]
+
+
+def compute_answers(answer_questions: AnswerQuestions, parts: Sequence[Part]) -> Answers:
+    """A party's own vectors; those that no plug could carry are our own fault."""
+    answers = answer_questions([part.question for part in parts])
+    if len(answers) != len(parts):
+        raise LocalProtocolError("not every question has its answer")
+    if any(plain.ndim != 1 or plain.dtype != np.int64 for plain in answers):
         raise LocalProtocolError("an answer is not one vector of 64-bit integers")
-    if not is_in_range(plain):
+    together = np.ascontiguousarray(answers[0]) if len(answers) == 1 else np.concatenate(answers)
+    if not is_in_range(together):
         raise LocalProtocolError("an answer is too large to be summed: its unit is too small")
-    return np.ascontiguousarray(plain)
+    return Answers(together, [len(plain) for plain in answers])
 
 
-def add_plain(vectors: Sequence[NDArray[np.int64]], segment: Segment) -> NDArray[np.int64]:
-    """The exact sum, where the first vector was; refused where it is larger than it can be."""
+def require_no_wrap(vectors: Sequence[NDArray[np.int64]]) -> None:
+    """Refuse numbers whose sum over parties might be beyond 64 bits, and look small."""
     # every number is below LARGEST_SUM: that was checked when it was read
     may_wrap = len(vectors) * LARGEST_SUM >= 2**63 and sum(map(_largest, vectors)) >= 2**63
-    total = vectors[0] if vectors else np.zeros(segment.length, np.int64)
-    for vector in vectors[1:]:
-        total += vector
-    if may_wrap or not is_in_range(total, segment.largest):
-        raise ProtocolError("what the parties say adds up to more than a sum can be")
+    if may_wrap:
+        raise ProtocolError(_TOO_MUCH)
+
+
+def require_possible(total: NDArray[np.int64], segment: Segment) -> NDArray[np.int64]:
+    """A plain sum, refused where it is larger than it can be."""
+    if not is_in_range(total, segment.largest):
+        raise ProtocolError(_TOO_MUCH)
     return total
 
 

@@ -22,6 +22,7 @@ from fedforest.masking.key_agreement import (
     encode_name,
     fingerprint,
 )
+from fedforest.masking.masks import Masker
 from fedforest.protocol.aggregation.base import LEAST_PARTICIPANTS, Handlers
 from fedforest.protocol.aggregation.messages import (
     Introduce,
@@ -135,7 +136,9 @@ class MeetingParty:
         seeds = {}
         if self._with_seeds:
             seeds[self._member.name] = draw_bytes(self._member.entropy, SEED_BYTES)
-        session = Session(self._member.name, session_id, secrets, seeds, StepMemory())
+        name = self._member.name
+        masker = Masker(name, secrets, session_id)
+        session = Session(name, session_id, secrets, seeds, StepMemory(), masker)
         letters = tuple(
             SealedSeed(session.seal(peer.name, seed, b"selection seed"))
             for seed in seeds.values()

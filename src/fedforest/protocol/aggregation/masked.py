@@ -14,18 +14,18 @@ learns its vector as the difference of two sums; ours discards late replies.
 from collections.abc import Sequence
 from functools import partial
 
-from fedforest.masking.masks import MaskUse, Summand, mask, unmask_sum
-from fedforest.masking.peers import choose_peers
+from fedforest.masking.masks import Summand
+from fedforest.masking.peers import choose_partners
 from fedforest.protocol.aggregation.base import (
     LEAST_PARTICIPANTS,
-    AnswerQuestion,
+    AnswerQuestions,
     Gathered,
     Handlers,
     Note,
     PartsByParty,
     Segment,
     check_least,
-    compute_answer,
+    compute_answers,
     require_in_range,
     require_participants,
     who_is_lost,
@@ -59,8 +59,7 @@ class MaskedAggregation:
         lost = who_is_lost(requests, replies)
         if lost:
             return Gathered([], lost)
-        masked_vectors = parts.read(step, replies, segments)
-        totals = map(unmask_sum, masked_vectors)
+        totals = parts.add_up(parts.read(step, replies))  # where every mask meets its opposite
         return Gathered(list(map(require_in_range, totals, segments)), frozenset())
 
 
@@ -70,13 +69,13 @@ class MaskedAggregator:
     def __init__(
         self,
         member: Member,
-        answer_question: AnswerQuestion,
+        answer_questions: AnswerQuestions,
         *,
         k: int | None = None,
         least_participants: int = LEAST_PARTICIPANTS,
     ) -> None:
         self._meeting = MeetingParty(member, with_seeds=True)
-        self._answer_question = answer_question
+        self._answer_questions = answer_questions
         self._k = k
         self._least = check_least(least_participants)
 
@@ -90,14 +89,11 @@ class MaskedAggregator:
 
     def _mask_parts(self, session: Session, request: Count) -> MaskedCounted:
         digests = session.check_parts(request.parts, self._least)
+        answers = compute_answers(self._answer_questions, request.parts)
+        choose = partial(choose_partners, session.party, session.seeds)
         summands = [
-            Summand(
-                compute_answer(self._answer_question, part.question),
-                choose_peers(session.seeds, part.participants, self._k, request.step),
-                digest,
-            )
-            for part, digest in zip(request.parts, digests, strict=True)
+            Summand(length, choose(part.participants, self._k, request.step), digest)
+            for part, digest, length in zip(request.parts, digests, answers.lengths, strict=True)
         ]
-        use = MaskUse(session.id, request.step)
-        masked = mask(summands, session.party, session.pair_secrets, use)
-        return MaskedCounted(StepEcho(request.step), tuple(map(MaskedSums.of, masked)))
+        masked = session.masker.mask(answers.together, summands, request.step)
+        return MaskedCounted(StepEcho(request.step), MaskedSums.of(masked))

@@ -98,7 +98,7 @@ class Count(Message, frozen=True):
 
 
 class Counted(Message, frozen=True):
-    """One vector for every part, in the clear."""
+    """One vector for every part, end to end, in the clear."""
 
     reveals: ClassVar[str] = (
         "exact sums of the party's labels and numbers of its rows on each side of every "
@@ -106,11 +106,11 @@ class Counted(Message, frozen=True):
     )
 
     step: StepEcho
-    sums: tuple[PlainSums, ...]
+    sums: PlainSums
 
 
 class NoisilyCounted(Message, frozen=True):
-    """One noisy vector for every part, in the clear."""
+    """One noisy vector for every part, end to end, in the clear."""
 
     reveals: ClassVar[str] = (
         "noisy sums of the party's labels on each side of every candidate split, and exact "
@@ -118,18 +118,18 @@ class NoisilyCounted(Message, frozen=True):
     )
 
     step: StepEcho
-    sums: tuple[NoisySums, ...]
+    sums: NoisySums
 
 
 class MaskedCounted(Message, frozen=True):
-    """One masked vector for every part."""
+    """One masked vector for every part, end to end."""
 
     reveals: ClassVar[str] = (
         "only the sum over all participants: the party's own numbers are under masks"
     )
 
     step: StepEcho
-    sums: tuple[MaskedSums, ...]
+    sums: MaskedSums
 
 
 class PassOn(Message, frozen=True):

@@ -9,14 +9,15 @@ from collections.abc import Sequence
 from functools import partial
 
 from fedforest.protocol.aggregation.base import (
-    AnswerQuestion,
+    AnswerQuestions,
     Gathered,
     Handlers,
     Note,
     PartsByParty,
     Segment,
-    add_plain,
-    compute_answer,
+    compute_answers,
+    require_no_wrap,
+    require_possible,
     who_is_lost,
 )
 from fedforest.protocol.aggregation.messages import Count, Counted, NoisilyCounted
@@ -45,15 +46,16 @@ class PlainAggregation:
         lost = who_is_lost(requests, replies)
         if lost:
             return Gathered([], lost)
-        vectors = parts.read(step, replies, segments)
-        return Gathered(list(map(add_plain, vectors, segments)), frozenset())
+        vectors = parts.read(step, replies)
+        require_no_wrap(list(vectors.values()))
+        return Gathered(list(map(require_possible, parts.add_up(vectors), segments)), frozenset())
 
 
 class PlainAggregator:
     """A party's side; `is_noisy` if its answers have noise in them already."""
 
-    def __init__(self, answer_question: AnswerQuestion, *, is_noisy: bool = False) -> None:
-        self._answer_question = answer_question
+    def __init__(self, answer_questions: AnswerQuestions, *, is_noisy: bool = False) -> None:
+        self._answer_questions = answer_questions
         self._is_noisy = is_noisy
         self._steps = StepMemory()
 
@@ -65,8 +67,8 @@ class PlainAggregator:
         return self._steps.answer(request.step, 0, request, partial(self._answer, request))
 
     def _answer(self, request: Count) -> Counted | NoisilyCounted:
-        answers = [compute_answer(self._answer_question, part.question) for part in request.parts]
+        plain = compute_answers(self._answer_questions, request.parts).together
         step = StepEcho(request.step)
         if self._is_noisy:
-            return NoisilyCounted(step, tuple(map(NoisySums.of, answers)))
-        return Counted(step, tuple(map(PlainSums.of, answers)))
+            return NoisilyCounted(step, NoisySums.of(plain))
+        return Counted(step, PlainSums.of(plain))

@@ -8,7 +8,7 @@ from fedforest.protocol.aggregation.base import (
     LEAST_PARTICIPANTS,
     Aggregation,
     Aggregator,
-    AnswerQuestion,
+    AnswerQuestions,
 )
 from fedforest.protocol.aggregation.introduction import Member
 from fedforest.protocol.aggregation.masked import MaskedAggregation, MaskedAggregator
@@ -43,7 +43,7 @@ def make_aggregation(
 
 def make_aggregator(
     plug: Plug,
-    answer_question: AnswerQuestion,
+    answer_questions: AnswerQuestions,
     *,
     member: Member | None = None,
     is_noisy: bool = False,
@@ -51,15 +51,15 @@ def make_aggregator(
 ) -> Aggregator:
     """A party's side; only plain sums do without a `member`'s key and pins."""
     if plug == "plain":
-        return PlainAggregator(answer_question, is_noisy=is_noisy)
+        return PlainAggregator(answer_questions, is_noisy=is_noisy)
     if member is None:
         raise LocalProtocolError("a protected sum needs the party's key and the others' pins")
     if isinstance(plug, Masked):
         return MaskedAggregator(
-            member, answer_question, k=plug.k, least_participants=least_participants
+            member, answer_questions, k=plug.k, least_participants=least_participants
         )
     if isinstance(plug, Ring):
-        return RingAggregator(member, answer_question, least_participants=least_participants)
+        return RingAggregator(member, answer_questions, least_participants=least_participants)
     return ShamirAggregator(
-        member, answer_question, plug.threshold, least_participants=least_participants
+        member, answer_questions, plug.threshold, least_participants=least_participants
     )

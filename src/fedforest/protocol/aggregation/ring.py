@@ -20,13 +20,13 @@ from fedforest.masking.key_agreement import KEY_BYTES, Entropy, draw_bytes, enco
 from fedforest.masking.keystream import expand
 from fedforest.protocol.aggregation.base import (
     LEAST_PARTICIPANTS,
-    AnswerQuestion,
+    AnswerQuestions,
     Gathered,
     Handlers,
     Note,
     Segment,
     check_least,
-    compute_answer,
+    compute_answers,
     require_in_range,
     require_participants,
     who_is_lost,
@@ -121,12 +121,12 @@ class RingAggregator:
     def __init__(
         self,
         member: Member,
-        answer_question: AnswerQuestion,
+        answer_questions: AnswerQuestions,
         *,
         least_participants: int = LEAST_PARTICIPANTS,
     ) -> None:
         self._meeting = MeetingParty(member, with_seeds=False)
-        self._answer_question = answer_question
+        self._answer_questions = answer_questions
         self._least = check_least(least_participants)
 
     def handlers(self) -> Handlers:
@@ -142,13 +142,17 @@ class RingAggregator:
         return session.steps.answer(request.step, hops.pop(), request, answer)
 
     def _add(self, session: Session, request: PassOn, digests: Sequence[bytes]) -> Passed:
+        step = encode_number(request.step)
+        links = [
+            _Link(session, part.participants, step, digest)
+            for part, digest in zip(request.parts, digests, strict=True)
+        ]
+        incoming = [link.receive(total) for link, total in zip(links, request.totals, strict=True)]
+        answers = compute_answers(self._answer_questions, request.parts).each()
         totals, sums = [], []
-        for part, total, digest in zip(request.parts, request.totals, digests, strict=True):
-            link = _Link(session, part.participants, encode_number(request.step), digest)
-            incoming = link.receive(total)
-            plain = compute_answer(self._answer_question, part.question)
+        for link, total, plain in zip(links, incoming, answers, strict=True):
             with blame(link.predecessor or "coordinator"):
-                masked = from_bytes(incoming, "<u8", len(plain), "a total of the ring")
+                masked = from_bytes(total, "<u8", len(plain), "a total of the ring")
             masked += plain.view(np.uint64)
             if link.successor is None:
                 sums.append(MaskedSums.of(masked))

@@ -1,11 +1,13 @@
 """What a party knows once it met the others in a run, and what it refuses because of it."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from fedforest.errors import MaskingError
 from fedforest.masking.key_agreement import derive_key, encode_name
+from fedforest.masking.masks import Masker
 from fedforest.masking.sealing import open_sealed, seal
 from fedforest.protocol.aggregation.messages import Part, Peer
 from fedforest.protocol.aggregation.steps import StepMemory
@@ -21,6 +23,7 @@ class Session:
     pair_secrets: Mapping[str, bytes]
     seeds: Mapping[str, bytes]  # by which each party chooses its peers; empty where unused
     steps: StepMemory
+    masker: Masker
 
     def check_parts(self, parts: Sequence[Part], least: int) -> list[bytes]:
         """Refuse sums that this party should not be in; returns what each is told apart by."""
@@ -59,19 +62,22 @@ def digest_session(run: bytes, peers: Sequence[Peer]) -> bytes:
     fields = [run]
     for peer in peers:
         fields += [encode_name(peer.name), bytes(peer.key), bytes(peer.nonce)]
-    return _digest(b"session", fields)
+    return hashlib.sha256(_join(b"session", len(fields), fields)).digest()
 
 
-def digest_part(participants: Sequence[str], question: memoryview | bytes) -> bytes:
+def digest_part(participants: tuple[str, ...], question: memoryview | bytes) -> bytes:
     """A hash of who takes part in a sum of what."""
-    return _digest(b"part", [*(encode_name(name) for name in participants), question])
+    asked = (_join_names(participants), len(question).to_bytes(8, "little"), question)
+    return hashlib.sha256(b"".join(asked)).digest()
 
 
-def _digest(what: bytes, fields: Sequence[bytes | memoryview]) -> bytes:
+@lru_cache(maxsize=1024)
+def _join_names(participants: tuple[str, ...]) -> bytes:
+    """All of a part but its question: the same sets of parties take part in every step."""
+    return _join(b"part", len(participants) + 1, map(encode_name, participants))
+
+
+def _join(what: bytes, n_fields: int, fields: Iterable[bytes]) -> bytes:
     """Fields with their lengths, so that no two lists of fields look alike."""
-    hashed = hashlib.sha256(what)
-    hashed.update(len(fields).to_bytes(8, "little"))
-    for content in fields:
-        hashed.update(len(content).to_bytes(8, "little"))
-        hashed.update(content)
-    return hashed.digest()
+    sized = [len(content).to_bytes(8, "little") + content for content in fields]
+    return b"".join([what, n_fields.to_bytes(8, "little"), *sized])

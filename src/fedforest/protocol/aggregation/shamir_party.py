@@ -16,10 +16,10 @@ from fedforest.masking.key_agreement import encode_number
 from fedforest.masking.secret_shares import split, sum_shares
 from fedforest.protocol.aggregation.base import (
     LEAST_PARTICIPANTS,
-    AnswerQuestion,
+    AnswerQuestions,
     Handlers,
     check_least,
-    compute_answer,
+    compute_answers,
 )
 from fedforest.protocol.aggregation.holders import Holders, draw_words
 from fedforest.protocol.aggregation.introduction import MeetingParty, Member
@@ -58,14 +58,14 @@ class ShamirAggregator:
     def __init__(
         self,
         member: Member,
-        answer_question: AnswerQuestion,
+        answer_questions: AnswerQuestions,
         threshold: int,
         *,
         least_participants: int = LEAST_PARTICIPANTS,
     ) -> None:
         self._meeting = MeetingParty(member, with_seeds=False)
         self._entropy = member.entropy
-        self._answer_question = answer_question
+        self._answer_questions = answer_questions
         self._threshold = threshold
         self._least = check_least(least_participants)
         self._kept: tuple[tuple[bytes, int], list[_Kept]] | None = None  # by session and step
@@ -81,7 +81,7 @@ class ShamirAggregator:
 
     def _share_parts(self, session: Session, request: ShareOut) -> SharedOut:
         digests = session.check_parts(request.parts, self._least)
-        plain = [compute_answer(self._answer_question, part.question) for part in request.parts]
+        plain = compute_answers(self._answer_questions, request.parts).each()
         kept, opened, sealed = [], [], []
         for part, digest, vector in zip(request.parts, digests, plain, strict=True):
             holders = Holders.of(part.participants, self._threshold)

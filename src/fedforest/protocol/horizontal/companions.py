@@ -27,9 +27,10 @@ class Companions:
         together = frozenset(participants)
         if not together:
             return self
-        if segment is not None:
-            as_before = self.of_segment.get(segment, together) == together
+        if segment is not None and segment in self.of_segment:
+            as_before = self.of_segment[segment] == together
             check(as_before, "a tree is counted by other participants than before")
+            return self  # what they tell apart was looked at when the tree began
         blocks = divide_blocks(self.blocks, together)
         is_hidden = all(len(block) >= self.least for block in blocks)
         whom = "a single party" if self.least == LEAST_PARTICIPANTS else "too few parties"

@@ -16,7 +16,7 @@ from fedforest.kernels.pairs import Pairs
 from fedforest.protocol.aggregation.base import Segment
 from fedforest.protocol.fates import pack_flags
 from fedforest.protocol.horizontal.batch_plan import BatchPlan
-from fedforest.protocol.horizontal.grouping import Grouping, cut_at
+from fedforest.protocol.horizontal.grouping import cut_at
 from fedforest.protocol.horizontal.messages import CutsQuestion
 from fedforest.protocol.horizontal.participants import Group
 from fedforest.protocol.payloads import to_bytes
@@ -58,28 +58,22 @@ class LevelCuts:
                 self.threshold, self.missing_left, self.left_set, self.wholes, self.n_asked
             )
             return [self._question(groups[0], asked)]
-        by_group = self._group_nodes(groups)
-        threshold, wholes = self.threshold[by_group.pairs], self.wholes[by_group.nodes]
-        has_missing = len(self.missing_left) > 0
-        missing_left = self.missing_left[by_group.pairs] if has_missing else self.missing_left
-        set_ends, sets = self._group_sets(by_group)
-        asked_ends = by_group.count_pairs(~np.isnan(threshold))
-        parts = zip(
-            groups,
-            cut_at(by_group.pair_ends),
-            cut_at(set_ends),
-            cut_at(by_group.node_ends),
-            np.diff(asked_ends).tolist(),
-            strict=True,
-        )
+        nodes_of, n_asked = self._find_ends(groups)
+        pairs_of = self.pairs.node_start[nodes_of].tolist()
+        sets_of = np.searchsorted(self.set_pairs, pairs_of).tolist()
+        parts = zip(*map(cut_at, (pairs_of, sets_of, nodes_of)), n_asked, strict=True)
         return [
             self._question(
                 group,
                 _Asked(
-                    threshold[pairs], missing_left[pairs], sets[own_sets], wholes[nodes], n_asked
+                    self.threshold[pairs],
+                    self.missing_left[pairs],  # nothing of nothing
+                    self.left_set[sets],
+                    self.wholes[nodes],
+                    n_asked_here,
                 ),
             )
-            for group, pairs, own_sets, nodes, n_asked in parts
+            for group, (pairs, sets, nodes, n_asked_here) in zip(groups, parts, strict=True)
         ]
 
     def _question(self, group: Group, asked: _Asked) -> Segment:
@@ -99,21 +93,11 @@ class LevelCuts:
         encoded = msgspec.msgpack.encode(question)
         return Segment(group.participants, encoded, length, self.plan.largest_sum)
 
-    def _group_nodes(self, groups: Sequence[Group]) -> Grouping:
-        """The open nodes of each group's trees."""
-        of_tree = np.full(len(self.plan.feature_seeds), len(groups))
-        for place, group in enumerate(groups):
-            of_tree[group.trees] = place
-        of_node = of_tree[self.tree]
-        return Grouping.of(of_node, range(len(groups)), self.pairs.node_start)
-
-    def _group_sets(self, by_group: Grouping) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-        """(ends of groups, sets): category sets in the order of groups."""
-        owners = self.set_pairs
-        set_of_pair = np.full(len(self.pairs.feature), -1, np.int64)
-        set_of_pair[owners] = np.arange(len(owners))
-        own = set_of_pair[by_group.pairs]
-        return by_group.count_pairs(own >= 0), self.left_set[own[own >= 0]]
+    def _find_ends(self, groups: Sequence[Group]) -> tuple[list[int], list[int]]:
+        """(ends of nodes, asked pairs) of groups: their trees, and so their nodes, lie together."""
+        last_trees = [int(np.flatnonzero(group.trees)[-1]) for group in groups]
+        node_ends = [0, *np.searchsorted(self.tree, last_trees, side="right").tolist()]
+        return node_ends, np.diff(self.asked_start[node_ends]).tolist()
 
     @property
     def set_pairs(self) -> NDArray[np.int64]:
@@ -133,29 +117,26 @@ class LevelCuts:
             cuts, wholes = sums[0][:n_cuts], sums[0][n_cuts:]
             cuts, wholes = cuts.reshape(-1, sides * width), wholes.reshape(-1, width)
         else:
-            cuts, wholes = self._put_in_order(self._group_nodes(groups), sums, sides * width, width)
+            cuts, wholes = self._join_groups(groups, sums, sides * width, width)
         left = counting.read(cuts[:, :width])
         right = counting.read(cuts[:, width:]) if both else left[:0]
         return left, right, counting.read(wholes)
 
-    def _put_in_order(
-        self, by_group: Grouping, sums: Sequence[NDArray[np.int64]], cut_width: int, width: int
+    def _join_groups(
+        self,
+        groups: Sequence[Group],
+        sums: Sequence[NDArray[np.int64]],
+        cut_width: int,
+        width: int,
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """(cuts, whole nodes) of all groups, in the order in which pairs and nodes lie."""
-        is_asked = ~np.isnan(self.threshold)
-        asked, whole = is_asked[by_group.pairs], self.wholes[by_group.nodes]
-        n_asked = np.diff(by_group.count_pairs(asked)).tolist()
-        parts = [
-            (part[: n * cut_width], part[n * cut_width :])
-            for part, n in zip(sums, n_asked, strict=True)
-        ]
-        cuts = np.empty((self.n_asked, cut_width), np.int64)
-        wholes = np.empty((np.count_nonzero(self.wholes), width), np.int64)
-        place_of_pair, place_of_node = np.cumsum(is_asked) - 1, np.cumsum(self.wholes) - 1
-        own_cuts, own_wholes = (np.concatenate(column) for column in zip(*parts, strict=True))
-        cuts[place_of_pair[by_group.pairs[asked]]] = own_cuts.reshape(-1, cut_width)
-        wholes[place_of_node[by_group.nodes[whole]]] = own_wholes.reshape(-1, width)
-        return cuts, wholes
+        """(cuts, whole nodes) of all groups, one after the other, as pairs and nodes lie."""
+        _, n_asked = self._find_ends(groups)
+        cuts = [part[: n * cut_width] for part, n in zip(sums, n_asked, strict=True)]
+        wholes = [part[n * cut_width :] for part, n in zip(sums, n_asked, strict=True)]
+        return (
+            np.concatenate(cuts).reshape(-1, cut_width),
+            np.concatenate(wholes).reshape(-1, width),
+        )
 
     def tabulate(self, chosen: NDArray[np.int64], larger_left: NDArray[np.uint8]) -> SplitTable:
         """The cuts of these pairs as splits; where no value is missing, a later one goes with most.

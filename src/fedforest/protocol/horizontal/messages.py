@@ -81,7 +81,7 @@ class AgreeOnTable(Message, frozen=True):
 class StartTrees(Payload, frozen=True):
     """Begin a batch of trees: draw rows for each by own randomness."""
 
-    segments: memoryview  # per tree (u2): trees with the same participants are counted together
+    segments: memoryview  # per tree (u2), ascending: those of one segment have one set of parties
     bootstrap: bool
     n_draws: Count
     left_out: Count  # which secret part of the rows no tree sees; 0: none

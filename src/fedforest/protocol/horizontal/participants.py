@@ -51,13 +51,17 @@ class Participants:
         require_enough(self._count_with_rows(self.parties), self.participation.least)
 
     def of_trees(self, trees: range) -> list[tuple[str, ...]]:
-        """The participants of each tree; where every step draws anew, everybody holds rows."""
+        """The participants of each tree; where every step draws anew, everybody holds rows.
+
+        Trees are alike, so which of them gets which of the drawn sets does not matter: those with
+        the same one follow each other, and are asked about without sorting their nodes.
+        """
         scope = self.participation.scope
         if self.participation.is_full or scope == "step":
             return [self.parties] * len(trees)
         if scope == "run":
             return [self._draw("run", 0)] * len(trees)
-        return [self._draw("tree", tree) for tree in trees]
+        return sorted(self._draw("tree", tree) for tree in trees)
 
     def of_step(self, step: int, by_tree: Sequence[tuple[str, ...]]) -> list[Group]:
         """Trees grouped by who takes part in this step."""

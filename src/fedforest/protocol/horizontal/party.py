@@ -21,7 +21,7 @@ from fedforest.kernels.random_split import Values
 from fedforest.masking.key_agreement import derive_key
 from fedforest.masking.keystream import expand, scramble
 from fedforest.privacy.randomized_response import Entropy
-from fedforest.protocol.aggregation.base import LEAST_PARTICIPANTS, Aggregator
+from fedforest.protocol.aggregation.base import LEAST_PARTICIPANTS, Aggregator, AnswerQuestions
 from fedforest.protocol.aggregation.messages import Count, Part, PassOn, ShareOut
 from fedforest.protocol.aggregation.steps import StepMemory
 from fedforest.protocol.asking import Accepted, Message, answer, blame, check
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 _QUESTION = msgspec.msgpack.Decoder(CutsQuestion)
 
-MakeAggregator = Callable[[Callable[[memoryview], NDArray[np.int64]]], Aggregator]
+MakeAggregator = Callable[[AnswerQuestions], Aggregator]
 
 
 def _read_question(encoded: memoryview) -> CutsQuestion:
@@ -65,16 +65,14 @@ def _read_question(encoded: memoryview) -> CutsQuestion:
         raise ProtocolError("a question cannot be read") from None
 
 
-def _without_holding(
-    answer_question: Callable[[memoryview], NDArray[np.int64]],
-) -> Callable[[memoryview], NDArray[np.int64]]:
+def _without_holding(answer_questions: AnswerQuestions) -> AnswerQuestions:
     """A party's method for those whom the party outlives, and who must not keep it alive."""
-    method = WeakMethod(answer_question)
+    method = WeakMethod(answer_questions)
 
-    def ask(question: memoryview) -> NDArray[np.int64]:
+    def ask(questions: Sequence[memoryview]) -> Sequence[NDArray[np.int64]]:
         held = method()
         assert held is not None, "the party outlives its aggregator"
-        return held(question)
+        return held(questions)
 
     return ask
 
@@ -112,13 +110,11 @@ class HorizontalParty:
         self._n_trees = 0  # begun since the last loss
         self._left_out = 0  # which part of the rows they do not see
         self._companions = Companions(least=least_participants)
-        self._together: tuple[memoryview, ...] = ()  # the questions of the request at hand
-        self._answers: list[NDArray[np.int64]] = []  # to all of them, once one was asked for
         self._n_questions = 0
         self._model: StoredForest | None = None
         self._model_file: memoryview | None = None
         # no cycle: rows are set free as soon as nobody holds the party any more
-        self._counting = make_aggregator(_without_holding(self._answer_question)).handlers()
+        self._counting = make_aggregator(_without_holding(self._answer_questions)).handlers()
 
     def _handlers(self) -> dict[type[Message], Callable[[Any], Message]]:
         return {
@@ -210,6 +206,8 @@ class HorizontalParty:
         assert self._values is not None
         segments = from_bytes(start.segments, "<u2", len(start.segments) // 2, "segments of trees")
         check(len(segments) > 0, "a batch has no trees")
+        is_sorted = bool((segments[1:] >= segments[:-1]).all())
+        check(is_sorted, "trees with the same participants do not follow each other")
         n_entries = len(segments) * self._table.n_rows * (1 + agreed.candidates_per_node)
         check(len(segments) == 1 or n_entries <= MAX_ENTRIES, "a batch has too many trees")
         limits = Limits(
@@ -238,38 +236,36 @@ class HorizontalParty:
 
     def _join(self, parts: Sequence[Part]) -> None:
         """Take part in these sums only if their participants expose nobody."""
-        self._together, self._answers = tuple(part.question for part in parts), []
         if self._running().drawn_per_step:
             return  # agreed on, by a name that says so
         for part in parts:
+            if not part.participants:
+                continue  # a plain sum names nobody
             question = _read_question(part.question)
             segment = None if question.whole_table else question.segment
             self._companions = self._companions.join(segment, part.participants)
 
-    def _answer_question(self, encoded: memoryview) -> NDArray[np.int64]:
-        """The integers that one question asks for; all of a request are answered in one pass."""
-        places = [place for place, other in enumerate(self._together) if other is encoded]
-        if len(self._together) < 2 or not places or self._running().protection.kind:
-            return self._answer_alone(encoded)  # noise is drawn for one question at a time
-        if not self._answers:
-            self._answers = self._answer_together()
-        return self._answers[places[0]]
+    def _answer_questions(self, encoded: Sequence[memoryview]) -> list[NDArray[np.int64]]:
+        """The integers that the questions of a request ask for, in one pass over the rows."""
+        if len(encoded) < 2 or self._running().protection.kind:
+            return [self._answer_alone(one) for one in encoded]  # noise is drawn for one at a time
+        return self._answer_together([_read_question(one) for one in encoded])
 
-    def _answer_together(self) -> list[NDArray[np.int64]]:
+    def _answer_together(self, questions: Sequence[CutsQuestion]) -> list[NDArray[np.int64]]:
         if self._trees is None:
             raise ProtocolError("no trees were started")
         assert self._statistics is not None
-        questions = [_read_question(other) for other in self._together]
         check(not any(one.whole_table for one in questions), "the whole table is counted alone")
         asked = self._trees.read_questions(questions)
-        self._n_questions += len(self._together)
+        self._n_questions += len(questions)
         search = self._trees.search
-        counted = self._statistics.of_cuts(search, asked.cuts, b"")[asked.asked]
+        counted = self._statistics.of_cuts(search, asked.cuts, b"")
+        answers = [counted[own].reshape(-1) for own in cut_at(asked.asked_ends)]
+        if len(asked.wholes) == 0:
+            return answers
         wholes = self._statistics.of_nodes(search, asked.wholes, b"")
-        return [
-            np.concatenate([counted[own].reshape(-1), wholes[whole].reshape(-1)])
-            for own, whole in zip(cut_at(asked.asked_ends), cut_at(asked.whole_ends), strict=True)
-        ]
+        nodes = [wholes[own].reshape(-1) for own in cut_at(asked.whole_ends)]
+        return list(map(np.concatenate, zip(answers, nodes, strict=True)))
 
     def _answer_alone(self, encoded: memoryview) -> NDArray[np.int64]:
         is_private = bool(self._running().protection.kind)
@@ -297,7 +293,6 @@ class HorizontalParty:
         self._model_file = request.model
         # rows and labels in the form of the training, many times the size of the table
         self._trees = self._values = self._targets = self._statistics = None
-        self._together, self._answers = (), []
         return Accepted()
 
     @property

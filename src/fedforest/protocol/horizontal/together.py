@@ -7,23 +7,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.kernels.layout import SET_WORDS
-from fedforest.kernels.pairs import Cuts, Pairs
+from fedforest.kernels.pairs import Cuts, Pairs, place_asked
 from fedforest.kernels.points import has_infinite
 from fedforest.protocol.asking import check
 from fedforest.protocol.fates import unpack_flags
-from fedforest.protocol.horizontal.grouping import Grouping, cut_at
+from fedforest.protocol.horizontal.grouping import Grouping, count_before, ends_of, spread
 from fedforest.protocol.horizontal.messages import CutsQuestion
-from fedforest.protocol.payloads import from_bytes, view_bytes
+from fedforest.protocol.payloads import from_bytes
 
 
 class QuestionedTogether(NamedTuple):
     """What several segments are asked about; which cuts and whole nodes are whose."""
 
     cuts: Cuts  # of all pairs
-    asked: NDArray[np.int64]  # places of the asked pairs among all asked ones, segment by segment
-    asked_ends: NDArray[np.int64]
-    wholes: NDArray[np.int64]  # nodes, segment by segment
-    whole_ends: NDArray[np.int64]
+    asked_ends: list[int]  # of the segments, among the pairs that are asked
+    wholes: NDArray[np.int64]  # nodes
+    whole_ends: list[int]
 
 
 def read_together(
@@ -32,67 +31,71 @@ def read_together(
     pairs: Pairs,
     is_categorical: NDArray[np.bool_],
 ) -> QuestionedTogether:
-    """What the segments' open nodes are asked about; a segment is asked once."""
+    """What the segments' open nodes are asked about, each segment once and in their order."""
     numbers = [question.segment for question in questions]
     check(len(set(numbers)) == len(numbers), "a segment is asked twice in one request")
     groups = Grouping.of(segment_of_node, numbers, pairs.node_start)
-    check(all(groups.n_nodes), "a question is about trees that this party does not grow")
-    sizes = zip(questions, groups.n_nodes, groups.n_pairs, strict=True)
-    parts = [_read_part(question, n_nodes, n_pairs) for question, n_nodes, n_pairs in sizes]
-    given, sides, flags = (np.concatenate(column) for column in zip(*parts, strict=True))
-    set_index, sets = _read_sets(questions, groups, is_categorical[pairs.feature], given)
-    cuts = _put_in_order(len(pairs.feature), groups, (given, sides, set_index), sets)
-    is_asked = ~np.isnan(given)
-    place = np.cumsum(~np.isnan(cuts.threshold)) - 1
-    return QuestionedTogether(
-        cuts,
-        place[groups.pairs[is_asked]],
-        groups.count_pairs(is_asked),
-        groups.nodes[flags],
-        groups.count_nodes(flags),
-    )
+    threshold, sides = _read_thresholds(questions, groups), _read_sides(questions, groups)
+    flags = _read_flags([question.wholes for question in questions], groups.n_nodes)
+    asked_ends = place_asked(np.array(ends_of(groups.n_pairs)), threshold).tolist()
+    whole_ends = count_before(flags, ends_of(groups.n_nodes))
+    if not groups.is_all:  # a ring: this party's turn comes later in others
+        n_pairs = len(pairs.feature)
+        threshold = spread(threshold, groups.pairs, n_pairs, np.nan)
+        sides = spread(sides, groups.pairs, n_pairs)
+        flags = spread(flags, groups.nodes, len(segment_of_node))
+    set_index, sets = _read_sets(questions, groups, is_categorical, (pairs, threshold))
+    cuts = Cuts(threshold, sides.view(np.uint8), set_index, sets)
+    return QuestionedTogether(cuts, asked_ends, np.flatnonzero(flags), whole_ends)
 
 
-def _read_part(
-    question: CutsQuestion, n_nodes: int, n_pairs: int
-) -> tuple[NDArray[np.float32], NDArray[np.uint8], NDArray[np.bool_]]:
-    """(thresholds, sides of missing values, whole nodes) of one segment."""
-    threshold = view_bytes(question.threshold, "<f4", n_pairs, "thresholds")
+def _read_thresholds(questions: Sequence[CutsQuestion], groups: Grouping) -> NDArray[np.float32]:
+    """The thresholds of all segments, end to end."""
+    for question, n_pairs in zip(questions, groups.n_pairs, strict=True):
+        n_bytes = len(question.threshold)
+        check(n_bytes == 4 * n_pairs, f"thresholds: {n_bytes} bytes for {n_pairs} entries")
+    together = bytearray().join([question.threshold for question in questions])
+    threshold = np.frombuffer(together, "<f4")  # writable, as kernels are compiled for
     check(not has_infinite(threshold), "a threshold is infinite")
-    missing_left = np.zeros(n_pairs, np.uint8)
-    if len(question.missing_left):
-        missing_left[:] = unpack_flags(question.missing_left, n_pairs)
-    return threshold, missing_left, unpack_flags(question.wholes, n_nodes)
+    return threshold
 
 
-def _put_in_order(
-    n_pairs: int,
-    groups: Grouping,
-    given: tuple[NDArray[np.float32], NDArray[np.uint8], NDArray[np.int32]],
-    sets: NDArray[np.uint64],
-) -> Cuts:
-    """The cuts of all pairs; those of other segments are not asked."""
-    threshold, missing_left = np.full(n_pairs, np.nan, np.float32), np.zeros(n_pairs, np.uint8)
-    set_index = np.full(n_pairs, -1, np.int32)
-    threshold[groups.pairs], missing_left[groups.pairs], set_index[groups.pairs] = given
-    return Cuts(threshold, missing_left, set_index, sets)
+def _read_sides(questions: Sequence[CutsQuestion], groups: Grouping) -> NDArray[np.bool_]:
+    """Sides of missing values, of all segments; where nothing is missing, nothing was said."""
+    said = [question.missing_left for question in questions]
+    if not any(map(len, said)):
+        return np.zeros(sum(groups.n_pairs), np.bool_)
+    none = [bytes((n_pairs + 7) >> 3) for n_pairs in groups.n_pairs]
+    filled = [memoryview(data or nothing) for data, nothing in zip(said, none, strict=True)]
+    return _read_flags(filled, groups.n_pairs)
+
+
+def _read_flags(packed: Sequence[memoryview], n_flags: Sequence[int]) -> NDArray[np.bool_]:
+    """The flags of all segments, end to end; nearly always there are none."""
+    n_bytes = [(n + 7) >> 3 for n in n_flags]
+    together = b"".join(packed)
+    if [*map(len, packed)] == n_bytes and together.count(0) == len(together):
+        return np.zeros(sum(n_flags), np.bool_)
+    return np.concatenate([unpack_flags(data, n) for data, n in zip(packed, n_flags, strict=True)])
 
 
 def _read_sets(
     questions: Sequence[CutsQuestion],
     groups: Grouping,
     is_categorical: NDArray[np.bool_],
-    threshold: NDArray[np.float32],
+    cuts: tuple[Pairs, NDArray[np.float32]],
 ) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
-    """(which set belongs to which pair, sets), segment by segment."""
-    of_pairs = is_categorical[groups.pairs]
-    parts = [
-        read_sets_of_pairs(question.left_set, of_pairs[part], threshold[part])
-        for question, part in zip(questions, cut_at(groups.pair_ends), strict=True)
-    ]
-    by_set = np.concatenate([index for index, _ in parts]) >= 0
-    set_index = np.where(by_set, np.cumsum(by_set) - 1, -1).astype(np.int32)
-    return set_index, np.concatenate([sets for _, sets in parts])
+    """(which set belongs to which pair, sets), of all pairs and their thresholds."""
+    pairs, threshold = cuts
+    together = memoryview(b"".join([question.left_set for question in questions]))
+    if not is_categorical.any():
+        return read_sets_of_pairs(together, is_categorical, threshold)
+    of_pairs = is_categorical[pairs.feature]
+    by_set = of_pairs & ~np.isnan(threshold)
+    for question, (first, last) in zip(questions, groups.pairs, strict=True):
+        n_bytes, n_sets = len(question.left_set), int(np.count_nonzero(by_set[first:last]))
+        check(n_bytes == n_sets * SET_WORDS * 8, f"sets: {n_bytes} bytes for {n_sets} entries")
+    return read_sets_of_pairs(together, of_pairs, threshold)
 
 
 def read_sets_of_pairs(

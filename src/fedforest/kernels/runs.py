@@ -1,0 +1,54 @@
+"""Words of one vector added where they belong in a longer one: in runs, between words of others.
+
+runs      [2, 5)      [6, 8)        a run is where it begins and ends, in the longer vector
+longer  . . w w w . w w .           words are taken in order, each once
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.kernels.jit import kernel
+
+
+def find_runs(ends: Sequence[int], places: Sequence[int]) -> NDArray[np.int64]:
+    """The runs of some of the vectors that lie end to end, by ascending places; (runs, 2)."""
+    runs: list[tuple[int, int]] = []
+    for place in places:
+        begin, end = ends[place - 1] if place else 0, ends[place]
+        if runs and runs[-1][1] == begin:
+            begin = runs.pop()[0]
+        runs.append((begin, end))
+    return np.array(runs, np.int64).reshape(-1, 2)
+
+
+@kernel
+def count_within(runs, first, last):
+    """How many words of the runs lie in [first, last)."""
+    n_words = 0
+    for k in range(runs.shape[0]):
+        n_words += max(0, min(runs[k, 1], last) - max(runs[k, 0], first))
+    return n_words
+
+
+@kernel
+def add_runs(vector, words, runs, first, last):
+    """Add the next words to the runs inside [first, last), modulo 2^64."""
+    at = 0
+    for k in range(runs.shape[0]):
+        begin, end = max(runs[k, 0], first), min(runs[k, 1], last)
+        if begin < end:
+            vector[begin:end] += words[at : at + end - begin]
+            at += end - begin
+
+
+@kernel
+def subtract_runs(vector, words, runs, first, last):
+    """The same, subtracted."""
+    at = 0
+    for k in range(runs.shape[0]):
+        begin, end = max(runs[k, 0], first), min(runs[k, 1], last)
+        if begin < end:
+            vector[begin:end] -= words[at : at + end - begin]
+            at += end - begin
