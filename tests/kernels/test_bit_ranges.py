@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fedforest.kernels.bit_ranges import copy_ranges, count_bits
+from fedforest.kernels.bit_ranges import copy_ranges, count_bits, list_foreign
 from tests.strategies import IS_PLAIN_PYTHON
 
 EXAMPLES = settings(max_examples=20 if IS_PLAIN_PYTHON else 100)
@@ -70,3 +70,14 @@ def test_ranges_are_copied_to_their_places(lengths: list[int], random: object) -
     copy_ranges(source, source_start, target, target_start, np.array(lengths, np.int64))
     expected = [source[source_start[place] + k] for place in order for k in range(lengths[place])]
     assert target.tolist() == expected
+
+
+@EXAMPLES
+@given(st.lists(st.tuples(st.integers(-1, 2), st.integers(0, 3)), max_size=30))
+def test_foreign_nodes_are_those_that_somebody_else_split_and_that_are_wanted(
+    nodes: list[tuple[int, int]],
+) -> None:
+    owner = np.array([number for number, _ in nodes], np.int16)
+    is_wanted = np.array([wanted for _, wanted in nodes], np.uint8)
+    expected = [k for k, (number, wanted) in enumerate(nodes) if number in (0, 2) and wanted]
+    assert list_foreign(owner, 1, is_wanted).tolist() == expected

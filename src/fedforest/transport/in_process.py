@@ -77,7 +77,7 @@ def _collect(
 ) -> dict[str, bytes]:
     answers = {}
     for party, outcome in outcomes.items():
-        if isinstance(outcome, bytes):
+        if not isinstance(outcome, FederationError):
             answers[party] = outcome
         elif not (may_lose and isinstance(outcome, PartyLost)):
             raise outcome

@@ -14,7 +14,7 @@ from fedforest.protocol.fates import (
     unpack_flags,
 )
 from fedforest.protocol.payloads import RowBits
-from fedforest.protocol.vertical.moves import NodeBits, follow_sizes
+from fedforest.protocol.vertical.moves import AwaitedBits, NodeBits, follow_sizes
 from fedforest.tree.structure import Structure
 
 # (split, fate): closed, stays open, and split with any of its children open
@@ -116,6 +116,34 @@ def test_children_smaller_than_allowed_are_refused(n_left: int, least: int, is_r
     else:
         with pytest.raises(RemoteProtocolError, match="min_samples_leaf"):
             NodeBits(np.array([9]), parts, least)
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_awaited_bits_may_come_in_any_order(order: tuple[int, int]) -> None:
+    sizes, nodes = np.array([9, 3, 20]), [np.array([0, 2]), np.array([1])]
+    content = [pack_pattern(0, 9) + pack_pattern(2, 20), pack_pattern(1, 3)]
+    awaited = AwaitedBits(sizes, nodes)
+    for number in order:
+        awaited.put(number, ("spade", nodes[number], RowBits(memoryview(content[number]))))
+    parts = [("spade", nodes[k], RowBits(memoryview(content[k]))) for k in (0, 1)]
+    at_once = NodeBits(sizes, parts)
+    assert awaited.bits.tolist() == at_once.bits.tolist()
+    assert awaited.offsets.tolist() == at_once.offsets.tolist()
+    assert awaited.left_rows.tolist() == at_once.left_rows.tolist()
+    sides = np.minimum(at_once.left_rows, sizes - at_once.left_rows)
+    assert awaited.smallest_side == sides.min()
+
+
+@pytest.mark.parametrize("data", [b"\x01", b"\x01\x00\x00"])
+def test_awaited_bits_of_another_length_leave_those_of_others_alone(data: bytes) -> None:
+    nodes = [np.array([0]), np.array([1])]
+    awaited = AwaitedBits(np.array([9, 9]), nodes)
+    awaited.put(1, ("heart", nodes[1], RowBits(memoryview(b"\x03\x01"))))
+    before = awaited.bits[2:].tolist()
+    with pytest.raises(RemoteProtocolError, match="not as many") as caught:
+        awaited.put(0, ("spade", nodes[0], RowBits(memoryview(data))))
+    assert caught.value.party == "spade"
+    assert awaited.bits[2:].tolist() == before
 
 
 def test_sizes_follow_their_nodes() -> None:
