@@ -21,7 +21,9 @@ def pack(source, at, byte, target, to):  # type: ignore[no-untyped-def]
 
 
 @pytest.mark.parametrize("dtype", [np.uint32, np.uint64])
-def test_entries_with_a_set_bit_come_first_and_all_keep_their_order(dtype: type) -> None:
+def test_entries_with_a_set_bit_come_first_and_all_keep_their_order(
+    dtype: type[np.unsignedinteger],
+) -> None:
     source = np.arange(100, 120, dtype=dtype)
     for byte in range(256):
         target = np.zeros(20, dtype)
@@ -41,7 +43,7 @@ def pack_bits(goes_left: list[bool]) -> NDArray[np.uint8]:
     ENTRY_TYPES,
 )
 def test_rows_of_large_nodes_move_as_one_by_one_and_nothing_is_written_beside_them(
-    goes_left: list[bool], fate: int, dtype: type
+    goes_left: list[bool], fate: int, dtype: type[np.unsignedinteger]
 ) -> None:
     n, before = len(goes_left), 3
     entries = np.arange(1000, 1000 + before + n, dtype=dtype)

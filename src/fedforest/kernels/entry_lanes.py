@@ -11,13 +11,9 @@ from numba.extending import intrinsic
 
 LANES = 8
 
+_BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
 # for every byte: the numbers of its set bits, then those of the others
-LANE_ORDER = np.argsort(
-    np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little") == 0,
-    axis=1,
-    kind="stable",
-)
-LANE_ORDER = LANE_ORDER.astype(np.uint8).reshape(-1)
+LANE_ORDER = np.argsort(_BITS == 0, axis=1, kind="stable").astype(np.uint8).reshape(-1)
 
 if config.DISABLE_JIT:  # type: ignore[attr-defined] # numba adds it at run time
 
