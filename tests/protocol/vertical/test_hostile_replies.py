@@ -405,8 +405,9 @@ def test_trees_of_impossible_size_are_refused_without_setting_memory_aside(
 def test_sums_that_no_rows_have_are_refused(root_sums: tuple[int, ...], reason: str) -> None:
     recording = training_recording("classes")
     at, party, honest = recording.reply(TreesStarted, 1)
+    hostile = NodeSums.of_columns(np.array(root_sums, np.int64).reshape(-1, 3))
     with pytest.raises(RemoteProtocolError, match=reason) as caught:
-        recording.replace(at, party, encode(changed(honest, root_sums=sums(*root_sums))))
+        recording.replace(at, party, encode(changed(honest, root_sums=hostile)))
     assert caught.value.party == "p1"
 
 
@@ -441,11 +442,11 @@ def test_a_left_child_cannot_hold_more_than_its_parent() -> None:
         n_nodes = 1
         while True:
             try:
-                read = honest.left_sums.read(n_nodes, 3)
+                read = honest.left_sums.read_columns(n_nodes, 3)
             except FederationError:
                 n_nodes += 1
                 continue
-            return changed(honest, left_sums=NodeSums.of(read + 1000))  # type: ignore[no-any-return]
+            return changed(honest, left_sums=NodeSums.of_columns(read + 1000))  # type: ignore[no-any-return]
 
     refuse("classes", SplitsApplied, more, "negative")
 
