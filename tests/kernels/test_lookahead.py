@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 from fedforest.kernels.lookahead import (
     follow_turns,
     retire_rows,
+    say_outcomes,
+    settle_outcomes,
     settle_paths,
     write_outcomes,
 )
@@ -132,3 +134,38 @@ def test_rows_follow_their_turns_and_leave_when_they_arrive(tree: OwnedTree) -> 
     for row, node in enumerate(reached):
         if tree.left_child[node] < 0:
             assert leaf_of[tree.base, row] == node - tree.base
+
+
+@EXAMPLES
+@given(owned_trees())
+def test_several_trees_are_said_and_settled_as_each_alone(tree: OwnedTree) -> None:
+    nodes, trees = starting_nodes(tree), (0, tree.base + 1)  # trees of one node, then this one
+    standing = standing_at(tree, nodes)
+    flat_turns, starts = no_turns(len(nodes), tree.lookahead), np.zeros(tree.base + 2, np.int64)
+    starts[-1] = len(flat_turns)
+    alone = [say(tree, number, nodes) for number in range(len(tree.partials))]
+    for number, (data, n_bits) in enumerate(alone):
+        bins, n_rows = tree.bins[number].reshape(-1), np.uint64(tree.n_rows)
+        counted, most = np.zeros(tree.base + 1, np.int64), np.full(tree.base + 1, 2**10)
+        splits = tree.splits(number)
+        said = say_outcomes(splits, bins, n_rows, standing, tree.lookahead, most, counted, *trees)
+        assert said.tolist() == data.tolist()
+        assert counted.tolist() == [0] * tree.base + [n_bits]
+    outcomes, cursor, end = join(alone, gap=0)
+    said_of = (outcomes, np.tile(cursor, (trees[1], 1)), np.tile(end, (trees[1], 1)))
+    short = np.full(trees[1], -7)
+    settle_outcomes(
+        tree.flat_children,
+        tree.owner,
+        standing,
+        tree.lookahead,
+        said_of,
+        flat_turns,
+        starts,
+        short,
+        *trees,
+    )
+    paths = tree.paths(nodes)
+    assert short.tolist() == [-1] * trees[1]
+    assert flat_turns.tolist() == pack_turns(paths, tree.lookahead).tolist()
+    assert said_of[1][-1].tolist() == end.tolist()

@@ -199,6 +199,27 @@ def test_node_sums_arrive_as_they_left(sums: NDArray[np.int64]) -> None:
     assert NodeSums.of(sums).read(*sums.shape).tolist() == sums.tolist()
 
 
+@given(
+    npst.arrays(
+        np.int64,
+        st.tuples(st.integers(0, 5), st.integers(0, 4)),
+        elements=st.integers(-(2**62), 2**62),
+    )
+)
+def test_node_sums_told_by_column_arrive_as_they_left(sums: NDArray[np.int64]) -> None:
+    assert NodeSums.of_columns(sums).read_columns(*sums.shape).tolist() == sums.tolist()
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\0", b"\0\0", b"\0\0\x07", b"\0\0\x03\0", b"\x80\0\x03", b"\0\xff\x03"]
+)
+def test_node_sums_told_by_column_that_are_not_as_needed_are_refused(data: bytes) -> None:
+    zeros = NodeSums(memoryview(b"\0\0\x03"))
+    assert zeros.read_columns(1, 2).tolist() == [[0, 0]]
+    with pytest.raises(ProtocolError, match="node sums"):
+        NodeSums(memoryview(data)).read_columns(1, 2)
+
+
 @pytest.mark.parametrize("data", [b"", b"\x01", b"\x01\x02\x03", b"\x01\x80", b"\xff" * 12])
 def test_node_sums_that_are_not_as_many_as_needed_are_refused(data: bytes) -> None:
     with pytest.raises(ProtocolError, match="node sums"):

@@ -215,9 +215,7 @@ def find_codes_of_two(slots, said, at, place, begin, n, codes):
     codes[n:] = 0
     for k in range(n):
         block = np.uint64(place[begin + k])
-        left = np.uint64(
-            (one[at + k] & slots_of_one[block]) | (two[at + k] & slots_of_two[block])
-        )
+        left = np.uint64((one[at + k] & slots_of_one[block]) | (two[at + k] & slots_of_two[block]))
         walked = np.uint64(_WALKED[left & _UPPER])
         turn = left >> (walked >> _FOUR) & _ONE
         codes[k] = (walked & _SEVEN) | turn << _THREE

@@ -14,6 +14,13 @@ from numpy.typing import DTypeLike, NDArray
 
 from fedforest.kernels.bit_ranges import count_bits
 from fedforest.kernels.gains import are_gains
+from fedforest.kernels.short_codes import (
+    MAX_WIDTH,
+    ZEROS_APART,
+    choose_widths,
+    read_codes,
+    write_codes,
+)
 from fedforest.kernels.varints import MAX_VARINT_BYTES, read_varints, write_varints
 from fedforest.protocol.asking import Payload, check
 
@@ -79,6 +86,24 @@ class NodeSums(Payload, frozen=True):
         data = from_bytes(self.data, "u1", len(self.data), "node sums")
         check(bool(read_varints(data, sums)), "node sums are not as many as the nodes need")
         return sums.reshape(n_nodes, n_sums)
+
+    @classmethod
+    def of_columns(cls, sums: NDArray[np.int64]) -> Self:
+        """Sums of which each column has a size of its own: fewer bytes, and a little more work."""
+        widths = np.zeros(sums.shape[1], np.uint8)
+        room = np.zeros((int(choose_widths(sums, widths)) + 7) // 8, np.uint8)
+        n_bytes = write_codes(sums, widths, room)
+        return cls(np.concatenate([widths, room[:n_bytes]]).data)
+
+    def read_columns(self, n_nodes: int, n_sums: int) -> NDArray[np.int64]:
+        """What `of_columns` was given."""
+        sums = np.zeros((n_nodes, n_sums), np.int64)
+        data = from_bytes(self.data, "u1", len(self.data), "node sums")
+        widths = data[:n_sums]
+        is_read = len(widths) == n_sums and bool((widths <= MAX_WIDTH + ZEROS_APART).all())
+        is_read = is_read and bool(read_codes(data[n_sums:], widths, sums))
+        check(is_read, "node sums are not as many as the nodes need")
+        return sums
 
 
 class EncodedLabels(Payload, frozen=True):

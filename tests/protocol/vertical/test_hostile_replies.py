@@ -358,8 +358,9 @@ def test_trees_of_impossible_size_are_refused_without_setting_memory_aside(
 def test_sums_that_no_rows_have_are_refused(root_sums: tuple[int, ...], reason: str) -> None:
     recording = training_recording("classes")
     at, party, honest = recording.reply(TreesStarted, 1)
+    hostile = NodeSums.of_columns(np.array(root_sums, np.int64).reshape(-1, 3))
     with pytest.raises(RemoteProtocolError, match=reason) as caught:
-        recording.replace(at, party, encode(changed(honest, root_sums=sums(*root_sums))))
+        recording.replace(at, party, encode(changed(honest, root_sums=hostile)))
     assert caught.value.party == "p1"
 
 
@@ -400,7 +401,8 @@ def test_padding_bits_and_bits_of_the_wrong_length_are_refused() -> None:
 
 def test_a_left_child_cannot_hold_more_than_its_parent() -> None:
     def more(honest: SplitsApplied) -> SplitsApplied:
-        return changed(honest, left_sums=NodeSums.of(read_left_sums(honest) + 1000))  # type: ignore[no-any-return]
+        left_sums = NodeSums.of_columns(read_left_sums(honest) + 1000)
+        return changed(honest, left_sums=left_sums)  # type: ignore[no-any-return]
 
     refuse("classes", SplitsApplied, more, "negative")
 
@@ -410,7 +412,7 @@ def read_left_sums(applied: SplitsApplied) -> NDArray[np.int64]:
     n_nodes = 1
     while True:
         try:
-            return applied.left_sums.read(n_nodes, 3)
+            return applied.left_sums.read_columns(n_nodes, 3)
         except FederationError:
             n_nodes += 1
 

@@ -128,9 +128,7 @@ class Walk:
                 short[trees[0]] = self._settle_step(said, turns, starts, target, trees)
                 return True
             left_child, owner, nodes = routes.left_child, routes.owner, underway.standing
-            settle_outcomes(
-                left_child, owner, nodes, n_levels, said, turns, starts, short, *trees
-            )
+            settle_outcomes(left_child, owner, nodes, n_levels, said, turns, starts, short, *trees)
             retire_rows(left_child, routes.tree_start, self._leaf_of, nodes, target, *trees)
             return True
 

@@ -32,13 +32,14 @@ _LIMITS = (WEIGHT_SUM_LIMIT, TARGET_SUM_LIMIT)
 
 def pack_sums(sums: NDArray[np.int64], kind: TargetKind) -> NodeSums:
     """Sums of nodes without their rows."""
-    return NodeSums.of(sums[:, _without_rows(kind)])
+    said = np.ascontiguousarray(sums[:, _without_rows(kind)])
+    return NodeSums.of(said) if kind.sums == "binary" else NodeSums.of_columns(said)
 
 
 def unpack_sums(packed: NodeSums, rows: NDArray[np.int64], kind: TargetKind) -> NDArray[np.int64]:
     """Sums of nodes with so many rows."""
     sums = np.empty((len(rows), kind.n_sums), np.int64)
-    sums[:, _without_rows(kind)] = packed.read(len(rows), kind.n_sums - 1)
+    sums[:, _without_rows(kind)] = _read(packed, len(rows), kind)
     rows_of(sums, kind)[:] = rows
     if kind.is_regression:
         _refuse(judge_moments(sums, *_LIMITS), kind)
@@ -65,7 +66,7 @@ class LeftSums:
 
     def put(self, packed: NodeSums, nodes: NDArray[np.int64], left_rows: NDArray[np.int64]) -> None:
         """Put in place what an owner says of its nodes, whose left children have so many rows."""
-        given = packed.read(len(nodes), self._kind.n_sums - 1)
+        given = _read(packed, len(nodes), self._kind)
         of_nodes = (given, nodes, self._places, left_rows)
         if self._kind.is_regression:
             wrong = place_moment_sums(*of_nodes, self._sums, self.left, _LIMITS)
@@ -80,6 +81,12 @@ class LeftSums:
         rest = weight_of(self._sums[nodes], self._kind) - weight
         is_enough = np.minimum(weight, rest) >= self._least_weight[nodes]
         check(bool(is_enough.all()), "a child weighs less than min_weight_fraction_leaf allows")
+
+
+def _read(packed: NodeSums, n_nodes: int, kind: TargetKind) -> NDArray[np.int64]:
+    """Two counts are short anyway, and are read sooner than codes that save bits."""
+    read = packed.read if kind.sums == "binary" else packed.read_columns
+    return read(n_nodes, kind.n_sums - 1)
 
 
 def _refuse(wrong: int, kind: TargetKind) -> None:
