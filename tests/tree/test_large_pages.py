@@ -39,7 +39,7 @@ def test_room_lives_as_long_as_a_part_of_it() -> None:
 @pytest.mark.parametrize("n_bytes", [0, 3, PAGE_BYTES + 5])
 def test_pieces_are_joined_in_order_and_cannot_be_changed(n_bytes: int) -> None:
     numbers = np.arange(n_bytes, dtype=np.float64)
-    pieces = [b"head", numbers.data, b"", memoryview(b"tail")]
+    pieces: list[memoryview | bytes] = [b"head", numbers.data, b"", memoryview(b"tail")]
     joined = join_pieces(pieces)
     assert joined == b"".join(pieces)
     assert joined.readonly

@@ -241,7 +241,7 @@ def describe_horizontal_result(model: str, trained: HorizontalTrained) -> Horizo
     """What the user is told of a horizontal training."""
     return HorizontalResult(
         model=model,
-        file=bytes(trained.model),
+        file=trained.model,
         n_rows=trained.n_rows,
         candidates_per_node=trained.candidates_per_node,
         n_trees_begun=trained.n_trees_begun,

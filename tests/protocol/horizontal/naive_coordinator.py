@@ -58,7 +58,8 @@ def train_naively(order: TrainingOrder, aggregation: Aggregation) -> Conversatio
         start = {}
     forest, classes = growing.assemble(), session.labels.classes
     lost = tuple(party for party in order.parties if party not in session.present)
-    return Trained(forest, session.bins, classes, b"", 0, (growing.n_steps,), (), lost, 0, 0)
+    nothing = memoryview(b"")
+    return Trained(forest, session.bins, classes, nothing, 0, (growing.n_steps,), (), lost, 0, 0)
 
 
 def _keep(groups: Sequence[Group], present: Sequence[str]) -> list[Group]:

@@ -61,7 +61,7 @@ class Trained:
     forest: Forest
     bins: Bins
     classes: NDArray[Any] | None
-    model: memoryview  # the file that every party holds
+    model_file: memoryview  # that every party holds
     n_rows: int
     n_steps: tuple[int, ...]  # per batch of trees, levels and repeated ones
     n_extra_steps: tuple[int, ...]
@@ -69,3 +69,8 @@ class Trained:
     candidates_per_node: int
     n_trees_begun: int  # more than there are if training ended early: labels were counted for all
     smallest_group: int | None = None  # rows of the smallest child of a split, where that is told
+
+    @property
+    def model(self) -> bytes:
+        """The file in memory of its own, for whoever keeps it."""
+        return bytes(self.model_file)
