@@ -16,7 +16,7 @@ from fedforest.masking.key_agreement import KEY_BYTES
 WORD = np.dtype("<u8")
 PIECE_WORDS = 2**14  # one piece, the zeros and a vector's part stay in a core's own cache together
 _ZEROS = memoryview(bytes(PIECE_WORDS * WORD.itemsize))
-_FIRST_COUNTER = bytes(16)
+_FROM_THE_FIRST_BLOCK = CTR(bytes(16))
 
 
 class Keystream:
@@ -27,7 +27,7 @@ class Keystream:
     def __init__(self, key: bytes) -> None:
         if len(key) != KEY_BYTES:
             raise MaskingError(f"a stream needs a key of {KEY_BYTES} bytes, not {len(key)}")
-        self._encryptor = Cipher(AES256(key), CTR(_FIRST_COUNTER)).encryptor()
+        self._encryptor = Cipher(AES256(key), _FROM_THE_FIRST_BLOCK).encryptor()
 
     def fill(self, words: NDArray[np.uint64]) -> None:
         """Write the stream's next words into a contiguous array of dtype `WORD`."""
