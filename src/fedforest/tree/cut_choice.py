@@ -1,7 +1,6 @@
 """Deciding which of the cuts that were asked about divides each node; it needs sums, never rows."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,9 +75,8 @@ def choose_cuts(layout: SideLayout, sides: Sides, rules: Rules, workers: Workers
 
 def _are_two_classes(layout: SideLayout, sides: Sides, rules: Rules) -> bool:
     """Whether cuts are left sides of two classes, scored by gini and limited by rows alone."""
-    others: tuple[Any, ...] = rules[2:]
-    is_gini = rules.criterion == GINI and not any(map(len, others))
-    return is_gini and layout == SideLayout(2, rows_apart=False) and sides.sums.shape[1] == 2
+    is_plain_gini = rules.criterion == GINI and not len(rules.least_weight)
+    return is_plain_gini and layout == SideLayout(2, rows_apart=False) and sides.sums.shape[1] == 2
 
 
 def tabulate_cuts(pairs: Pairs, cuts: Cuts, chosen: NDArray[np.int64]) -> SplitTable:

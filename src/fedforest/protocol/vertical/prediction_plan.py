@@ -21,7 +21,7 @@ from fedforest.tree.routes import OwnerRoutes
 MAX_CHOSEN_LOOKAHEAD = 64  # the nodes within reach grow so fast that nothing larger would pay
 
 # an inner node has more rows than a leaf of its level: so many times the square of the share that
-# inner nodes are of the level, as forests grown out on seven data sets show
+# inner nodes are of the level, as forests grown out on six data sets show
 ROWS_OF_INNER_NODES = 32
 
 # processor seconds of one role, measured; only their proportions matter
