@@ -386,7 +386,7 @@ def test_children_that_weigh_too_little_are_refused() -> None:
     def light(honest: SplitsApplied) -> SplitsApplied:
         weights = np.zeros_like(read_left_sums(honest))
         weights[:, 0] = 1
-        return changed(honest, left_sums=NodeSums.of(weights))  # type: ignore[no-any-return]
+        return changed(honest, left_sums=NodeSums.of_columns(weights))  # type: ignore[no-any-return]
 
     refuse("limited", SplitsApplied, light, "min_weight_fraction_leaf")
 

@@ -113,7 +113,9 @@ class ClassLabels:
             per_class = len(classes) / (self.n_classes * np.maximum(counts, 1))
         else:
             per_class = self.class_weights
-        return fix_weights(rows * per_class[classes])[0]
+        weights = rows * per_class[classes]
+        # as on one table: where all weigh one, nobody has a weight
+        return None if bool((weights == 1.0).all()) else fix_weights(weights)[0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
