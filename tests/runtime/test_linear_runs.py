@@ -230,7 +230,8 @@ def test_every_message_of_a_linear_run_and_prediction_is_in_the_ledger(
             return max((one.sequence for one in noted if one.run == run), default=0)
 
     with local_federation(tmp_path, pattern) as federation:
-        federation.parties["bank"]._ledger = Listening()
+        bank = federation.parties["bank"]
+        bank._ledger = bank._predictions.ledger = Listening()
         result = train(federation, linear())
         predict(federation)
     names = [departure.message for departure in noted]
