@@ -199,6 +199,15 @@ def test_the_best_split_of_two_weighted_classes_equals_the_reference(
     assert found == case.expected(read_rows(case, classes, weights), moments())
 
 
+def draw_classes(
+    data: st.DataObject, case: Case, n_classes: int, heaviest: int | None
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Classes of all rows, and weights below the heaviest, if rows have any."""
+    rng = np.random.default_rng(data.draw(SEEDS))
+    classes = data.draw(class_codes(case.table, n_classes))
+    return classes, rng.integers(1, heaviest, case.table.n_rows) if heaviest else NOTHING
+
+
 @given(
     st.data(),
     cases(),
@@ -216,9 +225,7 @@ def test_the_best_split_of_many_classes_equals_the_reference(
     heaviest: int | None,
     criterion: int,
 ) -> None:
-    rng = np.random.default_rng(data.draw(SEEDS))
-    classes = data.draw(class_codes(case.table, n_classes))
-    weights = rng.integers(1, heaviest, case.table.n_rows) if heaviest else NOTHING
+    classes, weights = draw_classes(data, case, n_classes, heaviest)
     order = case.nodes.order(case.table.n_rows, classes, dtype)
     found = search_classes(case, order, Targets(n_classes, weights, NOTHING, NOTHING), criterion)
     statistic = class_weights(n_classes, entropy=criterion == ENTROPY)
@@ -268,9 +275,7 @@ def test_a_side_that_weighs_too_little_is_no_side_by_classes(
     heaviest: int | None,
     criterion: int,
 ) -> None:
-    rng = np.random.default_rng(data.draw(SEEDS))
-    classes = data.draw(class_codes(case.table, n_classes))
-    weights = rng.integers(1, heaviest, case.table.n_rows) if heaviest else NOTHING
+    classes, weights = draw_classes(data, case, n_classes, heaviest)
     order = case.nodes.order(case.table.n_rows, classes, dtype)
     rows = read_rows(case, classes, weights)
     case = limit_weight(data, case, rows)

@@ -7,15 +7,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fedforest.kernels.children import count_open
-from fedforest.kernels.fate_bits import write_fates
+from fedforest.kernels.fate_bits import PADDED_WITH_ONES, RIGHT_WITHOUT_SPLIT, write_fates
 from fedforest.kernels.partition import OPEN_LEFT, OPEN_RIGHT, STAYS
-from fedforest.kernels.step_reading import (
-    OWN_NOT_SPLIT,
-    PADDED_WITH_ONES,
-    RIGHT_WITHOUT_SPLIT,
-    list_flagged,
-    read_step,
-)
+from fedforest.kernels.step_reading import OWN_NOT_SPLIT, list_flagged, read_step
 
 SPLIT = [(True, fate) for fate in (0, OPEN_LEFT, OPEN_RIGHT, OPEN_LEFT | OPEN_RIGHT)]
 NODE = st.tuples(st.sampled_from([*SPLIT, (False, 0), (False, STAYS)]), st.integers(2, 70))

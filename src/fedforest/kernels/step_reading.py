@@ -5,16 +5,18 @@ What the coordinator says is judged in the same pass.
 
 import numpy as np
 
-from fedforest.kernels.fate_bits import BITS_PER_FATE
+from fedforest.kernels.fate_bits import (
+    BYTE,
+    FATE_BITS,
+    ONE,
+    PADDED_WITH_ONES,
+    RIGHT_WITHOUT_SPLIT,
+    ZERO,
+    read_fate,
+)
 from fedforest.kernels.jit import kernel
-from fedforest.kernels.partition import OPEN_LEFT, OPEN_RIGHT, STAYS
 
-RIGHT_WITHOUT_SPLIT, PADDED_WITH_ONES, OWN_NOT_SPLIT = -1, -2, -3
-
-_BITS = np.uint64(BITS_PER_FATE)
-_BYTE = np.uint64(8)
-_ONE = np.uint64(1)
-_ZERO = np.uint64(0)
+OWN_NOT_SPLIT = -3  # beside what can be wrong with fates
 
 
 @kernel
@@ -40,21 +42,19 @@ def read_step(packed, sizes, own, own_left, is_split, fate, offsets, left_rows):
     right length.
     """
     moving = np.empty(fate.shape[0] + 1, np.int64)  # one spare position
-    right_without_split, own_split = _ZERO, _ONE
-    word, n_bits, at = _ZERO, _ZERO, 0
-    i, n_moving, n_bytes, n_open = 0, 0, 0, _ZERO
+    right_without_split, own_split = ZERO, ONE
+    word, n_bits, at = ZERO, ZERO, 0
+    i, n_moving, n_bytes, n_open = 0, 0, 0, ZERO
     for node in range(fate.shape[0]):
-        if n_bits < _BITS:
+        if n_bits < FATE_BITS:
             word |= np.uint64(packed[at]) << n_bits
-            n_bits += _BYTE
+            n_bits += BYTE
             at += 1
-        split, first, second = word & _ONE, (word >> _ONE) & _ONE, (word >> np.uint64(2)) & _ONE
-        word >>= _BITS
-        n_bits -= _BITS
-        opens = first * np.uint64(OPEN_LEFT) + second * np.uint64(OPEN_RIGHT)
-        is_split[node] = split == _ONE
-        fate[node] = np.uint8(opens if split == _ONE else first * np.uint64(STAYS))
-        right_without_split |= second & (split ^ _ONE)
+        split, first, second, fate[node] = read_fate(word)
+        word >>= FATE_BITS
+        n_bits -= FATE_BITS
+        is_split[node] = split == ONE
+        right_without_split |= second & (split ^ ONE)
         n_open += first + second
         if i < own.shape[0] and own[i] == node:
             own_split &= split
@@ -66,10 +66,10 @@ def read_step(packed, sizes, own, own_left, is_split, fate, offsets, left_rows):
             moving[n_moving] = node
             n_moving += np.int64(split & (first | second))
     outcome = np.int64(n_open)
-    if own_split == _ZERO:
+    if own_split == ZERO:
         outcome = OWN_NOT_SPLIT
-    if right_without_split != _ZERO:
+    if right_without_split != ZERO:
         outcome = RIGHT_WITHOUT_SPLIT
-    if word != _ZERO:
+    if word != ZERO:
         outcome = PADDED_WITH_ONES
     return outcome, moving[:n_moving]

@@ -8,7 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.kernels.children import count_open as count_open_nodes
-from fedforest.kernels.fate_bits import BITS_PER_FATE, read_fates, write_fates
+from fedforest.kernels.fate_bits import (
+    BITS_PER_FATE,
+    PADDED_WITH_ONES,
+    RIGHT_WITHOUT_SPLIT,
+    read_fates,
+    write_fates,
+)
 from fedforest.kernels.partition import OPEN_LEFT, OPEN_RIGHT, STAYS
 from fedforest.protocol.asking import check
 from fedforest.protocol.payloads import from_bytes
@@ -25,8 +31,8 @@ def unpack_fates(data: memoryview, n_nodes: int) -> tuple[NDArray[np.bool_], NDA
     packed = from_bytes(data, "u1", (n_nodes * BITS_PER_FATE + 7) >> 3, "fates")
     is_split, fate = np.empty(n_nodes, np.bool_), np.empty(n_nodes, np.uint8)
     outcome = int(read_fates(packed, is_split, fate))
-    check(outcome != -1, "a node that was not split has a right child")
-    check(outcome != -2, "fates are padded with ones")
+    check(outcome != RIGHT_WITHOUT_SPLIT, "a node that was not split has a right child")
+    check(outcome != PADDED_WITH_ONES, "fates are padded with ones")
     return is_split, fate
 
 

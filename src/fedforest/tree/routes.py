@@ -63,8 +63,36 @@ class FlatTrees:
         return self._upper[n_levels]
 
 
+class _Routes:
+    """What a share of a forest has of its trees' shape."""
+
+    __slots__ = ()
+
+    trees: FlatTrees
+
+    @property
+    def left_child(self) -> NDArray[np.int32]:
+        """Flat, LEAF at leaves."""
+        return self.trees.left_child
+
+    @property
+    def tree_start(self) -> NDArray[np.int64]:
+        """The root of each tree; the last element counts all nodes."""
+        return self.trees.tree_start
+
+    @property
+    def depth(self) -> int:
+        """Levels of splits."""
+        return self.trees.depth
+
+    @property
+    def n_trees(self) -> int:
+        """Trees."""
+        return len(self.tree_start) - 1
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class OwnRoutes:
+class OwnRoutes(_Routes):
     """The trees as one owner of splits sees them."""
 
     trees: FlatTrees
@@ -90,26 +118,6 @@ class OwnRoutes:
         steps = write_own_steps(left_child, splits.feature, splits.cut, splits.missing_left)
         own_steps = OwnSteps(steps, splits.set_index, splits.left_set)
         return cls(trees, own, own_steps, partial.own_per_tree())
-
-    @property
-    def left_child(self) -> NDArray[np.int32]:
-        """Flat, LEAF at leaves."""
-        return self.trees.left_child
-
-    @property
-    def tree_start(self) -> NDArray[np.int64]:
-        """The root of each tree; the last element counts all nodes."""
-        return self.trees.tree_start
-
-    @property
-    def depth(self) -> int:
-        """Levels of splits."""
-        return self.trees.depth
-
-    @property
-    def n_trees(self) -> int:
-        """Trees."""
-        return len(self.tree_start) - 1
 
     def leaps_from(self, level: int) -> tuple[Blocks, OwnSlots]:
         """Blocks that begin at a level, and every fourth below, with the owner's slots."""
@@ -140,7 +148,7 @@ class OwnRoutes:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OwnerRoutes:
+class OwnerRoutes(_Routes):
     """The trees as whoever leads rows sees them: who split which node."""
 
     trees: FlatTrees
@@ -164,26 +172,6 @@ class OwnerRoutes:
             write_owner_steps(trees.left_child, owner),
             count_inner_nodes(trees.left_child, trees.depth),
         )
-
-    @property
-    def left_child(self) -> NDArray[np.int32]:
-        """Flat, LEAF at leaves."""
-        return self.trees.left_child
-
-    @property
-    def tree_start(self) -> NDArray[np.int64]:
-        """The root of each tree; the last element counts all nodes."""
-        return self.trees.tree_start
-
-    @property
-    def depth(self) -> int:
-        """Levels of splits."""
-        return self.trees.depth
-
-    @property
-    def n_trees(self) -> int:
-        """Trees."""
-        return len(self.tree_start) - 1
 
     def leaps_from(self, level: int) -> tuple[Blocks, NDArray[np.uint16]]:
         """Blocks that begin at a level, and every fourth below, with each owner's slots."""

@@ -10,15 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.kernels.bit_ranges import SPARE_BYTES, locate_bits
-from fedforest.kernels.fate_bits import BITS_PER_FATE
-from fedforest.kernels.layout import Columns
-from fedforest.kernels.step_reading import (
-    OWN_NOT_SPLIT,
+from fedforest.kernels.fate_bits import (
+    BITS_PER_FATE,
     PADDED_WITH_ONES,
     RIGHT_WITHOUT_SPLIT,
-    list_flagged,
-    read_step,
 )
+from fedforest.kernels.layout import Columns
+from fedforest.kernels.step_reading import OWN_NOT_SPLIT, list_flagged, read_step
 from fedforest.protocol.asking import blame, check
 from fedforest.protocol.payloads import Gains, NodeSums, RowBits, from_bytes, view_bytes
 from fedforest.protocol.vertical.messages import Moves, SplitsApplied, StartTrees
