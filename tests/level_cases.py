@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fedforest.kernels.cut_sides import Asked
+from fedforest.kernels.kept_tiles import gather_tiles, place_tiles
 from fedforest.kernels.kept_values import (
     Cells,
     Kept,
@@ -18,6 +19,7 @@ from fedforest.kernels.kept_values import (
 from fedforest.kernels.layout import RowOrder
 from fedforest.kernels.pairs import Cuts, Pairs, list_pairs, place_asked
 from fedforest.kernels.random_split import Values
+from fedforest.kernels.tile_lanes import LANES
 from tests.reference.forest import pack_set
 from tests.reference.random_cuts import Cut, list_candidates
 from tests.strategies import SEEDS, DrawnNodes
@@ -71,17 +73,26 @@ class RawLevel:
         """The values of a node's rows."""
         return list(self.values[column, self.nodes.rows[node]])
 
-    def kept(self, order: RowOrder, *, by_row: bool = False) -> tuple[Pairs, Kept]:
-        """The level's pairs and their gathered values."""
+    def room(self, order: RowOrder, *, in_tiles: bool = False) -> tuple[Pairs, Kept]:
+        """The level's pairs and room for their values; whoever reads beyond them reads NaN."""
         pairs = list_pairs(self.bitmap)
-        first = place_values(order.start, order.stop, pairs.node_start)
+        place = place_tiles if in_tiles else place_values
+        first = place(order.start, order.stop, pairs.node_start)
         gaps = find_gaps(self.values.reshape(-1), np.uint64(self.n_rows), len(self.values))
-        kept = Kept(first, np.full(int(first[-1]) + 8, np.nan, np.float32), gaps)
-        ranges = np.zeros((2, len(pairs.feature)), np.float32)
-        low, high = ranges
-        gather_values(
-            self.cells(by_row=by_row), order, pairs, 1, kept, low, high, 0, len(self.nodes)
-        )
+        values = np.full(int(first[-1]) + 8, np.nan, np.float32)
+        per_tile = len(order.entries) if in_tiles else 0
+        n_tiles = -(-len(self.values) // LANES)
+        marks = np.full(n_tiles * per_tile, 0xA5, np.uint8)  # of earlier counts
+        return pairs, Kept(first, values, gaps, in_tiles, marks, np.uint64(per_tile))
+
+    def kept(
+        self, order: RowOrder, *, by_row: bool = False, in_tiles: bool = False
+    ) -> tuple[Pairs, Kept]:
+        """The level's pairs and their gathered values."""
+        pairs, kept = self.room(order, in_tiles=in_tiles)
+        low, high = np.zeros((2, len(pairs.feature)), np.float32)
+        gather = gather_tiles if in_tiles else gather_values
+        gather(self.cells(by_row=by_row), order, pairs, 1, kept, low, high, 0, len(self.nodes))
         return pairs, kept
 
 
@@ -129,7 +140,7 @@ class AskedLevel:
 
 
 @st.composite
-def raw_levels(draw: st.DrawFn, max_columns: int = 9) -> RawLevel:
+def raw_levels(draw: st.DrawFn, max_columns: int = 19) -> RawLevel:
     """One to four nodes of any rows, with candidates among up to `max_columns` columns."""
     rng = np.random.default_rng(draw(SEEDS, label="level seed"))
     n_rows = draw(st.sampled_from(TABLE_SIZES), label="rows")

@@ -8,16 +8,18 @@ what the coordinator does with the counts. Run it with a number of classes; 0 is
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.kernels.class_sums import add_weights
-from fedforest.kernels.cut_moves import Chosen, move_by_cuts
+from fedforest.kernels.cut_moves import Chosen, Marked, move_by_cuts
 from fedforest.kernels.cut_scores import Choice, Sides, choose_by_classes
 from fedforest.kernels.cut_sides import Asked
 from fedforest.kernels.cut_sums import PADDING, add_moments, count_classes, count_responses
+from fedforest.kernels.kept_tiles import gather_tiles, place_tiles
 from fedforest.kernels.kept_values import Cells, Kept, gather_values, place_values, turn_values
 from fedforest.kernels.layout import GINI, VARIANCE, RowOrder, Rules, Targets
 from fedforest.kernels.pairs import Pairs
@@ -42,6 +44,7 @@ class Case(NamedTuple):
     targets: Targets
     pairs: Pairs
     kept: Kept
+    tiled: Kept
     asked: Asked
     chosen: Chosen
 
@@ -58,8 +61,9 @@ def make_case(rng: np.random.Generator, size: int, n_classes: int) -> Case:
     order = make_nodes(rng, size, n_nodes, n_classes)
     pairs = Pairs(np.arange(n_nodes + 1) * N_CANDIDATES, choose_columns(rng, n_nodes))
     first = place_values(order.start, order.stop, pairs.node_start)
-    kept_values = np.zeros(int(first[-1]) + int(PADDING), np.float32)
-    kept = Kept(first, kept_values, np.zeros(N_COLUMNS, np.bool_))
+    kept = lay_out(first, 0)
+    in_tiles = place_tiles(order.start, order.stop, pairs.node_start)
+    tiled = lay_out(in_tiles, len(order.entries))
     threshold = np.full(len(pairs.feature), 0.5, np.float32)
     no_sets, right = np.zeros((0, 4), np.uint64), np.zeros(len(threshold), np.uint8)
     numeric = np.full(len(threshold), -1, np.int32)
@@ -69,7 +73,15 @@ def make_case(rng: np.random.Generator, size: int, n_classes: int) -> Case:
     chosen = Chosen(np.arange(n_nodes), feature, threshold[one_each], right[one_each], no_sets)
     levels = rng.integers(-(2**39), 2**39, N_TABLE_ROWS)
     targets = Targets(n_classes, NOTHING, NOTHING if n_classes else levels, NOTHING)
-    return Case(columns, order, targets, pairs, kept, asked, chosen)
+    return Case(columns, order, targets, pairs, kept, tiled, asked, chosen)
+
+
+def lay_out(first: NDArray[np.uint64], per_tile: int) -> Kept:
+    """Room for values, in tiles if there are marks for them."""
+    values, no_gaps = np.zeros(int(first[-1]) + int(PADDING), np.float32), np.zeros(N_COLUMNS, bool)
+    return Kept(
+        first, values, no_gaps, per_tile > 0, np.zeros(per_tile, np.uint8), np.uint64(per_tile)
+    )
 
 
 def make_nodes(rng: np.random.Generator, size: int, n_nodes: int, n_classes: int) -> RowOrder:
@@ -90,7 +102,7 @@ def choose_columns(rng: np.random.Generator, n_nodes: int) -> NDArray[np.int32]:
 
 def parts(case: Case) -> Iterator[tuple[str, Callable[[], object]]]:
     """The parts of a level, each to be run on all nodes."""
-    columns, order, targets, pairs, kept, asked, chosen = case
+    columns, order, targets, pairs, kept, tiled, asked, chosen = case
     n_nodes, n_classes, n_pairs = case.n_nodes, targets.n_classes, len(pairs.feature)
     low, high = np.empty(n_pairs, np.float32), np.empty(n_pairs, np.float32)
     values, n_rows, is_categorical = columns
@@ -100,11 +112,14 @@ def parts(case: Case) -> Iterator[tuple[str, Callable[[], object]]]:
     turn_values(values, n_rows, n_columns, by_row.values)
     yield "gather", lambda: gather_values(by_column, order, pairs, 2, kept, low, high, 0, n_nodes)
     yield "by row", lambda: gather_values(by_row, order, pairs, 2, kept, low, high, 0, n_nodes)
+    yield "in tiles", lambda: gather_tiles(by_row, order, pairs, 2, tiled, low, high, 0, n_nodes)
     width = n_classes or 2
     sums = np.zeros((n_pairs, width), np.int64)
     if n_classes:
         args = (kept, asked, width, sums, 0, n_nodes)
         yield "words", lambda: count_classes(order, n_classes, *args)
+        tile_args = (tiled, asked, width, sums, 0, n_nodes)
+        yield "words in tiles", lambda: count_classes(order, n_classes, *tile_args)
         yield "classes", lambda: add_weights(order, NOTHING, n_classes, *args)
     else:
         yield "moments", lambda: add_moments(order, targets, kept, asked, width, sums, 0, n_nodes)
@@ -116,12 +131,11 @@ def parts(case: Case) -> Iterator[tuple[str, Callable[[], object]]]:
     )
     fate = np.full(n_nodes, OPEN_LEFT | OPEN_RIGHT, np.uint8)
     target, left_rows = np.empty_like(order.entries), np.zeros(n_nodes, np.int64)
-    yield (
-        "move",
-        lambda: move_by_cuts(
-            columns, order, pairs, kept, chosen, fate, target, left_rows, 0, n_nodes
-        ),
-    )
+    unmarked = Marked(np.zeros(0, np.float32), np.zeros(0, np.uint8))
+    marked = Marked(asked.threshold, asked.missing_left)
+    for name, values_of, marks_of in (("move", kept, unmarked), ("move by marks", tiled, marked)):
+        move_args = (values_of, marks_of, chosen, fate, target, left_rows, 0, n_nodes)
+        yield name, partial(move_by_cuts, columns, order, pairs, *move_args)
     layout = SideLayout(n_classes, rows_apart=False)
     totals = np.repeat(order.stop - order.start, width).reshape(-1, width)
     sides = Sides(asked.asked_start, sums, totals, width)

@@ -1,10 +1,15 @@
 """Rows on both sides of chosen cuts, by kept values and by the columns themselves."""
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedforest.kernels.cut_moves import Chosen, move_by_cuts, place_children
+from fedforest.kernels.cut_moves import Chosen, Marked, move_by_cuts, place_children
+from fedforest.kernels.cut_sums import count_classes
+from fedforest.kernels.kept_values import Kept
+from fedforest.kernels.layout import RowOrder
 from fedforest.kernels.pairs import Pairs
 from fedforest.kernels.partition import OPEN_LEFT, OPEN_RIGHT, STAYS
 from tests.level_cases import AskedLevel, RawLevel, asked_levels
@@ -14,6 +19,7 @@ from tests.strategies import IS_PLAIN_PYTHON, DrawnNodes
 
 N_EXAMPLES = 25 if IS_PLAIN_PYTHON else 120
 NO_PAIRS = Pairs(np.zeros(1, np.int64), np.zeros(0, np.int32))
+UNMARKED = Marked(np.zeros(0, np.float32), np.zeros(0, np.uint8))
 
 
 def choose(asked: AskedLevel, data: st.DataObject) -> list[tuple[int, int, Cut]]:
@@ -39,6 +45,13 @@ def tabulate(chosen: list[tuple[int, int, Cut]]) -> Chosen:
     )
 
 
+def mark(asked: AskedLevel, order: RowOrder, pairs: Pairs, kept: Kept) -> Marked:
+    """Count in tiles, which leaves marks."""
+    sums, cuts = np.zeros((len(asked.asked), 2), np.int64), asked.as_cuts()
+    count_classes(order, 2, kept, asked.as_asked(pairs), 2, sums, 0, len(asked.level.nodes))
+    return Marked(cuts.threshold, cuts.missing_left)
+
+
 def check_moves(
     level: RawLevel,
     pairs: Pairs,
@@ -46,14 +59,28 @@ def check_moves(
     fates: list[int],
     middle: int = 0,
 ) -> None:
-    """Children that stay open have the rows that the cut sends there, in order."""
+    """The same, by values that were kept pair after pair or not at all."""
     order = level.order()
     _, kept = level.kept(order)
+    check_moved(level, order, pairs, kept, UNMARKED, chosen, fates, middle)
+
+
+def check_moved(
+    level: RawLevel,
+    order: RowOrder,
+    pairs: Pairs,
+    kept: Kept,
+    marked: Marked,
+    chosen: list[tuple[int, int, Cut]],
+    fates: list[int],
+    middle: int,
+) -> None:
+    """Children that stay open have the rows that the cut sends there, in order."""
     table, fate, n_nodes = tabulate(chosen), np.array(fates, np.uint8), len(fates)
     target, left_rows = np.zeros_like(order.entries), np.zeros(n_nodes, np.int64)
     for part in ((middle, n_nodes), (0, middle)):
         columns = level.columns()
-        move_by_cuts(columns, order, pairs, kept, table, fate, target, left_rows, *part)
+        move_by_cuts(columns, order, pairs, kept, marked, table, fate, target, left_rows, *part)
     expected = []
     cut_of = {node: (column, cut) for node, column, cut in chosen}
     for node, stays_open in enumerate(fates):
@@ -82,6 +109,33 @@ def test_open_children_have_the_rows_of_their_side_of_the_cut_kept_or_not(
     fates = [data.draw(open_children if k in split else unsplit) for k in range(n_nodes)]
     pairs = asked.level.kept(asked.level.order())[0] if is_kept else NO_PAIRS
     check_moves(asked.level, pairs, chosen, fates, min(middle, n_nodes))
+
+
+@given(
+    asked_levels(),
+    st.integers(0, 4),
+    st.booleans(),
+    st.sampled_from([np.uint32, np.uint64]),
+    st.data(),
+)
+@settings(max_examples=N_EXAMPLES)
+def test_rows_in_tiles_move_by_their_marks_or_by_values_where_the_chosen_cut_is_another(
+    asked: AskedLevel, middle: int, is_marked: bool, dtype: type, data: st.DataObject
+) -> None:
+    order = asked.level.order(dtype=dtype)
+    pairs, kept = asked.level.kept(order, in_tiles=True)
+    marked = mark(asked, order, pairs, kept) if is_marked else UNMARKED
+    chosen = [
+        (node, column, data.draw(st.sampled_from([cut, replace(cut, missing_left=True)])))
+        for node, column, cut in choose(asked, data)
+    ]
+    if data.draw(st.booleans(), label="other thresholds"):
+        chosen = [(n, f, replace(cut, threshold=cut.threshold + 1)) for n, f, cut in chosen]
+    split, n_nodes = {node for node, _, _ in chosen}, len(asked.level.nodes)
+    open_children, unsplit = st.integers(0, 3), st.sampled_from([0, STAYS])
+    fates = [data.draw(open_children if k in split else unsplit) for k in range(n_nodes)]
+    middle = min(middle, n_nodes)
+    check_moved(asked.level, order, pairs, kept, marked, chosen, fates, middle)
 
 
 def test_a_column_that_was_no_candidate_is_read_itself() -> None:

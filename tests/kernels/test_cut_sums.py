@@ -12,6 +12,7 @@ from fedforest.kernels.class_sums import add_weights
 from fedforest.kernels.cut_sides import BLOCK
 from fedforest.kernels.cut_sums import add_moments, count_classes, count_responses
 from fedforest.kernels.layout import MAX_MULTIPLICITY, Targets
+from fedforest.kernels.tile_lanes import LANES
 from tests.level_cases import AskedLevel, RawLevel, asked_levels
 from tests.reference.random_cuts import Cut, add_up
 from tests.reference.splits import Sums
@@ -61,6 +62,7 @@ def test_class_counts_are_those_of_the_rows_on_each_side(
     classes = np.random.default_rng(seed).integers(0, n_classes, asked.level.n_rows)
     order = asked.level.order(classes)
     pairs, kept = asked.level.kept(order)
+    _, tiled = asked.level.kept(order, in_tiles=True)
     width = n_classes + rows_apart
     cuts = asked.as_asked(pairs)
 
@@ -70,10 +72,14 @@ def test_class_counts_are_those_of_the_rows_on_each_side(
     def as_words(sums: NDArray[np.int64], first: int, last: int) -> None:
         count_classes(order, n_classes, kept, cuts, width, sums, first, last)
 
+    def in_tiles(sums: NDArray[np.int64], first: int, last: int) -> None:
+        count_classes(order, n_classes, tiled, cuts, width, sums, first, last)
+
     def one_by_one(sums: NDArray[np.int64], first: int, last: int) -> None:
         add_weights(order, NOTHING, n_classes, kept, cuts, width, sums, first, last)
 
     check_sums(asked, as_words, of_row, width, both=both, middle=middle)
+    check_sums(asked, in_tiles, of_row, width, both=both, middle=middle)
     check_sums(asked, one_by_one, of_row, width, both=both, middle=middle)
 
 
@@ -99,10 +105,16 @@ def test_class_weights_are_those_of_the_rows_on_each_side(
     check_sums(asked, kernel, of_row, width, both=both, middle=middle)
 
 
-@given(asked_levels(), SEEDS, st.booleans(), st.booleans(), st.booleans(), st.integers(0, 4))
+@given(asked_levels(), SEEDS, *[st.booleans()] * 4, st.integers(0, 4))
 @settings(max_examples=N_EXAMPLES)
 def test_moments_are_those_of_the_rows_on_each_side(
-    asked: AskedLevel, seed: int, weighted: bool, rows_apart: bool, both: bool, middle: int
+    asked: AskedLevel,
+    seed: int,
+    weighted: bool,
+    rows_apart: bool,
+    both: bool,
+    in_tiles: bool,
+    middle: int,
 ) -> None:
     rng = np.random.default_rng(seed)
     n_rows = asked.level.n_rows
@@ -110,7 +122,7 @@ def test_moments_are_those_of_the_rows_on_each_side(
     levels = rng.integers(-(2**30), 2**30, n_rows)
     targets = Targets(0, weights if weighted else NOTHING, levels * weights, levels)
     order = asked.level.order()
-    pairs, kept = asked.level.kept(order)
+    pairs, kept = asked.level.kept(order, in_tiles=in_tiles)
     cuts, width = asked.as_asked(pairs), 2 + rows_apart
 
     def of_row(row: int, times: int) -> Sums:
@@ -124,16 +136,20 @@ def test_moments_are_those_of_the_rows_on_each_side(
 
 
 @given(
-    asked_levels(), SEEDS, st.sampled_from([1, 2, 7, 8, 9, 15, 16, 17, 63, 64]), st.integers(0, 4)
+    asked_levels(),
+    SEEDS,
+    st.sampled_from([1, 2, 7, 8, 9, 15, 16, 17, 63, 64]),
+    st.booleans(),
+    st.integers(0, 4),
 )
 @settings(max_examples=N_EXAMPLES)
 def test_bits_of_responses_are_counted_once_per_row(
-    asked: AskedLevel, seed: int, n_bits: int, middle: int
+    asked: AskedLevel, seed: int, n_bits: int, in_tiles: bool, middle: int
 ) -> None:
     rng = np.random.default_rng(seed)
     responses = rng.integers(0, 2**64, asked.level.n_rows, np.uint64) >> np.uint64(64 - n_bits)
     order = asked.level.order()
-    pairs, kept = asked.level.kept(order)
+    pairs, kept = asked.level.kept(order, in_tiles=in_tiles)
     cuts = asked.as_asked(pairs)
 
     def of_row(row: int, _times: int) -> Sums:
@@ -145,8 +161,9 @@ def test_bits_of_responses_are_counted_once_per_row(
     check_sums(asked, kernel, of_row, n_bits + 1, both=True, middle=middle)
 
 
+@pytest.mark.parametrize("in_tiles", [False, True])
 @pytest.mark.parametrize("both", [False, True])
-def test_no_field_overflows_in_nodes_of_several_blocks(both: bool) -> None:
+def test_no_field_overflows_in_nodes_of_several_blocks(both: bool, in_tiles: bool) -> None:
     """All rows of one class, drawn as often as possible, all of them left, all bits set."""
     n_rows = 2 * int(BLOCK) + 3
     nodes = DrawnNodes([np.arange(n_rows)], [np.full(n_rows, MAX_MULTIPLICITY)])
@@ -154,7 +171,7 @@ def test_no_field_overflows_in_nodes_of_several_blocks(both: bool) -> None:
     level = RawLevel(values, np.zeros(1, np.bool_), nodes, np.ones((1, 1), np.uint8))
     asked = AskedLevel(level, [Cut(np.float32(1), missing_left=False)])
     order = level.order(np.ones(n_rows, np.int64))
-    pairs, kept = level.kept(order)
+    pairs, kept = level.kept(order, in_tiles=in_tiles)
     cuts = asked.as_asked(pairs)
     sums = np.zeros((1, 6 if both else 3), np.int64)
     count_classes(order, 2, kept, cuts, 3, sums, 0, 1)
@@ -164,3 +181,23 @@ def test_no_field_overflows_in_nodes_of_several_blocks(both: bool) -> None:
     responses = np.full(n_rows, 2**9 - 1, np.uint64)
     count_responses(order, responses, 9, kept, cuts, bit_sums, 0, 1)
     assert bit_sums[0].tolist() == [n_rows] * 10 + [0] * 10
+
+
+@given(asked_levels(), st.integers(0, 4))
+@settings(max_examples=N_EXAMPLES)
+def test_counting_in_tiles_marks_the_rows_on_the_left_of_each_cut(
+    asked: AskedLevel, middle: int
+) -> None:
+    order = asked.level.order()
+    pairs, kept = asked.level.kept(order, in_tiles=True)
+    cuts, sums = asked.as_asked(pairs), np.zeros((len(asked.asked), 2), np.int64)
+    middle = min(middle, len(asked.level.nodes))
+    for part in ((middle, len(asked.level.nodes)), (0, middle)):
+        count_classes(order, 2, kept, cuts, 2, sums, *part)
+    for pair, ((node, column), cut) in enumerate(zip(asked.level.pairs, asked.cuts, strict=True)):
+        if cut is not None:
+            tile, lane = divmod(pair - int(pairs.node_start[node]), LANES)
+            first = tile * int(kept.per_tile)
+            marks = kept.marks[first + order.start[node] : first + order.stop[node]]
+            is_left = (marks >> lane & 1).astype(bool).tolist()
+            assert is_left == asked.goes_left(node, column, cut)

@@ -5,14 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedforest.kernels.kept_values import (
-    Kept,
-    find_gaps,
-    gather_values,
-    place_values,
-    turn_values,
-)
-from fedforest.kernels.pairs import list_pairs
+from fedforest.kernels.kept_tiles import gather_tiles, place_in_tile
+from fedforest.kernels.kept_values import find_gaps, gather_values, turn_values
 from fedforest.kernels.points import answer_categories, draw_points
 from tests.level_cases import RawLevel, raw_levels
 from tests.reference import random_cuts as reference
@@ -36,18 +30,36 @@ def test_the_values_of_a_pair_are_kept_in_the_order_of_its_rows(
     assert kept.first[-1] == at
 
 
-@given(raw_levels(), st.integers(1, 4), st.integers(0, 4), SEEDS, st.booleans())
+@given(raw_levels(), st.sampled_from([np.uint32, np.uint64]), st.booleans())
+@settings(max_examples=N_EXAMPLES)
+def test_values_in_tiles_are_those_of_the_row_in_all_pairs_of_the_tile(
+    level: RawLevel, dtype: type, by_row: bool
+) -> None:
+    order = level.order(dtype=dtype)
+    pairs, kept = level.kept(order, by_row=by_row, in_tiles=True)
+    for pair, (node, column) in enumerate(level.pairs):
+        expected = level.seen(node, column)
+        slot, n = pair - int(pairs.node_start[node]), len(expected)
+        n_pairs = int(pairs.node_start[node + 1] - pairs.node_start[node])
+        numbers = map(np.uint64, (slot, n, n_pairs))
+        at, width = map(int, place_in_tile(kept.first[node], *numbers))
+        seen = kept.values[at : at + n * width : width]
+        assert np.array_equal(seen, expected, equal_nan=True)
+
+
+@given(raw_levels(), st.integers(1, 4), st.integers(0, 4), SEEDS, st.booleans(), st.booleans())
 @settings(max_examples=N_EXAMPLES)
 def test_points_are_those_of_the_reference_however_the_nodes_are_divided(
-    level: RawLevel, least_rows: int, middle: int, seed: int, by_row: bool
+    level: RawLevel, least_rows: int, middle: int, seed: int, by_row: bool, in_tiles: bool
 ) -> None:
-    order, pairs = level.order(), list_pairs(level.bitmap)
-    kept = level.kept(order)[1]
+    order = level.order()
+    pairs, kept = level.room(order, in_tiles=in_tiles)
+    gather = gather_tiles if in_tiles else gather_values
     low, high = np.zeros((2, len(pairs.feature)), np.float32)
     middle = min(middle, len(level.nodes))
     for part in ((middle, len(level.nodes)), (0, middle)):
         cells = level.cells(by_row=by_row)
-        gather_values(cells, order, pairs, least_rows, kept, low, high, *part)
+        gather(cells, order, pairs, least_rows, kept, low, high, *part)
     units = np.random.default_rng(seed).random(len(pairs.feature))
     points = np.zeros(len(units), np.float32)
     n_pairs = len(units)
@@ -91,9 +103,9 @@ def test_one_row_drawn_often_is_still_one_row(least_rows: int) -> None:
         DrawnNodes([np.arange(3)], [np.array([15, 1, 15])]),
         np.ones((1, 1), np.uint8),
     )
-    order, pairs = level.order(), list_pairs(level.bitmap)
-    first = place_values(order.start, order.stop, pairs.node_start)
-    kept = Kept(first, np.zeros(11, np.float32), np.ones(1, np.bool_))
-    low, high = np.zeros((2, 1), np.float32)
-    gather_values(level.cells(), order, pairs, least_rows, kept, low, high, 0, 1)
-    assert (low[0] < high[0]) == (least_rows <= 2)
+    order = level.order()
+    for in_tiles, gather in ((False, gather_values), (True, gather_tiles)):
+        pairs, kept = level.room(order, in_tiles=in_tiles)
+        low, high = np.zeros((2, 1), np.float32)
+        gather(level.cells(), order, pairs, least_rows, kept, low, high, 0, 1)
+        assert (low[0] < high[0]) == (least_rows <= 2)

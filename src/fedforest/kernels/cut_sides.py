@@ -32,10 +32,13 @@ class Asked(NamedTuple):
 
 
 @embedded
-def stand_in(values, at, n, threshold, sets, index, missing_left, turned):
-    """-1 for values that go left, 1 for others; categories, if index >= 0, by that set."""
+def stand_in(values, at, width, n, threshold, sets, index, missing_left, turned):
+    """-1 for values that go left, 1 for others; categories, if index >= 0, by that set.
+
+    The values are `width` apart.
+    """
     for i in range(n):
-        value = values[at + i]
+        value = values[at + i * width]
         if value != value:
             left = missing_left == 1
         elif index >= 0:
@@ -46,13 +49,26 @@ def stand_in(values, at, n, threshold, sets, index, missing_left, turned):
 
 
 @embedded
+def compares(kept, asked, pair):
+    """Whether a comparison tells the side of every value of a pair."""
+    misses = asked.missing_left[pair] == 1 and kept.may_miss[asked.feature[pair]]
+    return asked.set_index[pair] < 0 and not misses
+
+
+@embedded
+def stand_in_for(kept, at, width, n, asked, pair, turned):
+    """What stands in for n values of a pair that are `width` apart."""
+    index, missing_left = asked.set_index[pair], asked.missing_left[pair]
+    threshold, sets = asked.threshold[pair], asked.left_set
+    stand_in(kept.values, at, width, n, threshold, sets, index, missing_left, turned)
+
+
+@embedded
 def read_pair(kept, at, n, asked, pair, turned):
     """(values, place of the first, threshold): of n rows, those not above it go left."""
-    index, missing_left = asked.set_index[pair], asked.missing_left[pair]
-    threshold = asked.threshold[pair]
-    if index < 0 and not (missing_left == 1 and kept.may_miss[asked.feature[pair]]):
-        return kept.values, at, threshold
-    stand_in(kept.values, at, n, threshold, asked.left_set, index, missing_left, turned)
+    if compares(kept, asked, pair):
+        return kept.values, at, asked.threshold[pair]
+    stand_in_for(kept, at, _ONE, n, asked, pair, turned)
     return turned, _ZERO, BETWEEN
 
 

@@ -7,8 +7,8 @@ of the words of the rows whose value is not above it. A word is several small in
     bits      | 8 bits each: one bit of a response |                     eight bits to a word
     moments   | 64 bits |                                                weight, weighted target
 
-and only as many rows are added at a time as such a field can hold. Sample weights and many classes
-do without words: `class_sums`.
+and only as many rows are added at a time as such a field can hold. Values kept in tiles are added
+up eight pairs at once: `tile_sums`. Sample weights and many classes do without words: `class_sums`.
 """
 
 from typing import NamedTuple
@@ -20,6 +20,8 @@ from fedforest.kernels.cut_sides import BLOCK, read_pair
 from fedforest.kernels.jit import borrowing, embedded, kernel
 from fedforest.kernels.layout import MAX_MULTIPLICITY, MULTIPLICITY_BITS
 from fedforest.kernels.packed_moments import row_moments
+from fedforest.kernels.tile_lanes import LANES
+from fedforest.kernels.tile_sums import add_below, add_fields, add_tiles
 
 COUNT_BITS, RESPONSE_BITS, WHOLE_BITS = 16, 8, 64  # of a field
 COUNTS_PER_WORD, RESPONSES_PER_WORD = 64 // COUNT_BITS, 64 // RESPONSE_BITS
@@ -42,25 +44,23 @@ class Scratch(NamedTuple):
     words: NDArray[np.uint64]  # (words, rows) of a block
     totals: NDArray[np.uint64]  # sum of each word over the block
     turned: NDArray[np.float32]  # values that stand in for those of a column
+    cuts: NDArray[np.float32]  # of a tile
+    sums: NDArray[np.uint64]  # of a tile's pairs
+    stands_in: bool  # whether comparing the values themselves may not do
 
 
 @kernel
-def make_scratch(n_words):
+def make_scratch(n_words, kept, asked):
     """Work space for rows of so many words."""
+    stands_in = asked.left_set.shape[0] > 0 or kept.may_miss.any()
     return Scratch(
         np.empty((n_words, BLOCK), np.uint64),
         np.empty(n_words, np.uint64),
         np.empty(BLOCK, np.float32),
+        np.zeros(LANES, np.float32),
+        np.empty(LANES, np.uint64),
+        stands_in,
     )
-
-
-@borrowing
-def add_below(values, at, n, threshold, words, w):
-    """The sum of the w-th words of the rows whose value is not above the threshold."""
-    total = _ZERO
-    for i in range(n):
-        total += words[w, i] & (_ZERO - np.uint64(values[at + i] <= threshold))
-    return total
 
 
 @borrowing
@@ -72,24 +72,35 @@ def add_all(words, w, n):
     return total
 
 
-@embedded
-def add_fields(word, size, n_fields, sums, row, first):
-    """Add the fields of a word to `n_fields` columns of `sums`, from `first` on."""
-    mask = ~_ZERO >> np.uint64(64 - size)
-    for field in range(n_fields):
-        sums[row, first + field] += np.int64(word & mask)
-        word >>= np.uint64(size & 63)
+class Block(NamedTuple):
+    """Some of the n_rows rows of a node: `count` from its row `begin` on."""
+
+    node: int
+    n_rows: np.uint64
+    begin: np.uint64
+    start: np.uint64  # of `begin`, in the row order
+    count: np.uint64
 
 
 @embedded
-def add_block(size, n, kept, asked, node, at, stride, width, scratch, sums):
-    """Add n rows of a node, as words, to the sums of its asked pairs.
+def add_block(size, block, kept, asked, width, scratch, sums):
+    """Add a block of rows, as words, to the sums of its node's asked pairs."""
+    if kept.is_tiled:
+        add_tiles(size, block, kept, asked, width, scratch, sums)
+    else:
+        add_pairs(size, block, kept, asked, width, scratch, sums)
 
-    The values of the node's first pair begin at `at`, those of each further one `stride` later.
+
+@embedded
+def add_pairs(size, block, kept, asked, width, scratch, sums):
+    """The same where values were kept pair after pair.
+
     Words of zero fill the last vector register: what is left over from whole registers takes a
     branch per row, which is as often wrong as right.
     """
-    words, totals, turned = scratch
+    words, totals, turned = scratch.words, scratch.totals, scratch.turned
+    node, n_rows, begin, _, n = block
+    at = kept.first[node] + begin
     both_sides = sums.shape[1] > width
     per_word = 64 // size
     padded = (n + PADDING - _ONE) & ~(PADDING - _ONE)
@@ -109,7 +120,7 @@ def add_block(size, n, kept, asked, node, at, stride, width, scratch, sums):
                 if both_sides:
                     add_fields(totals[w] - left, size, n_fields, sums, row, width + first)
             row += _ONE
-        at += stride
+        at += n_rows
 
 
 @kernel
@@ -142,16 +153,16 @@ def read_counts(entries, start, n, row_bits, table, words):
 def count_classes(order, n_classes, kept, asked, width, sums, first, last):
     """Add up, for the nodes first..last, how often rows of each class were drawn."""
     entries, row_bits, starts, stops = order
-    place = kept.first
     table = pack_counts(n_classes, width)
-    scratch = make_scratch(table.shape[0])
+    scratch = make_scratch(table.shape[0], kept, asked)
     words = scratch.words
     for k in range(first, last):
-        n, at = np.uint64(stops[k] - starts[k]), place[k]
+        n = np.uint64(stops[k] - starts[k])
         for begin in range(_ZERO, n, BLOCK):
-            count = min(BLOCK, n - begin)
-            read_counts(entries, np.uint64(starts[k]) + begin, count, row_bits, table, words)
-            add_block(COUNT_BITS, count, kept, asked, k, at + begin, n, width, scratch, sums)
+            start, count = np.uint64(starts[k]) + begin, min(BLOCK, n - begin)
+            read_counts(entries, start, count, row_bits, table, words)
+            block = Block(k, n, begin, start, count)
+            add_block(COUNT_BITS, block, kept, asked, width, scratch, sums)
 
 
 @borrowing
@@ -171,15 +182,16 @@ def read_moments(entries, start, n, row_bits, weights, values, words):
 def add_moments(order, targets, kept, asked, width, sums, first, last):
     """Add up, for the nodes first..last, weights, weighted targets and, if wanted, rows."""
     entries, row_bits, starts, stops = order
-    place, weights, targets_values = kept.first, targets.weights, targets.values
-    scratch = make_scratch(width)
+    weights, targets_values = targets.weights, targets.values
+    scratch = make_scratch(width, kept, asked)
     words = scratch.words
     for k in range(first, last):
-        n, at = np.uint64(stops[k] - starts[k]), place[k]
+        n = np.uint64(stops[k] - starts[k])
         for begin in range(_ZERO, n, BLOCK):
             start, count = np.uint64(starts[k]) + begin, min(BLOCK, n - begin)
             read_moments(entries, start, count, row_bits, weights, targets_values, words)
-            add_block(WHOLE_BITS, count, kept, asked, k, at + begin, n, width, scratch, sums)
+            block = Block(k, n, begin, start, count)
+            add_block(WHOLE_BITS, block, kept, asked, width, scratch, sums)
 
 
 @embedded
@@ -207,13 +219,13 @@ def read_responses(entries, start, n, row_bits, responses, n_bits, words):
 def count_responses(order, responses, n_bits, kept, asked, sums, first, last):
     """Add up, for the nodes first..last, the bits of rows' responses, and rows."""
     entries, row_bits, starts, stops = order
-    place = kept.first
     width = n_bits + 1
-    scratch = make_scratch((width + RESPONSES_PER_WORD - 1) // RESPONSES_PER_WORD)
+    scratch = make_scratch((width + RESPONSES_PER_WORD - 1) // RESPONSES_PER_WORD, kept, asked)
     words = scratch.words
     for k in range(first, last):
-        n, at = np.uint64(stops[k] - starts[k]), place[k]
+        n = np.uint64(stops[k] - starts[k])
         for begin in range(_ZERO, n, RESPONSE_BLOCK):
             start, count = np.uint64(starts[k]) + begin, min(RESPONSE_BLOCK, n - begin)
             read_responses(entries, start, count, row_bits, responses, n_bits, words)
-            add_block(RESPONSE_BITS, count, kept, asked, k, at + begin, n, width, scratch, sums)
+            block = Block(k, n, begin, start, count)
+            add_block(RESPONSE_BITS, block, kept, asked, width, scratch, sums)

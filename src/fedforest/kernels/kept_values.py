@@ -36,11 +36,18 @@ class Cells(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """Node k's values from first[k] on, pair after pair, rows in the order of the node."""
+    """Node k's values from first[k] on, rows in order: pair after pair, or in tiles (`tile_lanes`).
+
+    In tiles, bit p of marks[t * per_tile + e] says after counting whether entry e of the row order
+    goes left by the cut of pair p of its node's tile t.
+    """
 
     first: NDArray[np.uint64]
     values: NDArray[np.float32]
     may_miss: NDArray[np.bool_]  # per column: whether a value is missing anywhere
+    is_tiled: bool
+    marks: NDArray[np.uint8]
+    per_tile: np.uint64  # marks
 
 
 @kernel
@@ -159,7 +166,7 @@ def gather_values(cells, order, pairs, least_rows, kept, low, high, first, last)
     """
     entries, row_bits, starts, stops = order
     node_start, feature = pairs
-    place, copies, may_miss = kept
+    place, copies, may_miss = kept.first, kept.values, kept.may_miss
     row_mask = (_ONE << row_bits) - _ONE
     least = np.uint64(least_rows)
     for k in range(first, last):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.kernels.class_sums import add_weights
-from fedforest.kernels.cut_moves import Chosen, move_by_cuts
+from fedforest.kernels.cut_moves import Chosen, Marked, move_by_cuts
 from fedforest.kernels.cut_sides import Asked
 from fedforest.kernels.cut_sums import (
     COUNTS_PER_WORD,
@@ -21,6 +21,7 @@ from fedforest.kernels.cut_sums import (
     count_classes,
     count_responses,
 )
+from fedforest.kernels.kept_tiles import gather_tiles, place_tiles
 from fedforest.kernels.kept_values import (
     Cells,
     Kept,
@@ -33,6 +34,7 @@ from fedforest.kernels.layout import RowOrder
 from fedforest.kernels.pairs import Cuts, Pairs, place_asked, take_pairs
 from fedforest.kernels.points import answer_categories, draw_points
 from fedforest.kernels.random_split import Values
+from fedforest.kernels.tile_lanes import LANES
 from fedforest.tree.cut_choice import SideLayout
 from fedforest.tree.large_pages import make_room
 from fedforest.tree.rows import NodeRows, Nodes
@@ -45,10 +47,13 @@ DrawUnits = Callable[[int, int], NDArray[np.float64]]  # of the pairs of nodes f
 
 MOST_PACKED = 2 * COUNTS_PER_WORD  # integers of a side; adding more as words takes longer than rows
 ROWS_WORTH_A_COLUMN = 128  # of an average node: with fewer, its rows are far apart in a column
+SLACK = 32  # a part of the values of a level: as nodes divide, there is more room behind tiles
+PAIRS_WORTH_A_TILE = 4  # of an average node; with fewer, most of a vector would be empty
 VALUES_OF_A_LINE = 16  # that are loaded together
 VALUES_OF_A_CACHE = 2**17  # of a small table, which lies close together either way
 PAIRS_DRAWN_TOGETHER = 2**15  # what is drawn for them stays in the cache
 NO_PAIRS = Pairs(np.zeros(1, np.int64), np.zeros(0, np.int32))
+NO_CUTS = Marked(np.zeros(0, np.float32), np.zeros(0, np.uint8))
 
 
 class PointSearch:
@@ -79,7 +84,9 @@ class PointSearch:
         self._by_row: Cells | None = None  # a second copy of the table, once it pays
         self._buffer = np.empty(0, np.float32)
         self._low_and_high = np.empty((2, 0), np.float32)
-        self._kept = Kept(np.zeros(1, np.uint64), self._buffer, self._may_miss)
+        self._marks = np.empty(0, np.uint8)
+        self._kept = self._lay_out(np.zeros(1, np.uint64), self._buffer, 0)
+        self._marked = NO_CUTS  # by which all rows are marked, in tiles
         self.pairs = NO_PAIRS
         self._kept_of: NDArray[np.int64] | None = None  # `start` of the nodes they belong to
 
@@ -97,13 +104,14 @@ class PointSearch:
         `least_rows` rows that have a value, a single one could be told from the point.
         """
         columns, order, node_start = self.columns, self.rows.order, pairs.node_start
-        kept = self._make_room(place_values(order.start, order.stop, node_start))
+        kept = self._make_room(pairs)
+        gather = gather_tiles if kept.is_tiled else gather_values
         cells = self._choose_cells(int(kept.first[-1]), pairs)
         low, high = self._make_room_for_ranges(int(node_start[-1]))
         points = np.empty(int(node_start[-1]), np.float32)
 
         def propose(nodes: Nodes) -> None:
-            gather_values(cells, order, pairs, least_rows, kept, low, high, *nodes)
+            gather(cells, order, pairs, least_rows, kept, low, high, *nodes)
             for block in _blocks_of_pairs(nodes, node_start):
                 own = int(node_start[block[0]]), int(node_start[block[1]])
                 draw_points(low, high, draw_units(*block), points, *own)
@@ -114,6 +122,7 @@ class PointSearch:
 
         self.workers.run(propose, self.rows.ranges(self.workers))
         self.pairs, self._kept, self._kept_of = pairs, kept, order.start
+        self._marked = NO_CUTS
         return points
 
     def _choose_cells(self, n_values: int, pairs: Pairs) -> Cells:
@@ -134,12 +143,35 @@ class PointSearch:
             self._by_row = Cells(turned, np.uint64(1), np.uint64(n_columns))
         return self._by_row
 
-    def _make_room(self, first: NDArray[np.uint64]) -> Kept:
+    def _make_room(self, pairs: Pairs) -> Kept:
         """Room for the values of a level; later levels have fewer rows and take the same memory."""
+        start, stop, node_start = self.rows.order.start, self.rows.order.stop, pairs.node_start
+        is_tiled = self._adds_words and len(pairs.feature) >= PAIRS_WORTH_A_TILE * len(start)
+        first = (place_tiles if is_tiled else place_values)(start, stop, node_start)
         n_values = int(first[-1]) + int(PADDING)
         if len(self._buffer) < n_values:
-            self._buffer = make_room(n_values, np.float32)
-        return Kept(first, self._buffer, self._may_miss)
+            self._buffer = make_room(n_values + n_values // SLACK, np.float32)
+        if not is_tiled:
+            return self._lay_out(first, self._buffer, 0)
+        n_tiles = -(-int(np.diff(node_start).max(initial=0)) // LANES)
+        n_entries = len(self.rows.order.entries)
+        if len(self._marks) < n_tiles * n_entries:
+            self._marks = make_room(n_tiles * n_entries, np.uint8)
+        return self._lay_out(first, self._buffer, n_entries)
+
+    def _lay_out(
+        self, first: NDArray[np.uint64], values: NDArray[np.float32], per_tile: int
+    ) -> Kept:
+        """Values in tiles with so many marks each; without marks pair after pair."""
+        is_tiled = per_tile > 0
+        return Kept(first, values, self._may_miss, is_tiled, self._marks, np.uint64(per_tile))
+
+    @property
+    def _adds_words(self) -> bool:
+        """Whether sides are added up as words, for which tiles are made."""
+        targets = self.targets.kernel
+        is_packed = not len(targets.weights) and self.layout.width <= MOST_PACKED
+        return targets.n_classes == 0 or is_packed
 
     def _make_room_for_ranges(self, n_pairs: int) -> NDArray[np.float32]:
         """Room for the lowest and highest values of pairs, needed only while points are drawn."""
@@ -154,6 +186,7 @@ class PointSearch:
         """
         assert self._kept_of is self.rows.order.start, "counting follows proposing"
         entries, row_bits, start, stop = self.rows.order
+        self._marked = NO_CUTS  # what is counted there marks these nodes' rows anew
         part = copy(self)
         part.rows = NodeRows.at(RowOrder(entries, row_bits, start[nodes], stop[nodes]))
         part.pairs = take_pairs(self.pairs, nodes)
@@ -174,7 +207,7 @@ class PointSearch:
         largest = int(self.rows.sizes.max(initial=0))
         every_node = np.arange(n_nodes + 1)
         nothing = np.zeros(largest + int(PADDING), np.float32)  # left of any cut, in all nodes
-        kept = Kept(np.zeros(n_nodes + 1, np.uint64), nothing, self._may_miss)
+        kept = self._lay_out(np.zeros(n_nodes + 1, np.uint64), nothing, 0)
         asked = Asked(
             every_node,
             np.zeros(n_nodes, np.int32),
@@ -206,6 +239,8 @@ class PointSearch:
         assert self._kept_of is self.rows.order.start, "counting follows proposing"
         node_start, feature = self.pairs
         assert len(cuts.threshold) == len(feature), "one cut per pair"
+        if self._kept.is_tiled:
+            self._marked = Marked(cuts.threshold, cuts.missing_left)
         return Asked(
             node_start,
             feature,
@@ -233,10 +268,10 @@ class PointSearch:
         def add(nodes: tuple[int, int]) -> None:
             if n_classes == 0:
                 add_moments(order, targets, kept, asked, width, sums, *nodes)
-            elif len(targets.weights) or width > MOST_PACKED:
-                add_weights(order, targets.weights, n_classes, kept, asked, width, sums, *nodes)
-            else:
+            elif self._adds_words:
                 count_classes(order, n_classes, kept, asked, width, sums, *nodes)
+            else:
+                add_weights(order, targets.weights, n_classes, kept, asked, width, sums, *nodes)
 
         return add
 
@@ -246,12 +281,15 @@ class PointSearch:
         pairs = self.pairs if is_kept else NO_PAIRS
         nodes = np.flatnonzero(step.is_split)
         chosen = Chosen(nodes, table.feature, table.cut, table.missing_left, table.left_set)
-        columns, order, kept, fate = self.columns, self.rows.order, self._kept, step.fate
+        columns, order, fate = self.columns, self.rows.order, step.fate
+        kept, marked = self._kept, self._marked if is_kept else NO_CUTS
 
         def move(
             target: NDArray[np.unsignedinteger], left_rows: NDArray[np.int64], part: Nodes
         ) -> None:
-            move_by_cuts(columns, order, pairs, kept, chosen, fate, target, left_rows, *part)
+            move_by_cuts(
+                columns, order, pairs, kept, marked, chosen, fate, target, left_rows, *part
+            )
 
         self.rows.move_within(step, move, self.workers)
 
