@@ -53,6 +53,9 @@ class Masker:
         self._pair_secrets = pair_secrets
         self._run = run
         self._pair_keys: dict[str, bytes] = {}  # derived when they are first needed
+        self._places: tuple[tuple[tuple[str, ...], ...], Mapping[str, tuple[int, ...]]] | None = (
+            None  # whom the last vectors were masked with, and which of them with whom
+        )
 
     def mask(
         self, plain: NDArray[np.int64], summands: Sequence[Summand], step: int
@@ -70,24 +73,30 @@ class Masker:
 
     def _open_masks(self, summands: Sequence[Summand], step: int) -> list["_Mask"]:
         """One mask for each partner, over all vectors that the two have in common."""
-        places: dict[str, list[int]] = {}
-        for place, summand in enumerate(summands):
-            self._check_partners(summand.partners)
-            for partner in summand.partners:
-                places.setdefault(partner, []).append(place)
-        ends = list(accumulate(summand.length for summand in summands))
+        places = self._find_places(tuple([summand.partners for summand in summands]))
+        ends = np.array([0, *accumulate([summand.length for summand in summands])])
         bound = [bind_vector(summand.digest, summand.length) for summand in summands]
-        in_common: dict[tuple[int, ...], tuple[NDArray[np.int64], bytes]] = {}
+        in_common = {  # many partners are in the same sums
+            own: (find_runs(ends, own), b"".join([bound[place] for place in own]))
+            for own in set(places.values())
+        }
         masks = []
         for partner, own in places.items():
-            key = tuple(own)
-            if key not in in_common:  # many partners are in the same sums
-                together = b"".join([bound[place] for place in own])
-                in_common[key] = (find_runs(ends, own), together)
-            runs, vectors = in_common[key]
+            runs, vectors = in_common[own]
             stream = open_stream(self._pair_key(partner), step, vectors)
             masks.append(_Mask(stream, runs, is_added=partner < self._party))
         return masks
+
+    def _find_places(self, partners: tuple[tuple[str, ...], ...]) -> Mapping[str, tuple[int, ...]]:
+        """Which vectors each partner is in; from one step to the next seldom others."""
+        if self._places is None or self._places[0] != partners:
+            places: dict[str, list[int]] = {}
+            for place, own in enumerate(partners):
+                self._check_partners(own)
+                for partner in own:
+                    places.setdefault(partner, []).append(place)
+            self._places = partners, {partner: tuple(own) for partner, own in places.items()}
+        return self._places[1]
 
     def _pair_key(self, partner: str) -> bytes:
         if partner not in self._pair_keys:

@@ -131,13 +131,13 @@ def check_min_participants(demanded: int | None, n_parties: int, *, is_protected
         )
 
 
-def places_by_party(segments: Sequence[Segment]) -> dict[str, list[int]]:
+def places_by_party(segments: Sequence[Segment]) -> dict[str, tuple[int, ...]]:
     """For each party the places of the segments it takes part in."""
     places: dict[str, list[int]] = {}
     for place, segment in enumerate(segments):
         for party in segment.participants:
             places.setdefault(party, []).append(place)
-    return places
+    return {party: tuple(own) for party, own in places.items()}
 
 
 class PartsByParty:
@@ -160,10 +160,9 @@ class PartsByParty:
         built: dict[tuple[int, ...], Message] = {}
         requests = {}
         for party, places in self.places.items():
-            key = tuple(places)
-            if key not in built:
-                built[key] = build(tuple(self._parts[place] for place in places))
-            requests[party] = built[key]
+            if places not in built:
+                built[places] = build(tuple([self._parts[place] for place in places]))
+            requests[party] = built[places]
         return requests
 
     def read(self, step: int, replies: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
@@ -178,8 +177,8 @@ class PartsByParty:
 
     def add_up(self, vectors: Mapping[str, NDArray[Any]]) -> list[NDArray[np.int64]]:
         """The sum of each segment modulo 2^64, of everybody's vectors as they were read."""
-        ends = list(accumulate(segment.length for segment in self._segments))
-        n_numbers = ends[-1] if ends else 0
+        ends = list(accumulate([segment.length for segment in self._segments], initial=0))
+        bounds, n_numbers = np.array(ends), ends[-1]
         total: NDArray[np.uint64] | None = None
         for party, vector in vectors.items():
             words = vector.view(np.uint64)
@@ -187,10 +186,10 @@ class PartsByParty:
                 total = words  # the first takes part in everything: its copy is added to
                 continue
             total = np.zeros(n_numbers, np.uint64) if total is None else total
-            add_runs(total, words, find_runs(ends, self.places[party]), 0, n_numbers)
+            add_runs(total, words, find_runs(bounds, self.places[party]), 0, n_numbers)
         total = np.zeros(n_numbers, np.uint64) if total is None else total
         sums = total.view(np.int64)
-        return [sums[first:last] for first, last in pairwise([0, *ends])]
+        return [sums[first:last] for first, last in pairwise(ends)]
 
 
 def who_is_lost(asked: Mapping[str, Any], replies: Mapping[str, Any]) -> frozenset[str]:

@@ -1,6 +1,6 @@
 """Questions about different segments, read together and counted in one pass over their rows."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -27,14 +27,14 @@ class QuestionedTogether(NamedTuple):
 
 def read_together(
     questions: Sequence[CutsQuestion],
-    segment_of_node: NDArray[np.uint16],
+    nodes_of: Mapping[int, tuple[int, int]],
     pairs: Pairs,
     is_categorical: NDArray[np.bool_],
 ) -> QuestionedTogether:
     """What the segments' open nodes are asked about, each segment once and in their order."""
     numbers = [question.segment for question in questions]
     check(len(set(numbers)) == len(numbers), "a segment is asked twice in one request")
-    groups = Grouping.of(segment_of_node, numbers, pairs.node_start)
+    groups = Grouping.of(numbers, nodes_of, pairs.node_start)
     threshold, sides = _read_thresholds(questions, groups), _read_sides(questions, groups)
     flags = _read_flags([question.wholes for question in questions], groups.n_nodes)
     asked_ends = place_asked(np.array(ends_of(groups.n_pairs)), threshold).tolist()
@@ -43,7 +43,7 @@ def read_together(
         n_pairs = len(pairs.feature)
         threshold = spread(threshold, groups.pairs, n_pairs, np.nan)
         sides = spread(sides, groups.pairs, n_pairs)
-        flags = spread(flags, groups.nodes, len(segment_of_node))
+        flags = spread(flags, groups.nodes, len(pairs.node_start) - 1)
     set_index, sets = _read_sets(questions, groups, is_categorical, (pairs, threshold))
     cuts = Cuts(threshold, sides.view(np.uint8), set_index, sets)
     return QuestionedTogether(cuts, asked_ends, np.flatnonzero(flags), whole_ends)
@@ -89,7 +89,7 @@ def _read_sets(
     pairs, threshold = cuts
     together = memoryview(b"".join([question.left_set for question in questions]))
     if not is_categorical.any():
-        return read_sets_of_pairs(together, is_categorical, threshold)
+        return read_sets_of_pairs(together, is_categorical[:0], threshold)
     of_pairs = is_categorical[pairs.feature]
     by_set = of_pairs & ~np.isnan(threshold)
     for question, (first, last) in zip(questions, groups.pairs, strict=True):
