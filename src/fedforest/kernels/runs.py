@@ -46,7 +46,9 @@ def add_runs(vector, words, runs, first, last):
     for k in range(runs.shape[0]):
         begin, end = max(runs[k, 0], first), min(runs[k, 1], last)
         if begin < end:
-            vector[begin:end] += words[at : at + end - begin]
+            own, added = vector[begin:end], words[at : at + end - begin]
+            for i in range(own.shape[0]):  # several at once, as `own += added` is not compiled
+                own[i] += added[i]
             at += end - begin
 
 
@@ -57,5 +59,7 @@ def subtract_runs(vector, words, runs, first, last):
     for k in range(runs.shape[0]):
         begin, end = max(runs[k, 0], first), min(runs[k, 1], last)
         if begin < end:
-            vector[begin:end] -= words[at : at + end - begin]
+            own, subtracted = vector[begin:end], words[at : at + end - begin]
+            for i in range(own.shape[0]):
+                own[i] -= subtracted[i]
             at += end - begin

@@ -8,7 +8,7 @@ small enough for their sum to stay below `LARGEST_SUM`: whoever chooses their un
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,8 @@ from fedforest.protocol.aggregation.messages import Part
 from fedforest.protocol.aggregation.payloads import LARGEST_SUM, is_in_range
 from fedforest.protocol.asking import Conversation, Message, answer, blame
 
-AnswerQuestions = Callable[[Sequence[memoryview]], Sequence[NDArray[np.int64]]]
+OwnVectors = Union["Answers", Sequence[NDArray[np.int64]]]  # end to end, or each for itself
+AnswerQuestions = Callable[[Sequence[memoryview]], OwnVectors]
 Handlers = dict[type[Message], Callable[[Any], Message]]
 Note = Mapping[str, Any] | None
 
@@ -203,6 +204,15 @@ class Answers(NamedTuple):
     together: NDArray[np.int64]
     lengths: list[int]
 
+    @classmethod
+    def of(cls, vectors: Sequence[NDArray[np.int64]]) -> "Answers":
+        """Of vectors that are each for itself."""
+        if any(plain.ndim != 1 or plain.dtype != np.int64 for plain in vectors):
+            raise LocalProtocolError("an answer is not one vector of 64-bit integers")
+        is_one = len(vectors) == 1
+        together = np.ascontiguousarray(vectors[0]) if is_one else np.concatenate(vectors)
+        return cls(together, [len(plain) for plain in vectors])
+
     def each(self) -> list[NDArray[np.int64]]:
         """One by one."""
         ends = accumulate(self.lengths, initial=0)
@@ -211,15 +221,14 @@ class Answers(NamedTuple):
 
 def compute_answers(answer_questions: AnswerQuestions, parts: Sequence[Part]) -> Answers:
     """A party's own vectors; those that no plug could carry are our own fault."""
-    answers = answer_questions([part.question for part in parts])
-    if len(answers) != len(parts):
+    own = answer_questions([part.question for part in parts])
+    n_answers = len(own.lengths) if isinstance(own, Answers) else len(own)
+    if n_answers != len(parts):
         raise LocalProtocolError("not every question has its answer")
-    if any(plain.ndim != 1 or plain.dtype != np.int64 for plain in answers):
-        raise LocalProtocolError("an answer is not one vector of 64-bit integers")
-    together = np.ascontiguousarray(answers[0]) if len(answers) == 1 else np.concatenate(answers)
-    if not is_in_range(together):
+    answers = own if isinstance(own, Answers) else Answers.of(own)
+    if not is_in_range(answers.together):
         raise LocalProtocolError("an answer is too large to be summed: its unit is too small")
-    return Answers(together, [len(plain) for plain in answers])
+    return answers
 
 
 def require_no_wrap(vectors: Sequence[NDArray[np.int64]]) -> None:

@@ -75,9 +75,9 @@ class Grouping:
         nodes = [nodes_of[number] for number in numbers]
         is_ordered = all(one[1] <= other[0] for one, other in pairwise(nodes))
         check(is_ordered, "questions are not in the order of their trees")
-        ends: list[list[int]] = node_start[nodes].tolist()
+        ends = node_start[[end for own in nodes for end in own]].tolist()
         is_all = count_in(nodes) == len(node_start) - 1
-        return cls(nodes, [(first, last) for first, last in ends], is_all)
+        return cls(nodes, list(zip(ends[::2], ends[1::2], strict=True)), is_all)
 
     @property
     def n_nodes(self) -> list[int]:

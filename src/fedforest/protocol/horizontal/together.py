@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fedforest.errors import ProtocolError
 from fedforest.kernels.layout import SET_WORDS
 from fedforest.kernels.pairs import Cuts, Pairs, place_asked
 from fedforest.kernels.points import has_infinite
@@ -31,7 +32,10 @@ def read_together(
     pairs: Pairs,
     is_categorical: NDArray[np.bool_],
 ) -> QuestionedTogether:
-    """What the segments' open nodes are asked about, each segment once and in their order."""
+    """What the segments' open nodes are asked about, each segment once and in their order.
+
+    `is_categorical` is nothing where no column has categories.
+    """
     numbers = [question.segment for question in questions]
     check(len(set(numbers)) == len(numbers), "a segment is asked twice in one request")
     groups = Grouping.of(numbers, nodes_of, pairs.node_start)
@@ -51,10 +55,11 @@ def read_together(
 
 def _read_thresholds(questions: Sequence[CutsQuestion], groups: Grouping) -> NDArray[np.float32]:
     """The thresholds of all segments, end to end."""
-    for question, n_pairs in zip(questions, groups.n_pairs, strict=True):
-        n_bytes = len(question.threshold)
-        check(n_bytes == 4 * n_pairs, f"thresholds: {n_bytes} bytes for {n_pairs} entries")
-    together = bytearray().join([question.threshold for question in questions])
+    parts = [question.threshold for question in questions]
+    for n_bytes, n_pairs in zip(map(len, parts), groups.n_pairs, strict=True):
+        if n_bytes != 4 * n_pairs:
+            raise ProtocolError(f"thresholds: {n_bytes} bytes for {n_pairs} entries")
+    together = bytearray().join(parts)
     threshold = np.frombuffer(together, "<f4")  # writable, as kernels are compiled for
     check(not has_infinite(threshold), "a threshold is infinite")
     return threshold
@@ -88,8 +93,8 @@ def _read_sets(
     """(which set belongs to which pair, sets), of all pairs and their thresholds."""
     pairs, threshold = cuts
     together = memoryview(b"".join([question.left_set for question in questions]))
-    if not is_categorical.any():
-        return read_sets_of_pairs(together, is_categorical[:0], threshold)
+    if len(is_categorical) == 0:
+        return read_sets_of_pairs(together, is_categorical, threshold)
     of_pairs = is_categorical[pairs.feature]
     by_set = of_pairs & ~np.isnan(threshold)
     for question, (first, last) in zip(questions, groups.pairs, strict=True):
@@ -104,7 +109,7 @@ def read_sets_of_pairs(
     """(which set belongs to which pair, sets): one for each asked pair of a categorical column."""
     set_index = np.full(len(threshold), -1, np.int32)
     n_sets = 0
-    if is_categorical.any():
+    if len(is_categorical):
         by_set = is_categorical & ~np.isnan(threshold)
         n_sets = int(np.count_nonzero(by_set))
         set_index[by_set] = np.arange(n_sets)
