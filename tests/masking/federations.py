@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fedforest.masking.key_agreement import IdentityKey
 from fedforest.masking.keystream import WORD
-from fedforest.masking.masks import Masker, Summand, bind_vector, derive_pair_key, open_stream
+from fedforest.masking.masks import Masker, Summand, bind_vector, derive_pair_key, open_streams
 from fedforest.masking.peers import find_partners
 
 Peers = Mapping[str, tuple[str, ...]]
@@ -45,7 +45,8 @@ def directed_mask(
     """The mask of one vector that the sender subtracts and the receiver adds."""
     words = np.empty(length, WORD)
     key = derive_pair_key(pair_secret, use.run, (sender, receiver))
-    open_stream(key, use.step, bind_vector(use.digest, length)).fill(words)
+    [stream] = open_streams([key], use.step, bind_vector(use.digest, length))
+    stream.fill(words)
     return words
 
 

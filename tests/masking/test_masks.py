@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -219,6 +219,21 @@ def test_several_sums_over_different_parties_come_out_right_in_one_step(
             sent[place].append(vector)
     for vectors, expected in zip(sent, plain, strict=True):
         assert unmask_sum(vectors).tolist() == expected.sum(axis=0).tolist()
+
+
+def test_a_masker_masks_every_step_as_one_that_masked_no_other() -> None:
+    federation = introduce(4)
+    me, *others = federation.names
+    digests = [sha256(bytes([place])).digest() for place in range(2)]
+    plain = np.arange(5)
+    masker = Masker(me, federation.secrets[me], USE.run)
+    partners = [others, others, others[:1], others[1:], others]
+    for step, (first, second) in enumerate(pairwise(partners)):
+        summands = [Summand(2, tuple(first), digests[0]), Summand(3, tuple(second), digests[1])]
+        alone = Masker(me, federation.secrets[me], USE.run).mask(plain, summands, step)
+        assert masker.mask(plain, summands, step).tolist() == alone.tolist()
+        with pytest.raises(MaskingError, match="has no peers"):
+            masker.mask(plain, [summands[0], summands[1]._replace(partners=())], step)
 
 
 def test_no_word_of_a_mask_is_used_twice_in_a_step() -> None:

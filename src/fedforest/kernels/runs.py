@@ -4,7 +4,7 @@ runs      [2, 5)      [6, 8)        a run is where it begins and ends, in the lo
 longer  . . w w w . w w .           words are taken in order, each once
 """
 
-from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,14 +12,21 @@ from numpy.typing import NDArray
 from fedforest.kernels.jit import kernel
 
 
-def find_runs(ends: Sequence[int], places: Sequence[int]) -> NDArray[np.int64]:
-    """The runs of some of the vectors that lie end to end, by ascending places; (runs, 2)."""
+def find_runs(ends: NDArray[np.int64], places: tuple[int, ...]) -> NDArray[np.int64]:
+    """The runs of some of the vectors that lie end to end, by ascending places; (runs, 2).
+
+    `ends` begins with where the first vector does.
+    """
+    return ends[_join_neighbours(places)]
+
+
+@lru_cache(maxsize=4096)
+def _join_neighbours(places: tuple[int, ...]) -> NDArray[np.int64]:
+    """(runs, 2) from which to which place: the same sums are asked in every step."""
     runs: list[tuple[int, int]] = []
     for place in places:
-        begin, end = ends[place - 1] if place else 0, ends[place]
-        if runs and runs[-1][1] == begin:
-            begin = runs.pop()[0]
-        runs.append((begin, end))
+        begin = runs.pop()[0] if runs and runs[-1][1] == place else place
+        runs.append((begin, place + 1))
     return np.array(runs, np.int64).reshape(-1, 2)
 
 
@@ -39,7 +46,9 @@ def add_runs(vector, words, runs, first, last):
     for k in range(runs.shape[0]):
         begin, end = max(runs[k, 0], first), min(runs[k, 1], last)
         if begin < end:
-            vector[begin:end] += words[at : at + end - begin]
+            own, added = vector[begin:end], words[at : at + end - begin]
+            for i in range(own.shape[0]):  # several at once, as `own += added` is not compiled
+                own[i] += added[i]
             at += end - begin
 
 
@@ -50,5 +59,7 @@ def subtract_runs(vector, words, runs, first, last):
     for k in range(runs.shape[0]):
         begin, end = max(runs[k, 0], first), min(runs[k, 1], last)
         if begin < end:
-            vector[begin:end] -= words[at : at + end - begin]
+            own, subtracted = vector[begin:end], words[at : at + end - begin]
+            for i in range(own.shape[0]):
+                own[i] -= subtracted[i]
             at += end - begin

@@ -96,11 +96,22 @@ def derive_key(secret: bytes, *context: bytes) -> bytes:
 
 def expand_key(key: bytes, *context: bytes) -> bytes:
     """A key for one use of a key that was itself derived: the second half of `derive_key`."""
-    if len(key) != KEY_BYTES:
-        raise MaskingError(f"keys are expanded from {KEY_BYTES} secret bytes, not {len(key)}")
+    [expanded] = expand_keys([key], *context)
+    return expanded
+
+
+def expand_keys(keys: Iterable[bytes], *context: bytes) -> list[bytes]:
+    """The same of several keys for the same use."""
     # one block, which is all that a key of 32 bytes takes; keys are derived by the thousand, and
     # the library's object would take ten times as long as the hashes
-    return hmac.digest(key, join_contexts(context) + b"\x01", "sha256")
+    block = join_contexts(context) + b"\x01"
+    return [hmac.digest(_checked(key), block, "sha256") for key in keys]
+
+
+def _checked(key: bytes) -> bytes:
+    if len(key) != KEY_BYTES:
+        raise MaskingError(f"keys are expanded from {KEY_BYTES} secret bytes, not {len(key)}")
+    return key
 
 
 def join_contexts(parts: Iterable[bytes]) -> bytes:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from fedforest.errors import MaskingError
 from fedforest.kernels.runs import add_runs, count_within, find_runs, subtract_runs
-from fedforest.masking.key_agreement import derive_key, encode_name, encode_number, expand_key
+from fedforest.masking.key_agreement import derive_key, encode_name, encode_number, expand_keys
 from fedforest.masking.keystream import PIECE_WORDS, WORD, Keystream
 
 DIGEST_BYTES = 32
@@ -53,6 +53,8 @@ class Masker:
         self._pair_secrets = pair_secrets
         self._run = run
         self._pair_keys: dict[str, bytes] = {}  # derived when they are first needed
+        self._partners: list[tuple[str, ...]] = []  # of the last vectors that were masked
+        self._common: list[_Common] = []  # what is shared with them
 
     def mask(
         self, plain: NDArray[np.int64], summands: Sequence[Summand], step: int
@@ -60,34 +62,41 @@ class Masker:
         """The party's one reply in a step; a second under the same step would expose both."""
         _check_vector(plain, summands)
         masked = plain.astype(np.int64).view(np.uint64)  # a copy
-        masks = self._open_masks(summands, step)
+        shared = self._open_streams(summands, step)
         words = np.empty(min(len(masked), PIECE_WORDS), WORD)
         for first in range(0, len(masked), PIECE_WORDS):  # all of a piece while it is in cache
             last = min(len(masked), first + PIECE_WORDS)
-            for mask in masks:
-                mask.apply(masked, words, first, last)
+            for masks in shared:
+                masks.apply(masked, words, first, last)
         return masked
 
-    def _open_masks(self, summands: Sequence[Summand], step: int) -> list["_Mask"]:
-        """One mask for each partner, over all vectors that the two have in common."""
-        places: dict[str, list[int]] = {}
-        for place, summand in enumerate(summands):
-            self._check_partners(summand.partners)
-            for partner in summand.partners:
-                places.setdefault(partner, []).append(place)
-        ends = list(accumulate(summand.length for summand in summands))
+    def _open_streams(self, summands: Sequence[Summand], step: int) -> list["_Masks"]:
+        """One stream for each partner, over all vectors that the two have in common."""
+        ends = np.array([0, *accumulate([summand.length for summand in summands])])
         bound = [bind_vector(summand.digest, summand.length) for summand in summands]
-        in_common: dict[tuple[int, ...], tuple[NDArray[np.int64], bytes]] = {}
-        masks = []
-        for partner, own in places.items():
-            key = tuple(own)
-            if key not in in_common:  # many partners are in the same sums
-                together = b"".join([bound[place] for place in own])
-                in_common[key] = (find_runs(ends, own), together)
-            runs, vectors = in_common[key]
-            stream = open_stream(self._pair_key(partner), step, vectors)
-            masks.append(_Mask(stream, runs, is_added=partner < self._party))
-        return masks
+        opened = []
+        for places, later, earlier in self._find_common([one.partners for one in summands]):
+            vectors = b"".join([bound[place] for place in places])
+            streams = open_streams([*later, *earlier], step, vectors)
+            subtracted, added = streams[: len(later)], streams[len(later) :]
+            opened.append(_Masks(find_runs(ends, places), subtracted, added))
+        return opened
+
+    def _find_common(self, partners: list[tuple[str, ...]]) -> list["_Common"]:
+        """Which partners are in which vectors; from one step to the next seldom others."""
+        if partners != self._partners:
+            places: dict[str, list[int]] = {}
+            for place, own in enumerate(partners):
+                self._check_partners(own)
+                for partner in own:
+                    places.setdefault(partner, []).append(place)
+            common: dict[tuple[int, ...], _Common] = {}
+            for partner, own_places in places.items():
+                together = tuple(own_places)
+                _, later, earlier = common.setdefault(together, _Common(together, [], []))
+                (earlier if partner < self._party else later).append(self._pair_key(partner))
+            self._partners, self._common = partners, list(common.values())
+        return self._common
 
     def _pair_key(self, partner: str) -> bytes:
         if partner not in self._pair_keys:
@@ -108,21 +117,30 @@ class Masker:
             raise MaskingError("a partner is named twice: a vector would need one mask twice")
 
 
-class _Mask(NamedTuple):
-    """What two parties mask with each other in one reply."""
+class _Common(NamedTuple):
+    """The keys that a party shares with those of its partners that are in the same vectors."""
 
-    stream: Keystream
+    places: tuple[int, ...]  # of the vectors
+    later: list[bytes]  # with partners whose names come after the party's own
+    earlier: list[bytes]
+
+
+class _Masks(NamedTuple):
+    """What a party and some of its partners mask with each other in one reply."""
+
     runs: NDArray[np.int64]  # where in the reply
-    is_added: bool
+    subtracted: list[Keystream]
+    added: list[Keystream]
 
     def apply(
         self, masked: NDArray[np.uint64], words: NDArray[np.uint64], first: int, last: int
     ) -> None:
-        """Read the stream on as far as the piece [first, last) of the reply needs."""
+        """Read the streams on as far as the piece [first, last) of the reply needs."""
         drawn = words[: count_within(self.runs, first, last)]
-        self.stream.fill(drawn)
-        apply = add_runs if self.is_added else subtract_runs
-        apply(masked, drawn.astype(np.uint64, copy=False), self.runs, first, last)
+        for streams, apply in ((self.subtracted, subtract_runs), (self.added, add_runs)):
+            for stream in streams:
+                stream.fill(drawn)
+                apply(masked, drawn.astype(np.uint64, copy=False), self.runs, first, last)
 
 
 def derive_pair_key(pair_secret: bytes, run: bytes, way: Way) -> bytes:
@@ -143,13 +161,13 @@ def bind_vector(digest: bytes, length: int) -> bytes:
     return digest + encode_number(length)
 
 
-def open_stream(pair_key: bytes, step: int, vectors: bytes) -> Keystream:
-    """The masks of two parties in a step, of one vector after the other.
+def open_streams(pair_keys: Sequence[bytes], step: int, vectors: bytes) -> list[Keystream]:
+    """The masks of pairs of parties in a step, of one vector after the other; by their keys.
 
-    Their key is bound to all these vectors. Where the coordinator tells the two of different ones,
-    their masks have nothing in common, and the sums are random.
+    The key of a stream is bound to all these vectors. Where the coordinator tells two parties of
+    different ones, their masks have nothing in common, and the sums are random.
     """
-    return Keystream(expand_key(pair_key, encode_number(step), vectors))
+    return [Keystream(key) for key in expand_keys(pair_keys, encode_number(step), vectors)]
 
 
 def _check_vector(plain: NDArray[np.int64], summands: Sequence[Summand]) -> None:

@@ -39,7 +39,7 @@ def choose_peers(
     if n_peers < 1:
         raise MaskingError(f"every party needs at least one peer; k is {k}")
     if n_peers == len(names) - 1:
-        return _choose_all(tuple(names))
+        return _choose_all(names)
     # few attempts: nearly every choice holds together, and at k = 1 one of several
     attempts = (_draw(seeds, names, n_peers, step, attempt) for attempt in count())
     return next(peers for peers in attempts if stays_connected(peers, n_peers - 1))
@@ -101,18 +101,25 @@ def _draw(
     return peers
 
 
-def _check_participants(participants: Sequence[str], seeds: Mapping[str, bytes]) -> list[str]:
-    names = sorted(participants)
+def _check_participants(participants: Sequence[str], seeds: Mapping[str, bytes]) -> tuple[str, ...]:
+    names = _sort_names(tuple(participants))
+    unknown = [name for name in names if name not in seeds]
+    if unknown:
+        raise MaskingError(
+            f"no selection seed is known of {', '.join(map(repr, unknown))}: exchange seeds first"
+        )
+    return names
+
+
+@lru_cache(maxsize=1024)
+def _sort_names(participants: tuple[str, ...]) -> tuple[str, ...]:
+    """In the order of their names; the same sets of parties take part in every step."""
+    names = tuple(sorted(participants))
     if len(set(names)) != len(names):
         raise MaskingError("a party is named twice among the participants of a masked sum")
     if len(names) < 2:
         raise MaskingError(
             f"a masked sum needs two participants, not {len(names)}: the sum over one party is "
             "that party's own vector"
-        )
-    unknown = [name for name in names if name not in seeds]
-    if unknown:
-        raise MaskingError(
-            f"no selection seed is known of {', '.join(map(repr, unknown))}: exchange seeds first"
         )
     return names

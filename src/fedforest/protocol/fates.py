@@ -4,6 +4,9 @@ Three bits tell a node's fate: split or not; then, if split, whether its left an
 stay open; if not, whether it stays open itself.
 """
 
+from collections.abc import Sequence
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -50,6 +53,13 @@ def count_open(fate: NDArray[np.uint8]) -> int:
 def pack_flags(flags: NDArray[np.bool_]) -> memoryview:
     """One bit per node."""
     return np.packbits(flags, bitorder="little").data
+
+
+def pack_each(flags: NDArray[np.bool_], ends: Sequence[int]) -> list[memoryview]:
+    """The flags between any two ends, packed for themselves; nearly always none is set."""
+    if not flags.any():
+        return [memoryview(bytes((last - first + 7) >> 3)) for first, last in pairwise(ends)]
+    return [pack_flags(flags[first:last]) for first, last in pairwise(ends)]
 
 
 def unpack_flags(data: memoryview, n_nodes: int) -> NDArray[np.bool_]:

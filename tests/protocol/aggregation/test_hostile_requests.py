@@ -271,3 +271,27 @@ def test_a_request_of_another_plug_is_refused(plug: Plug) -> None:
         request = recorded.request(recorded.steps_of(kind)[0])
         with pytest.raises(RemoteProtocolError, match="no request of this protocol"):
             together.parties["p1"].handle(request)
+
+
+@pytest.mark.parametrize("plug", [Masked(), Ring(), Shamir(3)], ids=str)
+def test_participants_that_were_accepted_once_do_not_make_others_acceptable(plug: Plug) -> None:
+    together = make_federation(plug).introduce()
+    together.gather(1, [together.segment(b"q0", GROUPS[0])])
+    [request] = asked_last(together)
+    for participants, reason in (
+        (("p0", "p2"), "takes no part"),
+        (("p0", "p1", "p0"), "named twice"),
+        (("p0", "p1", "nobody"), "stranger"),
+        (("p1",), "fewer than 2"),
+    ):
+        parts = tuple(Part(participants, part.question) for part in request.parts)
+        changed = msgspec.structs.replace(request, step=2, parts=parts)
+        for _ in range(2):  # a refusal is not remembered as anything else
+            with pytest.raises(RemoteProtocolError, match=reason):
+                together.parties["p1"].handle(changed)
+
+
+def asked_last(together: Federation) -> list[Any]:
+    """The last request for a sum that party p1 heard."""
+    heard = [decode(sent["p1"], REQUESTS) for sent in together.network.requests if "p1" in sent]
+    return [request for request in heard if hasattr(request, "parts")][-1:]

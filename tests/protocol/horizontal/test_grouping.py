@@ -11,7 +11,16 @@ from numpy.typing import NDArray
 
 from fedforest.errors import ProtocolError
 from fedforest.protocol.aggregation.messages import Count, Part
-from fedforest.protocol.horizontal.grouping import Grouping, spread
+from fedforest.protocol.horizontal.grouping import (
+    Grouping,
+    begin_at,
+    count_in,
+    find_ranges,
+    put,
+    spread,
+    take,
+    within,
+)
 from fedforest.protocol.horizontal.messages import StartTrees
 from fedforest.protocol.horizontal.order import Participation
 from fedforest.protocol.horizontal.party import HorizontalParty
@@ -22,18 +31,19 @@ Nodes = list[tuple[int, int]]  # (group, number of pairs), in the order of group
 NODES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3)), min_size=1, max_size=12)
 
 
-def lay_out(nodes: Nodes) -> tuple[NDArray[np.uint16], NDArray[np.int64]]:
-    """(group of each node, where its pairs begin)."""
-    groups = np.array([group for group, _ in nodes], np.uint16)
-    return groups, np.concatenate([[0], np.cumsum([size for _, size in nodes], dtype=np.int64)])
+def lay_out(nodes: Nodes) -> tuple[dict[int, tuple[int, int]], NDArray[np.int64]]:
+    """(from where to where the nodes of each group lie, where the pairs of each node begin)."""
+    groups = [group for group, _ in nodes]
+    ranges = {k: (groups.index(k), groups.index(k) + groups.count(k)) for k in groups}
+    return ranges, np.concatenate([[0], np.cumsum([size for _, size in nodes], dtype=np.int64)])
 
 
 @given(NODES.map(sorted), st.data())
 def test_groups_have_their_own_nodes_and_pairs(nodes: Nodes, data: st.DataObject) -> None:
-    group_of_node, node_start = lay_out(nodes)
+    nodes_of, node_start = lay_out(nodes)
     own = sorted({group for group, _ in nodes})
     numbers = sorted(data.draw(st.sets(st.sampled_from(own), min_size=1)))
-    grouping = Grouping.of(group_of_node, numbers, node_start)
+    grouping = Grouping.of(numbers, nodes_of, node_start)
     for number, (first, last) in zip(numbers, grouping.nodes, strict=True):
         assert [k for k, (group, _) in enumerate(nodes) if group == number] == [*range(first, last)]
     for (first, last), pairs in zip(grouping.nodes, grouping.pairs, strict=True):
@@ -47,11 +57,31 @@ def test_groups_have_their_own_nodes_and_pairs(nodes: Nodes, data: st.DataObject
 
 
 def test_groups_that_are_not_there_or_out_of_order_are_refused() -> None:
-    group_of_node, node_start = lay_out([(0, 1), (2, 1), (2, 2)])
+    nodes_of, node_start = lay_out([(0, 1), (2, 1), (2, 2)])
     with pytest.raises(ProtocolError, match="trees that this party does not grow"):
-        Grouping.of(group_of_node, [0, 1], node_start)
+        Grouping.of([0, 1], nodes_of, node_start)
     with pytest.raises(ProtocolError, match="not in the order of their trees"):
-        Grouping.of(group_of_node, [2, 0], node_start)
+        Grouping.of([2, 0], nodes_of, node_start)
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=12), st.data())
+def test_what_lies_in_ranges_of_trees_is_taken_out_and_put_back(
+    held: list[bool], data: st.DataObject
+) -> None:
+    trees = find_ranges(np.array(held))
+    assert [any(first <= k < last for first, last in trees) for k in range(len(held))] == held
+    assert len(trees) == len([k for k, own in enumerate(held) if own and not (k and held[k - 1])])
+    sizes = data.draw(st.lists(st.integers(0, 3), min_size=len(held), max_size=len(held)))
+    tree_of_node = np.repeat(np.arange(len(held), dtype=np.int32), sizes)
+    ranges = within(trees, begin_at(tree_of_node, len(held)))
+    own = [k for k, tree in enumerate(tree_of_node) if held[tree]]
+    assert count_in(ranges) == len(own)
+    if trees:
+        assert take(np.arange(len(tree_of_node)), ranges).tolist() == own
+    whole = np.full(len(tree_of_node), -1)
+    put(np.arange(len(own)), ranges, whole)
+    assert whole[own].tolist() == [*range(len(own))]
+    assert (np.delete(whole, own) == -1).all()
 
 
 class OneByOne(HorizontalParty):

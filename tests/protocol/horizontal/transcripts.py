@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from fedforest.estimators.horizontal_training import REQUESTS
 from fedforest.kernels.pairs import Pairs, list_pairs
+from fedforest.protocol.aggregation.base import Answers, OwnVectors
 from fedforest.protocol.aggregation.messages import Count, MaskedCounted, Part
 from fedforest.protocol.fates import unpack_fates, unpack_flags
 from fedforest.protocol.horizontal.messages import (
@@ -117,9 +118,10 @@ class SpiedParty(HorizontalParty):
         self.answers: dict[bytes, Counts] = {}
         super().__init__(*arguments, **options)
 
-    def _answer_questions(self, encoded: Sequence[memoryview]) -> list[Counts]:
+    def _answer_questions(self, encoded: Sequence[memoryview]) -> OwnVectors:
         answers = super()._answer_questions(encoded)
-        self.answers.update(zip(map(bytes, encoded), answers, strict=True))
+        each = answers.each() if isinstance(answers, Answers) else answers
+        self.answers.update(zip(map(bytes, encoded), each, strict=True))
         return answers
 
 

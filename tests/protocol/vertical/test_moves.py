@@ -1,5 +1,7 @@
 """Fates, flags and bits between the roles."""
 
+from itertools import accumulate
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 from fedforest.errors import ProtocolError, RemoteProtocolError
 from fedforest.protocol.fates import (
     count_open,
+    pack_each,
     pack_fates,
     pack_flags,
     unpack_fates,
@@ -52,6 +55,14 @@ def test_fates_of_another_number_of_nodes_are_refused(data: bytes, n_nodes: int)
 def test_flags_arrive_as_they_left(flags: list[bool]) -> None:
     data = pack_flags(np.array(flags, np.bool_))
     assert unpack_flags(data, len(flags)).tolist() == flags
+
+
+@given(st.lists(st.lists(st.booleans(), max_size=20), min_size=1, max_size=5))
+def test_flags_are_packed_part_by_part_as_each_part_alone(parts: list[list[bool]]) -> None:
+    flags = np.array([flag for part in parts for flag in part], np.bool_)
+    ends = [0, *accumulate(map(len, parts))]
+    packed = [bytes(data) for data in pack_each(flags, ends)]
+    assert packed == [bytes(pack_flags(np.array(part, np.bool_))) for part in parts]
 
 
 def test_flags_and_fates_padded_with_ones_are_refused() -> None:

@@ -8,7 +8,7 @@ small enough for their sum to stay below `LARGEST_SUM`: whoever chooses their un
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,8 @@ from fedforest.protocol.aggregation.messages import Part
 from fedforest.protocol.aggregation.payloads import LARGEST_SUM, is_in_range
 from fedforest.protocol.asking import Conversation, Message, answer, blame
 
-AnswerQuestions = Callable[[Sequence[memoryview]], Sequence[NDArray[np.int64]]]
+OwnVectors = Union["Answers", Sequence[NDArray[np.int64]]]  # end to end, or each for itself
+AnswerQuestions = Callable[[Sequence[memoryview]], OwnVectors]
 Handlers = dict[type[Message], Callable[[Any], Message]]
 Note = Mapping[str, Any] | None
 
@@ -131,13 +132,13 @@ def check_min_participants(demanded: int | None, n_parties: int, *, is_protected
         )
 
 
-def places_by_party(segments: Sequence[Segment]) -> dict[str, list[int]]:
+def places_by_party(segments: Sequence[Segment]) -> dict[str, tuple[int, ...]]:
     """For each party the places of the segments it takes part in."""
     places: dict[str, list[int]] = {}
     for place, segment in enumerate(segments):
         for party in segment.participants:
             places.setdefault(party, []).append(place)
-    return places
+    return {party: tuple(own) for party, own in places.items()}
 
 
 class PartsByParty:
@@ -160,10 +161,9 @@ class PartsByParty:
         built: dict[tuple[int, ...], Message] = {}
         requests = {}
         for party, places in self.places.items():
-            key = tuple(places)
-            if key not in built:
-                built[key] = build(tuple(self._parts[place] for place in places))
-            requests[party] = built[key]
+            if places not in built:
+                built[places] = build(tuple([self._parts[place] for place in places]))
+            requests[party] = built[places]
         return requests
 
     def read(self, step: int, replies: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
@@ -178,8 +178,8 @@ class PartsByParty:
 
     def add_up(self, vectors: Mapping[str, NDArray[Any]]) -> list[NDArray[np.int64]]:
         """The sum of each segment modulo 2^64, of everybody's vectors as they were read."""
-        ends = list(accumulate(segment.length for segment in self._segments))
-        n_numbers = ends[-1] if ends else 0
+        ends = list(accumulate([segment.length for segment in self._segments], initial=0))
+        bounds, n_numbers = np.array(ends), ends[-1]
         total: NDArray[np.uint64] | None = None
         for party, vector in vectors.items():
             words = vector.view(np.uint64)
@@ -187,10 +187,10 @@ class PartsByParty:
                 total = words  # the first takes part in everything: its copy is added to
                 continue
             total = np.zeros(n_numbers, np.uint64) if total is None else total
-            add_runs(total, words, find_runs(ends, self.places[party]), 0, n_numbers)
+            add_runs(total, words, find_runs(bounds, self.places[party]), 0, n_numbers)
         total = np.zeros(n_numbers, np.uint64) if total is None else total
         sums = total.view(np.int64)
-        return [sums[first:last] for first, last in pairwise([0, *ends])]
+        return [sums[first:last] for first, last in pairwise(ends)]
 
 
 def who_is_lost(asked: Mapping[str, Any], replies: Mapping[str, Any]) -> frozenset[str]:
@@ -204,6 +204,15 @@ class Answers(NamedTuple):
     together: NDArray[np.int64]
     lengths: list[int]
 
+    @classmethod
+    def of(cls, vectors: Sequence[NDArray[np.int64]]) -> "Answers":
+        """Of vectors that are each for itself."""
+        if any(plain.ndim != 1 or plain.dtype != np.int64 for plain in vectors):
+            raise LocalProtocolError("an answer is not one vector of 64-bit integers")
+        is_one = len(vectors) == 1
+        together = np.ascontiguousarray(vectors[0]) if is_one else np.concatenate(vectors)
+        return cls(together, [len(plain) for plain in vectors])
+
     def each(self) -> list[NDArray[np.int64]]:
         """One by one."""
         ends = accumulate(self.lengths, initial=0)
@@ -212,15 +221,14 @@ class Answers(NamedTuple):
 
 def compute_answers(answer_questions: AnswerQuestions, parts: Sequence[Part]) -> Answers:
     """A party's own vectors; those that no plug could carry are our own fault."""
-    answers = answer_questions([part.question for part in parts])
-    if len(answers) != len(parts):
+    own = answer_questions([part.question for part in parts])
+    n_answers = len(own.lengths) if isinstance(own, Answers) else len(own)
+    if n_answers != len(parts):
         raise LocalProtocolError("not every question has its answer")
-    if any(plain.ndim != 1 or plain.dtype != np.int64 for plain in answers):
-        raise LocalProtocolError("an answer is not one vector of 64-bit integers")
-    together = np.ascontiguousarray(answers[0]) if len(answers) == 1 else np.concatenate(answers)
-    if not is_in_range(together):
+    answers = own if isinstance(own, Answers) else Answers.of(own)
+    if not is_in_range(answers.together):
         raise LocalProtocolError("an answer is too large to be summed: its unit is too small")
-    return Answers(together, [len(plain) for plain in answers])
+    return answers
 
 
 def require_no_wrap(vectors: Sequence[NDArray[np.int64]]) -> None:

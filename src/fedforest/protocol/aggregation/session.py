@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from fedforest.errors import MaskingError
@@ -24,19 +24,27 @@ class Session:
     seeds: Mapping[str, bytes]  # by which each party chooses its peers; empty where unused
     steps: StepMemory
     masker: Masker
+    # by the last request, and how many it took at least: seldom others are named in the next step
+    accepted: set[tuple[tuple[str, ...], int]] = field(default_factory=set)
 
     def check_parts(self, parts: Sequence[Part], least: int) -> list[bytes]:
         """Refuse sums that this party should not be in; returns what each is told apart by."""
         check(len(parts) > 0, "nothing is asked")
-        for part in parts:
-            names = set(part.participants)
-            check(self.party in names, "a sum is asked of a party that takes no part in it")
-            check(len(names) == len(part.participants), "a participant is named twice")
-            check(names - {self.party} <= self.pair_secrets.keys(), "a participant is a stranger")
-            check(len(names) >= least, f"a sum over fewer than {least} parties")
+        named = {(part.participants, least) for part in parts}
+        for participants, _ in named - self.accepted:
+            self._check_participants(participants, least)
+        self.accepted.clear()
+        self.accepted.update(named)
         digests = [digest_part(part.participants, part.question) for part in parts]
         check(len(set(digests)) == len(digests), "a question is asked twice in one step")
         return digests
+
+    def _check_participants(self, participants: tuple[str, ...], least: int) -> None:
+        names = set(participants)
+        check(self.party in names, "a sum is asked of a party that takes no part in it")
+        check(len(names) == len(participants), "a participant is named twice")
+        check(names - {self.party} <= self.pair_secrets.keys(), "a participant is a stranger")
+        check(len(names) >= least, f"a sum over fewer than {least} parties")
 
     def seal(self, receiver: str, plain: bytes, *context: bytes) -> memoryview:
         """Encrypt for another party; a context is used once."""

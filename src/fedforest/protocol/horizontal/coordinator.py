@@ -248,6 +248,5 @@ def _takes_part(party: str, groups: list[Group]) -> bool:
 
 def _mean_size(groups: list[Group]) -> float:
     """Participants per tree."""
-    n_trees = [int(np.count_nonzero(group.trees)) for group in groups]
-    sizes = [len(group.participants) * n for group, n in zip(groups, n_trees, strict=True)]
-    return sum(sizes) / sum(n_trees)
+    sizes = [len(group.participants) * len(group.trees) for group in groups]
+    return sum(sizes) / sum([len(group.trees) for group in groups])

@@ -5,7 +5,7 @@ parties it sees the points they name; of rows only how many there are on each si
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,14 @@ from fedforest.protocol.aggregation.base import Segment
 from fedforest.protocol.asking import blame, check
 from fedforest.protocol.fates import pack_fates
 from fedforest.protocol.horizontal.batch_plan import BatchPlan
+from fedforest.protocol.horizontal.grouping import (
+    begin_at,
+    count_in,
+    find_ranges,
+    put,
+    take,
+    within,
+)
 from fedforest.protocol.horizontal.level_cuts import LevelCuts, find_set_pairs
 from fedforest.protocol.horizontal.messages import Moves
 from fedforest.protocol.horizontal.participants import Group
@@ -46,6 +54,15 @@ if TYPE_CHECKING:
 SET_WORDS = 4
 
 
+class _Made(NamedTuple):
+    """What the last step did, and where the nodes of each tree lie in it, and those split."""
+
+    step: "Step"
+    table: SplitTable
+    tree_start: list[int]
+    split_start: list[int]
+
+
 class CoordinatorTrees:
     """Decides about a batch of trees step by step."""
 
@@ -53,7 +70,8 @@ class CoordinatorTrees:
         self, plan: BatchPlan, holders: Mapping[str, NDArray[np.bool_]], workers: Workers
     ) -> None:
         self._plan = plan
-        self._holders = holders  # per party: which trees it holds rows of
+        # per party: ranges of the trees that it holds rows of
+        self._held = {party: find_ranges(holds) for party, holds in holders.items()}
         self._workers = workers
         n_trees = len(plan.feature_seeds)
         column_bits = ColumnBits.of([plan.columns.n_columns])
@@ -64,7 +82,9 @@ class CoordinatorTrees:
             plan.rules, plan.kind, column_bits, plan.feature_seeds, unknown, workers
         )
         self._splits = SplitRecord(plan.columns.is_categorical)
-        self._last: tuple[Step, SplitTable] | None = None
+        self._last: _Made | None = None
+        self._tree_start = list(range(n_trees + 1))  # where each tree's open nodes begin
+        self._pair_start = self._tree_start  # the same of their pairs
         self._pairs = Pairs(np.zeros(1, np.int64), np.zeros(0, np.int32))
         self._node_keys = np.zeros(0, np.uint64)  # what is drawn for a node comes from
         self._missing_left = np.zeros(0, np.uint8)  # where no value is missing anywhere, nothing
@@ -77,11 +97,11 @@ class CoordinatorTrees:
     @property
     def parties(self) -> list[str]:
         """Parties that hold rows of some tree."""
-        return list(self._holders)
+        return list(self._held)
 
-    def trees_of(self, party: str) -> bytes:
-        """Which trees a party holds rows of, as something to compare."""
-        return self._holders[party].tobytes()
+    def trees_of(self, party: str) -> tuple[tuple[int, int], ...]:
+        """Which trees a party holds rows of: from where to where."""
+        return self._held[party]
 
     @property
     def level(self) -> int:
@@ -106,14 +126,14 @@ class CoordinatorTrees:
 
     def still_growing(self, groups: Sequence[Group]) -> list[Group]:
         """The groups some of whose trees have open nodes."""
-        is_open = np.zeros(len(self._plan.feature_seeds), np.bool_)
-        is_open[self._growth.structure.open.tree] = True
-        return [group for group in groups if (group.trees & is_open).any()]
+        start = self._tree_start
+        return [group for group in groups if start[group.trees.start] < start[group.trees.stop]]
 
     def draw(self) -> None:
         """Candidate columns of every open node, and what is drawn for each of them."""
         nodes, has_missing = self._growth.structure.open, self._plan.columns.has_missing
         self._bitmap, self._pairs = self._growth.draw_pairs()
+        self._pair_start = self._pairs.node_start[self._tree_start].tolist()
         self._node_keys = key_nodes(self._plan.threshold_seeds, nodes.tree, nodes.node)
         if has_missing.any():
             self._missing_left = draw_sides(self._node_keys, self._pairs, has_missing)
@@ -122,44 +142,34 @@ class CoordinatorTrees:
         """The candidates at the nodes that a party holds rows of."""
         if not takes_part:
             return memoryview(b"")
-        nodes = self._nodes_of(party)
-        bitmap = self._bitmap if nodes is None else self._bitmap[nodes]
+        bitmap = take(self._bitmap, within(self._held[party], self._tree_start))
         return np.ascontiguousarray(bitmap).reshape(-1).data
 
     def moves_for(self, party: str) -> Moves | None:
         """What the last step did to the nodes that a party holds rows of."""
         if self._last is None:
             return None
-        step, table = self._last
-        is_split, fate = step.is_split, step.fate
-        holds = self._holders[party]
-        if not holds.all():
-            mine = holds[step.before.tree]
-            chosen = mine[is_split]
-            sets = table.left_set[chosen] if len(table.left_set) else table.left_set
-            table = SplitTable(
-                table.feature[chosen], table.cut[chosen], table.missing_left[chosen], sets
-            )
-            is_split, fate = is_split[mine], fate[mine]
-        return _pack_moves(is_split, fate, table, self._plan.columns.is_categorical)
-
-    def _nodes_of(self, party: str) -> NDArray[np.bool_] | None:
-        """Which open nodes a party holds rows of; None for all."""
-        holds = self._holders[party]
-        return None if holds.all() else holds[self._growth.structure.open.tree]
+        step, table, tree_start, split_start = self._last
+        nodes = within(self._held[party], tree_start)
+        splits = within(self._held[party], split_start)
+        sets = take(table.left_set, splits) if len(table.left_set) else table.left_set
+        own = SplitTable(
+            take(table.feature, splits),
+            take(table.cut, splits),
+            take(table.missing_left, splits),
+            sets,
+        )
+        is_split, fate = take(step.is_split, nodes), take(step.fate, nodes)
+        return _pack_moves(is_split, fate, own, self._plan.columns.is_categorical)
 
     def merge(self, proposed: Mapping[str, Points]) -> None:
         """Thresholds between the points that participants named; sets where they see categories."""
         n_pairs, pairs = len(self._pairs.feature), self._pairs
-        points = np.empty((len(proposed), n_pairs), np.float32)
-        for number, (party, named) in enumerate(proposed.items()):
-            mine = self._pairs_of(party)
+        points = np.full((len(proposed), n_pairs), np.nan, np.float32)
+        for own, (party, named) in zip(points, proposed.items(), strict=True):
+            held = within(self._held[party], self._pair_start)
             with blame(party):
-                if mine is None:
-                    points[number] = named.read(n_pairs)
-                else:
-                    points[number] = np.nan
-                    points[number, mine] = named.read(int(np.count_nonzero(mine)))
+                put(named.read(count_in(held)), held, own)
         keys, threshold = self._node_keys, np.empty(n_pairs, np.float32)
         self._workers.run(
             lambda nodes: draw_thresholds(points, keys, pairs, threshold, *nodes),
@@ -172,7 +182,7 @@ class CoordinatorTrees:
         draw_category_sets(key_pairs(keys, pairs, chosen), n_categories, left_set)
         self._cuts = LevelCuts(
             self._plan,
-            self._growth.structure.open.tree,
+            self._tree_start,
             pairs,
             threshold,
             asked_start,
@@ -180,10 +190,6 @@ class CoordinatorTrees:
             left_set,
             self._choose_wholes(asked_start),
         )
-
-    def _pairs_of(self, party: str) -> NDArray[np.bool_] | None:
-        nodes = self._nodes_of(party)
-        return None if nodes is None else np.repeat(nodes, np.diff(self._pairs.node_start))
 
     def _choose_wholes(self, asked_start: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Roots whose total must be asked: nothing else will tell it."""
@@ -223,7 +229,9 @@ class CoordinatorTrees:
         self.n_levels = max(self.n_levels, 1 + self.level)
         step = self._growth.advance(is_split, scores, chosen_left, resigned)
         self._splits.add(*self._growth.structure.last_split(), table)
-        self._last = (step, table)
+        split_start = np.searchsorted(nodes, self._tree_start).tolist()
+        self._last = _Made(step, table, self._tree_start, split_start)
+        self._tree_start = begin_at(self._growth.structure.open.tree, len(split_start) - 1)
         self.n_steps += 1
 
     def _score(
@@ -277,7 +285,9 @@ class CoordinatorTrees:
         """
         most = np.zeros(len(self._plan.feature_seeds), np.int64)
         for group in groups:
-            most[group.trees] = len(group.participants) * (self._plan.least_rows - 1)
+            most[group.trees.start : group.trees.stop] = len(group.participants) * (
+                self._plan.least_rows - 1
+            )
         rows = rows_of(totals, self._plan.kind)
         is_hopeless: NDArray[np.bool_] = rows <= most[self._growth.structure.open.tree]
         is_hopeless &= n_asked == 0

@@ -2,10 +2,10 @@
 
 Trees of a group follow each other in a batch, and nodes lie in the order of their trees. So a group
 is a range of nodes and a range of pairs, on both sides: questions are cut out of a level, and sums
-put back, without a look at single nodes. Many small groups cost no more than a few large ones.
+put back, without a look at single nodes. What one party holds rows of are a few such ranges.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
@@ -16,6 +16,45 @@ from numpy.typing import NDArray
 from fedforest.protocol.asking import check
 
 Ranges = list[tuple[int, int]]  # where each group begins, and where it ends
+Starts = NDArray[np.int64]  # where each node's pairs begin, and where the last one's end
+
+
+def find_ranges(flags: NDArray[np.bool_]) -> tuple[tuple[int, int], ...]:
+    """Where flags are set, from where to where."""
+    padded = np.concatenate([[0], flags, [0]]).astype(np.int8)
+    turns = np.flatnonzero(np.diff(padded)).tolist()
+    return tuple(zip(turns[::2], turns[1::2], strict=True))
+
+
+def begin_at(tree: NDArray[np.int32], n_trees: int) -> list[int]:
+    """Where the nodes of each tree begin, and where those of the last one end."""
+    starts: list[int] = np.searchsorted(tree, np.arange(n_trees + 1, dtype=tree.dtype)).tolist()
+    return starts
+
+
+def within(trees: Sequence[tuple[int, int]], starts: Sequence[int]) -> Ranges:
+    """Where what some ranges of trees have lies, by where it begins in each tree."""
+    return [(starts[first], starts[last]) for first, last in trees]
+
+
+def count_in(ranges: Ranges) -> int:
+    """How much lies in these ranges."""
+    return sum([last - first for first, last in ranges])
+
+
+def take(array: NDArray[Any], ranges: Ranges) -> NDArray[Any]:
+    """What lies in these ranges, end to end."""
+    if len(ranges) == 1:
+        return array[slice(*ranges[0])]
+    return np.concatenate([array[first:last] for first, last in ranges])
+
+
+def put(parts: NDArray[Any], ranges: Ranges, whole: NDArray[Any]) -> None:
+    """The other way round: what lies end to end, put where it belongs."""
+    begin = 0
+    for first, last in ranges:
+        whole[first:last] = parts[begin : begin + last - first]
+        begin += last - first
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,19 +67,17 @@ class Grouping:
 
     @classmethod
     def of(
-        cls,
-        group_of_node: NDArray[np.integer[Any]],
-        numbers: Sequence[int],
-        node_start: NDArray[np.int64],
+        cls, numbers: Sequence[int], nodes_of: Mapping[int, tuple[int, int]], node_start: Starts
     ) -> "Grouping":
         """Of the groups by these numbers; refused where one has no nodes."""
-        first = np.searchsorted(group_of_node, numbers)
-        last = np.searchsorted(group_of_node, numbers, side="right")
-        check(bool((first < last).all()), "a question is about trees that this party does not grow")
-        check(bool((last[:-1] <= first[1:]).all()), "questions are not in the order of their trees")
-        pairs = zip(node_start[first].tolist(), node_start[last].tolist(), strict=True)
-        is_all = int((last - first).sum()) == len(group_of_node)
-        return cls(list(zip(first.tolist(), last.tolist(), strict=True)), list(pairs), is_all)
+        is_known = nodes_of.keys() >= set(numbers)
+        check(is_known, "a question is about trees that this party does not grow")
+        nodes = [nodes_of[number] for number in numbers]
+        is_ordered = all(one[1] <= other[0] for one, other in pairwise(nodes))
+        check(is_ordered, "questions are not in the order of their trees")
+        ends = node_start[[end for own in nodes for end in own]].tolist()
+        is_all = count_in(nodes) == len(node_start) - 1
+        return cls(nodes, list(zip(ends[::2], ends[1::2], strict=True)), is_all)
 
     @property
     def n_nodes(self) -> list[int]:
@@ -56,6 +93,11 @@ class Grouping:
 def cut_at(ends: Sequence[int]) -> Iterator[slice]:
     """What lies between two ends."""
     return (slice(first, last) for first, last in pairwise(ends))
+
+
+def cut_bytes(data: memoryview, size: int, ends: Sequence[int]) -> list[memoryview]:
+    """The bytes between two ends, counted in entries of this size; nothing is copied."""
+    return [data[size * first : size * last] for first, last in pairwise(ends)]
 
 
 def ends_of(sizes: Sequence[int]) -> list[int]:
@@ -74,7 +116,5 @@ def count_before(flags: NDArray[np.bool_], ends: Sequence[int]) -> list[int]:
 def spread(parts: NDArray[Any], ranges: Ranges, length: int, nothing: float = 0) -> NDArray[Any]:
     """What was said of groups, end to end, put where they lie; of others, nothing."""
     whole = np.full(length, nothing, parts.dtype)
-    ends = ends_of([last - first for first, last in ranges])
-    for (first, last), part in zip(ranges, cut_at(ends), strict=True):
-        whole[first:last] = parts[part]
+    put(parts, ranges, whole)
     return whole

@@ -8,9 +8,9 @@ the paper's way, a new draw for every step, draws single parties, where it is as
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedforest.errors import TooFewParties
 from fedforest.kernels.sampling import draw_unit
@@ -29,13 +29,13 @@ def require_enough(n_parties: int, least: int) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class Group:
     """Trees with the same participants; `number` is what their parties know the group by."""
 
     number: int
     participants: tuple[str, ...]
-    trees: NDArray[np.bool_]
+    trees: range
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +64,14 @@ class Participants:
         return sorted(self._draw("tree", tree) for tree in trees)
 
     def of_step(self, step: int, by_tree: Sequence[tuple[str, ...]]) -> list[Group]:
-        """Trees grouped by who takes part in this step."""
+        """Trees grouped by who takes part in this step; those of a group follow each other."""
         if self.participation.scope == "step" and not self.participation.is_full:
-            return [Group(0, self._draw("step", step), np.ones(len(by_tree), np.bool_))]
-        distinct = list(dict.fromkeys(by_tree))
-        return [
-            Group(number, members, np.array([own == members for own in by_tree]))
-            for number, members in enumerate(distinct)
-        ]
+            return [Group(0, self._draw("step", step), range(len(by_tree)))]
+        groups: list[Group] = []
+        for number, (members, trees) in enumerate(groupby(by_tree)):
+            first = groups[-1].trees.stop if groups else 0
+            groups.append(Group(number, members, range(first, first + len(list(trees)))))
+        return groups
 
     def _draw(self, purpose: str, index: int) -> tuple[str, ...]:
         """Each party with the same probability, in the order of parties; never too few."""

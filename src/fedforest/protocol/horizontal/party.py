@@ -8,6 +8,7 @@ and label sums in the protection of the run.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from weakref import WeakMethod
 
@@ -21,7 +22,13 @@ from fedforest.kernels.random_split import Values
 from fedforest.masking.key_agreement import derive_key
 from fedforest.masking.keystream import expand, scramble
 from fedforest.privacy.randomized_response import Entropy
-from fedforest.protocol.aggregation.base import LEAST_PARTICIPANTS, Aggregator, AnswerQuestions
+from fedforest.protocol.aggregation.base import (
+    LEAST_PARTICIPANTS,
+    Aggregator,
+    AnswerQuestions,
+    Answers,
+    OwnVectors,
+)
 from fedforest.protocol.aggregation.messages import Count, Part, PassOn, ShareOut
 from fedforest.protocol.aggregation.steps import StepMemory
 from fedforest.protocol.asking import Accepted, Message, answer, blame, check
@@ -69,7 +76,7 @@ def _without_holding(answer_questions: AnswerQuestions) -> AnswerQuestions:
     """A party's method for those whom the party outlives, and who must not keep it alive."""
     method = WeakMethod(answer_questions)
 
-    def ask(questions: Sequence[memoryview]) -> Sequence[NDArray[np.int64]]:
+    def ask(questions: Sequence[memoryview]) -> OwnVectors:
         held = method()
         assert held is not None, "the party outlives its aggregator"
         return held(questions)
@@ -245,13 +252,13 @@ class HorizontalParty:
             segment = None if question.whole_table else question.segment
             self._companions = self._companions.join(segment, part.participants)
 
-    def _answer_questions(self, encoded: Sequence[memoryview]) -> list[NDArray[np.int64]]:
+    def _answer_questions(self, encoded: Sequence[memoryview]) -> OwnVectors:
         """The integers that the questions of a request ask for, in one pass over the rows."""
         if len(encoded) < 2 or self._running().protection.kind:
             return [self._answer_alone(one) for one in encoded]  # noise is drawn for one at a time
         return self._answer_together([_read_question(one) for one in encoded])
 
-    def _answer_together(self, questions: Sequence[CutsQuestion]) -> list[NDArray[np.int64]]:
+    def _answer_together(self, questions: Sequence[CutsQuestion]) -> OwnVectors:
         if self._trees is None:
             raise ProtocolError("no trees were started")
         assert self._statistics is not None
@@ -260,9 +267,11 @@ class HorizontalParty:
         self._n_questions += len(questions)
         search = self._trees.search
         counted = self._statistics.of_cuts(search, asked.cuts, b"")
-        answers = [counted[own].reshape(-1) for own in cut_at(asked.asked_ends)]
         if len(asked.wholes) == 0:
-            return answers
+            width = counted.shape[1]
+            lengths = [width * (last - first) for first, last in pairwise(asked.asked_ends)]
+            return Answers(counted.reshape(-1), lengths)
+        answers = [counted[own].reshape(-1) for own in cut_at(asked.asked_ends)]
         wholes = self._statistics.of_nodes(search, asked.wholes, b"")
         nodes = [wholes[own].reshape(-1) for own in cut_at(asked.whole_ends)]
         return list(map(np.concatenate, zip(answers, nodes, strict=True)))

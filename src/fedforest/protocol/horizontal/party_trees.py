@@ -5,6 +5,7 @@ It knows every split, as everybody will know the finished forest, and where its 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -87,6 +88,8 @@ class PartyTrees:
         self._columns = columns
         self._has_categories = bool(columns.is_categorical.any())
         self._segments = segments
+        self._first_trees = np.flatnonzero(np.diff(segments, prepend=-1)).astype(np.int32)
+        self._numbers: list[int] = segments[self._first_trees].tolist()  # of the segments
         self._limits = limits
         self._workers = workers
         self._structure = Structure(len(segments))
@@ -215,9 +218,15 @@ class PartyTrees:
     def read_questions(self, questions: Sequence[CutsQuestion]) -> QuestionedTogether:
         """What different segments are asked about, for sums that nobody counts along with."""
         check(self._has_proposed, "cuts are asked for before points were named")
-        segment_of_node = self._segments[self._structure.open.tree]
-        is_categorical = self._columns.is_categorical
-        return read_together(questions, segment_of_node, self._search.pairs, is_categorical)
+        is_categorical = self._columns.is_categorical[: None if self._has_categories else 0]
+        return read_together(questions, self._nodes_of(), self._search.pairs, is_categorical)
+
+    def _nodes_of(self) -> dict[int, tuple[int, int]]:
+        """From where to where the open nodes of each segment lie; of those that have some."""
+        tree = self._structure.open.tree
+        ends = [*tree.searchsorted(self._first_trees).tolist(), len(tree)]
+        own = zip(self._numbers, pairwise(ends), strict=True)
+        return {number: nodes for number, nodes in own if nodes[0] < nodes[1]}
 
     def _count_along(
         self,

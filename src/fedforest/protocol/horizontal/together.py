@@ -1,11 +1,12 @@
 """Questions about different segments, read together and counted in one pass over their rows."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedforest.errors import ProtocolError
 from fedforest.kernels.layout import SET_WORDS
 from fedforest.kernels.pairs import Cuts, Pairs, place_asked
 from fedforest.kernels.points import has_infinite
@@ -27,14 +28,17 @@ class QuestionedTogether(NamedTuple):
 
 def read_together(
     questions: Sequence[CutsQuestion],
-    segment_of_node: NDArray[np.uint16],
+    nodes_of: Mapping[int, tuple[int, int]],
     pairs: Pairs,
     is_categorical: NDArray[np.bool_],
 ) -> QuestionedTogether:
-    """What the segments' open nodes are asked about, each segment once and in their order."""
+    """What the segments' open nodes are asked about, each segment once and in their order.
+
+    `is_categorical` is nothing where no column has categories.
+    """
     numbers = [question.segment for question in questions]
     check(len(set(numbers)) == len(numbers), "a segment is asked twice in one request")
-    groups = Grouping.of(segment_of_node, numbers, pairs.node_start)
+    groups = Grouping.of(numbers, nodes_of, pairs.node_start)
     threshold, sides = _read_thresholds(questions, groups), _read_sides(questions, groups)
     flags = _read_flags([question.wholes for question in questions], groups.n_nodes)
     asked_ends = place_asked(np.array(ends_of(groups.n_pairs)), threshold).tolist()
@@ -43,7 +47,7 @@ def read_together(
         n_pairs = len(pairs.feature)
         threshold = spread(threshold, groups.pairs, n_pairs, np.nan)
         sides = spread(sides, groups.pairs, n_pairs)
-        flags = spread(flags, groups.nodes, len(segment_of_node))
+        flags = spread(flags, groups.nodes, len(pairs.node_start) - 1)
     set_index, sets = _read_sets(questions, groups, is_categorical, (pairs, threshold))
     cuts = Cuts(threshold, sides.view(np.uint8), set_index, sets)
     return QuestionedTogether(cuts, asked_ends, np.flatnonzero(flags), whole_ends)
@@ -51,10 +55,11 @@ def read_together(
 
 def _read_thresholds(questions: Sequence[CutsQuestion], groups: Grouping) -> NDArray[np.float32]:
     """The thresholds of all segments, end to end."""
-    for question, n_pairs in zip(questions, groups.n_pairs, strict=True):
-        n_bytes = len(question.threshold)
-        check(n_bytes == 4 * n_pairs, f"thresholds: {n_bytes} bytes for {n_pairs} entries")
-    together = bytearray().join([question.threshold for question in questions])
+    parts = [question.threshold for question in questions]
+    for n_bytes, n_pairs in zip(map(len, parts), groups.n_pairs, strict=True):
+        if n_bytes != 4 * n_pairs:
+            raise ProtocolError(f"thresholds: {n_bytes} bytes for {n_pairs} entries")
+    together = bytearray().join(parts)
     threshold = np.frombuffer(together, "<f4")  # writable, as kernels are compiled for
     check(not has_infinite(threshold), "a threshold is infinite")
     return threshold
@@ -88,7 +93,7 @@ def _read_sets(
     """(which set belongs to which pair, sets), of all pairs and their thresholds."""
     pairs, threshold = cuts
     together = memoryview(b"".join([question.left_set for question in questions]))
-    if not is_categorical.any():
+    if len(is_categorical) == 0:
         return read_sets_of_pairs(together, is_categorical, threshold)
     of_pairs = is_categorical[pairs.feature]
     by_set = of_pairs & ~np.isnan(threshold)
@@ -104,7 +109,7 @@ def read_sets_of_pairs(
     """(which set belongs to which pair, sets): one for each asked pair of a categorical column."""
     set_index = np.full(len(threshold), -1, np.int32)
     n_sets = 0
-    if is_categorical.any():
+    if len(is_categorical):
         by_set = is_categorical & ~np.isnan(threshold)
         n_sets = int(np.count_nonzero(by_set))
         set_index[by_set] = np.arange(n_sets)
