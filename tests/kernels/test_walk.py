@@ -205,8 +205,32 @@ def test_the_depth_of_a_tree_is_that_of_its_deepest_leaf(case: Case) -> None:
 
 
 @pytest.mark.parametrize(
+    ("left_child", "depth"),
+    [
+        ([-1], 0),
+        ([1, -1, -1], 1),
+        ([1, 3, 5, -1, -1, -1, -1], 2),  # children in the order of their parents
+        ([1, 5, 3, -1, -1, -1, -1], 2),  # the first child split later than its sister
+        ([1, -1, 3, -1, 5, -1, -1], 3),
+        ([1, 5, 3, 7, -1, -1, -1, -1, -1], 3),
+    ],
+)
+def test_children_may_come_in_any_order_behind_their_parents(
+    left_child: list[int], depth: int
+) -> None:
+    children = np.array([*left_child, -1, *left_child], np.int32)  # a leaf between two of them
+    tree_start = np.array([0, len(left_child), len(left_child) + 1, len(children)])
+    measured = np.zeros(3, np.int32)
+    assert measure_depths(tree_start, children, measured)
+    assert measured.tolist() == [depth, 0, depth]
+
+
+@pytest.mark.parametrize(
     ("tree_start", "left_child"),
     [
+        ([0, 2], [-1, -1]),  # a node without parent
+        ([0, 5], [1, -1, -1, -1, -1]),
+        ([0, 4], [1, -1, -1, -1]),
         ([0, 3], [0, -1, -1]),  # its own child
         ([0, 3], [2, -1, -1]),  # the right child is outside
         ([0, 3], [7, -1, -1]),

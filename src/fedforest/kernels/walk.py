@@ -53,17 +53,40 @@ class Leaves(NamedTuple):
 
 
 @kernel
+def depth_in_order(left_child, start, size):
+    """Depth of a tree whose levels, and their children, follow each other; -1 if it is no such."""
+    next_child, level_end, deepest = 1, 1, 0
+    for node in range(size):
+        if node == level_end:
+            if node == next_child:  # a level without children, and yet nodes behind it
+                return -1
+            level_end, deepest = next_child, deepest + 1
+        child = left_child[start + node]
+        if child == -1:
+            continue
+        if child != next_child:
+            return -1
+        next_child += 2
+    return deepest if next_child == size else -1
+
+
+@kernel
 def measure_depths(tree_start, left_child, depth):
     """Depth of every tree. False where these are no trees.
 
     A child lies behind its parent inside its tree, and every node but the root is the child of
-    exactly one other.
+    exactly one other. Trees whose children follow each other in the order of their parents, as most
+    do, are seen to be trees without noting where children are.
     """
     unborn = np.int32(-1)
     level = np.full(left_child.shape[0], unborn, np.int32)
     for tree in range(tree_start.shape[0] - 1):
         start = tree_start[tree]
         size = tree_start[tree + 1] - start
+        deepest = depth_in_order(left_child, start, size)
+        if deepest >= 0:
+            depth[tree] = deepest
+            continue
         deepest = 0
         level[start] = 0
         for node in range(size):

@@ -6,7 +6,7 @@ driver carries the one's questions to the other.
 
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -14,6 +14,7 @@ from fedforest.errors import LocalProtocolError, ProtocolError, RemoteProtocolEr
 
 Reply = TypeVar("Reply", bound="Message")
 Result = TypeVar("Result")
+Taken = TypeVar("Taken")
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True, tag=True, eq=False):
@@ -48,6 +49,24 @@ class Ask:
     read: Callable[[str, Any], None] | None = None
     """Takes a party's reply before all are there, on any thread; whoever carries the question may
     leave it to the coordinator, which gets all replies in any case."""
+
+
+class AsTheyCome(Generic[Taken]):
+    """For `Ask.read`: what is taken from each reply when it comes, or when all are there."""
+
+    def __init__(self, take: Callable[[str, Any], Taken]) -> None:
+        self._take = take
+        self._taken: dict[str, Taken] = {}  # threads only ever add to it
+
+    def __call__(self, party: str, reply: Any) -> None:
+        self._taken[party] = self._take(party, reply)
+
+    def of(self, replies: Mapping[str, Any]) -> dict[str, Taken]:
+        """Of all these replies, in their order."""
+        for party, reply in replies.items():
+            if party not in self._taken:
+                self(party, reply)
+        return {party: self._taken[party] for party in replies}
 
 
 Conversation = Generator[Ask, Mapping[str, Any], Result]

@@ -47,7 +47,9 @@ def train_naively(order: TrainingOrder, aggregation: Aggregation) -> Conversatio
         requests = real._propose_requests(session, growing, groups, start)
         present = {party: requests[party] for party in session.present}
         proposed = yield Ask(present, ThresholdsProposed)
-        growing.merge({party: proposed[party].points for party in proposed})
+        for party, reply in proposed.items():
+            growing.read_points(party, reply.points)
+        growing.merge(list(proposed))
         gathered = yield from aggregation.gather(session.next_step(), growing.questions(groups))
         if gathered.lost:
             session.present = tuple(p for p in session.present if p not in gathered.lost)

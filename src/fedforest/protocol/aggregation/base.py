@@ -166,15 +166,13 @@ class PartsByParty:
             requests[party] = built[places]
         return requests
 
-    def read(self, step: int, replies: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
-        """Everybody's vectors, end to end, out of `reply.sums`."""
-        vectors = {}
-        for party, places in self.places.items():
-            with blame(party):
-                replies[party].step.check_is(step)
-                length = sum([self._segments[place].length for place in places])
-                vectors[party] = replies[party].sums.read(length)
-        return vectors
+    def read(self, step: int, party: str, reply: Any) -> NDArray[Any]:
+        """A party's vectors, end to end, out of `reply.sums`; those of others do not matter."""
+        with blame(party):
+            reply.step.check_is(step)
+            length = sum([self._segments[place].length for place in self.places[party]])
+            vector: NDArray[Any] = reply.sums.read(length)
+        return vector
 
     def add_up(self, vectors: Mapping[str, NDArray[Any]]) -> list[NDArray[np.int64]]:
         """The sum of each segment modulo 2^64, of everybody's vectors as they were read."""

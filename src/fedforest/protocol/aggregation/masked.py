@@ -34,7 +34,7 @@ from fedforest.protocol.aggregation.introduction import MeetingParty, Member, in
 from fedforest.protocol.aggregation.messages import Count, MaskedCounted
 from fedforest.protocol.aggregation.payloads import MaskedSums, StepEcho
 from fedforest.protocol.aggregation.session import Session
-from fedforest.protocol.asking import Ask, Conversation
+from fedforest.protocol.asking import Ask, AsTheyCome, Conversation
 
 
 class MaskedAggregation:
@@ -55,11 +55,12 @@ class MaskedAggregation:
         require_participants(segments, self._least)
         parts = PartsByParty(segments, name_participants=True)
         requests = parts.requests(partial(Count, step))
-        replies = yield Ask(requests, MaskedCounted, note, may_lose=True)
+        read = AsTheyCome(partial(parts.read, step))
+        replies = yield Ask(requests, MaskedCounted, note, may_lose=True, read=read)
         lost = who_is_lost(requests, replies)
         if lost:
             return Gathered([], lost)
-        totals = parts.add_up(parts.read(step, replies))  # where every mask meets its opposite
+        totals = parts.add_up(read.of(replies))  # where every mask meets its opposite
         return Gathered(list(map(require_in_range, totals, segments)), frozenset())
 
 

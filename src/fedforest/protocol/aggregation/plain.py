@@ -23,7 +23,7 @@ from fedforest.protocol.aggregation.base import (
 from fedforest.protocol.aggregation.messages import Count, Counted, NoisilyCounted
 from fedforest.protocol.aggregation.payloads import NoisySums, PlainSums, StepEcho
 from fedforest.protocol.aggregation.steps import StepMemory
-from fedforest.protocol.asking import Ask, Conversation, Message, check
+from fedforest.protocol.asking import Ask, AsTheyCome, Conversation, Message, check
 
 
 class PlainAggregation:
@@ -42,11 +42,12 @@ class PlainAggregation:
         """One exchange."""
         parts = PartsByParty(segments, name_participants=False)
         requests = parts.requests(partial(Count, step))
-        replies = yield Ask(requests, self._reply, note, may_lose=True)
+        read = AsTheyCome(partial(parts.read, step))
+        replies = yield Ask(requests, self._reply, note, may_lose=True, read=read)
         lost = who_is_lost(requests, replies)
         if lost:
             return Gathered([], lost)
-        vectors = parts.read(step, replies)
+        vectors = read.of(replies)
         require_no_wrap(list(vectors.values()))
         return Gathered(list(map(require_possible, parts.add_up(vectors), segments)), frozenset())
 

@@ -8,6 +8,7 @@ row. Every party learns the finished forest.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,14 @@ from fedforest.errors import PartyLost, TooFewParties
 from fedforest.kernels.layout import MAX_MULTIPLICITY, NO_GROUP
 from fedforest.protocol.aggregation.base import Aggregation
 from fedforest.protocol.aggregation.payloads import LARGEST_SUM
-from fedforest.protocol.asking import Accepted, Ask, Conversation, EndEarly, Message
+from fedforest.protocol.asking import (
+    Accepted,
+    Ask,
+    AsTheyCome,
+    Conversation,
+    EndEarly,
+    Message,
+)
 from fedforest.protocol.horizontal.batch_plan import BatchPlan
 from fedforest.protocol.horizontal.coordinator_trees import CoordinatorTrees
 from fedforest.protocol.horizontal.messages import (
@@ -152,10 +160,13 @@ def _grow_batch(session: Session, trees: range) -> Conversation[Forest | _Lost]:
         groups = growing.still_growing(drawn.of_step(step, by_tree))
         growing.draw()
         requests = _propose_requests(session, growing, groups, start)
-        proposed = yield Ask(requests, ThresholdsProposed, note, may_lose=True)
+        participants = [party for party in requests if _takes_part(party, groups)]
+        named = AsTheyCome(partial(_read_points, growing, participants))
+        proposed = yield Ask(requests, ThresholdsProposed, note, may_lose=True, read=named)
         if proposed.keys() != requests.keys():
             return _Lost(frozenset(requests.keys() - proposed.keys()))
-        growing.merge({p: proposed[p].points for p in proposed if _takes_part(p, groups)})
+        named.of(proposed)
+        growing.merge(participants)
         segments = growing.questions(groups)
         counted = {**note, "vectors": growing.n_asked, "participants": _mean_size(groups)}
         gathered = yield from session.aggregation.gather(session.next_step(), segments, counted)
@@ -240,6 +251,13 @@ def _propose_requests(
             same[key] = ProposeThresholds(session.step, start, moves, candidates)
         requests[party] = same[key]
     return requests
+
+
+def _read_points(
+    growing: CoordinatorTrees, participants: list[str], party: str, reply: ThresholdsProposed
+) -> None:
+    if party in participants:  # others were only told how their rows move
+        growing.read_points(party, reply.points)
 
 
 def _takes_part(party: str, groups: list[Group]) -> bool:

@@ -72,6 +72,7 @@ class CoordinatorTrees:
         self._plan = plan
         # per party: ranges of the trees that it holds rows of
         self._held = {party: find_ranges(holds) for party, holds in holders.items()}
+        self._number_of = {party: number for number, party in enumerate(holders)}
         self._workers = workers
         n_trees = len(plan.feature_seeds)
         column_bits = ColumnBits.of([plan.columns.n_columns])
@@ -89,6 +90,7 @@ class CoordinatorTrees:
         self._node_keys = np.zeros(0, np.uint64)  # what is drawn for a node comes from
         self._missing_left = np.zeros(0, np.uint8)  # where no value is missing anywhere, nothing
         self._bitmap = np.zeros((0, 0), np.uint8)
+        self._points = np.zeros((0, 0), np.float32)  # (parties, pairs), of those that named some
         self._cuts: LevelCuts | None = None  # once points were merged
         self.n_steps = 0
         self.n_levels = 0
@@ -137,6 +139,7 @@ class CoordinatorTrees:
         self._node_keys = key_nodes(self._plan.threshold_seeds, nodes.tree, nodes.node)
         if has_missing.any():
             self._missing_left = draw_sides(self._node_keys, self._pairs, has_missing)
+        self._points = np.empty((len(self._held), len(self._pairs.feature)), np.float32)
 
     def candidates_for(self, party: str, *, takes_part: bool) -> memoryview:
         """The candidates at the nodes that a party holds rows of."""
@@ -162,14 +165,21 @@ class CoordinatorTrees:
         is_split, fate = take(step.is_split, nodes), take(step.fate, nodes)
         return _pack_moves(is_split, fate, own, self._plan.columns.is_categorical)
 
-    def merge(self, proposed: Mapping[str, Points]) -> None:
+    def read_points(self, party: str, named: Points) -> None:
+        """Take the points that a participant names; at the same time as others, if need be."""
+        own = self._points[self._number_of[party]]
+        held = within(self._held[party], self._pair_start)
+        with blame(party):
+            points = named.read(count_in(held))
+        if len(points) < len(own):
+            own.fill(np.nan)
+        put(points, held, own)
+
+    def merge(self, participants: Sequence[str]) -> None:
         """Thresholds between the points that participants named; sets where they see categories."""
-        n_pairs, pairs = len(self._pairs.feature), self._pairs
-        points = np.full((len(proposed), n_pairs), np.nan, np.float32)
-        for own, (party, named) in zip(points, proposed.items(), strict=True):
-            held = within(self._held[party], self._pair_start)
-            with blame(party):
-                put(named.read(count_in(held)), held, own)
+        n_pairs, pairs, points = len(self._pairs.feature), self._pairs, self._points
+        if len(participants) < len(points):
+            points = points[[self._number_of[party] for party in participants]]
         keys, threshold = self._node_keys, np.empty(n_pairs, np.float32)
         self._workers.run(
             lambda nodes: draw_thresholds(points, keys, pairs, threshold, *nodes),
