@@ -88,7 +88,7 @@ class CoordinatorTrees:
         self._has_bits = True  # false where all children will be leaves, so that no row need move
         self.n_steps = 0
         self.n_levels = 0
-        self.smallest_group = NO_GROUP  # rows of a child, so far; the last level's are not told
+        self.smallest_group = NO_GROUP  # rows of a child, so far, where bits told of them
         self._left_out_sizes = left_out if plan.with_left_out else None
         nobody = np.full(n_trees, NOBODY, np.int16)
         self._remember(self._growth.root_step, nobody, NodeBits(sizes), NodeBits(left_out))
