@@ -106,7 +106,7 @@ def _draw_traffic(axes: Axes, tasks: list[dict[str, Any]]) -> None:
     least = [n_bytes / 1e3 for n_bytes in task["least_bytes"]]
     axes.bar(levels, measured, color="#d8cfae", label="measured")
     axes.plot(levels, least, color=BYTES_COLOUR, marker=".", label="formula")
-    axes.set_xlabel(f"level ({task['title']})")
+    axes.set_xlabel(f"level\n({task['title']})")
     axes.set_ylabel("KB of the level")
     axes.set_title("Bytes per level", loc="left", fontweight="bold")
     axes.legend(frameon=False, fontsize=8.5)

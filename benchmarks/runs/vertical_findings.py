@@ -169,7 +169,9 @@ def traffic(result: dict[str, Any]) -> Finding:
     note = (
         "Bytes of all levels in both directions, encoding included, over: 8 bytes and a bitmap of "
         "the party's columns for each open node and party, and one bit for each party and row "
-        f"that moves to a child. Levels with less than {SMALL_LEVEL:.0%} of the bytes are not "
+        "that moves to a child. Two plain classes unless labels are named; of others the formula "
+        "has, at the depth limit, a bit for each row that the coordinator is told of, or sums in "
+        f"its place. Levels with less than {SMALL_LEVEL:.0%} of the bytes are not "
         "singled out: they are a few hundred bytes of envelope."
     )
     return Finding("Bytes per level", header, rows, note)

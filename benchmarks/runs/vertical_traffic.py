@@ -2,6 +2,8 @@
 
 Per open node and party: a gain of 8 bytes and a bitmap of the party's candidate columns. Per row
 that moves to a child, and party: one bit, either told by the party that split or passed on to it.
+Children at the depth limit are leaves, and nobody is passed bits of their rows; counts of two
+classes even take the place of those that the coordinator is told, and are not in the formula.
 """
 
 from dataclasses import dataclass
@@ -28,11 +30,21 @@ class TrafficTask:
     n_parties: int
     n_trees: int
     max_depth: int | None
+    n_classes: int = 2  # 0: numbers
+    weighted: bool = False
 
     @property
     def title(self) -> str:
         grown = "grown out" if self.max_depth is None else f"depth {self.max_depth}"
-        return f"{self.n_parties} parties, {self.n_columns} columns, {grown}"
+        labels = f"{self.n_classes} classes" if self.n_classes else "numbers"
+        labels = f"weighted {labels}" if self.weighted else labels
+        said = "" if self.is_plain else f"{labels}, "
+        return f"{self.n_parties} parties, {self.n_columns} columns, {said}{grown}"
+
+    @property
+    def is_plain(self) -> bool:
+        """Two classes without weights, as in the other benchmarks."""
+        return self.n_classes == 2 and not self.weighted
 
 
 TRAFFIC_TASKS = (
@@ -40,14 +52,35 @@ TRAFFIC_TASKS = (
     TrafficTask(100_000, 40, 2, 20, 10),
     TrafficTask(100_000, 40, 2, 20, None),
     TrafficTask(100_000, 40, 5, 20, 10),
+    TrafficTask(100_000, 40, 2, 20, 10, n_classes=0),
+    TrafficTask(100_000, 40, 2, 20, None, n_classes=0),
+    TrafficTask(100_000, 40, 2, 20, None, n_classes=0, weighted=True),
+    TrafficTask(100_000, 40, 2, 20, None, n_classes=6, weighted=True),
+    TrafficTask(100_000, 40, 2, 20, None, n_classes=20),
 )
+
+
+def make_labels(task: TrafficTask) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64] | None]:
+    """Rows to train on, their labels and weights; more than two classes are equal parts of numbers.
+
+    Weights are uniform between a half and three halves.
+    """
+    split = make_split(
+        "binary" if task.n_classes == 2 else "regression", task.n_rows, task.n_columns
+    )
+    X, y = split.X_train, split.y_train
+    if task.n_classes > 2:
+        y = np.searchsorted(np.quantile(y, np.arange(1, task.n_classes) / task.n_classes), y)
+    weights = np.random.default_rng(SEED).uniform(0.5, 1.5, len(y)) if task.weighted else None
+    return X, y, weights
 
 
 def measure_traffic(task: TrafficTask) -> dict[str, Any]:
     """Measured and least bytes, level by level."""
-    split = make_split("binary", task.n_rows, task.n_columns)
-    settings = ForestSettings("binary", task.n_trees, task.max_depth)
-    forest = federated_forest(settings, SEED, task.n_parties).fit(split.X_train, split.y_train)
+    X, y, weights = make_labels(task)
+    kind = "multiclass" if task.n_classes else "regression"
+    settings = ForestSettings(kind, task.n_trees, task.max_depth)
+    forest = federated_forest(settings, SEED, task.n_parties).fit(X, y, weights)
     if any(forest.n_extra_steps_):
         # A node that is tried again with further columns is one step, and no level, later.
         return {"title": task.title, "reason": "some nodes needed a second step"}
@@ -56,8 +89,8 @@ def measure_traffic(task: TrafficTask) -> dict[str, Any]:
     for step in forest.fit_log_:
         open_nodes[step.level] += step.open_nodes
         measured[step.level] += step.n_bytes
-    moved = moved_rows(forest, split.X_train, n_levels)
-    if task.max_depth is not None and n_levels == task.max_depth:
+    moved = moved_rows(forest, X, n_levels)
+    if task.is_plain and task.max_depth is not None and n_levels == task.max_depth:
         moved[-1] = 0  # children at the greatest depth are leaves: no row needs to move
     per_node = [
         GAIN_BYTES + -(-len(columns) // 8)

@@ -97,8 +97,20 @@ def test_rows_that_move_are_the_distinct_rows_drawn_and_grow_fewer_from_level_to
     assert moved[-1] > 0
 
 
-def test_a_training_sends_about_what_the_formula_says() -> None:
-    traffic = measure_traffic(TrafficTask(20_000, 40, 2, 4, 6))
+@pytest.mark.parametrize(
+    ("max_depth", "labels"),
+    [
+        (6, {}),
+        (9, {"n_classes": 0}),
+        (None, {"n_classes": 0, "weighted": True}),
+        (None, {"n_classes": 6, "weighted": True}),
+        (None, {"n_classes": 20}),
+    ],
+)
+def test_a_training_sends_about_what_the_formula_says(
+    max_depth: int | None, labels: dict[str, Any]
+) -> None:
+    traffic = measure_traffic(TrafficTask(20_000, 40, 2, 4, max_depth, **labels))
     measured, least = (sum(traffic[key]) for key in ("measured_bytes", "least_bytes"))
     assert 0.9 < measured / least < 1.2
 

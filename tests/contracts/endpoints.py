@@ -6,6 +6,7 @@ arguments instead of handing over a function.
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from fedforest.transport.in_process import Endpoint
 from fedforest.tree.forest_file import encode_partial
 from tests.protocol.horizontal import federations as horizontal
 from tests.protocol.horizontal.recordings import KINDS, TINY, tiny_shares
-from tests.protocol.vertical.cases import sample_case
+from tests.protocol.vertical.cases import VerticalCase, sample_case
 from tests.protocol.vertical.conversations import make_parties
 
 Spec = tuple[str, ...]  # the name of an endpoint and its arguments
@@ -73,8 +74,14 @@ def _meet(folder: str, own: str, other: str) -> Endpoint:
     return meet
 
 
-def _train_vertically(name: str) -> Endpoint:
-    party = make_parties(sample_case())[name]
+def vertical_case(kind: str) -> VerticalCase:
+    """Classes whose counts travel, or numbers that the coordinator adds up itself."""
+    case = sample_case()
+    return case if kind == "classes" else replace(case, y=case.columns["c0"] + case.y)
+
+
+def _train_vertically(kind: str, name: str) -> Endpoint:
+    party = make_parties(vertical_case(kind))[name]
     endpoint = make_endpoint(party, VERTICAL_REQUESTS)
 
     def answer(data: bytes) -> bytes:

@@ -13,6 +13,7 @@ from fedforest.transport.in_process import InProcess
 from tests.contracts.endpoints import build
 from tests.contracts.trainings import (
     HORIZONTAL_KINDS,
+    VERTICAL_KINDS,
     Connect,
     train_horizontally,
     train_vertically,
@@ -131,8 +132,11 @@ def test_what_an_exchange_costs_is_known(connect: Connect) -> None:
     assert network.bytes_per_second > 0
 
 
-def test_a_vertical_training_ends_with_the_same_bytes_at_every_role(connect: Connect) -> None:
-    assert train_vertically(connect) == train_vertically(connect_directly)
+@pytest.mark.parametrize("kind", VERTICAL_KINDS)
+def test_a_vertical_training_ends_with_the_same_bytes_at_every_role(
+    connect: Connect, kind: str
+) -> None:
+    assert train_vertically(connect, kind) == train_vertically(connect_directly, kind)
 
 
 @pytest.mark.parametrize("kind", HORIZONTAL_KINDS)

@@ -9,21 +9,21 @@ from fedforest.runtime.driver import run
 from fedforest.runtime.entropy import Entropies
 from fedforest.transport.base import Transport
 from fedforest.tree.forest_file import encode_outline
-from tests.contracts.endpoints import MODEL, Spec
+from tests.contracts.endpoints import MODEL, Spec, vertical_case
 from tests.protocol.horizontal import federations as horizontal
 from tests.protocol.horizontal.recordings import KINDS, TINY, tiny_shares
-from tests.protocol.vertical.cases import sample_case
 from tests.protocol.vertical.conversations import make_order
 
 Connect = Callable[[Mapping[str, Spec]], Transport]
 
+VERTICAL_KINDS = ("classes", "numbers")
 HORIZONTAL_KINDS = ("classes", "masked", "local", "global")
 
 
-def train_vertically(connect: Connect) -> dict[str, bytes]:
+def train_vertically(connect: Connect, kind: str = "classes") -> dict[str, bytes]:
     """The coordinator's and every party's file of one fixed vertical training."""
-    order = make_order(sample_case())
-    transport = connect({party: ("vertical", party) for party in order.parties})
+    order = make_order(vertical_case(kind))
+    transport = connect({party: ("vertical", kind, party) for party in order.parties})
     trained = run(train_vertical(order), transport)
     shares = transport.exchange(dict.fromkeys(order.parties, MODEL))
     return {"coordinator": encode_outline(trained.outline)} | shares

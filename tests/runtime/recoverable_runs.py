@@ -5,7 +5,7 @@ come from a seed, so that a disturbed run can be compared with an undisturbed on
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -147,6 +147,13 @@ def small_case(**changes: Any) -> VerticalCase:
     return VerticalCase(columns, case.y[rows], None, case.parameters, case.shares, case.label_party)
 
 
+def number_case() -> VerticalCase:
+    """The same with weighted numbers, whose sums the coordinator adds up itself."""
+    rng = np.random.default_rng(3)
+    case = small_case()
+    return replace(case, y=case.y + rng.standard_normal(60), weights=rng.uniform(0.5, 2.0, 60))
+
+
 SCENARIOS: dict[str, Callable[[], Scenario]] = {
     "vertical, encoded": lambda: vertical_scenario(small_case()),
     "vertical, randomized response": lambda: vertical_scenario(
@@ -154,6 +161,9 @@ SCENARIOS: dict[str, Callable[[], Scenario]] = {
     ),
     "vertical, out of bag, early stopping": lambda: vertical_scenario(
         small_case(), out_of_bag=True, early_stopping=EarlyStopping(2, 0.5), batch_bytes=2400
+    ),
+    "vertical, numbers, out of bag": lambda: vertical_scenario(
+        number_case(), out_of_bag=True, batch_bytes=2400
     ),
     "horizontal, plain": lambda: horizontal_scenario(sample_shares(), max_depth=3),
     "horizontal, masked": lambda: horizontal_scenario(sample_shares(), Masked(k=1), max_depth=3),

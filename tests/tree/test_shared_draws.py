@@ -16,6 +16,14 @@ from fedforest.tree.seeds import derive_seeds
 from fedforest.tree.shared_draws import SharedDraws
 from fedforest.tree.targets import TrainingTargets, classification_targets
 from fedforest.tree.workers import ALONE, Workers
+from tests.estimators.vertical_samples import (
+    N_ROWS,
+    amounts,
+    classifier,
+    labels,
+    numbers,
+    regressor,
+)
 
 Drawn = tuple[NodeRows, NodeRows | None]
 
@@ -98,6 +106,15 @@ def test_each_tree_is_drawn_once_for_all_and_then_forgotten(n_drawn: Callable[[]
         assert n_drawn() == expected
 
 
+def test_whoever_is_invited_later_is_waited_for_as_well(n_drawn: Callable[[], int]) -> None:
+    targets, sampling = some_targets(50), Sampling(bootstrap=True, n_draws=50)
+    seeds, shared = derive_seeds(5, "rows", 0, 4), SharedDraws(1)
+    shared.invite()
+    for expected in (4, 4, 8):
+        draw_rows(seeds, targets, sampling, ALONE, shared=shared)
+        assert n_drawn() == expected
+
+
 def test_other_trees_and_other_samples_are_drawn_anew(n_drawn: Callable[[], int]) -> None:
     targets, shared = some_targets(50), SharedDraws(2)
     starts = [(0, 50), (4, 50), (4, 49), (0, 50)]
@@ -105,3 +122,15 @@ def test_other_trees_and_other_samples_are_drawn_anew(n_drawn: Callable[[], int]
         seeds = derive_seeds(5, "rows", first, first + 4)
         draw_rows(seeds, targets, Sampling(bootstrap=True, n_draws=n_draws), ALONE, shared=shared)
         assert n_drawn() == 4 * (done + 1)
+
+
+def test_coordinator_and_parties_of_one_process_draw_each_tree_once_batch_after_batch(
+    n_drawn: Callable[[], int],
+) -> None:
+    for done, make in enumerate((classifier, regressor), start=1):
+        forest = make(parties=3, n_jobs=1)
+        forest._batch_bytes = 2 * N_ROWS * 2 * 4  # two trees
+        table = numbers()
+        forest.fit(table, labels(table) if make is classifier else amounts(table))
+        assert len(forest.n_steps_) == 3
+        assert n_drawn() == 6 * done

@@ -217,7 +217,7 @@ class VerticalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships 
                 for party, table in data.tables.items()
             }
             transport = connect(parties, messages.REQUESTS, workers)
-            trained = run(train(order, workers), transport, log)
+            trained = run(train(order, workers, shared_draws), transport, log)
         shares = {
             party: parties[party].model()
             if table.n_features

@@ -26,7 +26,7 @@ from fedforest.tree.structure import Step
 from fedforest.tree.targets import TrainingTargets
 from fedforest.tree.workers import Workers
 
-BATCH_BYTES = 2**28  # row orders of the trees that grow together
+BATCH_BYTES = 2**28  # row orders of the trees that grow together, at each role that keeps them
 
 
 class Progress(NamedTuple):

@@ -5,12 +5,13 @@ It scores its candidate columns and sends rows left or right.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.binary_split import find_binary, weigh_nodes
+from fedforest.kernels.binary_split import find_binary
+from fedforest.kernels.bit_ranges import count_bits
 from fedforest.kernels.class_split import find_by_classes
 from fedforest.kernels.layout import NO_LIMITS, NO_SPLIT, Columns, Found, RowOrder, Rules
 from fedforest.kernels.moment_sides import make_sides, take_known
@@ -18,11 +19,9 @@ from fedforest.kernels.moment_split import find_by_moments
 from fedforest.kernels.partition import (
     choose_missing_side,
     spread_rows,
-    sum_left_binary,
-    sum_left_classes,
-    sum_left_moments,
     write_bits,
 )
+from fedforest.tree.row_sums import RowSums
 from fedforest.tree.rows import NodeRows
 from fedforest.tree.structure import OpenNodes
 from fedforest.tree.targets import TrainingTargets, least_leaf_weight, rows_of, weight_of
@@ -37,6 +36,19 @@ class SplitTable:
     cut: NDArray[Any]  # bins (uint8) or thresholds (float32)
     missing_left: NDArray[np.uint8]
     left_set: NDArray[np.uint64]  # (splits, 4), or (0, 4) without categorical columns
+
+
+class _Splitting(NamedTuple):
+    """Nodes that are being split: the bits of nodes[i] start at offsets[i], its sums are left[i].
+
+    Where sums are not wanted, `left` holds the rows of the left children, and other sums or none.
+    """
+
+    nodes: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    bits: NDArray[np.uint8]
+    left: NDArray[np.int64]
+    with_sums: bool
 
 
 def make_columns(
@@ -72,6 +84,7 @@ class NodeSearch(ABC):
         self.targets = targets
         self.rows = rows
         self.workers = workers
+        self._sums = RowSums(targets, rows, workers)
         self.rules = Rules(targets.kind.criterion, min_rows_leaf)
         self._least_weight = NO_LIMITS  # of a child, per tree
         self.found: Any = None  # best splits; the kernels decide its type
@@ -116,32 +129,37 @@ class NodeSearch(ABC):
     ) -> None:
         """Write the bits of the rows of nodes[part] that are in `order`."""
 
-    def split(self, nodes: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """Apply the best splits of the nodes this owner won: (bits, sums of the left children)."""
+    def split(
+        self, nodes: NDArray[np.int64], *, with_sums: bool = True
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """Apply the best splits of the nodes this owner won: (bits, sums of the left children).
+
+        Where sums are not wanted, only the rows among them are to be relied on.
+        """
         rows, kind, missing_left = self.rows, self.targets.kind, self.found.missing_left
         offsets = rows.bit_offsets_of(nodes)
         bits = np.empty(int(offsets[-1]), np.uint8)
         left = np.zeros((len(nodes), kind.n_sums), np.int64)
-        rows_at = self._rows_at
+        splitting, rows_at = _Splitting(nodes, offsets, bits, left, with_sums), self._rows_at
 
         def split(part: tuple[int, int]) -> None:
-            self._divide(nodes, offsets, bits, left, part)
+            self._divide(splitting, part)
             choose_missing_side(missing_left, rows.order, nodes, left, rows_at, *part)
 
         self.workers.run(split, rows.ranges_of(nodes, self.workers))
         return bits, left
 
-    def _divide(
-        self,
-        nodes: NDArray[np.int64],
-        offsets: NDArray[np.int64],
-        bits: NDArray[np.uint8],
-        left: NDArray[np.int64],
-        part: tuple[int, int],
-    ) -> None:
-        """Write bits and sums of the left children of nodes[part]."""
+    def _divide(self, splitting: _Splitting, part: tuple[int, int]) -> None:
+        """Write bits and sums of the left children of some of the nodes."""
+        nodes, offsets, bits, left, with_sums = splitting
         self._write_bits(self.rows.order, nodes, offsets, bits, part)
-        self._sum_left(nodes, offsets, bits, left, part)
+        if with_sums:
+            self._sums.add_left(nodes, offsets, bits, left, part)
+        else:
+            some = slice(*part)
+            sizes, counts = self.rows.sizes[nodes[some]], np.empty(part[1] - part[0], np.int64)
+            count_bits(bits, offsets[some], sizes, counts)
+            left[some, self._rows_at] = counts
 
     def left_rows(self, nodes: NDArray[np.int64], left: NDArray[np.int64]) -> NDArray[np.int64]:
         """Rows that go left per open node, from the sums of the nodes that were split."""
@@ -150,38 +168,7 @@ class NodeSearch(ABC):
 
     def root_sums(self) -> NDArray[np.int64]:
         """Sums of the open nodes themselves; asked for at the roots."""
-        rows, kind = self.rows, self.targets.kind
-        sums = np.zeros((len(rows.sizes), kind.n_sums), np.int64)
-        if kind.sums == "binary":
-            self.workers.run(
-                lambda part: weigh_nodes(rows.order, sums, *part), rows.ranges(self.workers)
-            )
-            return sums
-        nodes = np.arange(len(sums))
-        offsets = rows.bit_offsets_of(nodes)
-        everything = np.full(int(offsets[-1]), 255, np.uint8)
-
-        def add(part: tuple[int, int]) -> None:
-            self._sum_left(nodes, offsets, everything, sums, part)
-
-        self.workers.run(add, rows.ranges(self.workers))
-        return sums
-
-    def _sum_left(
-        self,
-        nodes: NDArray[np.int64],
-        offsets: NDArray[np.int64],
-        bits: NDArray[np.uint8],
-        left: NDArray[np.int64],
-        part: tuple[int, int],
-    ) -> None:
-        order, kernel = self.rows.order, self.targets.kernel
-        if self.targets.kind.sums == "binary":
-            sum_left_binary(order, nodes, offsets, bits, left, *part)
-        elif self.targets.kind.sums == "moments":
-            sum_left_moments(order, kernel, nodes, offsets, bits, left, *part)
-        else:
-            sum_left_classes(order, kernel, nodes, offsets, bits, left, *part)
+        return self._sums.of_nodes()
 
     def route(self, rows: NodeRows, nodes: NDArray[np.int64]) -> NDArray[np.uint8]:
         """Bits of other rows (those a tree left out) at the nodes this owner won."""
@@ -252,21 +239,16 @@ class ColumnSearch(NodeSearch):
             self.workers.run(search, self.rows.ranges(self.workers))
         return found.score
 
-    def _divide(
-        self,
-        nodes: NDArray[np.int64],
-        offsets: NDArray[np.int64],
-        bits: NDArray[np.uint8],
-        left: NDArray[np.int64],
-        part: tuple[int, int],
-    ) -> None:
+    def _divide(self, splitting: _Splitting, part: tuple[int, int]) -> None:
         if not len(self._sides.start):
-            super()._divide(nodes, offsets, bits, left, part)
+            super()._divide(splitting, part)
             return
+        nodes, offsets, bits, left, with_sums = splitting
         others = take_known(self._sides, nodes, offsets, bits, left, *part)
         if len(others):
             sums = np.zeros((len(others), left.shape[1]), np.int64)
-            super()._divide(nodes[others], offsets[others], bits, sums, (0, len(others)))
+            rest = _Splitting(nodes[others], offsets[others], bits, sums, with_sums)
+            super()._divide(rest, (0, len(others)))
             left[others] = sums
 
     def _write_bits(

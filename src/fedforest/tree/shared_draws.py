@@ -46,6 +46,10 @@ class SharedDraws:
         self._n_sharers = n_sharers
         self._batches: dict[Hashable, BatchDraws] = {}
 
+    def invite(self) -> None:
+        """Expect one more to join every batch from now on."""
+        self._n_sharers += 1
+
     def join(self, key: Hashable, n_trees: int) -> BatchDraws:
         """The batch of those who say the same key, which must tell all that draws depend on.
 

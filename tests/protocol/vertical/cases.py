@@ -105,7 +105,7 @@ def vertical_cases(draw: st.DrawFn, max_rows: int = 1500) -> VerticalCase:
     n_columns = draw(st.integers(1, 12), label="columns")
     columns = {f"c{k}": draw(table_columns(n_rows)) for k in range(n_columns)}
     rng = np.random.default_rng(draw(SEEDS, label="label seed"))
-    n_classes = draw(st.sampled_from([0, 2, 2, 3, 4, 5, 6]), label="classes")
+    n_classes = draw(st.sampled_from([0, 2, 2, 3, 4, 5, 6, 9]), label="classes")
     shares = draw(column_shares(n_columns), label="shares")
     return VerticalCase(
         columns,

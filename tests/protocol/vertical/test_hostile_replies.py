@@ -100,7 +100,11 @@ def training_case(task: str) -> VerticalCase:
     rng = np.random.default_rng(0)
     if task == "limited":
         limits = {"n_estimators": 2, "min_weight_fraction_leaf": 0.1}
-        return sample_case(shares=(1, 4, 1), weights=rng.random(150), parameters=limits)
+        return sample_case(shares=(1, 4, 1), parameters=limits)
+    if task.endswith("one tree"):
+        limits = {"n_estimators": 1, "min_weight_fraction_leaf": 0.1}
+        y = case.y + rng.standard_normal(150) if task.startswith("numbers") else case.y
+        return sample_case(shares=(1, 4, 1), y=y, weights=rng.random(150), parameters=limits)
     return sample_case(
         shares=(1, 4, 1),
         y=case.y + rng.standard_normal(150),
@@ -391,6 +395,37 @@ def test_children_that_weigh_too_little_are_refused() -> None:
     refuse("limited", SplitsApplied, light, "min_weight_fraction_leaf")
 
 
+@pytest.mark.parametrize("task", ["numbers", "weighted"])
+def test_children_whose_bits_give_them_too_little_weight_are_refused(task: str) -> None:
+    def one_row_goes_left(honest: SplitsApplied) -> SplitsApplied:
+        bits = np.zeros(len(honest.bits.data), np.uint8)
+        bits[0] = 1
+        return changed(honest, bits=RowBits.of(bits))  # type: ignore[no-any-return]
+
+    recording = training_recording(f"{task}, one tree")
+    at, party, honest = recording.reply(SplitsApplied)
+    with pytest.raises(RemoteProtocolError, match="min_weight_fraction_leaf") as caught:
+        recording.replace(at, party, encode(one_row_goes_left(honest)))
+    assert caught.value.party == party
+
+
+def test_sums_that_the_coordinator_adds_up_itself_are_refused_and_others_demanded() -> None:
+    some = NodeSums.of_columns(np.ones((1, 3), np.int64))
+    refuse("numbers", SplitsApplied, lambda h: changed(h, left_sums=some), "nobody asked for")
+    refuse("classes", SplitsApplied, lambda h: changed(h, left_sums=None), "missing")
+
+
+def test_trees_must_add_up_to_the_labels_that_were_given_out() -> None:
+    recording = training_recording("numbers")
+    at, party, honest = recording.reply(TreesStarted, 1)
+    sums_of_trees = honest.root_sums.read_columns(2, 3)
+    sums_of_trees[1, 1] += 1
+    other = changed(honest, root_sums=NodeSums.of_columns(sums_of_trees))
+    with pytest.raises(RemoteProtocolError, match="the sums of their labels") as caught:
+        recording.replace(at, party, encode(other))
+    assert caught.value.party == "p1"
+
+
 def test_padding_bits_and_bits_of_the_wrong_length_are_refused() -> None:
     def all_ones(honest: SplitsApplied) -> SplitsApplied:
         return changed(honest, bits=RowBits(memoryview(b"\xff" * len(honest.bits.data))))  # type: ignore[no-any-return]
@@ -410,6 +445,7 @@ def test_a_left_child_cannot_hold_more_than_its_parent() -> None:
 def read_left_sums(applied: SplitsApplied) -> NDArray[np.int64]:
     """The class weights of the left children, of however many nodes they are."""
     n_nodes = 1
+    assert applied.left_sums is not None
     while True:
         try:
             return applied.left_sums.read_columns(n_nodes, 3)

@@ -18,7 +18,12 @@ from fedforest.protocol.vertical.labels import (
     draw_codes,
     read_labels,
 )
-from fedforest.protocol.vertical.messages import LabelsShared, ShareLabels, TakeLabels
+from fedforest.protocol.vertical.messages import (
+    LabelsShared,
+    ShareLabels,
+    SplitsApplied,
+    TakeLabels,
+)
 from fedforest.protocol.vertical.order import EarlyStopping
 from fedforest.transport.codec import decode, encode
 from fedforest.tree.targets import classification_targets, fix_weights, regression_targets
@@ -134,8 +139,8 @@ def test_without_class_weights_noisy_labels_have_the_weights_of_the_rows_alone()
     assert len(give_out(ClassLabels(CLASSES, 3), NOISY).weights) == 0
 
 
-def train_noisily(epsilon: float = 1.0) -> OpenTraining:
-    case = sample_case(parameters={"n_estimators": 6})
+def train_noisily(epsilon: float = 1.0, **changes: Any) -> OpenTraining:
+    case = sample_case(parameters={"n_estimators": 6}, **changes)
     return train_openly(case, response=RandomizedResponse(epsilon), out_of_bag=True)
 
 
@@ -169,6 +174,21 @@ def test_true_labels_are_nowhere_in_the_transcript_of_a_noisy_run() -> None:
 @pytest.mark.parametrize("epsilon", [LEAST_EPSILON, 0.1, 1.0, 20.0])
 def test_leaves_of_a_noisy_run_are_shares_of_classes(epsilon: float) -> None:
     assert_shares(train_noisily(epsilon).trained.outline.leaves, n_classes=3)
+
+
+def test_a_coordinator_that_adds_up_weights_itself_adds_up_those_of_noisy_labels() -> None:
+    plain, weighted = (train_noisily(weights=weights) for weights in (None, np.full(150, 2.0)))
+    said = [
+        decode(reply, (SplitsApplied,))
+        for replies in weighted.recorder.replies
+        for reply in replies.values()
+        if b"SplitsApplied" in reply[:20]
+    ]
+    assert said
+    assert all(isinstance(r, SplitsApplied) and r.left_sums is None for r in said)
+    leaves, others = plain.trained.outline.leaves, weighted.trained.outline.leaves
+    assert leaves.value.tolist() == others.value.tolist()
+    assert leaves.label.tolist() == others.label.tolist()
 
 
 def assert_shares(leaves: Leaves, n_classes: int) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fedforest.errors import ProtocolError
-from fedforest.protocol.vertical.sums import LeftSums, pack_sums
+from fedforest.protocol.vertical.sums import LeftSums, are_short, estimate_bytes, pack_sums
 from fedforest.tree.targets import TargetKind, encode_classes, encode_values, weight_of
 
 WEIGHTS = np.ones(1, np.int64)
@@ -36,3 +36,22 @@ def test_a_child_on_either_side_that_weighs_too_little_is_refused(sums: str, wei
 def test_children_that_weigh_enough_are_taken(sums: str, weight: int) -> None:
     kind, node = NODES[sums]
     assert weight_of(put(kind, node, weight).left, kind).tolist() == [weight]
+
+
+def test_sums_travel_beside_bits_where_they_are_counts_of_few_classes() -> None:
+    label = np.zeros(1, np.int64)
+    for n_classes in range(1, 12):
+        assert are_short(encode_classes(label, n_classes, None, "gini")) == (n_classes <= 6)
+        assert not are_short(encode_classes(label, n_classes, WEIGHTS, "gini"))
+    assert not are_short(encode_values(label, None))
+    assert not are_short(encode_values(label, WEIGHTS))
+
+
+@pytest.mark.parametrize("n_rows", [3, 40, 1000])
+def test_the_length_of_sums_is_foreseen_about(n_rows: int) -> None:
+    rng = np.random.default_rng(n_rows)
+    weight = rng.integers(n_rows, 2 * n_rows, 500)
+    total = np.rint(rng.standard_normal(500) * 2.0**39 * np.sqrt(n_rows)).astype(np.int64)
+    nodes = np.stack([weight, total, np.full(500, n_rows), np.zeros(500, np.int64)], axis=1)
+    length = len(pack_sums(nodes // 2, NUMBERS).data)
+    assert 0.8 * length < estimate_bytes(nodes, NUMBERS) < 1.3 * length

@@ -67,12 +67,11 @@ def train_task(n_classes: int, max_depth: int | None, *, weighted: bool = False)
     return train_openly(VerticalCase(columns, y, weights, parameters, (20, 20)))
 
 
-def rows_split_per_level(training: OpenTraining, max_depth: int | None) -> list[int]:
-    """Rows that go left or right at each level, none at the depth limit, where no row moves."""
+def rows_split_per_level(training: OpenTraining) -> list[int]:
+    """Rows that go left or right at each level."""
     depth_of_row = depths_of_leaves(training, predict_openly(training, ONE_ROUND).leaf_of)
     n_levels = sum(training.trained.n_steps)
-    split = [int(np.sum(np.array(depth_of_row) > level)) for level in range(n_levels)]
-    return split if max_depth is None else [*split[:-1], 0]
+    return [int(np.sum(np.array(depth_of_row) > level)) for level in range(n_levels)]
 
 
 def needed_bytes(training: OpenTraining, rows: list[int]) -> list[float]:
@@ -90,13 +89,8 @@ def needed_bytes(training: OpenTraining, rows: list[int]) -> list[float]:
     ]
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("max_depth", [6, None])
-def test_little_more_travels_than_gains_candidates_and_one_bit_per_row_and_party(
-    n_classes: int, max_depth: int | None
-) -> None:
-    training = train_task(n_classes, max_depth)
-    needed = needed_bytes(training, rows_split_per_level(training, max_depth))
+def assert_little_more_travels(training: OpenTraining, needed: list[float]) -> None:
+    """Over all levels, and at each of them beside the envelopes of its messages."""
     sent = [step.n_bytes for step in describe_steps(training.log)]
     assert sum(sent) <= 1.2 * sum(needed)
     envelopes = 4 * len(training.case.shares) * 32  # requests and replies of two exchanges
@@ -104,15 +98,42 @@ def test_little_more_travels_than_gains_candidates_and_one_bit_per_row_and_party
         assert n_bytes <= 1.2 * needed[level] + envelopes, level
 
 
-@pytest.mark.parametrize(
-    ("n_classes", "weighted", "most"),
-    [(6, False, 1.2), (2, True, 1.2), (0, False, 1.33), (6, True, 1.33), (0, True, 1.45)],
-)
-def test_sums_of_many_classes_of_weights_and_of_numbers_add_to_it(
-    n_classes: int, weighted: bool, most: float
+KINDS = [
+    *((n_classes, False) for n_classes in (2, 3, 6, 7, 20)),
+    *((n_classes, True) for n_classes in (2, 3, 6)),
+    *((0, weighted) for weighted in (False, True)),  # numbers
+]
+
+
+@pytest.mark.parametrize("max_depth", [3, 6, 9, None])
+@pytest.mark.parametrize(("n_classes", "weighted"), KINDS)
+def test_little_more_travels_than_gains_candidates_and_one_bit_per_row_and_party(
+    n_classes: int, weighted: bool, max_depth: int | None
 ) -> None:
-    """Nodes of a few rows: what their targets add up to has forty bits however few they are."""
-    training = train_task(n_classes, None, weighted=weighted)
-    needed = sum(needed_bytes(training, rows_split_per_level(training, None)))
-    sent = sum(step.n_bytes for step in describe_steps(training.log))
-    assert needed < sent <= most * needed
+    training = train_task(n_classes, max_depth, weighted=weighted)
+    assert_little_more_travels(training, needed_bytes(training, rows_split_per_level(training)))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 6])
+@pytest.mark.parametrize("max_depth", [3, 6, 9])
+def test_counts_of_few_classes_travel_in_place_of_the_bits_of_the_last_level(
+    n_classes: int, max_depth: int
+) -> None:
+    training = train_task(n_classes, max_depth)
+    *rows, _ = rows_split_per_level(training)
+    assert_little_more_travels(training, needed_bytes(training, [*rows, 0]))
+
+
+def last_level_bytes(n_classes: int, max_depth: int) -> tuple[int, int]:
+    """What the winners of the last level said, and the bits of its rows."""
+    training = train_task(n_classes, max_depth)
+    last = [log for log in training.log.exchanges if log.request == "ApplySplits"][-1]
+    return sum(last.bytes_from.values()), rows_split_per_level(training)[-1] // 8
+
+
+@pytest.mark.parametrize("n_classes", [0, 20])
+def test_at_the_depth_limit_long_sums_travel_unless_bits_are_shorter(n_classes: int) -> None:
+    said, bits = last_level_bytes(n_classes, max_depth=2)
+    assert said < bits / 4
+    said, bits = last_level_bytes(n_classes, max_depth=10)
+    assert bits <= said < 2 * bits  # bits of a node begin a byte

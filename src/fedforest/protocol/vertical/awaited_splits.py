@@ -15,6 +15,7 @@ from fedforest.protocol.asking import blame, check
 from fedforest.protocol.vertical.messages import SplitsApplied
 from fedforest.protocol.vertical.moves import AwaitedBits
 from fedforest.protocol.vertical.sums import LeftSums
+from fedforest.tree.row_sums import RowSums
 from fedforest.tree.targets import TargetKind
 
 
@@ -26,6 +27,7 @@ class OpenRows(NamedTuple):
     left_out_sizes: NDArray[np.int64] | None  # the same of rows that trees left out, if any
     least_rows: int  # of a child
     least_weight: NDArray[np.int64]  # of a child, where weight is limited
+    row_sums: RowSums | None = None  # adds up left children, where their sums do not travel
 
 
 class AwaitedSplits:
@@ -60,6 +62,7 @@ class AwaitedSplits:
             self.left_out_bits = AwaitedBits(rows.left_out_sizes, own_nodes)
         n_split = len(self.owner_of_split)
         self._left_sums = LeftSums(kind, places, n_split, rows.sums, rows.least_weight)
+        self._row_sums = rows.row_sums
         self._received: set[str] = set()
 
     @property
@@ -76,8 +79,21 @@ class AwaitedSplits:
         with blame(party):
             is_asked = self.left_out_bits is not None or not applied.left_out_bits.data
             check(is_asked, "row bits came of rows that nobody asked for")
-            self._left_sums.put(applied.left_sums, nodes, self.bits.left_rows)
+            self._take_sums(nodes, applied)
         self._received.add(party)
+
+    def _take_sums(self, nodes: NDArray[np.int64], applied: SplitsApplied) -> None:
+        """What a winner says of its left children, or what its bits say of them."""
+        said = applied.left_sums
+        if self._row_sums is None:
+            check(said is not None, "the sums of left children are missing")
+            assert said is not None
+            self._left_sums.put(said, nodes, self.bits.left_rows)
+            return
+        check(said is None, "sums of left children came that nobody asked for")
+        offsets, bits = self.bits.offsets[nodes], self.bits.bits
+        sums = self._row_sums.of_left_children(nodes, offsets, bits)
+        self._left_sums.put_own(sums, nodes)
 
     def complete(self, applied: Mapping[str, SplitsApplied]) -> None:
         """Take the answers of those winners that were not heard yet."""

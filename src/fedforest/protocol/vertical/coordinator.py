@@ -38,14 +38,19 @@ from fedforest.protocol.vertical.messages import (
     WeighColumns,
 )
 from fedforest.protocol.vertical.order import Trained, TrainingOrder
+from fedforest.protocol.vertical.sums import are_short
 from fedforest.tree.grow import GrowthPlan, batches
 from fedforest.tree.partial import ForestOutline, concatenate_outlines
+from fedforest.tree.row_sums import RowSums
+from fedforest.tree.rows import draw_rows
 from fedforest.tree.seeds import derive_seed, derive_seeds
+from fedforest.tree.shared_draws import SharedDraws
 from fedforest.tree.table import common_row_count
 from fedforest.tree.targets import (
     MAX_CLASSES,
     TARGET_BITS,
     TargetKind,
+    TrainingTargets,
     encode_classes,
     encode_values,
 )
@@ -61,7 +66,9 @@ class _Session:
     columns_per_party: tuple[int, ...]
     scale: LabelScale
     kind: TargetKind
+    targets: TrainingTargets | None  # to be added up here, where sums are too long to travel
     workers: Workers
+    shared_draws: SharedDraws | None
     n_steps: list[int] = field(default_factory=list)
     smallest_group: int = NO_GROUP
     n_extra_steps: list[int] = field(default_factory=list)
@@ -87,9 +94,14 @@ class _Harvest:
     ends_early: bool = False
 
 
-def train(order: TrainingOrder, workers: Workers = ALONE) -> Conversation[Trained]:
-    """Grow a forest over the columns of all parties."""
-    session = yield from _prepare(order, workers)
+def train(
+    order: TrainingOrder, workers: Workers = ALONE, shared_draws: SharedDraws | None = None
+) -> Conversation[Trained]:
+    """Grow a forest over the columns of all parties.
+
+    `shared_draws` is what it has in common with parties of the same process: row samples.
+    """
+    session = yield from _prepare(order, workers, shared_draws)
     harvest = yield from _grow_trees(session)
     before = [] if order.grown is None else [order.grown]
     n_before = sum(outline.shape.n_trees for outline in before)
@@ -133,7 +145,9 @@ def _grow_trees(session: _Session) -> Conversation[_Harvest]:
     return harvest
 
 
-def _prepare(order: TrainingOrder, workers: Workers) -> Conversation[_Session]:
+def _prepare(
+    order: TrainingOrder, workers: Workers, shared_draws: SharedDraws | None
+) -> Conversation[_Session]:
     """Bins at every party; sizes compared; labels given out."""
     request = Prepare(derive_seed(order.seed, "bins"), order.parameters.max_bins)
     prepared = yield Ask(dict.fromkeys(order.parties, request), Prepared)
@@ -149,10 +163,14 @@ def _prepare(order: TrainingOrder, workers: Workers) -> Conversation[_Session]:
     labels = _labels_of(order, shared[order.label_party])
     take = TakeLabels(scale.n_classes, criterion, labels)
     with blame(order.label_party):
-        read_labels(take, n_rows)  # what is wrong with them is the label party's fault, not ours
+        targets = read_labels(take, n_rows)  # what is wrong is the label party's fault, not ours
     yield Ask(dict.fromkeys(order.parties, take))
     kind = _describe(scale, criterion, code_of_class, is_weighted=len(labels.weights) > 0)
-    return _Session(order, n_rows, columns, scale, kind, workers)
+    if are_short(targets):
+        return _Session(order, n_rows, columns, scale, kind, None, workers, None)
+    if shared_draws is not None:
+        shared_draws.invite()
+    return _Session(order, n_rows, columns, scale, kind, targets, workers, shared_draws)
 
 
 def _count_columns(order: TrainingOrder, prepared: Mapping[str, Prepared]) -> tuple[int, ...]:
@@ -261,6 +279,11 @@ def _start_trees(session: _Session, trees: range) -> Conversation[CoordinatorTre
     asked = {*session.followers, order.label_party}
     started = yield Ask({p: request for p in order.parties if p in asked}, TreesStarted)
     _check_root_sizes(session, started[order.label_party], len(trees))
+    row_sums = None
+    if session.targets is not None:
+        targets, workers, shared = session.targets, session.workers, session.shared_draws
+        rows, _ = draw_rows(seeds, targets, plan.sampling, workers, shared=shared)
+        row_sums = RowSums(targets, rows, workers)
     return CoordinatorTrees(
         dict(zip(order.parties, session.columns_per_party, strict=True)),
         plan,
@@ -269,6 +292,7 @@ def _start_trees(session: _Session, trees: range) -> Conversation[CoordinatorTre
         order.label_party,
         started[order.label_party],
         session.workers,
+        row_sums,
     )
 
 

@@ -1,7 +1,8 @@
 """The coordinator's part in a batch of growing trees.
 
 It compares gains, decides, and passes bits on. Node by node it knows how many rows there are, what
-their labels add up to, and who split it.
+their labels add up to, and who split it. Where sums are too long to travel, it follows the rows by
+the bits that it passes on and adds up their labels itself.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -30,11 +31,12 @@ from fedforest.protocol.vertical.messages import (
     TreesStarted,
 )
 from fedforest.protocol.vertical.moves import NodeBits, follow_sizes
-from fedforest.protocol.vertical.sums import unpack_sums
+from fedforest.protocol.vertical.sums import estimate_bytes, unpack_sums
 from fedforest.tree.forest import Shape
 from fedforest.tree.grow import GrowthPlan
 from fedforest.tree.growth import NODES_WORTH_A_THREAD, ColumnBits, Growth
 from fedforest.tree.partial import NOBODY, ForestOutline
+from fedforest.tree.row_sums import RowSums
 from fedforest.tree.structure import Step
 from fedforest.tree.targets import TargetKind, rows_of
 from fedforest.tree.workers import ALONE, Workers
@@ -54,7 +56,9 @@ class CoordinatorTrees:
         label_party: str,
         started: TreesStarted,
         workers: Workers = ALONE,
+        row_sums: RowSums | None = None,
     ) -> None:
+        """`row_sums` are over the rows of the trees, where their sums do not travel."""
         self._parties = list(columns_of)
         self._plan = plan
         self._kind = kind
@@ -69,6 +73,10 @@ class CoordinatorTrees:
             check(bool((sizes > 0).all()), "a tree has no rows")
             check(bool((left_out >= 0).all()), "a tree left out fewer than no rows")
             root_sums = unpack_sums(started.root_sums, sizes, kind)
+            if row_sums is not None:
+                is_true = np.array_equal(root_sums, row_sums.of_nodes())
+                check(is_true, "trees do not add up to the sums of their labels")
+        self._row_sums = row_sums
         self._workers = workers
         self._growth = Growth(
             plan.rules, kind, self._column_bits, feature_seeds, root_sums, workers
@@ -80,7 +88,7 @@ class CoordinatorTrees:
         self._has_bits = True  # false where all children will be leaves, so that no row need move
         self.n_steps = 0
         self.n_levels = 0
-        self.smallest_group = NO_GROUP  # rows of a child, so far; the last level's are not told
+        self.smallest_group = NO_GROUP  # rows of a child, so far, where bits told of them
         self._left_out_sizes = left_out if plan.with_left_out else None
         nobody = np.full(n_trees, NOBODY, np.int16)
         self._remember(self._growth.root_step, nobody, NodeBits(sizes), NodeBits(left_out))
@@ -135,10 +143,20 @@ class CoordinatorTrees:
                 outbid(self._gains.pop(party), number, best, owner)
         self._scores = best
         is_split = self._growth.choose(best)
-        self._has_bits = not self._growth.at_depth_limit
+        self._has_bits = self._needs_bits(is_split)
         self._splits = AwaitedSplits(self._parties, owner, is_split, self._open_rows(), self._kind)
         flags = self._splits.flags
         return {party: ApplySplits(won, self._has_bits) for party, won in flags.items()}
+
+    def _needs_bits(self, is_split: NDArray[np.bool_]) -> bool:
+        """At the depth limit no row moves: sums are enough, unless they are longer than bits."""
+        if not self._growth.at_depth_limit:
+            return True
+        if self._row_sums is None or not is_split.any():
+            return False
+        split = self._growth.sums[is_split]
+        n_bytes = int(((rows_of(split, self._kind) + 7) >> 3).sum())
+        return n_bytes < estimate_bytes(split, self._kind)
 
     def _open_rows(self) -> OpenRows:
         sums, least = self._growth.sums, self._plan.rules.min_rows_leaf
@@ -147,7 +165,8 @@ class CoordinatorTrees:
         else:
             sizes, least = np.zeros(len(sums), np.int64), 0
         least_weight = self._growth.least_weight(sums)
-        return OpenRows(sums, sizes, self._left_out_sizes, least, least_weight)
+        row_sums = self._row_sums if self._has_bits else None
+        return OpenRows(sums, sizes, self._left_out_sizes, least, least_weight, row_sums)
 
     def read_splits(self, party: str, applied: SplitsApplied) -> None:
         """Take a winner's bits and sums, when it comes with them."""
@@ -178,11 +197,19 @@ class CoordinatorTrees:
         if self._left_out_sizes is not None and left_out_bits is not None:
             left_rows = left_out_bits.left_rows
             self._left_out_sizes = follow_sizes(self._left_out_sizes, left_rows, step)
+        if self._row_sums is not None and not step.nothing_left and self._has_moved:
+            rows, offsets = self._row_sums.rows, bits.offsets
+            rows.move(step, bits.bits, bits.left_rows, self._workers, offsets)
+
+    @property
+    def _has_moved(self) -> bool:
+        """Whether the last step did anything: at the start, all roots may have stayed open."""
+        return bool(self._owners) or bool((self._step.fate == 0).any())
 
     def moves_for(self, party: str) -> Moves | None:
         """What the last step did: fates, and the bits of nodes that others split."""
-        if not self._owners and not (self._step.fate == 0).any():
-            return None  # all roots stay open: nothing has moved yet
+        if not self._has_moved:
+            return None
         number, step = self._parties.index(party), self._step
         # rows of nodes whose children are both closed go nowhere
         bits = self._bits.take(list_foreign(self._owner, number, step.fate))

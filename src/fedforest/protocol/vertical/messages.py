@@ -149,14 +149,17 @@ class ApplySplits(Message, frozen=True):
 
 
 class SplitsApplied(Message, frozen=True):
-    """Where the rows of the nodes go, and what the labels of the left children add up to."""
+    """Where the rows of the nodes go, and what the labels of the left children add up to.
+
+    Long sums (`are_short`) do not travel beside bits, which tell whoever has the labels the same.
+    """
 
     reveals: ClassVar[str] = (
         "which rows of a node go left at the party's own split, and what their labels add up "
         "to; not by which column or threshold"
     )
 
-    left_sums: NodeSums
+    left_sums: NodeSums | None
     bits: RowBits
     left_out_bits: RowBits
 

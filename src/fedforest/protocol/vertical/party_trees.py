@@ -21,7 +21,7 @@ from fedforest.protocol.asking import blame, check
 from fedforest.protocol.payloads import Gains, NodeSums, RowBits, from_bytes, view_bytes
 from fedforest.protocol.vertical.messages import Moves, SplitsApplied, StartTrees
 from fedforest.protocol.vertical.moves import NodeBits
-from fedforest.protocol.vertical.sums import pack_sums
+from fedforest.protocol.vertical.sums import are_short, pack_sums
 from fedforest.tree.forest import LEAF, Shape
 from fedforest.tree.left_out import LeftOutRows
 from fedforest.tree.partial import FOREIGN, PartialForest
@@ -85,6 +85,7 @@ class PartyTrees:
         self._splits = SplitRecord(columns.is_categorical, elsewhere=FOREIGN)
         self._workers = workers
         self._kind = targets.kind
+        self._says_sums = are_short(targets)  # beside bits
         self._routing: LeftOutRows | None = None
         if left_out is not None:
             self._routing = LeftOutRows(left_out, len(seeds), targets.n_rows, workers)
@@ -137,14 +138,15 @@ class PartyTrees:
         found = self._search.found
         check(bool((found.feature[nodes] >= 0).all()), "a node is to be split that has no split")
         self._has_split = True
-        bits, left = self._search.split(nodes)
+        says_sums = self._says_sums or not with_bits
+        bits, left = self._search.split(nodes, with_sums=says_sums)
         opened = self._structure.open
         self._splits.add(opened.tree[nodes], opened.node[nodes], self._search.table(nodes))
         routed = self._search.route(self._routing.rows, nodes) if self._routing else _NO_BITS
         self._own_nodes, self._own_bits, self._own_routed = nodes, bits, routed
         self._own_left = np.ascontiguousarray(rows_of(left, self._kind))
         return SplitsApplied(
-            pack_sums(left, self._kind),
+            pack_sums(left, self._kind) if says_sums else None,
             RowBits.of(bits if with_bits else _NO_BITS),
             RowBits.of(routed),
         )

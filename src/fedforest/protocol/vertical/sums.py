@@ -1,7 +1,7 @@
 """What the labels of nodes add up to, between the roles: packed without rows, judged on arrival.
 
 The rows of a node follow from the bits. Sums that no rows have are refused, and so are those that
-could overflow later.
+could overflow later. Where sums would be long, the coordinator adds them up from labels and bits.
 """
 
 import numpy as np
@@ -23,11 +23,32 @@ from fedforest.tree.targets import (
     TARGET_SUM_LIMIT,
     WEIGHT_SUM_LIMIT,
     TargetKind,
+    TrainingTargets,
     rows_of,
     weight_of,
 )
 
+MOST_CLASSES = 6  # whose counts travel
+
 _LIMITS = (WEIGHT_SUM_LIMIT, TARGET_SUM_LIMIT)
+_EXTRA_BITS = 3  # of a number in a column of sums, beside its digits: sign and length
+
+
+def are_short(targets: TrainingTargets) -> bool:
+    """Whether sums of left children travel beside the bits of their rows, or bits alone.
+
+    Counts of few classes are less than a fifth of the gains, candidates and bits that travel
+    anyway. Sums of numbers and of weights have twenty or forty bits however few rows they are of.
+    Every role has the labels, and comes to the same answer.
+    """
+    is_weighted = len(targets.kernel.weights) > 0
+    return 0 < targets.kind.n_classes <= MOST_CLASSES and not is_weighted
+
+
+def estimate_bytes(sums: NDArray[np.int64], kind: TargetKind) -> float:
+    """About how long sums of the left children of some nodes are, from those of the nodes."""
+    sizes = np.abs(sums[:, _without_rows(kind)].astype(np.float64)).mean(axis=0)
+    return len(sums) * float((np.log2(1.0 + sizes) + _EXTRA_BITS).sum()) / 8
 
 
 def pack_sums(sums: NDArray[np.int64], kind: TargetKind) -> NodeSums:
@@ -73,10 +94,16 @@ class LeftSums:
         else:
             wrong = place_class_sums(*of_nodes, self._sums, self.left, WEIGHT_SUM_LIMIT)
         _refuse(wrong, self._kind)
-        if len(self._least_weight):
-            self._refuse_light(nodes)
+        self._refuse_light(nodes)
+
+    def put_own(self, sums: NDArray[np.int64], nodes: NDArray[np.int64]) -> None:
+        """Put in place what an owner's nodes were found to add up to, left children only."""
+        self.left[self._places[nodes]] = sums
+        self._refuse_light(nodes)
 
     def _refuse_light(self, nodes: NDArray[np.int64]) -> None:
+        if not len(self._least_weight):
+            return
         weight = weight_of(self.left[self._places[nodes]], self._kind)
         rest = weight_of(self._sums[nodes], self._kind) - weight
         is_enough = np.minimum(weight, rest) >= self._least_weight[nodes]
