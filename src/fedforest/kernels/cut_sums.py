@@ -73,13 +73,13 @@ def add_all(words, w, n):
 
 
 class Block(NamedTuple):
-    """Some of the n_rows rows of a node: `count` from its row `begin` on."""
+    """Some of the n_rows rows of a node: `length` of them from its row `begin` on."""
 
     node: int
     n_rows: np.uint64
     begin: np.uint64
     start: np.uint64  # of `begin`, in the row order
-    count: np.uint64
+    length: np.uint64
 
 
 @embedded

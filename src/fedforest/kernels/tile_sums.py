@@ -50,10 +50,10 @@ def add_stand_ins(block, kept, asked, tile, at, w, scratch, mark):
     pair, n_pairs, _ = tile
     for p in range(n_pairs):
         if not compares(kept, asked, pair + p):
-            stand_in_for(kept, at + p, n_pairs, block.count, asked, pair + p, scratch.turned)
-            left = add_below(scratch.turned, _ZERO, block.count, BETWEEN, scratch.words, w)
+            stand_in_for(kept, at + p, n_pairs, block.length, asked, pair + p, scratch.turned)
+            left = add_below(scratch.turned, _ZERO, block.length, BETWEEN, scratch.words, w)
             scratch.sums[p] = left
-            mark_pair(scratch.turned, block.count, p, kept.marks, mark)
+            mark_pair(scratch.turned, block.length, p, kept.marks, mark)
 
 
 @embedded
