@@ -54,20 +54,22 @@ class Leaves(NamedTuple):
 
 @kernel
 def depth_in_order(left_child, start, size):
-    """Depth of a tree whose levels, and their children, follow each other; -1 if it is no such."""
-    next_child, level_end, deepest = 1, 1, 0
-    for node in range(size):
-        if node == level_end:
-            if node == next_child:  # a level without children, and yet nodes behind it
-                return -1
-            level_end, deepest = next_child, deepest + 1
-        child = left_child[start + node]
-        if child == -1:
-            continue
-        if child != next_child:
+    """Depth of a tree whose levels, and their children, follow each other; -1 if it is no such.
+
+    Whether a node has children is as good as random: it is asked without a branch.
+    """
+    level_start, next_child, deepest, is_in_order = 0, 1, 0, True
+    while level_start < size:
+        level_end = next_child
+        if level_end > size or level_end == level_start:
             return -1
-        next_child += 2
-    return deepest if next_child == size else -1
+        for node in range(start + level_start, start + level_end):
+            child = left_child[node]
+            is_in_order &= (child == -1) | (child == next_child)
+            next_child += np.int64(child != -1) << 1
+        level_start = level_end
+        deepest += 1
+    return deepest - 1 if is_in_order and next_child == size else -1
 
 
 @kernel
@@ -78,32 +80,37 @@ def measure_depths(tree_start, left_child, depth):
     exactly one other. Trees whose children follow each other in the order of their parents, as most
     do, are seen to be trees without noting where children are.
     """
-    unborn = np.int32(-1)
-    level = np.full(left_child.shape[0], unborn, np.int32)
     for tree in range(tree_start.shape[0] - 1):
-        start = tree_start[tree]
-        size = tree_start[tree + 1] - start
-        deepest = depth_in_order(left_child, start, size)
-        if deepest >= 0:
-            depth[tree] = deepest
-            continue
-        deepest = 0
-        level[start] = 0
-        for node in range(size):
-            child = left_child[start + node]
-            if level[start + node] == unborn:
-                return False
-            if child == -1:
-                deepest = max(deepest, level[start + node])
-                continue
-            if child <= node or child + 1 >= size:
-                return False
-            if level[start + child] != unborn or level[start + child + 1] != unborn:
-                return False
-            level[start + child] = level[start + node] + 1
-            level[start + child + 1] = level[start + node] + 1
-        depth[tree] = deepest
+        start, size = tree_start[tree], tree_start[tree + 1] - tree_start[tree]
+        depth[tree] = depth_in_order(left_child, start, size)
+        if depth[tree] < 0:
+            depth[tree] = depth_in_any_order(left_child[start : start + size])
+        if depth[tree] < 0:
+            return False
     return True
+
+
+@kernel
+def depth_in_any_order(left_child):
+    """Depth of a tree; -1 if it is none."""
+    unborn, size = np.int32(-1), left_child.shape[0]
+    level = np.full(size, unborn, np.int32)
+    deepest = 0
+    level[0] = 0
+    for node in range(size):
+        child = left_child[node]
+        if level[node] == unborn:
+            return -1
+        if child == -1:
+            deepest = max(deepest, level[node])
+            continue
+        if child <= node or child + 1 >= size:
+            return -1
+        if level[child] != unborn or level[child + 1] != unborn:
+            return -1
+        level[child] = level[node] + 1
+        level[child + 1] = level[node] + 1
+    return deepest
 
 
 @kernel
