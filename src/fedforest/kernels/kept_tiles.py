@@ -84,11 +84,12 @@ def gather_tiles(cells, order, pairs, least_rows, kept, low, high, first, last):
     """What `gather_values` does, in tiles."""
     entries, row_bits, starts, stops = order
     node_start, feature = pairs
+    place, copies, per_column = kept.first, kept.values, cells.per_column
     row_mask = (_ONE << row_bits) - _ONE
     least, n_lines = np.uint64(least_rows), count_lines(cells)
     offsets, ranges = np.zeros(LANES, np.uint64), np.empty((2, LANES), np.float32)
     for k in range(first, last):
-        start, n, at = np.uint64(starts[k]), np.uint64(stops[k] - starts[k]), kept.first[k]
+        start, n, at = np.uint64(starts[k]), np.uint64(stops[k] - starts[k]), place[k]
         if n_lines > _ZERO and k + 1 < last:
             n_next = np.uint64(stops[k + 1] - starts[k + 1])
             fetch_rows(cells, n_lines, entries, np.uint64(starts[k + 1]), n_next, row_mask)
@@ -96,7 +97,7 @@ def gather_tiles(cells, order, pairs, least_rows, kept, low, high, first, last):
         while pair < end:
             width = min(_LANES, end - pair)
             for p in range(_LANES):  # spare ones read again what is read anyway
-                offsets[p] = np.uint64(feature[pair + min(p, width - _ONE)]) * cells.per_column
+                offsets[p] = np.uint64(feature[pair + min(p, width - _ONE)]) * per_column
             gather_tile(cells, offsets, entries, start, n, row_mask, kept.values, at, width, ranges)
             note_ranges(kept, at, n, width, feature, pair, least, ranges, low, high)
             pair += width
