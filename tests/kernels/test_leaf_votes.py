@@ -41,7 +41,7 @@ def test_means_of_regression_leaves_are_added() -> None:
 @pytest.mark.parametrize("n_classes", [1, 2, 3])
 @pytest.mark.parametrize("rows", [(0, 4300), (5, 700), (0, 0)])
 def test_numbered_votes_add_up_to_the_same_bits(
-    kind: type, hard: bool, n_classes: int, rows: tuple[int, int]
+    kind: type[np.uint16 | np.uint32], hard: bool, n_classes: int, rows: tuple[int, int]
 ) -> None:
     rng = np.random.default_rng(3)
     n_trees, n_nodes = 7, 40
@@ -53,7 +53,8 @@ def test_numbered_votes_add_up_to_the_same_bits(
     tree_start = n_nodes * np.arange(n_trees + 1)
     speaking = counts.reshape(n_trees, n_nodes) > 0
     leaf_of = np.array([rng.choice(np.flatnonzero(tree), 4300) for tree in speaking], np.int32)
-    number, votes = np.empty(len(counts), kind), np.zeros((1 + len(counts), n_classes))
+    number = np.zeros(len(counts), np.uint32).astype(kind)
+    votes = np.zeros((1 + len(counts), n_classes))
     n_numbers = number_votes(leaves, hard, number, votes)
     assert number.max() == n_numbers - 1
     assert len(np.unique(votes[:n_numbers], axis=0)) == n_numbers < len(counts)

@@ -10,6 +10,7 @@ from fedforest.kernels.walk import add_leaves
 
 BLOCK_ROWS = 4096  # rows whose votes stay in cache from tree to tree, beside a tree's leaves
 
+_ZERO = np.uint64(0)
 _ONE = np.uint64(1)
 _TWO = np.uint64(2)
 _HALF = np.uint64(32)
@@ -30,21 +31,30 @@ def sum_leaf_votes(leaves, tree_start, leaf_of, votes, hard, first, last):
 
 
 @kernel
-def hash_words(words):
-    """A number in which all bits of all words have a part."""
-    mixed = np.uint64(words.shape[0])
-    for word in words:
-        mixed = (mixed ^ word) * _ODD
+def hash_row(words, row):
+    """A number in which all bits of a row have a part."""
+    mixed = _ODD
+    for k in range(words.shape[1]):
+        mixed = (mixed ^ words[row, k]) * _ODD
         mixed ^= mixed >> _HALF
     return mixed
 
 
 @kernel
-def find_same(said, number, found):
-    """Where `found`, a table of hashes, has the number of what said[number] says, or 0."""
+def are_same(words, one, two):
+    """Whether two rows have the same bits."""
+    differing = _ZERO
+    for k in range(words.shape[1]):
+        differing |= words[one, k] ^ words[two, k]
+    return differing == _ZERO
+
+
+@kernel
+def find_same(words, row, found):
+    """Where `found`, a table of hashes, has the number of a row like this one, or 0."""
     last = np.uint64(found.shape[0] - 1)
-    at = hash_words(said[number]) & last
-    while found[at] > 0 and (said[found[at]] != said[number]).any():
+    at = hash_row(words, row) & last
+    while found[at] > 0 and not are_same(words, np.int64(found[at]), row):
         at = (at + _ONE) & last
     return at
 
