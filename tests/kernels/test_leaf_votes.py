@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fedforest.kernels.leaf_votes import spread_votes, sum_leaf_votes, sum_spread_votes
+from fedforest.kernels.leaf_votes import number_votes, sum_leaf_votes, sum_numbered_votes
 from fedforest.kernels.walk import Leaves
 
 # two trees of three and one nodes: an inner root with two leaves, and a single leaf
@@ -36,24 +36,30 @@ def test_means_of_regression_leaves_are_added() -> None:
     assert votes[:, 0].tolist() == [11.5, 8.0, 11.5]
 
 
+@pytest.mark.parametrize("kind", [np.uint16, np.uint32])
 @pytest.mark.parametrize("hard", [False, True])
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_classes", [1, 2, 3])
 @pytest.mark.parametrize("rows", [(0, 4300), (5, 700), (0, 0)])
-def test_spread_votes_add_up_to_the_same_bits(
-    hard: bool, n_classes: int, rows: tuple[int, int]
+def test_numbered_votes_add_up_to_the_same_bits(
+    kind: type[np.uint16 | np.uint32], hard: bool, n_classes: int, rows: tuple[int, int]
 ) -> None:
     rng = np.random.default_rng(3)
     n_trees, n_nodes = 7, 40
     counts = rng.integers(0, n_classes + 1, n_trees * n_nodes)
     start = np.concatenate([[0], np.cumsum(counts)])
     label = np.concatenate([rng.permutation(n_classes)[:count] for count in counts])
-    leaves = Leaves(start, label.astype(np.uint16), rng.random(len(label)))
+    values = rng.integers(1, 4, len(label)) / 3  # some leaves say the same
+    leaves = Leaves(start, label.astype(np.uint16), values)
     tree_start = n_nodes * np.arange(n_trees + 1)
     speaking = counts.reshape(n_trees, n_nodes) > 0
     leaf_of = np.array([rng.choice(np.flatnonzero(tree), 4300) for tree in speaking], np.int32)
-    spread = np.full((n_trees * n_nodes, n_classes), np.nan)
-    spread_votes(leaves, hard, spread)
+    number = np.zeros(len(counts), np.uint32).astype(kind)
+    votes = np.zeros((1 + len(counts), n_classes))
+    n_numbers = number_votes(leaves, hard, number, votes)
+    assert number.max() == n_numbers - 1
+    assert len(np.unique(votes[:n_numbers], axis=0)) == n_numbers < len(counts)
+    assert not votes[0].any()
     quick, plain = np.zeros((4300, n_classes)), np.zeros((4300, n_classes))
-    sum_spread_votes(spread, tree_start, leaf_of, quick, *rows)
+    sum_numbered_votes(votes, number, tree_start, leaf_of, quick, *rows)
     sum_leaf_votes(leaves, tree_start, leaf_of, plain, hard, *rows)
     assert quick.tobytes() == plain.tobytes()

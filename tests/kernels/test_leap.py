@@ -11,6 +11,7 @@ from fedforest.kernels.leap import (
     CODES,
     LEAP,
     Blocks,
+    join_said,
     list_blocks,
     list_own_slots,
     list_owner_slots,
@@ -148,7 +149,7 @@ def test_the_outcomes_of_all_owners_lead_every_row_four_levels_down(
     said = np.zeros((n_owners, len(places)), np.uint16)
     slots = list_owner_slots(tree.flat_children, tree.owner, blocks, n_owners)
     for number in range(n_owners):
-        own = slots[number, places]
+        own = slots.own[number, places]
         said[number] = say(tree, number, blocks, source, np.uint8) | ~own  # of others' slots: lies
     paths = [list(tree.path(r, int(blocks.root[b])))[:LEAP] for r, b in enumerate(places)]
     starts, turns = (
@@ -156,10 +157,17 @@ def test_the_outcomes_of_all_owners_lead_every_row_four_levels_down(
         np.zeros(-(-len(places) // 64) * LEAP, np.uint64),
     )
     leaf_of, trees = np.full((tree.base + 1, tree.n_rows), -7, np.int32), (0, tree.base + 1)
+    one, *others = said.astype("<u2").view(np.uint8)
+    two = others[0] if len(others) == 1 else one  # who is alone may also speak as all others
+    if len(others) > 1:
+        two = np.zeros_like(one)
+        for other, own in zip(others, slots.own[1:], strict=True):
+            join_said(other, own, source, starts, two, *trees)
     settle_leap(
         blocks,
-        slots,
-        said,
+        slots.halves,
+        one,
+        two,
         starts,
         turns,
         starts,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fedforest.errors import ProtocolError
 from fedforest.protocol.asking import Message
 from fedforest.protocol.horizontal.messages import TakeForest
-from fedforest.protocol.payloads import Gains, LabelScale, RowBits, TableSize
+from fedforest.protocol.payloads import Gains, LabelScale, Outcomes, RowBits, TableSize
 from fedforest.protocol.vertical import messages, prediction_messages
 from fedforest.transport.codec import LARGE, decode, encode
 
@@ -40,9 +40,14 @@ def test_a_message_arrives_as_it_left(message: Message) -> None:
 
 @pytest.mark.parametrize("n_bytes", [LARGE - 1, LARGE, LARGE + 1])
 def test_a_message_with_much_content_is_encoded_as_any_other(n_bytes: int) -> None:
-    message = TakeForest(memoryview(bytes(n_bytes - 1) + b"\x01"))
-    assert encode(message) == msgspec.msgpack.encode(message)
-    assert plain(decode(encode(message), (TakeForest,))) == plain(message)
+    content = memoryview(bytes(n_bytes - 1) + b"\x01")
+    for message in (
+        TakeForest(content),
+        prediction_messages.LeapRows(0, 5, content),
+        prediction_messages.RowsLeapt(Outcomes(content)),
+    ):
+        assert encode(message) == msgspec.msgpack.encode(message)
+        assert plain(decode(encode(message), (type(message),))) == plain(message)
 
 
 def plain(value: Any) -> Any:

@@ -23,8 +23,10 @@ def count_workers(n_jobs: int | None) -> int:
         raise ConfigurationError(
             f"n_jobs is {n_jobs!r}; it must be a positive whole number, or -1 for all cores."
         )
-    cores = os.cpu_count() or 1
-    return int(n_jobs) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))
+    if n_jobs > 0:
+        return int(n_jobs)
+    cores = os.cpu_count() or 1  # asks the system
+    return max(1, cores + 1 + int(n_jobs))
 
 
 def check_seed(random_state: int) -> int:

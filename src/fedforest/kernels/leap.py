@@ -31,25 +31,15 @@ CODES = 16  # of four turns
 
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
-_THREE = np.uint64(3)
 _FOUR = np.uint64(4)
-_SEVEN = np.uint64(7)
 _CARD = np.uint64(CARD_BYTES)
 _LAST = np.uint64(CARD_BYTES - 1)
-_UPPER = np.uint64(127)  # slots of the first three levels
-
-
-def _walk_upper(left: int) -> int:
-    """Three turns of a row, and, from bit four on, the slot to which they lead."""
-    slot, code = 0, 0
-    for level in range(3):
-        turn = (left >> slot) & 1
-        code |= turn << level
-        slot = 2 * slot + 2 - turn
-    return slot << 4 | code
-
-
-_WALKED = np.array([_walk_upper(left) for left in range(128)], np.uint8)
+# of four bytes, as many of which as can be are handled at once
+_BIT = np.uint32(1)
+_PAIR = np.uint32(2)
+_TRIPLE = np.uint32(3)
+_BYTE = np.uint32(8)
+_HALF = np.uint32(16)
 
 
 class Blocks(NamedTuple):
@@ -65,6 +55,13 @@ class OwnSlots(NamedTuple):
 
     cards: NDArray[np.uint8]
     column: NDArray[np.unsignedinteger]  # beside the cards, or empty, of one byte
+
+
+class OwnerSlots(NamedTuple):
+    """Who may speak of which slots of blocks."""
+
+    own: NDArray[np.uint16]  # (owners, blocks): a bit for each slot
+    halves: NDArray[np.uint32]  # the first owner's; above them, from bit 16 on, those of all others
 
 
 @kernel
@@ -138,15 +135,18 @@ def list_own_slots(blocks, splits, last_lane, column):
 
 @kernel
 def list_owner_slots(left_child, owner, blocks, n_owners):
-    """(owners, blocks): the slots of each owner, as bits."""
-    slots = np.zeros((n_owners, blocks.root.shape[0]), np.uint16)
+    """The slots of each owner."""
+    n_blocks = blocks.root.shape[0]
+    own, halves = np.zeros((n_owners, n_blocks), np.uint16), np.zeros(n_blocks, np.uint32)
     node = np.empty(SLOTS, np.int32)
-    for block in range(blocks.root.shape[0]):
+    for block in range(n_blocks):
         list_slot_nodes(left_child, blocks.root[block], node)
         for slot in range(SLOTS):
             if node[slot] >= 0:
-                slots[owner[node[slot]], block] |= np.uint16(1 << slot)
-    return slots
+                number = owner[node[slot]]
+                own[number, block] |= np.uint16(1 << slot)
+                halves[block] |= np.uint32(1 << slot + (16 if number > 0 else 0))
+    return OwnerSlots(own, halves)
 
 
 @kernel
@@ -186,39 +186,42 @@ def say_leap(slots, splits, root, lanes, first_row, standing, said, said_start, 
 
 
 @kernel
-def put_together(slots, said, at, place, begin, n, together):
-    """together[k] = what all owners say about the k-th of n rows, each of its own slots only.
+def join_said(said, slots, standing, said_start, joined, first, last):
+    """Add to `joined` what one more owner says of rows of trees first..last, of its slots only.
 
-    What owners say is said[owner, at:], the rows' blocks place[begin:].
+    Both are bytes, two for a row; those of a tree start at row said_start[tree].
     """
-    together[:] = 0
-    for owner in range(said.shape[0]):
-        own, mine = said[owner], slots[owner]
-        for k in range(n):
-            together[k] |= own[at + k] & mine[np.uint64(place[begin + k])]
+    _, place, start, count = standing
+    for tree in range(first, last):
+        begin, at = np.uint64(start[tree]), np.uint64(said_start[tree]) << _ONE
+        for k in range(np.uint64(count[tree])):
+            own, to = slots[np.uint64(place[begin + k])], at + (k << _ONE)
+            joined[to] |= said[to] & np.uint8(own)
+            joined[to + _ONE] |= said[to + _ONE] & np.uint8(own >> _BYTE)
 
 
 @kernel
-def find_codes(together, codes):
-    """The four turns of each row, given what all slots on its way say."""
-    for k in range(together.shape[0]):
-        left = np.uint64(together[np.uint64(k)])
-        walked = np.uint64(_WALKED[left & _UPPER])
-        turn = left >> (walked >> _FOUR) & _ONE
-        codes[np.uint64(k)] = (walked & _SEVEN) | turn << _THREE
+def find_codes(slots, one, two, at, place, begin, n, mine, codes):
+    """codes[k] = the four turns of the k-th of n rows, given what two say of slots of their own.
 
-
-@kernel
-def find_codes_of_two(slots, said, at, place, begin, n, codes):
-    """`put_together` and `find_codes` for two owners, the usual case, in one pass."""
-    one, two, slots_of_one, slots_of_two = said[0], said[1], slots[0], slots[1]
+    They say it in the bytes one[at:] and two[at:], two for each row; the rows' blocks are
+    place[begin:]. Loads from anywhere come first: what is left is done with many rows at once.
+    """
     codes[n:] = 0
     for k in range(n):
-        block = np.uint64(place[begin + k])
-        left = np.uint64((one[at + k] & slots_of_one[block]) | (two[at + k] & slots_of_two[block]))
-        walked = np.uint64(_WALKED[left & _UPPER])
-        turn = left >> (walked >> _FOUR) & _ONE
-        codes[k] = (walked & _SEVEN) | turn << _THREE
+        mine[k] = slots[np.uint64(place[begin + k])]
+    for k in range(n):
+        low, own = at + (k << _ONE), mine[k]
+        high = low + _ONE
+        left = (np.uint32(one[low]) | np.uint32(one[high]) << _BYTE) & own
+        left |= (np.uint32(two[low]) | np.uint32(two[high]) << _BYTE) & own >> _HALF
+        turn = left & _BIT
+        code, slot = turn, _PAIR - turn
+        turn = left >> slot & _BIT
+        code, slot = code | turn << _BIT, slot + slot + _PAIR - turn
+        turn = left >> slot & _BIT
+        code, slot = code | turn << _PAIR, slot + slot + _PAIR - turn
+        codes[k] = np.uint8(code | (left >> slot & _BIT) << _TRIPLE)
 
 
 @kernel
@@ -244,7 +247,8 @@ def land_rows(landing, codes, source, begin, n, target, kept, leaves, base):
 def settle_leap(
     blocks,
     slots,
-    said,
+    one,
+    two,
     said_start,
     turns,
     turns_start,
@@ -255,13 +259,14 @@ def settle_leap(
     first,
     last,
 ):
-    """Rows of trees first..last take the four turns that said[owner] tells.
+    """Rows of trees first..last take the four turns that two tell.
 
-    slots[owner, block] are the slots an owner may speak of. Rows that reach a leaf are noted in
-    `leaf_of` and not in `target`.
+    They may speak of the lower and the upper sixteen slots[block]; what they say is in bytes, as
+    in `find_codes`, and that of a tree starts at row said_start[tree]. Rows that reach a leaf are
+    noted in `leaf_of` and not in `target`.
     """
     _, place, start, from_count = source
-    together, codes = np.empty(WORD, np.uint16), np.empty(WORD, np.uint8)
+    mine, codes = np.empty(WORD, np.uint32), np.empty(WORD, np.uint8)
     for tree in range(first, last):
         n, begin = np.uint64(from_count[tree]), np.uint64(start[tree])
         kept, at = begin, np.uint64(said_start[tree])
@@ -269,11 +274,7 @@ def settle_leap(
         base, leaves = np.int32(tree_start[tree]), leaf_of[tree]
         for done in range(_ZERO, n, np.uint64(WORD)):
             n_here, here = min(np.uint64(WORD), n - done), begin + done
-            if said.shape[0] == 2:
-                find_codes_of_two(slots, said, at + done, place, here, n_here, codes)
-            else:
-                put_together(slots, said, at + done, place, here, n_here, together)
-                find_codes(together, codes)
+            find_codes(slots, one, two, at + done << _ONE, place, here, n_here, mine, codes)
             kept = land_rows(
                 blocks.landing, codes, source, here, n_here, target, kept, leaves, base
             )

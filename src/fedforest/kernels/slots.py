@@ -174,9 +174,11 @@ def write_card(splits, node, last_lane, card, column):
 @kernel
 def lay_side_by_side(bins, n_rows, rows, lanes, first, last):
     """lanes[i] = codes of row rows[0] + i, for rows first..last; lanes without a column stay."""
-    n_columns = min(bins.shape[0] // n_rows, lanes.shape[1] - 1)
+    n_columns, width = min(bins.shape[0] // n_rows, lanes.shape[1] - 1), np.uint64(lanes.shape[1])
+    flat = lanes.reshape(-1)
     for begin in range(first, last, _TILE):  # whose lanes stay in cache
+        end = np.uint64(min(begin + _TILE, last))
         for column in range(n_columns):
-            base = column * n_rows + rows[0]
-            for row in range(begin, min(begin + _TILE, last)):
-                lanes[row, column] = bins[base + row]
+            base, to = np.uint64(column * n_rows + rows[0]), np.uint64(column)
+            for row in range(np.uint64(begin), end):
+                flat[row * width + to] = bins[base + row]

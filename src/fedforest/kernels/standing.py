@@ -87,12 +87,23 @@ def land_from_roots(turns, landing, first_row, n_rows, target, first, last):
 
 
 @kernel
+def has_leaves(landing):
+    """Whether any code leads to a leaf."""
+    found = False
+    for code in range(landing.shape[0]):
+        found |= NOWHERE < landing[code] < 0
+    return found
+
+
+@kernel
 def note_landings(turns, landing, first_row, n_rows, tree_start, leaf_of, first, last):
     """leaf_of[tree, row] = the leaf of rows that arrive at one; rows that go on get anything."""
     n_levels, n_words = np.uint64(turns.shape[1]), np.uint64(turns.shape[2])
     words, n = turns.reshape(-1), np.uint64(n_rows)
     codes = np.empty(WORD, np.uint8)
     for tree in range(first, last):
+        if not has_leaves(landing[tree]):
+            continue
         at, leaves = np.uint64(tree) * n_levels * n_words, leaf_of[tree, first_row:]
         numbers = ~landing[tree] - np.int32(tree_start[tree])
         for begin in range(_ZERO, n, _WORD):

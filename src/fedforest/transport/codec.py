@@ -5,13 +5,14 @@ Nothing is ever unpickled. What is not exactly a message of an expected type is 
 
 import struct
 from functools import cache
+from typing import Any
 
 import msgspec
 
 from fedforest.errors import ProtocolError
 from fedforest.protocol.asking import Message
 
-LARGE, TOO_LARGE = 2**20, 2**32  # bytes
+LARGE, TOO_LARGE = 2**16, 2**32  # bytes: what msgpack counts in four bytes
 
 _ENCODER = msgspec.msgpack.Encoder()
 _NOTHING, _ENCODED_NOTHING = memoryview(b""), b"\xc4\x00"
@@ -20,14 +21,29 @@ _LARGE_HEAD = struct.Struct(">BI")  # of bytes that are many: 0xC6 and how many
 
 def encode(message: Message) -> bytes:
     """The bytes of a message."""
-    last = message.__struct_fields__[-1] if message.__struct_fields__ else ""
-    content = getattr(message, last, None)
-    if not isinstance(content, memoryview) or not LARGE <= content.nbytes < TOO_LARGE:
+    content = _last_content(message)
+    if content is None or not LARGE <= content.nbytes < TOO_LARGE:
         return _ENCODER.encode(message)
-    # a model: the encoder would take half as much memory again, all of it fresh from the system
-    encoded = _ENCODER.encode(msgspec.structs.replace(message, **{last: _NOTHING}))
+    # the encoder would copy it several times, into memory that is fresh from the system
+    encoded = _ENCODER.encode(_without_content(message))
     head = encoded.removesuffix(_ENCODED_NOTHING) + _LARGE_HEAD.pack(0xC6, content.nbytes)
     return b"".join([head, content])
+
+
+def _last_content(value: Any) -> memoryview | None:
+    """The bytes with which a message ends, in itself or in what it carries, if it does so."""
+    while isinstance(value, msgspec.Struct):
+        fields = value.__struct_fields__
+        value = getattr(value, fields[-1]) if fields else None
+    return value if isinstance(value, memoryview) else None
+
+
+def _without_content(value: Any) -> Any:
+    """The same message without these bytes."""
+    if not isinstance(value, msgspec.Struct):
+        return _NOTHING
+    last = value.__struct_fields__[-1]
+    return msgspec.structs.replace(value, **{last: _without_content(getattr(value, last))})
 
 
 def decode(data: bytes | memoryview, expected: tuple[type[Message], ...]) -> Message:

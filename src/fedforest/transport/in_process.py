@@ -28,7 +28,7 @@ class InProcess:
         self._executor = executor
         self._seconds: dict[bytes, float] = {}  # of the last exchange of each kind
 
-    network = Network(latency_seconds=4e-4, bytes_per_second=2e9)  # threads and memory
+    network = Network(latency_seconds=1.5e-4, bytes_per_second=2e9)  # threads and memory
 
     def exchange(
         self, requests: Mapping[str, bytes], *, may_lose: bool = False

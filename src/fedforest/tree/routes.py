@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fedforest.kernels.leap import (
     LEAP,
     Blocks,
+    OwnerSlots,
     OwnSlots,
     list_blocks,
     list_own_slots,
@@ -156,7 +157,7 @@ class OwnerRoutes(_Routes):
     owners: NDArray[np.int64]  # the numbers of owners that split anything
     steps: NDArray[np.uint64]
     inner_per_level: NDArray[np.int64]  # of all trees
-    _slots: dict[int, NDArray[np.uint16]] = field(default_factory=dict)
+    _slots: dict[int, OwnerSlots] = field(default_factory=dict)
 
     @classmethod
     def of(cls, outline: ForestOutline, trees: FlatTrees | None = None) -> "OwnerRoutes":
@@ -173,7 +174,7 @@ class OwnerRoutes(_Routes):
             count_inner_nodes(trees.left_child, trees.depth),
         )
 
-    def leaps_from(self, level: int) -> tuple[Blocks, NDArray[np.uint16]]:
+    def leaps_from(self, level: int) -> tuple[Blocks, OwnerSlots]:
         """Blocks that begin at a level, and every fourth below, with each owner's slots."""
         blocks = self.trees.blocks_from(level)
         if level % LEAP not in self._slots:

@@ -1,21 +1,26 @@
 """What the trees of a forest say together about rows whose leaves are known."""
 
+from typing import TypeAlias
+
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.leaf_votes import spread_votes, sum_leaf_votes, sum_spread_votes
+from fedforest.kernels.leaf_votes import number_votes, sum_leaf_votes, sum_numbered_votes
+from fedforest.tree.forest import LEAF
 from fedforest.tree.partial import ForestOutline
 from fedforest.tree.workers import ALONE, Workers
 
-MOST_SPREAD_BYTES = 2**26
+MOST_NUMBERED_BYTES = 2**26
+
+Numbered: TypeAlias = tuple[NDArray[np.float64], NDArray[np.unsignedinteger]]
 
 
 class ForestVotes:
-    """The leaves of a forest, spread out for quick votes where that takes little memory."""
+    """The leaves of a forest; what they say is numbered where that takes little memory."""
 
     def __init__(self, outline: ForestOutline) -> None:
         self._outline = outline
-        self._spread: dict[bool, NDArray[np.float64]] = {}
+        self._numbered: dict[bool, Numbered] = {}
 
     def mean(
         self, leaf_of: NDArray[np.int32], workers: Workers = ALONE, *, hard: bool = False
@@ -24,27 +29,31 @@ class ForestVotes:
 
         `leaf_of` is (trees, rows); `hard` lets every tree vote for one class.
         """
-        outline, spread = self._outline, self._spread_votes(hard=hard)
+        outline, numbered = self._outline, self._number_votes(hard=hard)
         n_trees, n_rows = leaf_of.shape
         votes = np.zeros((n_rows, outline.n_outputs))
         starts = outline.shape.tree_start
 
         def add(rows: tuple[int, int]) -> None:
-            if spread is None:
+            if numbered is None:
                 sum_leaf_votes(outline.leaves, starts, leaf_of, votes, hard, *rows)
             else:
-                sum_spread_votes(spread, starts, leaf_of, votes, *rows)
+                sum_numbered_votes(*numbered, starts, leaf_of, votes, *rows)
 
         workers.run(add, workers.ranges(np.full(n_rows, n_trees)))
         votes /= n_trees
         return votes
 
-    def _spread_votes(self, *, hard: bool) -> NDArray[np.float64] | None:
-        """(nodes, classes): what leaves say; None where that takes much memory."""
-        outline = self._outline
-        if 8 * outline.shape.n_nodes * outline.n_outputs > MOST_SPREAD_BYTES:
+    def _number_votes(self, *, hard: bool) -> Numbered | None:
+        """What leaves say, and of each node the number of it; None where that takes much memory."""
+        outline, n_nodes = self._outline, self._outline.shape.n_nodes
+        if 8 * n_nodes * outline.n_outputs > MOST_NUMBERED_BYTES:
             return None
-        if hard not in self._spread:
-            self._spread[hard] = np.empty((outline.shape.n_nodes, outline.n_outputs))
-            spread_votes(outline.leaves, hard, self._spread[hard])
-        return self._spread[hard]
+        if hard not in self._numbered:
+            number = np.empty(n_nodes, np.uint32)
+            n_leaves = int((outline.shape.left_child == LEAF).sum())
+            votes = np.zeros((1 + n_leaves, outline.n_outputs))
+            n_numbers = int(number_votes(outline.leaves, hard, number, votes))
+            kind = np.uint16 if n_numbers <= 2**16 else np.uint32
+            self._numbered[hard] = votes[:n_numbers].copy(), number.astype(kind)
+        return self._numbered[hard]

@@ -29,7 +29,8 @@ SECONDS_PER_WORD = 3e-9  # sweeping: what a split does with 64 rows
 SECONDS_PER_LANDING = 1.2e-9  # a row is put where its swept turns lead
 SECONDS_PER_LEAP = 5e-9
 SECONDS_PER_STEP = 5e-9  # a row is routed with a lookahead of one
-SECONDS_PER_VISIT = 20e-9  # with a larger one: a node that the row can reach
+SECONDS_PER_VISIT = 40e-9  # with a larger one: a node that the row can reach
+SECONDS_TO_ROUTE = 1.5e-4  # joining what parties say of trees, each a number of bits of its own
 
 
 class Manner(Enum):
@@ -134,7 +135,7 @@ class _Estimate:
         n_turns = np.minimum(1 + ahead, depth - np.arange(depth)[:, None])
         n_bits = visits + self._n_parties * self._active[:-1, None] * n_turns
         work = visits * np.where(ahead == 0, SECONDS_PER_STEP, SECONDS_PER_VISIT)
-        return self._exchange(n_bits, work)
+        return self._exchange(n_bits, work + SECONDS_TO_ROUTE)
 
     def _exchange(self, n_bits: Amount, work: Amount) -> Amount:
         """Parties work at the same time, before or after the coordinator."""

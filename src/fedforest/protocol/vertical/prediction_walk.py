@@ -1,13 +1,13 @@
 """The coordinator's part in a prediction: it puts outcomes together and says where rows went."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import RemoteProtocolError
-from fedforest.kernels.leap import LEAP, settle_leap
+from fedforest.kernels.leap import LEAP, join_said, settle_leap
 from fedforest.kernels.lookahead import retire_rows, settle_outcomes
 from fedforest.kernels.standing import Standing, note_landings
 from fedforest.kernels.stepping import settle_step
@@ -83,26 +83,27 @@ class Walk:
         self._set_out()
         underway.stand_at(blocks)
         starts, turn_starts = underway.starts(), underway.turn_starts(LEAP)
-        heard: list[NDArray[np.uint16]] = []
-        for party, reply in replies.items():
-            with blame(party):
-                data = reply.outcomes.data
-                heard.append(view_bytes(data, "<u2", int(starts[-1]), "outcomes"))
-        said = np.empty((len(replies), int(starts[-1])), np.uint16)
+        one, *others = _hear_leaps(replies, int(starts[-1]))
+        two, joined = others[0] if len(others) == 1 else one, np.zeros(0, np.uint8)
+        if len(others) > 1:
+            joined = np.zeros_like(one)
+            two = _read_only(joined)
         turns = np.empty(int(turn_starts[-1]), np.uint64)
 
         def settle(target: Standing, trees: Trees) -> bool:
-            of_trees = slice(starts[trees[0]], starts[trees[1]])
-            for own, outcomes in zip(said, heard, strict=True):
-                own[of_trees] = outcomes[of_trees]  # here each worker brings its part to its cache
+            source = underway.standing
+            if len(others) > 1:
+                for said, own in zip(others, slots.own[1:], strict=True):
+                    join_said(said, own, source, starts, joined, *trees)
             settle_leap(
                 blocks,
-                slots,
-                said,
+                slots.halves,
+                one,
+                two,
                 starts,
                 turns,
                 turn_starts,
-                underway.standing,
+                source,
                 target,
                 routes.tree_start,
                 self._leaf_of,
@@ -156,6 +157,21 @@ class Walk:
 
 
 SaidBits = tuple[NDArray[np.uint8], NDArray[np.uint64], NDArray[np.uint64]]
+
+
+def _hear_leaps(replies: Mapping[str, RowsLeapt], n_leaps: int) -> Iterator[NDArray[np.uint8]]:
+    """What each owner says of so many rows, two bytes each, where it lies."""
+    for party, reply in replies.items():
+        with blame(party):
+            said = view_bytes(reply.outcomes.data, "u1", 2 * n_leaps, "outcomes")
+        yield _read_only(said)
+
+
+def _read_only(array: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """A view for kernels, which are compiled once more for arrays of the other kind."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def _join_words(
