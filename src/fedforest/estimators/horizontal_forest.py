@@ -133,6 +133,7 @@ class HorizontalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ship
             has_categories=bool(model.bins.is_categorical.any()),
             draws_rows=bool(options.parameters.bootstrap),
             min_rows_leaf=rules.min_rows_leaf,
+            min_rows_split=rules.min_rows_split,
             is_seeded=is_seeded,
             in_federation=self.transport is not None,
         )

@@ -291,6 +291,7 @@ def _describe_horizontal(
         has_categories=bool(stored.bins.is_categorical.any()),
         draws_rows=bool(order.parameters.bootstrap),
         min_rows_leaf=rules.min_rows_leaf,
+        min_rows_split=rules.min_rows_split,
         is_seeded=False,  # parties of a federation draw from entropy of their own
         in_federation=True,
     )
