@@ -54,6 +54,8 @@ class TrainingData(NamedTuple):
     label_party: str
     labels: LabelSource
     learned: Mapping[str, Any]  # fitted attributes that the labels decide
+    has_sample_weights: bool
+    has_class_weights: bool
 
     @property
     def n_columns(self) -> int:
@@ -161,7 +163,8 @@ class VerticalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships 
         n_rows = next(iter(tables.values())).n_rows
         weights = check_weights(sample_weight, n_rows)
         labels, learned = self._read_target(y, weights, n_rows, options, before is not None)
-        return TrainingData(division, tables, label_party, labels, learned)
+        is_weighted = (weights is not None, options.class_weight is not None)
+        return TrainingData(division, tables, label_party, labels, learned, *is_weighted)
 
     @abstractmethod
     def _read_target(
@@ -257,7 +260,8 @@ class VerticalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships 
             label_party=order.label_party,
             is_regression=self._task == "regression",
             label_epsilon=spent,
-            is_weighted=data.labels.is_weighted,
+            is_weighted=data.has_sample_weights,
+            has_class_weights=data.has_class_weights,
             out_of_bag=order.with_left_out,
             votes_released=order.out_of_bag,
             bootstrap=order.parameters.bootstrap,
