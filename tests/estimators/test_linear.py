@@ -175,7 +175,7 @@ def test_the_form_of_prediction_is_that_of_training() -> None:
     model = VerticalLogisticRegression().fit({"shop": shop, "bank": bank}, y)
     with pytest.raises(DataError, match="a mapping with the tables of 'shop', 'bank'"):
         model.predict(shop)
-    with pytest.raises(DataError, match="'size' was numeric in training"):
+    with pytest.raises(DataError, match="party 'shop': column 'size' was numeric in training"):
         model.predict({"shop": shop.assign(size="large"), "bank": bank})
 
 

@@ -325,5 +325,5 @@ def test_a_partys_columns_of_other_names_are_refused() -> None:
 def test_text_where_training_had_numbers_is_refused() -> None:
     frame = mixed_frame()
     forest = classifier(parties=2).fit(frame, frame_labels(frame))
-    with pytest.raises(DataError, match="'age' was numeric in training"):
+    with pytest.raises(DataError, match="party 'party_0': column 'age' was numeric in training"):
         forest.predict(frame.assign(age="old"))

@@ -13,7 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedforest.errors import ConfigurationError, DataError
 from fedforest.estimators.horizontal_columns import match_columns
-from fedforest.estimators.party_tables import check_party_names, is_by_party, read_one_table
+from fedforest.estimators.party_tables import (
+    check_party_names,
+    is_by_party,
+    read_one_table,
+    read_party_table,
+)
 from fedforest.estimators.target_vector import as_vector
 from fedforest.tree.table import Table, list_names, read_table
 from fedforest.tree.target_checks import (
@@ -114,7 +119,9 @@ def _read_by_party(given: TrainingInput, read_target: ReadTarget) -> dict[str, P
         raise DataError("X is an empty mapping; pass one table for each party")
     check_party_names(given.X, DataError)
     parties = tuple(given.X)
-    tables = match_columns({party: _read_table(party, given.X[party]) for party in parties})
+    tables = match_columns(
+        {party: read_party_table(party, given.X[party], may_be_empty=True) for party in parties}
+    )
     targets = _take_parts("y", given.y, parties)
     labels = {
         party: _blame(party, read_target, targets[party], tables[party].n_rows) for party in parties
@@ -228,18 +235,6 @@ def _take_parts(name: str, value: Any, parties: tuple[str, ...]) -> Mapping[str,
     if lacking:
         raise DataError(f"{name} lacks these parties of X: {list_names(lacking)}")
     return value
-
-
-def _read_table(party: str, table: Any) -> Table:
-    if isinstance(table, Table):
-        return table
-    try:
-        return read_table(table, may_be_empty=True)
-    except DataError as error:
-        raise DataError(
-            f"party {party!r}: {error}. (A mapping means one table for each party; pass a single "
-            "table as a data frame or an array.)"
-        ) from error
 
 
 def _blame(party: str, read: Callable[[Any, int], Any], value: Any, n_rows: int) -> Any:
