@@ -167,3 +167,20 @@ def test_what_a_random_state_may_be_is_said_in_full(estimator: Any) -> None:
         estimator(random_state=np.random.default_rng(0)).fit(X, amounts(X) > 0)
     for allowed in (None, 3, np.random.RandomState(0)):
         estimator(random_state=allowed, n_estimators=1).fit(X, amounts(X) > 0)
+
+
+def test_targets_outside_the_declared_bounds_are_warned_of_and_moved_to_them() -> None:
+    X = numbers()
+    y = amounts(X)
+    noisy = {"privacy": GlobalDP(1e6, target_bounds=(95.0, 100.0)), "random_state": 0}
+    with pytest.warns(UserWarning, match=r"Some targets lie outside target_bounds=\(95, 100\)"):
+        forest = regressor(**noisy).fit(X, y)
+    within = regressor(**noisy).fit(X, np.clip(y, 95.0, 100.0))
+    assert forest.to_bytes() == within.to_bytes()
+
+
+def test_bounds_of_targets_are_refused_where_there_are_classes() -> None:
+    X = numbers()
+    bounded = GlobalDP(1.0, target_bounds=(0.0, 1.0))
+    with pytest.raises(ConfigurationError, match=r"leave target_bounds=None"):
+        classifier(privacy=bounded).fit(X, labels(X))

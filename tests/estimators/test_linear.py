@@ -246,3 +246,10 @@ def test_numbers_without_a_finite_value_are_refused() -> None:
         VerticalLinearRegression().fit(np.where(X > 0.1, np.inf, X), y)
     with pytest.raises(DataError, match="NaN or infinite"):
         VerticalLinearRegression().fit(X, np.full(len(y), np.nan))
+
+
+def test_labels_in_another_order_than_the_tables_are_refused() -> None:
+    shop, bank, y = mixed()
+    reversed_labels = pd.Series(y, index=shop.index)[::-1]
+    with pytest.raises(DataError, match="index of y holds the rows of X in another order"):
+        VerticalLogisticRegression().fit({"shop": shop, "bank": bank}, reversed_labels)

@@ -23,6 +23,7 @@ from tests.estimators.vertical_samples import (
     amounts,
     by_party,
     classifier,
+    few_trees,
     fitted_state,
     labels,
     numbers,
@@ -120,6 +121,7 @@ def test_a_clone_has_equal_parameters_and_no_model() -> None:
     assert not hasattr(copy, "n_trees_")
 
 
+@few_trees
 @pytest.mark.parametrize("make", [classifier, regressor])
 def test_a_pickled_forest_predicts_identically(make: Any) -> None:
     X = numbers()
@@ -130,6 +132,7 @@ def test_a_pickled_forest_predicts_identically(make: Any) -> None:
     assert fitted_state(again) == fitted_state(forest)
 
 
+@few_trees
 def test_a_pickle_holds_no_training_label() -> None:
     X = numbers()
     y = amounts(X)

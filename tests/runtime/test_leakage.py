@@ -23,6 +23,7 @@ from tests.estimators.vertical_samples import (
     amounts,
     by_party,
     classifier,
+    few_trees,
     labels,
     numbers,
     regressor,
@@ -165,6 +166,7 @@ def test_spending_says_what_is_protected_and_what_is_not() -> None:
     assert "the weights of classes" in by_class["not_protected"]
 
 
+@few_trees
 def test_the_report_of_a_training_is_about_that_training() -> None:
     X = numbers()
     forest = classifier(

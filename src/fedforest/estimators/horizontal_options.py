@@ -69,6 +69,12 @@ class HorizontalOptions:
         if self.aggregation is not None:
             self.aggregation.check(n_parties)
         self._check_participants(n_parties)
+        bounds = self.privacy.target_bounds if isinstance(self.privacy, GlobalDP) else None
+        if bounds is not None and not self.is_regression:
+            raise ConfigurationError(
+                "GlobalDP(target_bounds=...) says between which numbers targets lie, but classes "
+                "are no numbers; leave target_bounds=None, or train a regressor."
+            )
         if self.privacy is not None and is_weighted:
             raise ConfigurationError(
                 "sample_weight does not go together with privacy: noise covers what one row of "

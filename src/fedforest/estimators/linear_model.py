@@ -20,7 +20,12 @@ from fedforest.errors import ConfigurationError
 from fedforest.estimators import federated_linear
 from fedforest.estimators.federated_linear import FederatedLinearModel
 from fedforest.estimators.linear_targets import is_number
-from fedforest.estimators.party_tables import Division, choose_label_party, read_source
+from fedforest.estimators.party_tables import (
+    Division,
+    check_row_order,
+    choose_label_party,
+    read_source,
+)
 from fedforest.estimators.validation import count_workers
 from fedforest.protocol.linear.coordinator import LinearOrder, LinearTrained, predict, train
 from fedforest.protocol.linear.labels import Labels
@@ -60,7 +65,8 @@ class VerticalLinearModel(BaseEstimator):  # type: ignore[misc] # scikit-learn s
             Tables are arrays, data frames, arrow tables or mappings of columns; all parties' rows
             are the same, in the same order. One table is divided as `parties` says.
         y : array of shape (n_rows,)
-            The labels, which `label_party` owns.
+            The labels, which `label_party` owns, in the order of the rows: a series whose index
+            holds the rows of a data frame in another order is refused.
         sample_weight : array of shape (n_rows,), optional
             Weights of rows; every party learns them.
 
@@ -71,6 +77,7 @@ class VerticalLinearModel(BaseEstimator):  # type: ignore[misc] # scikit-learn s
         if self.transport is not None:
             return self._fit_in_federation(X, y, sample_weight)
         source = read_source(X)
+        check_row_order(X, y=y, sample_weight=sample_weight)
         division = Division.of(source, self.parties)
         tables = division.split(source)
         n_rows = next(iter(tables.values())).n_rows

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import ConfigurationError, DataError
+from fedforest.estimators import row_order
 from fedforest.estimators.mistaken_tables import refuse_no_table
 from fedforest.tree.table import Table, common_row_count, list_names, read_table
 
@@ -189,7 +190,7 @@ def read_source(X: Any) -> Source:
     if not X:
         raise DataError("X is an empty mapping; pass one table for each party")
     check_party_names(X, DataError)
-    _check_row_order(X)
+    row_order.check_tables(X)
     tables = {party: read_party_table(party, table) for party, table in X.items()}
     _common_row_count(tables)
     return tables
@@ -206,6 +207,13 @@ def read_one_table(X: Any) -> Table:
         return X
     refuse_no_table(X)
     return read_table(X)
+
+
+def check_row_order(X: Any, **vectors: Any) -> None:
+    """Refuse labels and weights whose index holds the rows of a table in another order."""
+    tables = X.values() if is_by_party(X) else [X]
+    for table in tables:
+        row_order.check_vectors(table, **vectors)
 
 
 def read_parties(X: Any, parties: Parties = None) -> dict[str, Table]:
@@ -237,18 +245,6 @@ def read_party_table(party: str, table: Any, *, may_be_empty: bool = False) -> T
             f"party {party!r}: {error}. (A mapping means one table for each party; pass a single "
             "table as a data frame or an array.)"
         ) from error
-
-
-def _check_row_order(tables: Mapping[str, Any]) -> None:
-    """Refuse data frames whose indexes say that their rows are the same in another order."""
-    frames = [(party, table.index) for party, table in tables.items() if hasattr(table, "iloc")]
-    for (first, index), (party, other) in pairwise(frames):
-        is_same_rows = len(index) == len(other) and not index.equals(other)
-        if is_same_rows and index.isin(other).all() and other.isin(index).all():
-            raise DataError(
-                f"the indexes of {first!r} and {party!r} hold the same rows in another order; "
-                "bring the tables into one order first, for example with reindex"
-            )
 
 
 def _common_row_count(source: Source) -> int:

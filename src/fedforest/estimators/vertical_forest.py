@@ -6,6 +6,7 @@ network.
 """
 
 import secrets
+import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
@@ -20,7 +21,12 @@ from fedforest.errors import ConfigurationError
 from fedforest.estimators import federated_vertical, vertical_shares, warm_start
 from fedforest.estimators.federated_vertical import FederatedModel
 from fedforest.estimators.fit_log import describe_steps
-from fedforest.estimators.party_tables import Division, choose_label_party, read_source
+from fedforest.estimators.party_tables import (
+    Division,
+    check_row_order,
+    choose_label_party,
+    read_source,
+)
 from fedforest.estimators.validation import count_workers, draw_seed
 from fedforest.estimators.vertical_model import (
     Origin,
@@ -44,6 +50,11 @@ from fedforest.tree.seeds import derive_seed
 from fedforest.tree.shared_draws import SharedDraws
 from fedforest.tree.table import Table
 from fedforest.tree.target_checks import check_weights
+
+_FEW_VOTES = (  # scikit-learn's own words, and what follows
+    "Some inputs do not have OOB scores. This probably means too few trees were used to compute "
+    "any reliable OOB estimates. Their out-of-bag votes are NaN, and the score is without them."
+)
 
 
 class TrainingData(NamedTuple):
@@ -79,7 +90,8 @@ class VerticalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships 
             Tables are arrays, data frames, arrow tables or mappings of columns; all parties' rows
             are the same, in the same order. One table is divided as `parties` says.
         y : array of shape (n_rows,)
-            The labels, which `label_party` owns.
+            The labels, which `label_party` owns, in the order of the rows: a series whose index
+            holds the rows of a data frame in another order is refused.
         sample_weight : array of shape (n_rows,), optional
             Weights of rows.
 
@@ -152,6 +164,7 @@ class VerticalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships 
         before: VerticalModel | None,
     ) -> TrainingData:
         source = read_source(X)
+        check_row_order(X, y=y, sample_weight=sample_weight)
         if before is None:
             division = Division.of(source, self.parties)
         else:
@@ -244,6 +257,8 @@ class VerticalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships 
             earlier = self.oob_curve_ if goes_on else np.zeros(0)
             judged["oob_curve_"] = np.concatenate([earlier, curve])
         if votes is not None:
+            if np.isnan(votes).any():
+                warnings.warn(_FEW_VOTES, stacklevel=3 if self.transport is None else 4)
             judged["oob_score_"] = float(judged["oob_curve_"][-1])
             judged |= self._name_votes(votes)
         return judged
