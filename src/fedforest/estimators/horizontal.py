@@ -87,7 +87,8 @@ class HorizontalExtraTreesClassifier(ClassifierMixin, HorizontalForest):  # type
     leakage_ : LeakageReport
         Who learned what; print it.
     privacy_spent_ : dict
-        "label_epsilon" and how it comes about, what it protects, and what nothing protects.
+        "label_epsilon" and how it comes about, what it protects, and what nothing protects; print
+        it.
     fit_log_ : list of CountedStep
         Trees, level, open nodes, sums and who took part in them, bytes and seconds of every step;
         ready for a data frame.

@@ -26,6 +26,7 @@ from fedforest.estimators.horizontal_options import (
 )
 from fedforest.estimators.horizontal_tables import PartyRows, TrainingInput, read_party_rows
 from fedforest.estimators.horizontal_training import describe_spending, train_in_process
+from fedforest.estimators.of_training import KnowsItsTraining
 from fedforest.estimators.validation import count_workers, draw_seed
 from fedforest.estimators.watching import watch
 from fedforest.privacy.composition import PrivacySpending
@@ -36,7 +37,7 @@ from fedforest.runtime.horizontal_leakage import HorizontalRun, report_horizonta
 from fedforest.runtime.leakage import LeakageReport
 
 
-class HorizontalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships no types
+class HorizontalForest(KnowsItsTraining, BaseEstimator):  # type: ignore[misc] # scikit-learn ships no types
     """Training, prediction and storage; subclasses add classes or numbers."""
 
     _task: str
@@ -107,7 +108,7 @@ class HorizontalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ship
         attributes = {
             **_describe_training(log, model),
             "leakage_": self._report(options, model, spending, facts),
-            "privacy_spent_": spending.as_dict(),
+            "privacy_spent_": spending.describe(),
         }
         self._become(model, attributes)
 

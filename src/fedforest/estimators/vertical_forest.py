@@ -21,6 +21,7 @@ from fedforest.errors import ConfigurationError
 from fedforest.estimators import federated_vertical, vertical_shares, warm_start
 from fedforest.estimators.federated_vertical import FederatedModel
 from fedforest.estimators.fit_log import describe_steps
+from fedforest.estimators.of_training import KnowsItsTraining
 from fedforest.estimators.party_tables import (
     Division,
     check_row_order,
@@ -30,6 +31,7 @@ from fedforest.estimators.party_tables import (
 from fedforest.estimators.validation import count_workers, draw_seed
 from fedforest.estimators.vertical_model import (
     Origin,
+    PredictionCost,
     VerticalModel,
     keep_nothing,
 )
@@ -74,7 +76,7 @@ class TrainingData(NamedTuple):
         return sum(table.n_features for table in self.tables.values())
 
 
-class VerticalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships no types
+class VerticalForest(KnowsItsTraining, BaseEstimator):  # type: ignore[misc] # scikit-learn ships no types
     """Training, prediction and storage; subclasses add classes or numbers."""
 
     _task: str
@@ -320,6 +322,22 @@ class VerticalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships 
         leaf_of: NDArray[np.int32]
         leaf_of = self._model.find_leaves(X, options, count_workers(self.n_jobs))
         return leaf_of.T.astype(np.int64)
+
+    def prediction_cost(self, X: Any) -> PredictionCost:
+        """What predicting these rows takes with `prediction` as it is set; parties in this process.
+
+        Parameters
+        ----------
+        X : mapping of party to table, or one table
+            As in `fit`. The rows are predicted to find out.
+
+        Returns
+        -------
+        PredictionCost
+            `n_exchanges`, and `bytes_sent` and `bytes_received` by party.
+        """
+        model = self._local_model("tell what predictions take")
+        return model.prediction_cost(X, read_options(self, self._task), count_workers(self.n_jobs))
 
     def _votes(self, X: Any) -> NDArray[np.float64]:
         """(rows, classes): mean votes of all trees; (rows, 1) for regression."""

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from fedforest.privacy.accounting import ApproximateEpsilon, compose_laplace
 from fedforest.privacy.local_dp import ResponseCode
 from fedforest.privacy.queries import Queries
+from fedforest.privacy.spent import SpentPrivacy
 
 NOT_PROTECTED = (
     "columns: features are not noisy, and which rows fall on which side of a split is what trees "
@@ -82,11 +83,11 @@ class PrivacySpending:
         }
 
     def __str__(self) -> str:
-        lines = [f"Protected: {_PROTECTED[self.mechanism]}."]
-        lines += [f"  {line}" for line in self._arithmetic()]
-        lines.append("Not protected:")
-        lines += [f"  - {line}" for line in NOT_PROTECTED]
-        return "\n".join(lines)
+        return str(self.describe())
+
+    def describe(self) -> SpentPrivacy:
+        """The same as users get it: a dictionary that can be printed."""
+        return SpentPrivacy.of(self.as_dict(), self._arithmetic())
 
     def _arithmetic(self) -> list[str]:
         if self.mechanism == "none":

@@ -7,7 +7,8 @@ what a role could work out, not what it is expected to look at.
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+
+from fedforest.privacy.spent import SpentPrivacy
 
 COORDINATOR = "The coordinator"
 EVERY_PARTY = "Every party"
@@ -117,7 +118,7 @@ def report_vertical_forest(run: VerticalRun) -> LeakageReport:
     return LeakageReport(tuple(entries))
 
 
-def describe_spending(run: VerticalRun) -> dict[str, Any]:
+def describe_spending(run: VerticalRun) -> SpentPrivacy:
     """What privacy was spent on labels, and what no noise protects."""
     if run.is_noisy:
         protected = (
@@ -126,11 +127,12 @@ def describe_spending(run: VerticalRun) -> dict[str, Any]:
         )
     else:
         protected = "nothing: labels left their owner encoded, without noise (epsilon is infinite)"
-    return {
+    figures = {
         "label_epsilon": run.label_epsilon,
         "protected": protected,
         "not_protected": tuple(_unprotected(run)),
     }
+    return SpentPrivacy.of(figures)
 
 
 def _unprotected(run: VerticalRun) -> Iterator[str]:
