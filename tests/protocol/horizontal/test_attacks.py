@@ -294,7 +294,7 @@ def test_what_remains_in_nodes_of_two_rows_is_whose_they_are() -> None:
 
 @pytest.mark.parametrize("limit", [{"min_samples_leaf": 2}, {"min_samples_split": 3}])
 def test_nodes_of_two_rows_are_not_asked_about_where_they_may_not_be_split(
-    limit: dict[str, int],
+    limit: dict[str, Any],
 ) -> None:
     """As the leakage report advises."""
     training = train_openly(make_shares(), Masked(), party_options=SPIED, n_estimators=8, **limit)
