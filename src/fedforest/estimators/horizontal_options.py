@@ -91,8 +91,8 @@ class HorizontalOptions:
             )
         if demanded is not None and demanded > n_parties:
             raise ConfigurationError(
-                f"min_participants is {demanded}, but there are {n_parties} parties; no sum could "
-                "be over so many. Name the owner of each row with `party`, or demand fewer."
+                f"min_participants is {demanded}, but there are {n_parties} parties; demand at "
+                f"most {n_parties}."
             )
 
 
