@@ -1,6 +1,7 @@
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -56,6 +57,25 @@ def test_the_demo_compares_alone_federated_and_joined_and_says_who_learned_what(
         assert expected in words
     assert "bit for bit the same" in words
     assert "Who learned what" in words
+
+
+def test_the_demo_in_one_process_draws_the_picture_it_is_asked_for_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    picture = tmp_path / "asked.png"
+    outcome = run(*QUICK_DEMO, "--plot", str(picture))
+    assert outcome.exit_code == 0, outcome.output
+    assert "The picture is" in outcome.output
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert "The picture" not in run(*QUICK_DEMO).output
+    assert list(tmp_path.iterdir()) == [picture]
+
+
+def test_the_demo_says_which_bytes_it_counts() -> None:
+    words = " ".join(run(*QUICK_DEMO).output.split())
+    assert "to and from parties" in words
+    assert "Bytes from parties" in words
 
 
 def test_the_demo_repeats_its_accuracies_from_the_same_seed() -> None:

@@ -202,7 +202,8 @@ def test_permutation_importance_finds_the_column_that_matters() -> None:
 @pytest.mark.parametrize("with_gaps", [False, True])
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_shap_explains_exported_forests(task: str, with_gaps: bool, background: bool) -> None:
-    shap = pytest.importorskip("shap", reason="shap is not installed: it is in the dev extra")
+    import shap  # noqa: PLC0415 - it warns when it is imported
+
     X = numbers(with_gaps=with_gaps)
     ours = classifier(X, labels(X)) if task == "classification" else regressor(X, amounts(X))
     theirs = export(ours)
@@ -241,12 +242,12 @@ def test_onnx_predicts_the_same_numbers() -> None:
 
 
 def run_onnx(model: Any, X: NDArray[np.float32]) -> list[NDArray[Any]]:
-    reason = "{} is not installed: it is in the dev extra"
-    skl2onnx = pytest.importorskip("skl2onnx", reason=reason.format("skl2onnx"))
-    runtime = pytest.importorskip("onnxruntime", reason=reason.format("onnxruntime"))
+    import onnxruntime  # noqa: PLC0415 - they warn when they are imported
+    import skl2onnx  # noqa: PLC0415 - they warn when they are imported
+
     options = {"zipmap": False} if hasattr(model, "classes_") else {}
     described = skl2onnx.to_onnx(model, X[:1], options={id(model): options} if options else None)
-    session = runtime.InferenceSession(
+    session = onnxruntime.InferenceSession(
         described.SerializeToString(), providers=["CPUExecutionProvider"]
     )
     outputs: list[NDArray[Any]] = session.run(None, {session.get_inputs()[0].name: X})

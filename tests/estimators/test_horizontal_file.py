@@ -170,3 +170,12 @@ def test_a_file_of_another_estimator_is_refused() -> None:
 def test_what_is_no_model_file_is_refused(data: Any) -> None:
     with pytest.raises(ModelFileError):
         HorizontalExtraTreesClassifier.from_bytes(data)
+
+
+def test_what_only_a_training_tells_is_explained_where_it_is_missing() -> None:
+    X = numbers()
+    forest = classifier().fit(X, labels(X))
+    again = HorizontalExtraTreesClassifier.from_bytes(forest.to_bytes())
+    with pytest.raises(AttributeError, match="'leakage_': the model was read from a file"):
+        again.leakage_  # noqa: B018 - it is the asking that counts
+    assert "Protected: nothing" in str(forest.privacy_spent_)

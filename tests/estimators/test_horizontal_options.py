@@ -58,7 +58,11 @@ def test_a_wrong_parameter_is_named(name: str, value: Any) -> None:
         ({"privacy": LocalDP(), "class_weight": "balanced"}, "Give a mapping from class"),
         ({"aggregation": Masked(k=3)}, "from 1 to 2"),
         ({"aggregation": Masked(k=0)}, "from 1 to 2"),
-        ({"aggregation": Masked(), "min_participants": 1}, "min_participants .* at least 2"),
+        (
+            {"aggregation": Masked(), "min_participants": 1},
+            "Masked needs 2 at least: a sum over one",
+        ),
+        ({"min_participants": 4}, "there are 3 parties"),
         ({"aggregation": Shamir(threshold=1)}, "threshold must be"),
         ({"aggregation": Shamir(threshold=5)}, "threshold must be"),
     ],
@@ -154,3 +158,29 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was() -> None:
     with pytest.raises(ConfigurationError):
         forest.set_params(participation=2.0).fit(X, labels(X))
     assert forest.set_params(participation=1.0).to_bytes() == before
+
+
+@pytest.mark.parametrize("estimator", [classifier, regressor])
+def test_what_a_random_state_may_be_is_said_in_full(estimator: Any) -> None:
+    X = numbers()
+    with pytest.raises(ConfigurationError, match=r"2\^63 - 1, None or a numpy.random.RandomState"):
+        estimator(random_state=np.random.default_rng(0)).fit(X, amounts(X) > 0)
+    for allowed in (None, 3, np.random.RandomState(0)):
+        estimator(random_state=allowed, n_estimators=1).fit(X, amounts(X) > 0)
+
+
+def test_targets_outside_the_declared_bounds_are_warned_of_and_moved_to_them() -> None:
+    X = numbers()
+    y = amounts(X)
+    noisy = {"privacy": GlobalDP(1e6, target_bounds=(95.0, 100.0)), "random_state": 0}
+    with pytest.warns(UserWarning, match=r"Some targets lie outside target_bounds=\(95, 100\)"):
+        forest = regressor(**noisy).fit(X, y)
+    within = regressor(**noisy).fit(X, np.clip(y, 95.0, 100.0))
+    assert forest.to_bytes() == within.to_bytes()
+
+
+def test_bounds_of_targets_are_refused_where_there_are_classes() -> None:
+    X = numbers()
+    bounded = GlobalDP(1.0, target_bounds=(0.0, 1.0))
+    with pytest.raises(ConfigurationError, match=r"leave target_bounds=None"):
+        classifier(privacy=bounded).fit(X, labels(X))

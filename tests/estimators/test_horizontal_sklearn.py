@@ -243,3 +243,24 @@ def test_what_a_fit_took_is_in_numbers() -> None:
     assert (log[["open_nodes", "vectors", "n_bytes", "seconds"]] > 0).all(axis=None)
     assert (log["vectors"] <= 2 * log["open_nodes"]).all()  # two of four columns at a node
     assert log["participants"].tolist() == [3.0] * len(log)
+
+
+def test_two_forests_vote_as_one_of_all_their_trees_if_they_are_averaged() -> None:
+    """What stands in for a warm start (docs/decisions/0016)."""
+    X = numbers()
+    first, second = (
+        classifier(n_estimators=n, random_state=n).fit(X, labels(X), party=owners()) for n in (3, 5)
+    )
+    trees = [*first.to_sklearn().estimators_, *second.to_sklearn().estimators_]
+    all_trees = np.mean([tree.predict_proba(X) for tree in trees], axis=0)
+    averaged = (3 * first.predict_proba(X) + 5 * second.predict_proba(X)) / 8
+    np.testing.assert_allclose(averaged, all_trees, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["warm_start", "oob_score", "early_stopping"])
+def test_what_horizontal_forests_do_not_have_is_no_parameter_of_theirs(name: str) -> None:
+    for make in (classifier, regressor):
+        assert name not in make().get_params()
+        assert f"`{name}`" in (type(make()).__doc__ or "")
+        with pytest.raises(TypeError, match=name):
+            make(**{name: True})

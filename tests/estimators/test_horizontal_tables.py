@@ -275,3 +275,29 @@ def test_numbers_are_targets_of_regression() -> None:
     assert rows["party_1"].labels.dtype == np.float64
     with pytest.raises(DataError, match="NaN or infinite in 1 rows"):
         read(frame(), [1, 2, np.nan, 4], is_regression=True)
+
+
+@pytest.mark.parametrize("name", ["y", "sample_weight", "party"])
+def test_series_in_another_order_than_the_table_are_refused(name: str) -> None:
+    X = frame()
+    n_rows = len(X)
+    vectors: dict[str, Any] = {
+        "y": np.arange(n_rows) % 2,
+        "sample_weight": np.arange(1.0, n_rows + 1),
+        "party": np.arange(n_rows) % 2,
+    }
+    vectors[name] = pd.Series(vectors[name], index=X.index)
+    read_party_rows(TrainingInput(X, **vectors), is_regression=False)
+    vectors[name] = vectors[name][::-1]
+    with pytest.raises(DataError, match=f"index of {name} holds the rows of X in another order"):
+        read_party_rows(TrainingInput(X, **vectors), is_regression=False)
+
+
+@pytest.mark.parametrize("name", ["y", "sample_weight"])
+def test_a_partys_series_in_another_order_are_refused_by_name(name: str) -> None:
+    X = frame()
+    own = {"y": np.arange(len(X)) % 2, "sample_weight": np.arange(1.0, len(X) + 1)}
+    vectors: dict[str, Any] = {key: {"a": values, "b": values} for key, values in own.items()}
+    vectors[name]["b"] = pd.Series(own[name], index=X.index)[::-1]
+    with pytest.raises(DataError, match=f"party 'b': the index of {name}"):
+        read_party_rows(TrainingInput({"a": X, "b": X}, **vectors), is_regression=False)

@@ -175,7 +175,7 @@ def test_the_form_of_prediction_is_that_of_training() -> None:
     model = VerticalLogisticRegression().fit({"shop": shop, "bank": bank}, y)
     with pytest.raises(DataError, match="a mapping with the tables of 'shop', 'bank'"):
         model.predict(shop)
-    with pytest.raises(DataError, match="'size' was numeric in training"):
+    with pytest.raises(DataError, match="party 'shop': column 'size' was numeric in training"):
         model.predict({"shop": shop.assign(size="large"), "bank": bank})
 
 
@@ -246,3 +246,34 @@ def test_numbers_without_a_finite_value_are_refused() -> None:
         VerticalLinearRegression().fit(np.where(X > 0.1, np.inf, X), y)
     with pytest.raises(DataError, match="NaN or infinite"):
         VerticalLinearRegression().fit(X, np.full(len(y), np.nan))
+
+
+def test_labels_in_another_order_than_the_tables_are_refused() -> None:
+    shop, bank, y = mixed()
+    reversed_labels = pd.Series(y, index=shop.index)[::-1]
+    with pytest.raises(DataError, match="index of y holds the rows of X in another order"):
+        VerticalLogisticRegression().fit({"shop": shop, "bank": bank}, reversed_labels)
+
+
+@pytest.mark.parametrize("kind", [VerticalLogisticRegression, VerticalLinearRegression])
+def test_a_fitted_model_says_who_held_what_and_what_training_took_as_forests_do(kind: Any) -> None:
+    shop, bank, y = mixed()
+    model = kind(label_party="bank").fit({"shop": shop, "bank": bank}, y == "yes")
+    assert model.parties_ == ("shop", "bank")
+    assert model.label_party_ == "bank"
+    assert model.columns_by_party_ == {"shop": tuple(shop), "bank": tuple(bank)}
+    assert [step.exchange for step in model.fit_log_] == list(range(model.n_exchanges_))
+    assert sum(step.n_bytes for step in model.fit_log_) > sum(model.bytes_sent_.values())
+    assert all(step.seconds > 0.0 and step.request for step in model.fit_log_)
+    assert model.privacy_spent_["label_epsilon"] == np.inf
+    assert "Protected: nothing" in str(model.privacy_spent_)
+
+
+def test_logarithms_of_probabilities_are_exact_where_probabilities_are_zero() -> None:
+    shop, bank, y = mixed()
+    tables = {"shop": shop, "bank": bank}
+    model = VerticalLogisticRegression().fit(tables, y)
+    told = model.predict_log_proba(tables)
+    np.testing.assert_allclose(np.exp(told), model.predict_proba(tables), rtol=1e-12)
+    far = {"shop": shop.assign(size=1e9 * np.sign(shop["size"])), "bank": bank}
+    assert np.isfinite(model.predict_log_proba(far)).all()

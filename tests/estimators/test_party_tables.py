@@ -1,6 +1,7 @@
 """How an input becomes one table for each party, at training and again at prediction."""
 
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -135,9 +136,13 @@ def test_an_unknown_column_is_refused_by_name(columns: Any) -> None:
         read_parties(joined(), {"a": columns})
 
 
-def test_nameless_columns_have_positions_only() -> None:
-    with pytest.raises(ConfigurationError, match="'x0'"):
-        read_parties(np.ones((2, 2)), {"a": ["x0"]})
+@pytest.mark.parametrize("table", [np.ones((2, 3)), pd.DataFrame(np.ones((2, 3)))])
+def test_nameless_columns_are_found_by_the_names_that_they_are_given(table: Any) -> None:
+    division = Division.of(table, {"a": ["x2"], "b": ["x0", 1]})
+    assert division.columns_by_party == {"a": ("x2",), "b": ("x0", "x1")}
+    assert Division.of(table, division.columns_by_party) == division
+    with pytest.raises(ConfigurationError, match="'x3', which the table does not have"):
+        Division.of(table, {"a": ["x3"]})
 
 
 @pytest.mark.parametrize("columns", ["age", 0, None])
@@ -182,6 +187,8 @@ def test_unknown_and_missing_parties_are_refused_by_name() -> None:
         division.split({"bank": bank(), "shop": shop(), "lab": shop()})
     with pytest.raises(DataError, match="lacks the tables of these parties: 'shop'"):
         division.split({"bank": bank()})
+    with pytest.raises(DataError, match=r"had not: 'shops'; X lacks .* parties: 'shop'"):
+        division.split({"bank": bank(), "shops": shop()})
 
 
 def test_the_form_of_training_is_the_form_of_prediction() -> None:
@@ -243,3 +250,38 @@ def test_the_label_party_is_the_first_unless_named() -> None:
 def test_a_division_can_be_stored_and_compared() -> None:
     division = Division.of(joined(), {"a": ["spent"], "b": ["age"]})
     assert pickle.loads(pickle.dumps(division)) == division
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, np.array, pa.table, dict])
+def test_a_list_of_parties_and_tables_is_refused_for_a_mapping(kind: Any) -> None:
+    table = kind({"a": [1.0, 2.0]}) if kind is not np.array else np.ones((2, 1))
+    with pytest.raises(DataError, match=r"list of parties and tables; pass a mapping.*shop"):
+        read_source([("bank", table), ("lab", table)])
+    with pytest.raises(DataError, match="Names must differ, but 'bank' is repeated"):
+        read_source((("bank", table), ["bank", table]))
+
+
+@pytest.mark.parametrize("table", [bank(), np.ones((2, 2)), pa.table(bank())])
+def test_a_list_of_tables_is_refused_for_a_mapping(table: Any) -> None:
+    with pytest.raises(DataError, match=r"list of tables.*mapping from party"):
+        read_source([table, table])
+
+
+def test_rows_that_begin_with_a_text_are_rows() -> None:
+    table = read_source([["Bonn", 1.0], ["Ulm", 2.0]])
+    assert isinstance(table, Table)
+    assert table.n_features == 2
+
+
+@pytest.mark.parametrize(
+    ("no_table", "problem"),
+    [
+        (None, "is None"),
+        ("rows.csv", "name of a file; read it first"),
+        (Path("rows.csv"), "name of a file; read it first"),
+    ],
+)
+def test_what_is_no_table_is_refused_with_what_a_table_may_be(no_table: Any, problem: str) -> None:
+    for X, whose in ((no_table, ""), ({"bank": bank(), "shop": no_table}, "party 'shop': ")):
+        with pytest.raises(DataError, match=f"{whose}the table .*{problem}.*data frame"):
+            read_source(X)

@@ -15,6 +15,7 @@ from tests.estimators.vertical_samples import (
     amounts,
     by_party,
     classifier,
+    few_trees,
     fitted_state,
     forest_bytes,
     labels,
@@ -52,6 +53,7 @@ def test_out_of_bag_predictions_of_numbers_are_those_of_the_pooled_forest() -> N
     assert forest.oob_score_ == pytest.approx(r2_score(y[voted], forest.oob_prediction_[voted]))
 
 
+@few_trees
 @pytest.mark.parametrize("n_trees", [1, 4, 9])
 def test_the_out_of_bag_curve_has_the_score_of_every_smaller_forest(n_trees: int) -> None:
     X = numbers()
@@ -62,6 +64,7 @@ def test_the_out_of_bag_curve_has_the_score_of_every_smaller_forest(n_trees: int
     assert smaller.oob_score_ == curve[n_trees - 1]
 
 
+@few_trees
 def test_a_fit_without_out_of_bag_forgets_what_an_earlier_one_set() -> None:
     X = numbers()
     forest = classifier(oob_score=True).fit(X, labels(X))
@@ -130,6 +133,7 @@ def test_a_warm_start_works_with_a_party_without_columns() -> None:
     assert forest_bytes(grown) == forest_bytes(classifier().fit(tables, labels(X)))
 
 
+@few_trees
 def test_a_warm_start_without_more_trees_warns_and_changes_nothing() -> None:
     X = numbers()
     forest = classifier(warm_start=True, oob_score=True).fit(X, labels(X))
@@ -173,6 +177,7 @@ def test_a_warm_start_with_another_division_of_the_table_is_refused() -> None:
         forest.set_params(n_estimators=9, parties=3).fit(X, labels(X))
 
 
+@few_trees
 def test_a_warm_start_with_votes_about_other_rows_is_refused() -> None:
     X = numbers()
     forest = classifier(warm_start=True, oob_score=True).fit(X, labels(X))
@@ -180,6 +185,7 @@ def test_a_warm_start_with_votes_about_other_rows_is_refused() -> None:
         forest.set_params(n_estimators=9).fit(X[:99], labels(X)[:99])
 
 
+@few_trees
 def test_a_pickled_forest_grows_on_but_has_no_votes() -> None:
     X = numbers()
     y = labels(X)

@@ -17,6 +17,7 @@ from tests.estimators.vertical_samples import (
     by_party,
     classifier,
     consent_of,
+    few_trees,
     fitted_state,
     forest_bytes,
     frame_labels,
@@ -98,6 +99,7 @@ def test_parties_may_divide_columns_by_name_in_any_order_and_leave_some_out() ->
     assert forest.score(frame, y) > 0.9
 
 
+@few_trees
 def test_a_party_without_columns_takes_part_even_as_the_label_party() -> None:
     X = numbers()
     y = labels(X)
@@ -235,6 +237,13 @@ def _cases() -> dict[str, tuple[Any, Any, dict[str, Any], type[Exception], str]]
             DataError,
             "'bank' and 'shop' hold the same rows in another order",
         ),
+        "labels in another order": (
+            {"bank": X[:, :2], "shop": named[["b"]]},
+            pd.Series(y)[::-1],
+            {},
+            DataError,
+            r"index of y holds the rows of X in another order.*y\.reindex",
+        ),
         "a list of tables": ([named, named], y, {}, DataError, "mapping from party to table"),
         "a mapping of columns": (dict(named), y, {}, DataError, "one table for each party"),
         "a sparse table": (sparse.dok_array(X), y, {}, DataError, "sparse"),
@@ -250,6 +259,7 @@ def _cases() -> dict[str, tuple[Any, Any, dict[str, Any], type[Exception], str]]
     }
 
 
+@few_trees
 @pytest.mark.parametrize("case", _cases())
 def test_a_mistake_is_named_and_leaves_the_fitted_forest_as_it_was(case: str) -> None:
     X, y, parameters, error, message = _cases()[case]
@@ -325,5 +335,29 @@ def test_a_partys_columns_of_other_names_are_refused() -> None:
 def test_text_where_training_had_numbers_is_refused() -> None:
     frame = mixed_frame()
     forest = classifier(parties=2).fit(frame, frame_labels(frame))
-    with pytest.raises(DataError, match="'age' was numeric in training"):
+    with pytest.raises(DataError, match="party 'party_0': column 'age' was numeric in training"):
         forest.predict(frame.assign(age="old"))
+
+
+def test_series_in_the_order_of_the_table_or_of_other_rows_go_by_position() -> None:
+    frame = mixed_frame()
+    y = pd.Series(frame_labels(frame), index=frame.index)
+    by_position = forest_bytes(classifier().fit(frame, y.to_numpy()))
+    renumbered = y.set_axis(range(1000, 1000 + len(y)))  # rows of another table: not a reordering
+    for labels_ in (y, renumbered):
+        assert forest_bytes(classifier().fit(frame, labels_)) == by_position
+    weights = pd.Series(np.arange(1.0, len(y) + 1), index=frame.index)
+    with pytest.raises(DataError, match="index of sample_weight"):
+        classifier().fit(frame, y, sample_weight=weights[::-1])
+
+
+@pytest.mark.parametrize("make", [classifier, regressor])
+def test_rows_without_out_of_bag_votes_are_warned_of(make: Any) -> None:
+    X = numbers()
+    y = labels(X) if make is classifier else amounts(X)
+    with pytest.warns(UserWarning, match="Some inputs do not have OOB scores") as caught:
+        forest = make(n_estimators=1, oob_score=True).fit(X, y)
+    assert caught[0].filename == __file__
+    votes = forest.oob_decision_function_ if make is classifier else forest.oob_prediction_
+    assert np.isnan(votes).any()
+    make(n_estimators=60, oob_score=True).fit(X, y)  # all have votes: warnings are errors here

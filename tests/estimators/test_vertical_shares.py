@@ -292,3 +292,17 @@ def test_a_complete_model_is_the_pooled_forest() -> None:
     )
     assert encode_forest(whole.forest, whole.bins) == forest_bytes(forest)
     assert whole.metadata["columns_per_party"] == [2, 3]
+
+
+@pytest.mark.parametrize("name", ["leakage_", "privacy_spent_", "fit_log_", "bytes_sent_"])
+def test_what_only_a_training_tells_is_explained_where_it_is_missing(name: str) -> None:
+    X = numbers()
+    forest = classifier().fit(X, labels(X))
+    again = VerticalForestClassifier.from_shares(forest.to_shares())
+    assert not hasattr(again, name)
+    with pytest.raises(AttributeError, match=f"'{name}': the model was read from a file"):
+        getattr(again, name)
+    with pytest.raises(AttributeError, match=f"'{name}'$"):
+        getattr(classifier(), name)
+    with pytest.raises(AttributeError, match=r"'no_such_name'$"):
+        again.no_such_name  # noqa: B018 - it is the asking that counts

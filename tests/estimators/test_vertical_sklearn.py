@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
 from sklearn.inspection import permutation_importance
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -23,6 +24,7 @@ from tests.estimators.vertical_samples import (
     amounts,
     by_party,
     classifier,
+    few_trees,
     fitted_state,
     labels,
     numbers,
@@ -120,6 +122,7 @@ def test_a_clone_has_equal_parameters_and_no_model() -> None:
     assert not hasattr(copy, "n_trees_")
 
 
+@few_trees
 @pytest.mark.parametrize("make", [classifier, regressor])
 def test_a_pickled_forest_predicts_identically(make: Any) -> None:
     X = numbers()
@@ -130,6 +133,7 @@ def test_a_pickled_forest_predicts_identically(make: Any) -> None:
     assert fitted_state(again) == fitted_state(forest)
 
 
+@few_trees
 def test_a_pickle_holds_no_training_label() -> None:
     X = numbers()
     y = amounts(X)
@@ -229,3 +233,33 @@ def test_a_notebook_reader_finds_parties_and_columns() -> None:
     assert forest.n_features_in_ == 4
     assert forest.n_trees_ == 6
     assert forest.feature_importances_.sum() == pytest.approx(1.0)
+
+
+def test_logarithms_of_votes_are_those_of_predict_proba() -> None:
+    X = numbers()
+    forest = classifier().fit(X, labels(X))
+    with np.errstate(divide="ignore"):
+        assert np.array_equal(forest.predict_log_proba(X), np.log(forest.predict_proba(X)))
+
+
+def test_what_was_spent_can_be_printed() -> None:
+    X = numbers()
+    forest = classifier(labels=RandomizedResponse(2.0)).fit(X, labels(X))
+    text = str(forest.privacy_spent_)
+    assert text.startswith("Protected: each row's label, by randomized response: epsilon = 2 ")
+    assert "Not protected:\n  - the number of classes\n" in text
+
+
+@pytest.mark.parametrize(("prediction", "n_exchanges"), [("one_round", 1), (1, None)])
+def test_what_a_prediction_takes_is_told(prediction: Any, n_exchanges: int | None) -> None:
+    X = numbers()
+    forest = classifier(parties=2, prediction=prediction).fit(X, labels(X))
+    before = set(vars(forest))
+    few, many = forest.prediction_cost(X[:10]), forest.prediction_cost(X)
+    assert set(vars(forest)) == before
+    assert set(many.bytes_sent) == set(many.bytes_received) == {"party_0", "party_1"}
+    assert few.n_exchanges > 1 if n_exchanges is None else few.n_exchanges == n_exchanges
+    for party in forest.parties_:
+        assert 0 < few.bytes_sent[party] < many.bytes_sent[party]
+    with pytest.raises(NotFittedError):
+        classifier().prediction_cost(X)

@@ -35,6 +35,7 @@ from fedforest.runtime.homes import HOME_VARIABLE
 from fedforest.runtime.orders import ListRuns, WatchRun
 from fedforest.runtime.results import HorizontalResult, RunList, RunState
 from fedforest.runtime.spending import Budgets
+from tests.estimators.vertical_samples import few_trees
 from tests.integration.processes import AnyResult, Processes, result_type
 from tests.integration.samples import (
     COLUMNS,
@@ -89,6 +90,7 @@ def check_same(there: Any, here: Any, names: tuple[str, ...]) -> None:
         assert np.array_equal(getattr(there, name), getattr(here, name), equal_nan=True), name
 
 
+@few_trees
 def test_a_vertical_classifier_over_processes_is_the_one_in_this_process(pair: Processes) -> None:
     there, here = classifiers(pair, oob_score=True, class_weight={0: 1.0, 1: 2.0})
     fit_both(there, here)
@@ -105,6 +107,7 @@ def test_a_vertical_classifier_over_processes_is_the_one_in_this_process(pair: P
     assert np.array_equal(hard, here.set_params(voting="hard").predict_proba(bare_tables(2)))
 
 
+@few_trees
 def test_a_vertical_regressor_over_processes_is_the_one_in_this_process(pair: Processes) -> None:
     here = VerticalForestRegressor(**SMALL, oob_score=True, label_party=NAMES[0])
     there = clone(here).set_params(transport=pair.folder.profile, prediction="one_round")
@@ -139,6 +142,7 @@ def test_early_stopping_over_processes_keeps_the_same_trees(pair: Processes) -> 
     assert np.array_equal(there.predict_proba(BY_COLUMNS), here.predict_proba(bare_tables(2)))
 
 
+@few_trees
 @pytest.mark.parametrize("oob_score", [False, True])
 def test_a_warm_start_over_processes_gives_the_forest_of_one_fit(
     pair: Processes, oob_score: bool
@@ -183,6 +187,7 @@ def test_a_warm_start_over_processes_that_cannot_be_asks_nobody_and_spends_nothi
     assert len(runs_of(pair)) == n_runs
 
 
+@few_trees
 def test_votes_of_rows_left_out_cannot_begin_again_once_a_fit_did_without(pair: Processes) -> None:
     forest, _ = classifiers(pair, n_estimators=1, max_depth=2, warm_start=True, oob_score=True)
     forest.fit(BY_COLUMNS, "label")

@@ -29,6 +29,7 @@ from fedforest.runtime.results import (
     RunList,
     VerticalResult,
 )
+from tests.estimators.vertical_samples import few_trees
 from tests.integration.commands import fedforest
 from tests.integration.disturbances import (
     Disturbance,
@@ -112,6 +113,7 @@ def test_a_run_with_no_tree_complete_cannot_end_early_and_is_not_lost(hasty: Pro
     _resume(hasty, order, run)
 
 
+@few_trees
 def test_a_run_whose_party_is_gone_ends_with_the_trees_it_has_and_predicts_when_it_is_back(
     hasty: Processes,
 ) -> None:

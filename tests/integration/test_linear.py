@@ -60,6 +60,9 @@ def test_probabilities_and_classes_are_those_of_one_process(pair: Processes) -> 
     alone = VerticalLogisticRegression().fit(bare_tables(), draw_rows()[1])
     model = VerticalLogisticRegression(transport=pair.folder.profile).fit(DATA, "label")
     assert np.array_equal(model.classes_, alone.classes_)
+    for name in ("parties_", "label_party_", "n_exchanges_", "privacy_spent_"):
+        assert getattr(model, name) == getattr(alone, name), name
+    assert len(model.fit_log_) == model.n_exchanges_
     assert np.array_equal(model.predict_proba(DATA), alone.predict_proba(bare_tables()))
 
 

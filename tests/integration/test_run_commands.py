@@ -4,9 +4,11 @@ import json
 from pathlib import Path
 
 import numpy as np
+import onnxruntime
 import pyarrow
 import pyarrow.parquet
 import pytest
+import skops.io
 from typer.testing import CliRunner, Result
 
 from fedforest.cli.main import app
@@ -104,7 +106,6 @@ def test_a_horizontal_run_is_exported_and_predicts_offline(
 
 
 def _check_onnx(command: CliRunner, out: Path, table: pyarrow.Table, model: Path) -> None:
-    onnxruntime = pytest.importorskip("onnxruntime")
     run(command, "export", "by rows", "--format", "onnx", "--out", out)
     session = onnxruntime.InferenceSession(out.read_bytes())
     columns = [table.column(name).to_numpy() for name in table.column_names if name != "label"]
@@ -115,11 +116,12 @@ def _check_onnx(command: CliRunner, out: Path, table: pyarrow.Table, model: Path
 
 
 def _check_skops(command: CliRunner, out: Path, table: pyarrow.Table, model: Path) -> None:
-    skops = pytest.importorskip("skops.io")
     run(command, "export", "by rows", "--format", "skops", "--out", out)
-    types = skops.get_untrusted_types(file=out)
+    types = skops.io.get_untrusted_types(file=out)
     assert types == ["sklearn.tree._tree.Tree"]  # scikit-learn's own, and no class of ours
-    votes = skops.load(out, trusted=types).predict_proba(table.drop_columns(["label"]).to_pandas())
+    votes = skops.io.load(out, trusted=types).predict_proba(
+        table.drop_columns(["label"]).to_pandas()
+    )
     assert np.array_equal(votes, WholeForest.from_bytes(model.read_bytes()).votes(table))
 
 

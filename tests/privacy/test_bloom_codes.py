@@ -1,5 +1,7 @@
 """Bloom codes: equal weights, full rank, the same everywhere, and a size that works."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -89,6 +91,12 @@ def test_more_classes_than_bits_can_tell_apart_are_refused(
 ) -> None:
     with pytest.raises(ConfigurationError, match=f"tells {n_classes} classes"):
         choose_code(n_classes, hashes, bits)
+
+
+@pytest.mark.parametrize(("hashes", "advice"), [(1, "apart. Merge"), (2, "Use fewer hashes, or")])
+def test_advice_against_too_many_classes_can_be_followed(hashes: int, advice: str) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(advice)):
+        choose_code(MAX_BITS + 1, hashes, None)
 
 
 def test_no_classes_are_refused() -> None:

@@ -144,7 +144,10 @@ def test_no_privacy_is_an_infinite_epsilon() -> None:
 )
 def test_reports_say_what_is_not_protected(spending: Any) -> None:
     text = str(spending)
-    for word in ("features", "thresholds", "ranges", "branch sizes", "who takes part", "scores"):
+    for word in (
+        *("features", "thresholds", "ranges", "branch sizes", "who takes part", "scores"),
+        "which classes each party has",
+    ):
         assert word in text
         assert any(word in line for line in spending.as_dict()["not_protected"])
 

@@ -38,6 +38,7 @@ def facts(**changes: Any) -> HorizontalRun:
         "has_categories": False,
         "draws_rows": False,
         "min_rows_leaf": 1,
+        "min_rows_split": 2,
         "is_seeded": False,
     }
     return HorizontalRun(**{**usual, **changes})
@@ -59,6 +60,37 @@ def test_protected_sums_are_those_of_participants_together(protection: Any) -> N
     assert "the exact class counts of the parties together" in text
     assert "class counts of every party by itself" not in text
     assert "party's own class counts" in said(NOBODY, aggregation=protection)
+
+
+@pytest.mark.parametrize("protection", [Masked(), Ring(), Shamir(threshold=3)])
+def test_where_a_protected_sum_is_one_party_s_own_is_said(protection: Any) -> None:
+    """tests/protocol/horizontal/test_attacks.py reads both in transcripts, without a colluder."""
+    changes = {"aggregation": protection}
+    text = said(COORDINATOR, **changes)
+    assert "a party's own class counts in nodes of two rows where it alone names a point" in text
+    assert "of a class that one party alone has, that party's own counts in every node" in text
+    kept = said(NOBODY, **changes)
+    assert "except" in kept
+    assert "names points, and of classes that it alone has" in kept
+    assert "own noisy class counts in nodes of two" in said(COORDINATOR, **changes, spending=LOCAL)
+    for_numbers = {**changes, "is_regression": True}
+    assert "a party's own sums of targets in nodes of two rows" in said(COORDINATOR, **for_numbers)
+    assert "one party alone has" not in said(COORDINATOR, **for_numbers)
+    assert "classes" not in said(NOBODY, **for_numbers)
+    assert "where it alone names" not in said(COORDINATOR)
+    assert "one party alone has" not in said(COORDINATOR)
+
+
+@pytest.mark.parametrize(
+    ("limits", "has_two_rows"),
+    [({}, True), ({"min_rows_leaf": 2}, False), ({"min_rows_split": 3}, False)],
+)
+def test_nodes_of_two_rows_are_told_of_where_they_are_asked_about(
+    limits: dict[str, int], has_two_rows: bool
+) -> None:
+    text = said(COORDINATOR, aggregation=Masked(), **limits)
+    assert ("nodes of two rows" in text) == has_two_rows
+    assert "in larger nodes where it alone names points" in text
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from tests.estimators.vertical_samples import (
     amounts,
     by_party,
     classifier,
+    few_trees,
     labels,
     numbers,
     regressor,
@@ -36,6 +37,7 @@ def facts(**changes: Any) -> VerticalRun:
         "is_regression": False,
         "label_epsilon": float("inf"),
         "is_weighted": False,
+        "has_class_weights": False,
         "out_of_bag": False,
         "votes_released": False,
         "bootstrap": True,
@@ -76,8 +78,21 @@ def test_targets_are_known_to_the_coordinator_and_to_parties_up_to_unit_and_orig
 
 def test_weights_are_reported_where_there_are_any_for_all_who_see_them() -> None:
     for who in (COORDINATOR, EVERY_PARTY):
-        assert "weight of every row" in said(who, is_weighted=True)
+        assert "the sample weight of every row" in said(who, is_weighted=True)
+        assert "class weight" not in said(who, is_weighted=True)
         assert "weight of every row" not in said(who)
+
+
+def test_class_weights_are_those_of_the_labels_that_left() -> None:
+    """tests/protocol/vertical/test_labels.py: they follow the noisy label."""
+    for who in (COORDINATOR, EVERY_PARTY):
+        text = said(who, has_class_weights=True)
+        assert "the class weight of every row, up to" in text
+        assert "sample weight" not in text
+        noisy = said(who, has_class_weights=True, label_epsilon=2.0)
+        assert "class weight of every row's noisy label" in noisy
+        assert "without noise" not in noisy
+        assert "class weight" not in said(who)
 
 
 def test_out_of_bag_scores_votes_and_leaves_are_reported_where_they_travel() -> None:
@@ -145,9 +160,13 @@ def test_spending_says_what_is_protected_and_what_is_not() -> None:
     assert plain["protected"].startswith("nothing")
     assert any("labels" in thing for thing in plain["not_protected"])
     weighted = describe_spending(facts(is_weighted=True))
-    assert any("weights" in thing for thing in weighted["not_protected"])
+    assert "the sample weights of rows" in weighted["not_protected"]
+    assert "the weights of classes" not in weighted["not_protected"]
+    by_class = describe_spending(facts(has_class_weights=True))
+    assert "the weights of classes" in by_class["not_protected"]
 
 
+@few_trees
 def test_the_report_of_a_training_is_about_that_training() -> None:
     X = numbers()
     forest = classifier(
@@ -163,6 +182,8 @@ def test_the_report_of_a_training_is_about_that_training() -> None:
     )
     assert forest.leakage_ == report_vertical_forest(expected)
     assert forest.privacy_spent_ == describe_spending(expected)
+    balanced = classifier(class_weight="balanced").fit(by_party(X), labels(X))
+    assert balanced.leakage_ == report_vertical_forest(facts(has_class_weights=True))
     numbers_forest = regressor(bootstrap=False).fit(by_party(X), amounts(X))
     assert numbers_forest.leakage_ == report_vertical_forest(
         facts(is_regression=True, bootstrap=False)

@@ -26,13 +26,20 @@ if TYPE_CHECKING:
     from fedforest.runtime.results import RunDetails
 
 
+_PICTURE = Path("fedforest-demo.png")
+
+
 def demo(  # noqa: PLR0913, PLR0917 - options of a command
     keep: Annotated[
         bool, typer.Option("--keep", help="Keep the federation up until Ctrl-C.")
     ] = False,
-    plot: Annotated[Path, typer.Option(help="Where the picture goes.")] = Path(
-        "fedforest-demo.png"
-    ),
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where the picture goes, by default fedforest-demo.png; --in-process draws one "
+            "only if asked."
+        ),
+    ] = None,
     in_process: Annotated[
         bool, typer.Option("--in-process", help="All parties in this process, no network.")
     ] = False,
@@ -52,12 +59,12 @@ def demo(  # noqa: PLR0913, PLR0917 - options of a command
     if in_process:
         from fedforest.cli.demonstration.in_process import demonstrate
 
-        demonstrate(rows, trees, seed)
+        demonstrate(rows, trees, seed, plot)
         return
     with _interrupted_by_sigterm(), ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="fedforest-demo-"))
         stack.callback(_remove, folder)
-        _demonstrate(Terminal(quiet=quiet), folder, plot, seed, keep=keep)
+        _demonstrate(Terminal(quiet=quiet), folder, plot or _PICTURE, seed, keep=keep)
 
 
 def _demonstrate(terminal: Terminal, folder: Path, plot: Path, seed: int, *, keep: bool) -> None:
@@ -86,14 +93,15 @@ def _demonstrate(terminal: Terminal, folder: Path, plot: Path, seed: int, *, kee
         comparisons = _compare(terminal, federation, folder, seed, pooled)
         terminal.out.print(make_table(comparisons))
         terminal.out.print(
-            "Accuracy on held-out letters. Pooled forests hold out other letters than the "
-            "federation does, so the last digits differ by chance."
+            "Accuracy on held-out letters: of the federation on one held-out part, of pooled "
+            "forests the mean over several others. They differ by that chance, some 0.01 to 0.02; "
+            "over the same letters and columns the vertical forests are identical."
         )
         _print_rows(terminal, comparisons[0].details)
         _print_leakage(terminal, comparisons)
         right = predict_new(federation, comparisons[0].details.state.run, folder, letters)
         typer.echo(f"Of {N_NEW} letters that came later, {right:.1%} are read right.")
-        draw(comparisons, plot)
+        draw([comparison.panel() for comparison in comparisons], plot)
         typer.echo(f"The picture is {plot}.")
         terminal.say(f"All of it took {format_seconds(time.perf_counter() - started)}.")
         if keep:

@@ -18,9 +18,10 @@ from fedforest.estimators.federated import (
     name_data,
     note_exchanges,
 )
+from fedforest.estimators.fit_log import describe_exchanges
 from fedforest.runtime.client import Federation
 from fedforest.runtime.driver import ExchangeLog
-from fedforest.runtime.linear_leakage import report_linear_training
+from fedforest.runtime.linear_leakage import describe_linear_spending, report_linear_training
 from fedforest.runtime.orders import PredictLinear, TrainLinear
 from fedforest.runtime.results import LinearResult, Predictions
 from fedforest.tree.class_labels import unpack_labels
@@ -52,10 +53,14 @@ def fit(
     columns = result.columns_per_party
     learned: dict[str, Any] = {
         "n_features_in_": sum(columns.values()),
+        "parties_": tuple(columns),
+        "label_party_": order.label_party,
         "model_id_": result.model,
         "n_iter_": result.n_iter,
         "n_exchanges_": len(log.exchanges),
         "bytes_sent_": {party: log.bytes_by_party.get(party, 0) for party in columns},
+        "fit_log_": describe_exchanges(log),
+        "privacy_spent_": describe_linear_spending(is_regression=order.is_regression),
         "leakage_": report_linear_training(
             columns, order.label_party, result.n_iter, is_regression=order.is_regression
         ),

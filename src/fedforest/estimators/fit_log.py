@@ -31,6 +31,24 @@ class CountedStep(NamedTuple):
     seconds: float
 
 
+class LinearStep(NamedTuple):
+    """One exchange of the training of a linear model."""
+
+    exchange: int
+    request: str
+    n_parties: int
+    n_bytes: int
+    seconds: float
+
+
+def describe_exchanges(log: ExchangeLog) -> list[LinearStep]:
+    """One entry for each exchange, in order."""
+    return [
+        LinearStep(number, exchange.request, exchange.n_parties, exchange.n_bytes, exchange.seconds)
+        for number, exchange in enumerate(log.exchanges)
+    ]
+
+
 def describe_steps(log: ExchangeLog) -> list[FitStep]:
     """One entry for each step, in order; exchanges outside of steps are left out."""
     steps: dict[tuple[int, int], FitStep] = {}

@@ -16,6 +16,10 @@ class HorizontalExtraTreesClassifier(ClassifierMixin, HorizontalForest):  # type
     side, protected as `aggregation` and `privacy` say. Every party ends up with the complete model
     and predicts without anybody else.
 
+    There is no `oob_score` and no `early_stopping`: trees see all rows by default, and a score on
+    true labels would be one more release. There is no `warm_start` either; forests of two fits vote
+    as one if their `predict_proba` is averaged (docs/decisions/0016).
+
     Parameters
     ----------
     n_estimators : int, default=100
@@ -87,7 +91,8 @@ class HorizontalExtraTreesClassifier(ClassifierMixin, HorizontalForest):  # type
     leakage_ : LeakageReport
         Who learned what; print it.
     privacy_spent_ : dict
-        "label_epsilon" and how it comes about, what it protects, and what nothing protects.
+        "label_epsilon" and how it comes about, what it protects, and what nothing protects; print
+        it.
     fit_log_ : list of CountedStep
         Trees, level, open nodes, sums and who took part in them, bytes and seconds of every step;
         ready for a data frame.
@@ -225,6 +230,8 @@ class HorizontalExtraTreesClassifier(ClassifierMixin, HorizontalForest):  # type
 
 class HorizontalExtraTreesRegressor(RegressorMixin, HorizontalForest):  # type: ignore[misc] # scikit-learn ships no types
     """Extremely randomized trees for numbers over rows that several parties hold.
+
+    As for classes, there is no `oob_score`, `early_stopping` or `warm_start`.
 
     Parameters
     ----------

@@ -5,6 +5,7 @@ leaves a fitted model as it was. The model is complete at every party, so predic
 else.
 """
 
+import warnings
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -25,16 +26,18 @@ from fedforest.estimators.horizontal_options import (
 )
 from fedforest.estimators.horizontal_tables import PartyRows, TrainingInput, read_party_rows
 from fedforest.estimators.horizontal_training import describe_spending, train_in_process
+from fedforest.estimators.of_training import KnowsItsTraining
 from fedforest.estimators.validation import count_workers, draw_seed
 from fedforest.estimators.watching import watch
 from fedforest.privacy.composition import PrivacySpending
+from fedforest.privacy.global_dp import GlobalDP
 from fedforest.runtime.driver import ExchangeLog
 from fedforest.runtime.federation import start_workers
 from fedforest.runtime.horizontal_leakage import HorizontalRun, report_horizontal_forest
 from fedforest.runtime.leakage import LeakageReport
 
 
-class HorizontalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships no types
+class HorizontalForest(KnowsItsTraining, BaseEstimator):  # type: ignore[misc] # scikit-learn ships no types
     """Training, prediction and storage; subclasses add classes or numbers."""
 
     _task: str
@@ -49,7 +52,8 @@ class HorizontalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ship
             Tables are arrays, data frames, arrow tables or mappings of columns. All parties have
             the same columns, matched by name; a party may have no rows.
         y : array of shape (n_rows,), or mapping of party to array
-            The labels of the rows.
+            The labels of the rows, in their order: a series whose index holds the rows of a data
+            frame in another order is refused.
         sample_weight : array of shape (n_rows,), or mapping of party to array, optional
             Weights of rows; not together with `privacy`.
         party : array of shape (n_rows,), optional
@@ -67,6 +71,7 @@ class HorizontalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ship
         given = TrainingInput(X, y, sample_weight, party)
         rows = read_party_rows(given, is_regression=options.is_regression)
         _check_training(rows, options)
+        _warn_of_moved_targets(rows, options)
         seed = None if self.random_state is None else draw_seed(self.random_state)
         log = ExchangeLog()
         n_workers = count_workers(self.n_jobs)
@@ -103,7 +108,7 @@ class HorizontalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ship
         attributes = {
             **_describe_training(log, model),
             "leakage_": self._report(options, model, spending, facts),
-            "privacy_spent_": spending.as_dict(),
+            "privacy_spent_": spending.describe(),
         }
         self._become(model, attributes)
 
@@ -133,6 +138,7 @@ class HorizontalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ship
             has_categories=bool(model.bins.is_categorical.any()),
             draws_rows=bool(options.parameters.bootstrap),
             min_rows_leaf=rules.min_rows_leaf,
+            min_rows_split=rules.min_rows_split,
             is_seeded=is_seeded,
             in_federation=self.transport is not None,
         )
@@ -254,6 +260,20 @@ def _check_training(rows: Mapping[str, PartyRows], options: HorizontalOptions) -
     n_rows = sum(table.n_rows for table in tables)
     options.parameters.growth_rules(n_rows, tables[0].n_features)
     options.parameters.sampling(n_rows)
+
+
+def _warn_of_moved_targets(rows: Mapping[str, PartyRows], options: HorizontalOptions) -> None:
+    """To whoever called `fit`; how many there are is a statistic of the rows, and is not told."""
+    privacy = options.privacy
+    if not isinstance(privacy, GlobalDP) or privacy.target_bounds is None:
+        return
+    low, high = privacy.target_bounds
+    if any(((part.labels < low) | (part.labels > high)).any() for part in rows.values()):
+        warnings.warn(
+            f"Some targets lie outside target_bounds=({low:g}, {high:g}) and are moved to the "
+            "nearest bound. Declare wider bounds if they are not mistakes.",
+            stacklevel=3,
+        )
 
 
 def _is_weighted(rows: Mapping[str, PartyRows]) -> bool:

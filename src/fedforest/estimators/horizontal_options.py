@@ -10,7 +10,7 @@ from fedforest.estimators.class_weights import check_class_weight
 from fedforest.estimators.validation import check_choice, check_transport, check_verbose
 from fedforest.privacy.global_dp import GlobalDP
 from fedforest.privacy.local_dp import LocalDP
-from fedforest.protocol.aggregation.base import check_min_participants, choose_least
+from fedforest.protocol.aggregation.base import choose_least
 from fedforest.protocol.aggregation.options import Masked, Ring, Shamir, is_integer
 from fedforest.tree.parameters import ForestParameters
 
@@ -68,12 +68,31 @@ class HorizontalOptions:
         """Refuse what the input does not allow; raises `ConfigurationError`."""
         if self.aggregation is not None:
             self.aggregation.check(n_parties)
-        is_protected = self.aggregation is not None
-        check_min_participants(self.min_participants, n_parties, is_protected=is_protected)
+        self._check_participants(n_parties)
+        bounds = self.privacy.target_bounds if isinstance(self.privacy, GlobalDP) else None
+        if bounds is not None and not self.is_regression:
+            raise ConfigurationError(
+                "GlobalDP(target_bounds=...) says between which numbers targets lie, but classes "
+                "are no numbers; leave target_bounds=None, or train a regressor."
+            )
         if self.privacy is not None and is_weighted:
             raise ConfigurationError(
                 "sample_weight does not go together with privacy: noise covers what one row of "
                 "weight 1 can change. Leave sample_weight=None, or set privacy=None."
+            )
+
+    def _check_participants(self, n_parties: int) -> None:
+        demanded = self.min_participants
+        if demanded is not None and demanded < self.least:
+            raise ConfigurationError(
+                f"min_participants is {demanded}, but {type(self.aggregation).__name__} needs "
+                f"{self.least} at least: a sum over one party is that party's own. Leave "
+                "min_participants=None, or set aggregation='plain'."
+            )
+        if demanded is not None and demanded > n_parties:
+            raise ConfigurationError(
+                f"min_participants is {demanded}, but there are {n_parties} parties; demand at "
+                f"most {n_parties}."
             )
 
 

@@ -12,8 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedforest.errors import ConfigurationError, DataError
+from fedforest.estimators import row_order
 from fedforest.estimators.horizontal_columns import match_columns
-from fedforest.estimators.party_tables import check_party_names, is_by_party, read_one_table
+from fedforest.estimators.party_tables import (
+    check_party_names,
+    is_by_party,
+    read_one_table,
+    read_party_table,
+)
 from fedforest.estimators.target_vector import as_vector
 from fedforest.tree.table import Table, list_names, read_table
 from fedforest.tree.target_checks import (
@@ -84,6 +90,8 @@ def _read_by_owner(given: TrainingInput, read_target: ReadTarget) -> dict[str, P
                 f"one {name} for all rows of X"
             )
     table = read_one_table(given.X)
+    vectors = {"y": given.y, "sample_weight": given.sample_weight, "party": given.party}
+    row_order.check_vectors(given.X, **vectors)
     labels = read_target(given.y, table.n_rows)
     weights = check_weights(given.sample_weight, table.n_rows)
     return {
@@ -114,23 +122,29 @@ def _read_by_party(given: TrainingInput, read_target: ReadTarget) -> dict[str, P
         raise DataError("X is an empty mapping; pass one table for each party")
     check_party_names(given.X, DataError)
     parties = tuple(given.X)
-    tables = match_columns({party: _read_table(party, given.X[party]) for party in parties})
+    tables = match_columns(
+        {party: read_party_table(party, given.X[party], may_be_empty=True) for party in parties}
+    )
     targets = _take_parts("y", given.y, parties)
+    for party in parties:
+        row_order.check_vectors(given.X[party], f"party {party!r}: ", y=targets[party])
     labels = {
         party: _blame(party, read_target, targets[party], tables[party].n_rows) for party in parties
     }
-    weights = _read_weights(given.sample_weight, tables)
+    weights = _read_weights(given, tables)
     return {party: PartyRows(tables[party], labels[party], weights[party]) for party in parties}
 
 
 def _read_weights(
-    given: Any, tables: Mapping[str, Table]
+    given: TrainingInput, tables: Mapping[str, Table]
 ) -> Mapping[str, NDArray[np.float64] | None]:
     """Weights at all parties if one has some; parties whose weights are all one then say so."""
     nobody: dict[str, NDArray[np.float64] | None] = dict.fromkeys(tables)
-    if given is None:
+    if given.sample_weight is None:
         return nobody
-    parts = _take_parts("sample_weight", given, tuple(tables))
+    parts = _take_parts("sample_weight", given.sample_weight, tuple(tables))
+    for party, own in parts.items():
+        row_order.check_vectors(given.X[party], f"party {party!r}: ", sample_weight=own)
     weights = {
         party: _blame(party, check_weights, parts[party], table.n_rows)
         for party, table in tables.items()
@@ -228,18 +242,6 @@ def _take_parts(name: str, value: Any, parties: tuple[str, ...]) -> Mapping[str,
     if lacking:
         raise DataError(f"{name} lacks these parties of X: {list_names(lacking)}")
     return value
-
-
-def _read_table(party: str, table: Any) -> Table:
-    if isinstance(table, Table):
-        return table
-    try:
-        return read_table(table, may_be_empty=True)
-    except DataError as error:
-        raise DataError(
-            f"party {party!r}: {error}. (A mapping means one table for each party; pass a single "
-            "table as a data frame or an array.)"
-        ) from error
 
 
 def _blame(party: str, read: Callable[[Any, int], Any], value: Any, n_rows: int) -> Any:

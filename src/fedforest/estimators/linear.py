@@ -72,6 +72,13 @@ class VerticalLogisticRegression(ClassifierMixin, VerticalLinearModel):  # type:
         Bytes that left each party in training.
     leakage_ : LeakageReport
         Who learned what, in plain words.
+    privacy_spent_ : dict
+        That nothing protects labels, in the form of the forests' own.
+    fit_log_ : list of LinearStep
+        Request, parties, bytes and seconds of every exchange; ready for a data frame.
+    parties_, label_party_, columns_by_party_
+        Who took part, who owned labels, who held what; with a `transport` names of columns stay
+        with their parties.
     model_id_ : str
         With a `transport`: under which id the roles keep their shares.
 
@@ -141,6 +148,11 @@ class VerticalLogisticRegression(ClassifierMixin, VerticalLinearModel):  # type:
         """(rows, 2): the probability of each class."""
         return class_probabilities(self._scores(X))
 
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """(rows, 2): the logarithm of the probability of each class."""
+        scores = self._scores(X)
+        return -np.logaddexp(0.0, np.column_stack([scores, -scores]))
+
     def predict(self, X: Any) -> NDArray[Any]:
         """The more likely class of each row."""
         is_second = self._scores(X) > 0.0
@@ -177,7 +189,8 @@ class VerticalLinearRegression(RegressorMixin, VerticalLinearModel):  # type: ig
         Coefficients in units of the input's columns, in its order. With categorical columns: of all
         terms, party by party, in the order of `coef_by_party_`.
     intercept_ : float
-    coef_by_party_, n_features_in_, feature_names_in_, n_iter_, n_exchanges_, bytes_sent_, leakage_
+    coef_by_party_, n_features_in_, feature_names_in_, n_iter_, n_exchanges_, bytes_sent_, \
+leakage_, privacy_spent_, fit_log_, parties_, label_party_, columns_by_party_
         As in `VerticalLogisticRegression`.
 
     Examples

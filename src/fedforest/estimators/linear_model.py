@@ -19,8 +19,14 @@ from sklearn.utils.validation import check_is_fitted
 from fedforest.errors import ConfigurationError
 from fedforest.estimators import federated_linear
 from fedforest.estimators.federated_linear import FederatedLinearModel
+from fedforest.estimators.fit_log import describe_exchanges
 from fedforest.estimators.linear_targets import is_number
-from fedforest.estimators.party_tables import Division, choose_label_party, read_source
+from fedforest.estimators.party_tables import (
+    Division,
+    check_row_order,
+    choose_label_party,
+    read_source,
+)
 from fedforest.estimators.validation import count_workers
 from fedforest.protocol.linear.coordinator import LinearOrder, LinearTrained, predict, train
 from fedforest.protocol.linear.labels import Labels
@@ -28,12 +34,14 @@ from fedforest.protocol.linear.messages import REQUESTS
 from fedforest.protocol.linear.party import LinearParty, LinearShare
 from fedforest.runtime.driver import Exchange, ExchangeLog, run
 from fedforest.runtime.federation import connect, start_workers
-from fedforest.runtime.linear_leakage import report_linear_training
+from fedforest.runtime.linear_leakage import describe_linear_spending, report_linear_training
 from fedforest.tree.table import Table
 from fedforest.tree.target_checks import check_weights
 
 # In a federation coefficients stay with their parties, and names of columns as well.
-_ONLY_IN_ONE_PROCESS = ("coef_", "intercept_", "coef_by_party_", "feature_names_in_")
+_ONLY_IN_ONE_PROCESS = (
+    *("coef_", "intercept_", "coef_by_party_", "columns_by_party_", "feature_names_in_"),
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +68,8 @@ class VerticalLinearModel(BaseEstimator):  # type: ignore[misc] # scikit-learn s
             Tables are arrays, data frames, arrow tables or mappings of columns; all parties' rows
             are the same, in the same order. One table is divided as `parties` says.
         y : array of shape (n_rows,)
-            The labels, which `label_party` owns.
+            The labels, which `label_party` owns, in the order of the rows: a series whose index
+            holds the rows of a data frame in another order is refused.
         sample_weight : array of shape (n_rows,), optional
             Weights of rows; every party learns them.
 
@@ -71,6 +80,7 @@ class VerticalLinearModel(BaseEstimator):  # type: ignore[misc] # scikit-learn s
         if self.transport is not None:
             return self._fit_in_federation(X, y, sample_weight)
         source = read_source(X)
+        check_row_order(X, y=y, sample_weight=sample_weight)
         division = Division.of(source, self.parties)
         tables = division.split(source)
         n_rows = next(iter(tables.values())).n_rows
@@ -166,12 +176,16 @@ class VerticalLinearModel(BaseEstimator):  # type: ignore[misc] # scikit-learn s
             party: dict(zip(share.design.term_names, share.slopes().tolist(), strict=True))
             for party, share in shares.items()
         }
+        self.parties_ = division.parties
+        self.label_party_ = order.label_party
+        self.columns_by_party_ = division.columns_by_party
         self.n_iter_ = self._here.trained.n_iter
         self.n_exchanges_ = len(log.exchanges)
         self.bytes_sent_ = {party: log.bytes_by_party.get(party, 0) for party in division.parties}
-        columns = division.columns_by_party
+        self.fit_log_ = describe_exchanges(log)
+        self.privacy_spent_ = describe_linear_spending(is_regression=self._is_regression)
         self.leakage_ = report_linear_training(
-            {party: len(names) for party, names in columns.items()},
+            {party: len(names) for party, names in self.columns_by_party_.items()},
             order.label_party,
             self.n_iter_,
             is_regression=self._is_regression,

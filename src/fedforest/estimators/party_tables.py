@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import ConfigurationError, DataError
+from fedforest.estimators import row_order
+from fedforest.estimators.mistaken_tables import refuse_no_table
 from fedforest.tree.table import Table, common_row_count, list_names, read_table
 
 Parties: TypeAlias = int | Mapping[str, Any] | None
@@ -135,10 +137,13 @@ class Division:
             )
         unknown = [party for party in source if party not in self.parties]
         missing = [party for party in self.parties if party not in source]
+        problems = []
         if unknown:
-            raise DataError(f"X has tables of parties that training had not: {list_names(unknown)}")
+            problems.append(f"X has tables of parties that training had not: {list_names(unknown)}")
         if missing:
-            raise DataError(f"X lacks the tables of these parties: {list_names(missing)}")
+            problems.append(f"X lacks the tables of these parties: {list_names(missing)}")
+        if problems:
+            raise DataError("; ".join(problems))
         for party, heading in zip(self.parties, self.headings, strict=True):
             heading.check(source[party], f"party {party!r}: X", in_order=False)
         tables = zip(self.parties, self.headings, strict=True)
@@ -185,8 +190,8 @@ def read_source(X: Any) -> Source:
     if not X:
         raise DataError("X is an empty mapping; pass one table for each party")
     check_party_names(X, DataError)
-    _check_row_order(X)
-    tables = {party: _read_party_table(party, table) for party, table in X.items()}
+    row_order.check_tables(X)
+    tables = {party: read_party_table(party, table) for party, table in X.items()}
     _common_row_count(tables)
     return tables
 
@@ -198,7 +203,17 @@ def is_by_party(X: Any) -> bool:
 
 def read_one_table(X: Any) -> Table:
     """Read one table for all parties."""
-    return X if isinstance(X, Table) else read_table(_refuse_list_of_tables(X))
+    if isinstance(X, Table):
+        return X
+    refuse_no_table(X)
+    return read_table(X)
+
+
+def check_row_order(X: Any, **vectors: Any) -> None:
+    """Refuse labels and weights whose index holds the rows of a table in another order."""
+    tables = X.values() if is_by_party(X) else [X]
+    for table in tables:
+        row_order.check_vectors(table, **vectors)
 
 
 def read_parties(X: Any, parties: Parties = None) -> dict[str, Table]:
@@ -218,35 +233,18 @@ def choose_label_party(label_party: str | None, division: Division) -> str:
     return label_party
 
 
-def _read_party_table(party: str, table: Any) -> Table:
+def read_party_table(party: str, table: Any, *, may_be_empty: bool = False) -> Table:
+    """Read the table of one party of a mapping; errors say whose it is."""
+    if isinstance(table, Table):
+        return table
     try:
-        return table if isinstance(table, Table) else read_table(table)
+        refuse_no_table(table)
+        return read_table(table, may_be_empty=may_be_empty)
     except DataError as error:
         raise DataError(
             f"party {party!r}: {error}. (A mapping means one table for each party; pass a single "
             "table as a data frame or an array.)"
         ) from error
-
-
-def _refuse_list_of_tables(X: Any) -> Any:
-    if isinstance(X, list | tuple) and any(hasattr(part, "iloc") for part in X):
-        raise DataError(
-            "X is a list of tables; pass a mapping from party to table, so that each has a name: "
-            "{'bank': ..., 'shop': ...}"
-        )
-    return X
-
-
-def _check_row_order(tables: Mapping[str, Any]) -> None:
-    """Refuse data frames whose indexes say that their rows are the same in another order."""
-    frames = [(party, table.index) for party, table in tables.items() if hasattr(table, "iloc")]
-    for (first, index), (party, other) in pairwise(frames):
-        is_same_rows = len(index) == len(other) and not index.equals(other)
-        if is_same_rows and index.isin(other).all() and other.isin(index).all():
-            raise DataError(
-                f"the indexes of {first!r} and {party!r} hold the same rows in another order; "
-                "bring the tables into one order first, for example with reindex"
-            )
 
 
 def _common_row_count(source: Source) -> int:
@@ -276,7 +274,8 @@ def _divide(table: Table, parties: Parties) -> tuple[tuple[str, ...], tuple[tupl
 
 
 def _find_shares(table: Table, parties: Mapping[str, Any]) -> tuple[tuple[int, ...], ...]:
-    place_of = {name: place for place, name in enumerate(table.names)} if table.has_names else {}
+    # columns without names are called x0, x1 and so on, as `columns_by_party_` tells
+    place_of = {name: place for place, name in enumerate(table.names)}
     owner_of: dict[int, str] = {}
     shares = []
     for party, columns in parties.items():

@@ -29,12 +29,12 @@ def count_workers(n_jobs: int | None) -> int:
     return max(1, cores + 1 + int(n_jobs))
 
 
-def check_seed(random_state: int) -> int:
-    """A root seed: a whole number that is not negative."""
+def check_seed(random_state: int, more: str = "") -> int:
+    """A root seed: a whole number that is not negative; `more` says what else is allowed."""
     is_whole = isinstance(random_state, Integral) and not isinstance(random_state, bool)
     if not is_whole or not 0 <= random_state < LARGEST_SEED:
         raise ConfigurationError(
-            f"random_state is {random_state!r}; it must be a whole number from 0 to 2^63 - 1."
+            f"random_state is {random_state!r}; it must be a whole number from 0 to 2^63 - 1{more}."
         )
     return int(random_state)
 
@@ -45,7 +45,7 @@ def draw_seed(random_state: Any) -> int:
         return secrets.randbits(63)
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31 - 1))
-    return check_seed(random_state)
+    return check_seed(random_state, ", None or a numpy.random.RandomState")
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...], more: str = "") -> None:

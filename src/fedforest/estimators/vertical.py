@@ -95,10 +95,17 @@ class VerticalForestClassifier(ClassifierMixin, VerticalForest):  # type: ignore
     leakage_ : LeakageReport
         Who learned what; print it.
     privacy_spent_ : dict
-        "label_epsilon", what it protects, and what nothing protects.
+        "label_epsilon", what it protects, and what nothing protects; print it.
     fit_log_ : list of FitStep
         Trees, level, open nodes, bytes and seconds of every step; ready for a data frame.
     n_exchanges_, bytes_sent_ : what training took; bytes by party
+    n_steps_, n_extra_steps_ : tuples of int
+        Of each batch of trees that grew together: steps of two exchanges, and how many of them
+        were there only because all candidate columns of a node had one value and others were drawn.
+
+    After a warm start, `fit_log_`, `n_exchanges_`, `bytes_sent_` and the numbers of steps are those
+    of the last fit; `privacy_spent_` adds up all fits. A model read by `from_shares` has none of
+    what tells of its training.
 
     Examples
     --------
@@ -241,6 +248,17 @@ class VerticalForestClassifier(ClassifierMixin, VerticalForest):  # type: ignore
         """
         return self._votes(X)
 
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """The logarithm of `predict_proba`; minus infinity where a class is impossible.
+
+        Parameters
+        ----------
+        X : mapping of party to table, or one table
+            As in `fit`.
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self._votes(X))
+
     def predict(self, X: Any) -> NDArray[Any]:
         """The most likely class of each row; of equally likely ones the first in `classes_`.
 
@@ -284,7 +302,8 @@ prediction, transport
         What trees that left the row out say, with `oob_score=True`.
     oob_score_, oob_curve_ : out-of-bag R^2, and after each tree
     parties_, label_party_, columns_by_party_, n_features_in_, feature_names_in_, \
-feature_importances_, n_trees_, leakage_, privacy_spent_, fit_log_, n_exchanges_, bytes_sent_
+feature_importances_, n_trees_, leakage_, privacy_spent_, fit_log_, n_exchanges_, bytes_sent_, \
+n_steps_, n_extra_steps_
         As in `VerticalForestClassifier`.
 
     Examples

@@ -6,6 +6,7 @@ network.
 """
 
 import secrets
+import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
@@ -20,10 +21,17 @@ from fedforest.errors import ConfigurationError
 from fedforest.estimators import federated_vertical, vertical_shares, warm_start
 from fedforest.estimators.federated_vertical import FederatedModel
 from fedforest.estimators.fit_log import describe_steps
-from fedforest.estimators.party_tables import Division, choose_label_party, read_source
+from fedforest.estimators.of_training import KnowsItsTraining
+from fedforest.estimators.party_tables import (
+    Division,
+    check_row_order,
+    choose_label_party,
+    read_source,
+)
 from fedforest.estimators.validation import count_workers, draw_seed
 from fedforest.estimators.vertical_model import (
     Origin,
+    PredictionCost,
     VerticalModel,
     keep_nothing,
 )
@@ -45,6 +53,11 @@ from fedforest.tree.shared_draws import SharedDraws
 from fedforest.tree.table import Table
 from fedforest.tree.target_checks import check_weights
 
+_FEW_VOTES = (  # scikit-learn's own words, and what follows
+    "Some inputs do not have OOB scores. This probably means too few trees were used to compute "
+    "any reliable OOB estimates. Their out-of-bag votes are NaN, and the score is without them."
+)
+
 
 class TrainingData(NamedTuple):
     """The input of one training, read and checked."""
@@ -54,6 +67,8 @@ class TrainingData(NamedTuple):
     label_party: str
     labels: LabelSource
     learned: Mapping[str, Any]  # fitted attributes that the labels decide
+    has_sample_weights: bool
+    has_class_weights: bool
 
     @property
     def n_columns(self) -> int:
@@ -61,7 +76,7 @@ class TrainingData(NamedTuple):
         return sum(table.n_features for table in self.tables.values())
 
 
-class VerticalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships no types
+class VerticalForest(KnowsItsTraining, BaseEstimator):  # type: ignore[misc] # scikit-learn ships no types
     """Training, prediction and storage; subclasses add classes or numbers."""
 
     _task: str
@@ -77,7 +92,8 @@ class VerticalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships 
             Tables are arrays, data frames, arrow tables or mappings of columns; all parties' rows
             are the same, in the same order. One table is divided as `parties` says.
         y : array of shape (n_rows,)
-            The labels, which `label_party` owns.
+            The labels, which `label_party` owns, in the order of the rows: a series whose index
+            holds the rows of a data frame in another order is refused.
         sample_weight : array of shape (n_rows,), optional
             Weights of rows.
 
@@ -150,6 +166,7 @@ class VerticalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships 
         before: VerticalModel | None,
     ) -> TrainingData:
         source = read_source(X)
+        check_row_order(X, y=y, sample_weight=sample_weight)
         if before is None:
             division = Division.of(source, self.parties)
         else:
@@ -161,7 +178,8 @@ class VerticalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships 
         n_rows = next(iter(tables.values())).n_rows
         weights = check_weights(sample_weight, n_rows)
         labels, learned = self._read_target(y, weights, n_rows, options, before is not None)
-        return TrainingData(division, tables, label_party, labels, learned)
+        is_weighted = (weights is not None, options.class_weight is not None)
+        return TrainingData(division, tables, label_party, labels, learned, *is_weighted)
 
     @abstractmethod
     def _read_target(
@@ -241,6 +259,8 @@ class VerticalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships 
             earlier = self.oob_curve_ if goes_on else np.zeros(0)
             judged["oob_curve_"] = np.concatenate([earlier, curve])
         if votes is not None:
+            if np.isnan(votes).any():
+                warnings.warn(_FEW_VOTES, stacklevel=3 if self.transport is None else 4)
             judged["oob_score_"] = float(judged["oob_curve_"][-1])
             judged |= self._name_votes(votes)
         return judged
@@ -257,7 +277,8 @@ class VerticalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships 
             label_party=order.label_party,
             is_regression=self._task == "regression",
             label_epsilon=spent,
-            is_weighted=data.labels.is_weighted,
+            is_weighted=data.has_sample_weights,
+            has_class_weights=data.has_class_weights,
             out_of_bag=order.with_left_out,
             votes_released=order.out_of_bag,
             bootstrap=order.parameters.bootstrap,
@@ -301,6 +322,22 @@ class VerticalForest(BaseEstimator):  # type: ignore[misc] # scikit-learn ships 
         leaf_of: NDArray[np.int32]
         leaf_of = self._model.find_leaves(X, options, count_workers(self.n_jobs))
         return leaf_of.T.astype(np.int64)
+
+    def prediction_cost(self, X: Any) -> PredictionCost:
+        """What predicting these rows takes with `prediction` as it is set; parties in this process.
+
+        Parameters
+        ----------
+        X : mapping of party to table, or one table
+            As in `fit`. The rows are predicted to find out.
+
+        Returns
+        -------
+        PredictionCost
+            `n_exchanges`, and `bytes_sent` and `bytes_received` by party.
+        """
+        model = self._local_model("tell what predictions take")
+        return model.prediction_cost(X, read_options(self, self._task), count_workers(self.n_jobs))
 
     def _votes(self, X: Any) -> NDArray[np.float64]:
         """(rows, classes): mean votes of all trees; (rows, 1) for regression."""

@@ -4,10 +4,11 @@ In one process the shares of all roles lie side by side; everything here still g
 messages that a network would carry, except `unite`, which needs every party's consent.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,14 @@ from fedforest.tree.routes import OwnerRoutes, OwnRoutes
 from fedforest.tree.table import Table, list_names
 from fedforest.tree.votes import ForestVotes
 from fedforest.tree.workers import Workers
+
+
+class PredictionCost(NamedTuple):
+    """What one prediction took: requests with their replies, and bytes of their contents."""
+
+    n_exchanges: int
+    bytes_sent: dict[str, int]  # by each party
+    bytes_received: dict[str, int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +106,22 @@ class VerticalModel:
         with start_workers(n_workers) as workers:
             leaf_of = find_leaves(self, tables, options, workers)
             return self.votes.mean(leaf_of, workers, hard=options.hard_votes)
+
+    def prediction_cost(self, X: Any, options: VerticalOptions, n_workers: int) -> PredictionCost:
+        """What it takes to predict these rows; they are predicted to find out."""
+        tables, log = self.division.split(X), ExchangeLog()
+        with start_workers(n_workers) as workers:
+            find_leaves(self, tables, options, workers, log)
+        sent, received = Counter[str](), Counter[str]()
+        for exchange in log.exchanges:
+            sent.update(exchange.bytes_from)
+            received.update(exchange.bytes_to)
+        parties = self.division.parties
+        return PredictionCost(
+            len(log.exchanges),
+            {party: sent[party] for party in parties},
+            {party: received[party] for party in parties},
+        )
 
     def importances(self) -> dict[str, NDArray[np.float64]]:
         """How much each party's columns helped, in its order; all together sum to one."""

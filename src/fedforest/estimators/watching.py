@@ -27,6 +27,9 @@ def watch(log: ExchangeLog, n_trees: int, verbose: int) -> Iterator[None]:
         bar = progress.add_task("Federated forest", total=n_trees, doing="preparing")
         grown, n_bytes = n_trees, 0  # a forest of single leaves has no level
 
+        def told(n_bytes: int) -> str:
+            return f"{decimal(n_bytes)} to and from parties"
+
         def show(exchange: Exchange) -> None:
             nonlocal grown, n_bytes
             n_bytes += exchange.n_bytes
@@ -35,10 +38,10 @@ def watch(log: ExchangeLog, n_trees: int, verbose: int) -> Iterator[None]:
                 doing = f"level {note['level']}, {note['open_nodes']} open nodes"
                 grown = note["trees"].stop
                 progress.update(
-                    bar, completed=note["trees"].start, doing=f"{doing}, {decimal(n_bytes)}"
+                    bar, completed=note["trees"].start, doing=f"{doing}, {told(n_bytes)}"
                 )
 
         log.observers.append(show)
         with hear_of_compilation(lambda: progress.update(bar, doing=COMPILING)):
             yield
-        progress.update(bar, completed=grown, doing=f"done, {decimal(n_bytes)}")
+        progress.update(bar, completed=grown, doing=f"done, {told(n_bytes)}")

@@ -63,9 +63,10 @@ def _smallest_size(n_classes: int, hashes: int, first: int) -> int:
     for bits in range(max(first, min(n_classes, MAX_BITS + 1)), MAX_BITS + 1):
         if find_words(n_classes, hashes, bits) is not None:
             return bits
+    advice = "Merge classes" if hashes == 1 else "Use fewer hashes, or merge classes"
     raise ConfigurationError(
         f"LocalDP(hashes={hashes}): no code of at most {MAX_BITS} bits tells {n_classes} classes "
-        "apart. Use fewer hashes, or merge classes: each needs a bit."
+        f"apart. {advice}: each needs a bit."
     )
 
 

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from fedforest.privacy.accounting import ApproximateEpsilon, compose_laplace
 from fedforest.privacy.local_dp import ResponseCode
 from fedforest.privacy.queries import Queries
+from fedforest.privacy.spent import SpentPrivacy
 
 NOT_PROTECTED = (
     "columns: features are not noisy, and which rows fall on which side of a split is what trees "
@@ -22,6 +23,8 @@ NOT_PROTECTED = (
     "thresholds, and with them the ranges of columns that parties' random points tell",
     "branch sizes: how many rows go to each side of every split is exact",
     "who takes part, and how many rows, columns and classes there are",
+    "which classes each party has: it declares them before the first tree, without noise, those of "
+    "a single row included",
     "scores on true labels: a score told to others is a release that no number here covers",
 )
 
@@ -80,11 +83,11 @@ class PrivacySpending:
         }
 
     def __str__(self) -> str:
-        lines = [f"Protected: {_PROTECTED[self.mechanism]}."]
-        lines += [f"  {line}" for line in self._arithmetic()]
-        lines.append("Not protected:")
-        lines += [f"  - {line}" for line in NOT_PROTECTED]
-        return "\n".join(lines)
+        return str(self.describe())
+
+    def describe(self) -> SpentPrivacy:
+        """The same as users get it: a dictionary that can be printed."""
+        return SpentPrivacy.of(self.as_dict(), self._arithmetic())
 
     def _arithmetic(self) -> list[str]:
         if self.mechanism == "none":

@@ -42,8 +42,9 @@ class GlobalDP:
         Epsilon of the whole training, divided evenly over candidates × levels × trees; needs a
         finite `max_depth`. Give exactly one of the two.
     target_bounds : (float, float), optional
-        Lowest and highest target, for regression. Targets outside are moved to the nearest bound.
-        Declare what is known without looking at the data: the bounds are public.
+        Lowest and highest target, for regression only. Targets outside are moved to the nearest
+        bound; a training in one process warns of it. Declare what is known without looking at the
+        data: the bounds are public.
 
     Examples
     --------

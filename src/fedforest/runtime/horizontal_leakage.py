@@ -44,6 +44,7 @@ class HorizontalRun:
     has_categories: bool
     draws_rows: bool  # by chance: trees see a part of the rows, or some of them twice
     min_rows_leaf: int
+    min_rows_split: int
     is_seeded: bool  # parties' entropy came from the random state
     in_federation: bool = False  # every role was a process of its own
 
@@ -56,6 +57,11 @@ class HorizontalRun:
     def statistic(self) -> str:
         """What parties add up."""
         return "sums of targets" if self.is_regression else "class counts"
+
+    @property
+    def smallest_node_asked(self) -> int:
+        """Rows that a node has at least if parties are asked about it."""
+        return max(self.min_rows_split, 2 * self.min_rows_leaf)
 
     @property
     def points_at_root(self) -> float:
@@ -81,6 +87,7 @@ def report_horizontal_forest(run: HorizontalRun) -> LeakageReport:
         *_statistics(run),
         *_points(run),
         *_declared(run),
+        *_own_sums(run),
         *_at_parties(run),
         *_in_predictions(),
         *_kept(run),
@@ -180,6 +187,31 @@ def _declared(run: HorizontalRun) -> Iterator[Learned]:
         yield Learned(COORDINATOR, "of every party, the power of two above its largest weight")
 
 
+def _own_sums(run: HorizontalRun) -> Iterator[Learned]:
+    """Where a protected sum is one party's own, and what parties say elsewhere tells whose."""
+    if run.aggregation is None:
+        return
+    noisy = "noisy " if run.noise != "none" else ""
+    if run.smallest_node_asked <= 2:
+        yield Learned(
+            COORDINATOR,
+            f"a party's own {noisy}{run.statistic} in nodes of two rows where it alone names a "
+            "point: it has two rows there at least, so both are its own. Trees that are grown out "
+            "end in many such nodes; with min_samples_leaf=2 or more none is asked about",
+        )
+    yield Learned(
+        COORDINATOR,
+        f"about a party's own {noisy}{run.statistic} in larger nodes where it alone names points: "
+        "the others have one row or none there, unless their rows agree in all candidate columns",
+    )
+    if not run.is_regression:
+        yield Learned(
+            COORDINATOR,
+            f"of a class that one party alone has, that party's own {noisy}counts in every node "
+            "and on each side of every candidate split: nobody else adds to them",
+        )
+
+
 def _at_parties(run: HorizontalRun) -> Iterator[Learned]:
     yield Learned(
         EVERY_PARTY,
@@ -237,7 +269,12 @@ def _kept(run: HorizontalRun) -> Iterator[Learned]:
         "holds rows: no value of a row, no label of a row and no list of rows is in any message",
     )
     if run.aggregation is not None:
-        yield Learned(NOBODY, f"learns a party's own {run.statistic}, while nobody colludes")
+        classes = "" if run.is_regression else ", and of classes that it alone has"
+        yield Learned(
+            NOBODY,
+            f"learns a party's own {run.statistic} while nobody colludes, except, as said above, "
+            f"the coordinator: in nodes where that party alone names points{classes}",
+        )
     if run.noise == "local":
         yield Learned(NOBODY, "sees labels without noise; the noise is added row by row")
 

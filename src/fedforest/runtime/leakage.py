@@ -7,7 +7,8 @@ what a role could work out, not what it is expected to look at.
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+
+from fedforest.privacy.spent import SpentPrivacy
 
 COORDINATOR = "The coordinator"
 EVERY_PARTY = "Every party"
@@ -86,7 +87,8 @@ class VerticalRun:
     label_party: str
     is_regression: bool
     label_epsilon: float  # of all fits so far; infinite where labels are not noisy
-    is_weighted: bool
+    is_weighted: bool  # rows have weights of their own
+    has_class_weights: bool
     out_of_bag: bool  # rows that trees leave out are followed
     votes_released: bool  # and what trees say about them leaves the label party
     bootstrap: bool
@@ -116,7 +118,7 @@ def report_vertical_forest(run: VerticalRun) -> LeakageReport:
     return LeakageReport(tuple(entries))
 
 
-def describe_spending(run: VerticalRun) -> dict[str, Any]:
+def describe_spending(run: VerticalRun) -> SpentPrivacy:
     """What privacy was spent on labels, and what no noise protects."""
     if run.is_noisy:
         protected = (
@@ -125,11 +127,12 @@ def describe_spending(run: VerticalRun) -> dict[str, Any]:
         )
     else:
         protected = "nothing: labels left their owner encoded, without noise (epsilon is infinite)"
-    return {
+    figures = {
         "label_epsilon": run.label_epsilon,
         "protected": protected,
         "not_protected": tuple(_unprotected(run)),
     }
+    return SpentPrivacy.of(figures)
 
 
 def _unprotected(run: VerticalRun) -> Iterator[str]:
@@ -140,7 +143,9 @@ def _unprotected(run: VerticalRun) -> Iterator[str]:
     yield "columns: every party with columns learns which rows go left or right at every split"
     yield "the numbers of rows and columns, and which rows each tree drew"
     if run.is_weighted:
-        yield "the weights of rows"
+        yield "the sample weights of rows"
+    if run.has_class_weights:
+        yield "the weights of classes"
 
 
 def _labels(run: VerticalRun) -> Iterator[Learned]:
@@ -179,14 +184,24 @@ def _labels(run: VerticalRun) -> Iterator[Learned]:
 
 
 def _weights(run: VerticalRun) -> Iterator[Learned]:
-    if not run.is_weighted:
-        return
-    what = (
-        "the weight of every row up to a common factor, class weights included and without noise; "
-        "sample weights that depend on labels give labels away"
-    )
-    yield Learned(COORDINATOR, what)
-    yield Learned(EVERY_PARTY, what)
+    """A row's weight leaves as one number: its sample weight times that of the label that left."""
+    if run.is_weighted:
+        what = (
+            "the sample weight of every row up to a common factor, without noise; sample weights "
+            "that depend on labels give labels away"
+        )
+        yield Learned(COORDINATOR, what)
+        yield Learned(EVERY_PARTY, what)
+    if run.has_class_weights:
+        what = (
+            "the class weight of every row's noisy label, up to a common factor: it says nothing "
+            "further about the true one"
+            if run.is_noisy
+            else "the class weight of every row, up to a common factor: it may give away which "
+            "code is which class"
+        )
+        yield Learned(COORDINATOR, what)
+        yield Learned(EVERY_PARTY, what)
 
 
 def _at_coordinator(run: VerticalRun) -> Iterator[Learned]:

@@ -1,7 +1,9 @@
 """The leakage report of a linear model: in plain words, who learned what."""
 
+import math
 from collections.abc import Iterator, Mapping
 
+from fedforest.privacy.spent import SpentPrivacy
 from fedforest.runtime.leakage import CAVEATS, COORDINATOR, NOBODY, LeakageReport, Learned
 
 _EVERY_HOLDER = "Every party with columns"
@@ -36,6 +38,22 @@ def report_linear_training(
         ),
     ]
     return LeakageReport(tuple(Learned(who, what) for who, what in said))
+
+
+def describe_linear_spending(*, is_regression: bool) -> SpentPrivacy:
+    """Nothing is noisy: in the same words as for forests."""
+    labels = "targets" if is_regression else "classes"
+    return SpentPrivacy.of(
+        {
+            "label_epsilon": math.inf,
+            "protected": f"nothing: residuals tell the {labels} (epsilon is infinite)",
+            "not_protected": (
+                "labels: see `leakage_` for who learned them in which form",
+                "columns: every party's part of every row's score is told to the coordinator",
+                "the numbers of rows and columns",
+            ),
+        }
+    )
 
 
 def _at_label_party(label_party: str, *, is_regression: bool) -> Iterator[tuple[str, str]]:

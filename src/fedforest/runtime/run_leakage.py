@@ -258,7 +258,8 @@ def describe_vertical_run(
         label_party=order.label_party,
         is_regression=order.is_regression,
         label_epsilon=label_epsilon,
-        is_weighted=order.weight is not None or order.class_weight is not None,
+        is_weighted=order.weight is not None,
+        has_class_weights=order.class_weight is not None,
         out_of_bag=order.with_left_out,
         votes_released=order.out_of_bag,
         bootstrap=order.parameters.bootstrap,
@@ -291,6 +292,7 @@ def _describe_horizontal(
         has_categories=bool(stored.bins.is_categorical.any()),
         draws_rows=bool(order.parameters.bootstrap),
         min_rows_leaf=rules.min_rows_leaf,
+        min_rows_split=rules.min_rows_split,
         is_seeded=False,  # parties of a federation draw from entropy of their own
         in_federation=True,
     )

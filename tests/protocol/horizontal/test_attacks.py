@@ -292,6 +292,22 @@ def test_what_remains_in_nodes_of_two_rows_is_whose_they_are() -> None:
     assert lonely > 10
 
 
+@pytest.mark.parametrize("limit", [{"min_samples_leaf": 2}, {"min_samples_split": 3}])
+def test_nodes_of_two_rows_are_not_asked_about_where_they_may_not_be_split(
+    limit: dict[str, Any],
+) -> None:
+    """As the leakage report advises."""
+    training = train_openly(make_shares(), Masked(), party_options=SPIED, n_estimators=8, **limit)
+    transcript = read_transcript(training)
+    sizes = [
+        int(counts.sum())
+        for node, _ in transcript.points
+        for counts in transcript.facts[node].values()
+    ]
+    assert len(sizes) > 100
+    assert min(sizes) > 2
+
+
 def test_what_remains_are_labels_of_single_rows_on_sides_of_cuts_that_are_not_made() -> None:
     """A cut is counted before anybody knows how even it is; whose the row is, masks do hide."""
     training = train_openly(

@@ -11,6 +11,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from numpy.typing import NDArray
     from rich.console import Console
     from rich.table import Table as Report
@@ -39,7 +41,7 @@ class Result(NamedTuple):
     seconds: float
 
 
-def demonstrate(rows: int, trees: int, seed: int) -> None:
+def demonstrate(rows: int, trees: int, seed: int, plot: Path | None = None) -> None:
     """Train over three parties' columns, beside each party alone and the joined table."""
     from rich.console import Console
 
@@ -54,8 +56,12 @@ def demonstrate(rows: int, trees: int, seed: int) -> None:
         _train(tables, PARTIES, 1, seed)
     together = _train(tables, PARTIES, trees, seed, verbose=1)
     pooled = _train_pooled(tables, trees, seed)
-    console.print(_compare(tables, together, pooled, trees, seed))
+    alone = {party: _train(tables, (party,), trees, seed) for party in PARTIES}
+    console.print(_compare(alone, together, pooled, trees))
     _print_identity(console, together, pooled)
+    if plot is not None:
+        _draw(alone, together, pooled, plot)
+        console.print(f"The picture is {plot}.")
     console.print(f"\n[bold]{_WHO_LEARNED_WHAT}[/bold]\n{together.forest.leakage_}")
 
 
@@ -116,21 +122,28 @@ def _measure(  # noqa: PLR0913, PLR0917 - what is trained on, scored on, and how
     return Result(forest, float(forest.score(test, tables.y_test)), seconds)
 
 
-def _compare(tables: Tables, together: Result, pooled: Result, trees: int, seed: int) -> Report:
+def _compare(alone: dict[str, Result], together: Result, pooled: Result, trees: int) -> Report:
     from rich.table import Table as Report
 
     report = Report(
-        "Forest", "Accuracy", "Training", "Exchanges", "Bytes sent", title=f"{trees} trees"
+        "Forest", "Accuracy", "Training", "Exchanges", "Bytes from parties", title=f"{trees} trees"
     )
-    for party in PARTIES:
-        alone = _train(tables, (party,), trees, seed)
-        report.add_row(f"{party} alone", *_cells(alone), "-", "-")
+    for party, result in alone.items():
+        report.add_row(f"{party} alone", *_cells(result), "-", "-")
     report.add_section()
     sent = sum(together.forest.bytes_sent_.values())
     exchanges = str(together.forest.n_exchanges_)
     report.add_row("[bold]federated[/bold]", *_cells(together), exchanges, f"{sent:,}")
     report.add_row("joined table", *_cells(pooled), "-", "-")
     return report
+
+
+def _draw(alone: dict[str, Result], together: Result, pooled: Result, plot: Path) -> None:
+    from fedforest.cli.demonstration.report import Panel, draw
+
+    accuracies = {party: result.accuracy for party, result in alone.items()}
+    title = "columns of the same people"
+    draw([Panel(title, "unseen people", accuracies, together.accuracy, pooled.accuracy)], plot)
 
 
 def _print_identity(console: Console, together: Result, pooled: Result) -> None:

@@ -1,5 +1,6 @@
 """The demo's last page: alone, federated and pooled side by side, what it took, and a picture."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,6 +13,21 @@ from fedforest.runtime.results import RunDetails
 _FEDERATED, _POOLED, _ALONE = "#2a7f62", "#8a8a8a", "#d9a441"
 
 
+class Panel(NamedTuple):
+    """Accuracies of forests on the same kind of rows."""
+
+    title: str
+    rows: str
+    alone: Mapping[str, float]
+    federated: float
+    pooled: float
+
+    def bars(self) -> list[tuple[str, float, str]]:
+        """Name, accuracy and colour of each forest."""
+        alone = [(f"{party} alone", accuracy, _ALONE) for party, accuracy in self.alone.items()]
+        return [*alone, ("federated", self.federated, _FEDERATED), ("pooled", self.pooled, _POOLED)]
+
+
 class Comparison(NamedTuple):
     """A run beside what nobody has, the forest of the pooled table."""
 
@@ -19,24 +35,21 @@ class Comparison(NamedTuple):
     details: RunDetails
     pooled_accuracy: float
 
-    def bars(self) -> list[tuple[str, float, str]]:
-        """Name, accuracy and colour of each forest."""
+    def panel(self) -> Panel:
+        """The accuracies of all forests."""
         validation = self.details.validation
         assert validation is not None, "the demo's runs hold rows out"
-        alone = [
-            (f"{party} alone", scores.values["accuracy"], _ALONE)
-            for party, scores in validation.alone.items()
-        ]
-        federated = ("federated", validation.federated.values["accuracy"], _FEDERATED)
-        return [*alone, federated, ("pooled", self.pooled_accuracy, _POOLED)]
+        alone = {party: scores.values["accuracy"] for party, scores in validation.alone.items()}
+        federated = validation.federated.values["accuracy"]
+        return Panel(self.title, "held-out letters", alone, federated, self.pooled_accuracy)
 
 
 def make_table(comparisons: list[Comparison]) -> Table:
     """Accuracies on held-out letters, and what the federated forests took."""
-    table = Table("", "accuracy", "seconds", "exchanges", "bytes")
+    table = Table("", "accuracy", "seconds", "exchanges", "bytes both ways")
     for comparison in comparisons:
         table.add_row(f"[bold]{comparison.title}[/bold]", "", "", "", "")
-        for name, accuracy, _ in comparison.bars():
+        for name, accuracy, _ in comparison.panel().bars():
             cost = _cost(comparison.details) if name == "federated" else ("", "", "")
             style = "bold" if name == "federated" else ""
             table.add_row(f"  {name}", f"{accuracy:.3f}", *cost, style=style)
@@ -52,20 +65,20 @@ def _cost(details: RunDetails) -> tuple[str, str, str]:
     return seconds, str(state.n_exchanges), format_bytes(state.n_bytes)
 
 
-def draw(comparisons: list[Comparison], path: Path) -> None:
-    """One panel for each run; raises `ConfigurationError` where matplotlib is not installed."""
+def draw(panels: list[Panel], path: Path) -> None:
+    """Panels side by side; raises `ConfigurationError` where matplotlib is not installed."""
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError:
         raise ConfigurationError("a picture needs matplotlib: pip install matplotlib") from None
-    figure = Figure(figsize=(9.0, 3.2), layout="constrained")
-    for axes, comparison in zip(figure.subplots(1, len(comparisons)), comparisons, strict=True):
-        bars = comparison.bars()
-        names, accuracies, colours = zip(*bars, strict=True)
+    figure = Figure(figsize=(4.5 * len(panels), 3.2), layout="constrained")
+    places = figure.subplots(1, len(panels), squeeze=False)[0]
+    for axes, panel in zip(places, panels, strict=True):
+        names, accuracies, colours = zip(*panel.bars(), strict=True)
         axes.barh(names[::-1], accuracies[::-1], color=colours[::-1])
         axes.bar_label(axes.containers[0], fmt="%.3f", padding=3)
         axes.set_xlim(0.0, 1.12)
-        axes.set_title(comparison.title, loc="left")
+        axes.set_title(panel.title, loc="left")
         axes.spines[["top", "right"]].set_visible(False)
-        axes.set_xlabel("accuracy on held-out letters")
+        axes.set_xlabel(f"accuracy on {panel.rows}")
     figure.savefig(path, dpi=150)
