@@ -98,7 +98,7 @@ def gather_tiles(cells, order, pairs, least_rows, kept, low, high, first, last):
             width = min(_LANES, end - pair)
             for p in range(_LANES):  # spare ones read again what is read anyway
                 offsets[p] = np.uint64(feature[pair + min(p, width - _ONE)]) * per_column
-            gather_tile(cells, offsets, entries, start, n, row_mask, kept.values, at, width, ranges)
+            gather_tile(cells, offsets, entries, start, n, row_mask, copies, at, width, ranges)
             note_ranges(kept, at, n, width, feature, pair, least, ranges, low, high)
             pair += width
             at += width * n
