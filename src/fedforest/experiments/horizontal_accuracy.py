@@ -38,7 +38,7 @@ from fedforest.experiments.result_file import Result
 PARTS = ("comparison", "local", "query", "total", "participation")
 NOISES = {noise.name: noise for noise in (LOCAL, QUERY, TOTAL)}
 DATA_SETS = tuple(dict.fromkeys((*TASKS, *PARTICIPATION_TASKS)))
-PARTICIPATION_REPETITIONS = 10
+PARTICIPATION_REPETITIONS = 30
 
 
 class Part(NamedTuple):

@@ -38,7 +38,8 @@ else:
         features = context.codegen().magic_tuple()[2]  # of the processor
         return "+avx2" in features and array_type.dtype.bitwidth == 32
 
-    def _address(context, builder, array_type, array, at):
+    def address_of(context, builder, array_type, array, at):
+        """Where an element of an array lies, for other intrinsics too."""
         data = context.make_array(array_type)(context, builder, array).data
         return builder.gep(data, [at])
 
@@ -74,9 +75,9 @@ else:
             entries, at, byte, order, written, to = arguments
             kinds = signature.args
             places = (
-                _address(context, builder, kinds[0], entries, at),
-                _address(context, builder, kinds[3], order, builder.mul(byte, _WORD(LANES))),
-                _address(context, builder, kinds[4], written, to),
+                address_of(context, builder, kinds[0], entries, at),
+                address_of(context, builder, kinds[3], order, builder.mul(byte, _WORD(LANES))),
+                address_of(context, builder, kinds[4], written, to),
             )
             store = _permute if _can_permute(context, kinds[0]) else _copy_each
             store(builder, *places)

@@ -55,14 +55,12 @@ else:
     from llvmlite import ir
     from numba.core import cgutils
 
+    from fedforest.kernels.entry_lanes import address_of
+
     _BYTE, _INT, _WORD = ir.IntType(8), ir.IntType(32), ir.IntType(64)
     _FLOATS = ir.VectorType(ir.FloatType(), LANES)
     _WORDS = ir.VectorType(_WORD, LANES)
     _FLOAT_ALIGN, _WORD_ALIGN = 4, 8
-
-    def _address(context, builder, array_type, array, at):
-        data = context.make_array(array_type)(context, builder, array).data
-        return builder.gep(data, [at])
 
     def _as_vector(builder, address, kind):
         return builder.bitcast(address, kind.as_pointer())
@@ -87,7 +85,7 @@ else:
         def generate(context, builder, signature, arguments):
             kind = ir.FunctionType(ir.VoidType(), [_BYTE.as_pointer(), _INT, _INT, _INT])
             fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
-            address = _address(context, builder, signature.args[0], *arguments)
+            address = address_of(context, builder, signature.args[0], *arguments)
             address = builder.bitcast(address, _BYTE.as_pointer())
             builder.call(fetch, [address, _INT(0), _INT(3), _INT(1)])  # to read, to stay, data
             return context.get_dummy_value()
@@ -104,12 +102,12 @@ else:
             table, offset, order, start, n, row_mask, copies, at, width, found = arguments
             kinds = signature.args
             values, per_row = (builder.extract_value(table, i) for i in (0, 2))
-            first = _address(context, builder, kinds[0][0], values, _WORD(0))
-            where = _address(context, builder, kinds[1], offset, _WORD(0))
+            first = address_of(context, builder, kinds[0][0], values, _WORD(0))
+            where = address_of(context, builder, kinds[1], offset, _WORD(0))
             numbers = [builder.load(builder.gep(where, [_WORD(p)])) for p in range(LANES)]
             columns = [builder.gep(first, [number]) for number in numbers]
-            entry = _address(context, builder, kinds[2], order, start)
-            target = _address(context, builder, kinds[6], copies, at)
+            entry = address_of(context, builder, kinds[2], order, start)
+            target = address_of(context, builder, kinds[6], copies, at)
             low = _filled(builder, _FLOATS, float("inf"))
             high = _filled(builder, _FLOATS, float("-inf"))
             with cgutils.for_range(builder, n, intp=_WORD) as loop:
@@ -125,7 +123,7 @@ else:
                 _keep_better(builder, low, seen, "<")
                 _keep_better(builder, high, seen, ">")
             for side, best in enumerate((low, high)):
-                to = _address(context, builder, kinds[9], found, _WORD(LANES * side))
+                to = address_of(context, builder, kinds[9], found, _WORD(LANES * side))
                 to = _as_vector(builder, to, _FLOATS)
                 builder.store(builder.load(best), to, align=_FLOAT_ALIGN)
             return context.get_dummy_value()
@@ -144,11 +142,11 @@ else:
         def generate(context, builder, signature, arguments):
             seen, at, width, n, cut, added, word, total, marked, mark = arguments
             kinds = signature.args
-            value = _address(context, builder, kinds[0], seen, at)
-            limit = _address(context, builder, kinds[4], cut, _WORD(0))
+            value = address_of(context, builder, kinds[0], seen, at)
+            limit = address_of(context, builder, kinds[4], cut, _WORD(0))
             limit = builder.load(_as_vector(builder, limit, _FLOATS), align=_FLOAT_ALIGN)
-            first_word = _address(context, builder, kinds[5], added, word)
-            first_mark = _address(context, builder, kinds[8], marked, mark)
+            first_word = address_of(context, builder, kinds[5], added, word)
+            first_mark = address_of(context, builder, kinds[8], marked, mark)
             sum_now = _filled(builder, _WORDS, 0)
             nothing = ir.Constant(_WORDS, [0] * LANES)
             with cgutils.for_range(builder, n, intp=_WORD) as loop:
@@ -160,7 +158,9 @@ else:
                 builder.store(builder.add(builder.load(sum_now), own), sum_now)
                 to = builder.gep(first_mark, [loop.index])
                 builder.store(builder.bitcast(is_left, _BYTE), to)
-            to = _as_vector(builder, _address(context, builder, kinds[7], total, _WORD(0)), _WORDS)
+            to = _as_vector(
+                builder, address_of(context, builder, kinds[7], total, _WORD(0)), _WORDS
+            )
             builder.store(builder.load(sum_now), to, align=_WORD_ALIGN)
             return context.get_dummy_value()
 
@@ -173,7 +173,7 @@ else:
         """marks[at : at + 8] as one word, the first lowest."""
 
         def generate(context, builder, signature, arguments):
-            address = _address(context, builder, signature.args[0], *arguments)
+            address = address_of(context, builder, signature.args[0], *arguments)
             return builder.load(builder.bitcast(address, _WORD.as_pointer()), align=1)
 
         return types.uint64(marks, types.uint64), generate
