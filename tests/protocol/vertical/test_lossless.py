@@ -13,6 +13,7 @@ from fedforest.estimators.pooled import PooledForest
 from fedforest.estimators.vertical import VerticalForestClassifier
 from fedforest.tree.forest_file import encode_forest
 from fedforest.tree.table import read_table
+from tests.estimators.vertical_samples import few_trees
 from tests.protocol.vertical.cases import (
     Vertical,
     VerticalCase,
@@ -23,6 +24,8 @@ from tests.protocol.vertical.cases import (
 )
 
 MODES = ("one_round", "classical", 1, 2, 3, 5, "auto")
+
+pytestmark = few_trees  # drawn cases grow one or a few
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
