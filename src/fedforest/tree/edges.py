@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 
 from fedforest.kernels import binning
 from fedforest.kernels.layout import MAX_BINS
+from fedforest.kernels.radix_sort import sort_floats
 from fedforest.tree.blocks import NumericBlock
 from fedforest.tree.workers import Workers
 
 SAMPLE_ROWS = 50_000
 _BATCH_COLUMNS = 64  # sampled together: 13 MB of float32
+_MANY_VALUES = 2048  # are sooner in order by their bits than by comparing
 _TASK_CELLS = 1 << 17  # some tenths of a millisecond: tasks that small can be shared evenly
 
 Edges: TypeAlias = NDArray[np.float64]
@@ -84,7 +86,7 @@ class _Fitter:
 
         def settle(column: tuple[int, NDArray[Any]]) -> None:
             feature, ascending = column
-            ascending.sort()
+            _sort(ascending)
             ascending = ascending[: np.searchsorted(ascending, ascending.dtype.type(np.nan))]
             distinct = np.empty(self.max_bins, ascending.dtype)
             n_distinct = binning.list_distinct(ascending, self.max_bins, distinct)
@@ -180,6 +182,14 @@ def _batches(blocks: Iterable[NumericBlock]) -> Iterator[list[NumericBlock]]:
                 batch, room = [], _BATCH_COLUMNS
     if batch:
         yield batch
+
+
+def _sort(values: NDArray[Any]) -> None:
+    """In place; missing values come last."""
+    if values.dtype == np.float32 and len(values) >= _MANY_VALUES:
+        sort_floats(values)
+    else:
+        values.sort()
 
 
 def _edges_between(distinct: NDArray[Any]) -> Edges:
