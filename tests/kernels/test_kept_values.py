@@ -60,11 +60,12 @@ def test_points_are_those_of_the_reference_however_the_nodes_are_divided(
     for part in ((middle, len(level.nodes)), (0, middle)):
         cells = level.cells(by_row=by_row)
         gather(cells, order, pairs, least_rows, kept, low, high, *part)
-    units = np.random.default_rng(seed).random(len(pairs.feature))
-    points = np.zeros(len(units), np.float32)
-    n_pairs = len(units)
+    n_pairs = len(pairs.feature)
+    words = np.random.default_rng(seed).integers(0, 2**64, (n_pairs, 2), np.uint64)
+    units = ((words[:, 0] >> np.uint64(12)) + 0.5) * 2.0**-52
+    points = np.zeros(n_pairs, np.float32)
     for part in ((n_pairs // 3, n_pairs), (0, n_pairs // 3)):
-        draw_points(low, high, units[slice(*part)], points, *part)
+        draw_points(low, high, words[slice(*part)], points, *part)
         answer_categories(low, high, pairs.feature, level.is_categorical, points, *part)
     expected = [
         reference.draw_point(

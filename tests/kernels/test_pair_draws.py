@@ -1,10 +1,12 @@
 """What is drawn for pairs does not depend on how nodes are divided, nor on other pairs."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedforest.kernels.pair_draws import (
+    PAIRS_TOGETHER,
     draw_sides,
     draw_thresholds,
     key_pairs,
@@ -54,6 +56,20 @@ def test_thresholds_are_spread_evenly_between_the_points() -> None:
     draw_thresholds(points, keys, pairs, threshold, 0, 2000)
     counts = np.histogram(threshold, bins=8, range=(-1, 1))[0]
     assert (np.abs(counts - 250) < 5 * np.sqrt(250)).all()  # seldom beyond: 1 in 10^5 runs
+
+
+@pytest.mark.parametrize("n_pairs", [PAIRS_TOGETHER - 1, PAIRS_TOGETHER, PAIRS_TOGETHER + 1])
+def test_thresholds_of_a_node_are_the_same_beside_nodes_of_many_pairs(n_pairs: int) -> None:
+    starts = np.cumsum([0, 2, n_pairs, 3, n_pairs])
+    pairs = Pairs(starts, np.arange(starts[-1], dtype=np.int32))
+    points = np.random.default_rng(n_pairs).random((3, starts[-1])).astype(np.float32)
+    together, one_by_one = np.zeros((2, starts[-1]), np.float32)
+    keys = np.arange(4, dtype=np.uint64)
+    draw_thresholds(points, keys, pairs, together, 0, 4)
+    for node in range(4):
+        draw_thresholds(points, keys, pairs, one_by_one, node, node + 1)
+    assert together.tobytes() == one_by_one.tobytes()
+    assert ((points.min(axis=0) <= together) & (together < points.max(axis=0))).all()
 
 
 def test_missing_values_go_either_way_where_there_are_any_and_right_elsewhere() -> None:

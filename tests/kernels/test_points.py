@@ -10,7 +10,10 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from fedforest.kernels.jit import kernel
-from fedforest.kernels.points import draw_inside, has_infinite, merge_points, to_units
+from fedforest.kernels.pair_draws import draw_thresholds, key_pairs
+from fedforest.kernels.pairs import Pairs
+from fedforest.kernels.points import draw_between, draw_inside, has_infinite, to_unit
+from fedforest.kernels.sampling import draw_unit
 from tests.reference import random_cuts as reference
 from tests.strategies import IS_PLAIN_PYTHON
 
@@ -26,8 +29,13 @@ def draw(low, high, unit):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def merge(points, pair, unit):  # type: ignore[no-untyped-def]
-    return merge_points(points, pair, unit)
+def between(low, high, unit):  # type: ignore[no-untyped-def]
+    return draw_between(np.float32(low), np.float32(high), unit)
+
+
+@kernel
+def units_of(words):  # type: ignore[no-untyped-def]
+    return [to_unit(word) for word in words]
 
 
 @given(NUMBERS, NUMBERS, UNITS)
@@ -61,32 +69,39 @@ def test_points_are_spread_evenly_over_the_range() -> None:
     assert (np.abs(counts - 100) <= 1).all()
 
 
-@given(st.integers(0, 5), st.integers(0, 20), st.data())
+@given(st.integers(0, 5), st.lists(st.integers(0, 4), max_size=20), st.data())
 @settings(max_examples=40 if IS_PLAIN_PYTHON else 200)
 def test_a_threshold_lies_between_the_points_of_those_that_answered(
-    n_parties: int, n_pairs: int, data: st.DataObject
+    n_parties: int, pairs_of_nodes: list[int], data: st.DataObject
 ) -> None:
     few = st.sampled_from([np.nan, np.nan, 0.0, 1.0, 1.0000001, -3.5])
     answers = st.one_of(few, st.floats(width=32, allow_infinity=False))
-    shape = (n_parties, n_pairs)
-    points = data.draw(arrays(np.float32, shape, elements=answers))
-    units = data.draw(arrays(np.float64, n_pairs, elements=UNITS))
-    for pair in range(n_pairs):
-        expected = reference.merge_points(points[:, pair].tolist(), units[pair])
-        assert np.array_equal(merge(points, pair, units[pair]), expected, equal_nan=True)
+    n_pairs, n_nodes = sum(pairs_of_nodes), len(pairs_of_nodes)
+    points = data.draw(arrays(np.float32, (n_parties, n_pairs), elements=answers))
+    keys = data.draw(arrays(np.uint64, n_nodes))
+    pairs = Pairs(np.cumsum([0, *pairs_of_nodes]), np.arange(n_pairs, dtype=np.int32))
+    threshold = np.zeros(n_pairs, np.float32)
+    draw_thresholds(points, keys, pairs, threshold, 0, n_nodes)
+    for pair, key in enumerate(key_pairs(keys, pairs, np.arange(n_pairs))):
+        expected = reference.merge_points(points[:, pair].tolist(), draw_unit(key, np.uint64(0)))
+        assert np.array_equal(threshold[pair], expected, equal_nan=True)
 
 
 @pytest.mark.parametrize("high", [1.0, np.nextafter(np.float32(0), np.float32(1)), LARGEST])
 def test_a_threshold_never_reaches_the_highest_point(high: float) -> None:
-    points = np.array([[0.0], [high], [np.nan]], np.float32)
     for unit in (2.0**-60, 0.5, 1 - 2.0**-53):
-        assert 0.0 <= merge(points, 0, unit) < np.float32(high)
+        assert 0.0 <= between(0.0, high, unit) < np.float32(high)
 
 
 def test_one_answer_is_the_threshold_and_none_is_no_threshold() -> None:
     points = np.array([[np.nan, np.nan], [0.25, np.nan]], np.float32)
-    assert merge(points, 0, 0.9) == 0.25
-    assert np.isnan(merge(points, 1, 0.9))
+    threshold, pairs = (
+        np.zeros(2, np.float32),
+        Pairs(np.array([0, 2]), np.arange(2, dtype=np.int32)),
+    )
+    draw_thresholds(points, np.ones(1, np.uint64), pairs, threshold, 0, 1)
+    assert threshold[0] == 0.25
+    assert np.isnan(threshold[1])
 
 
 @given(arrays(np.float32, st.integers(0, 70), elements=st.floats(width=32)))
@@ -96,4 +111,4 @@ def test_an_infinite_value_is_found_wherever_it_is(values: NDArray[np.float32]) 
 
 def test_units_lie_between_zero_and_one_however_extreme_the_word() -> None:
     words = np.array([0, 2**12, 2**63, 2**64 - 1], np.uint64)
-    assert to_units(words).tolist() == [2.0**-53, 3 * 2.0**-53, 0.5 + 2.0**-53, 1 - 2.0**-53]
+    assert units_of(words) == [2.0**-53, 3 * 2.0**-53, 0.5 + 2.0**-53, 1 - 2.0**-53]

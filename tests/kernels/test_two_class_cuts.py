@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fedforest.kernels.cut_scores import Choice, Sides, choose_by_classes
 from fedforest.kernels.layout import GINI, Rules
-from fedforest.kernels.two_class_cuts import choose_by_two_classes
+from fedforest.kernels.two_class_cuts import CUTS_TOGETHER, choose_by_two_classes
 from tests.strategies import IS_PLAIN_PYTHON, SEEDS
 
 N_EXAMPLES = 40 if IS_PLAIN_PYTHON else 300
@@ -31,7 +31,9 @@ def make_choice() -> Choice:
     return Choice(np.full(N_NODES, 7.0), np.full(N_NODES, 7), gainless, fits)
 
 
-@given(SEEDS, st.sampled_from([1, 3, 20, 2000, 2**30, 2**31, 2**40]), st.integers(0, 4))
+@given(
+    SEEDS, st.sampled_from([1, 3, 20, 2000, 2**25, 2**26, 2**30, 2**31, 2**40]), st.integers(0, 4)
+)
 @settings(max_examples=N_EXAMPLES)
 def test_the_choice_is_the_same_to_the_bit(seed: int, largest: int, leaf: int) -> None:
     sides = make_sides(np.random.default_rng(seed), largest)
@@ -51,3 +53,22 @@ def test_more_rows_on_a_side_than_in_the_node_do_not_fit(side: tuple[int, int]) 
     choice = make_choice()
     choose_by_two_classes(sides, 1, choice, 0, 1)
     assert not choice.fits[0]
+
+
+@pytest.mark.parametrize("n_cuts", [CUTS_TOGETHER - 1, CUTS_TOGETHER, CUTS_TOGETHER + 1])
+def test_nodes_with_as_many_cuts_as_are_scored_together_and_more_are_chosen_alike(
+    n_cuts: int,
+) -> None:
+    rng = np.random.default_rng(n_cuts)
+    n_of_nodes = [3, n_cuts, 2, n_cuts]
+    asked_start = np.cumsum([0, *n_of_nodes])
+    left = rng.integers(0, 90, (int(asked_start[-1]), 2))
+    totals = np.full((N_NODES, 3), 90)
+    totals[:, 2] = 180
+    totals[2] = [2**26, 90, 2**26 + 90]  # too many rows to be scored with the others
+    sides = Sides(asked_start, left, totals, 2)
+    expected, found = make_choice(), make_choice()
+    choose_by_classes(sides, 2, Rules(GINI, 1), expected, 0, N_NODES)
+    choose_by_two_classes(sides, 1, found, 0, N_NODES)
+    assert found.score.tobytes() == expected.score.tobytes()
+    assert found.asked.tolist() == expected.asked.tolist()

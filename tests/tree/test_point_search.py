@@ -18,7 +18,7 @@ from fedforest.kernels.random_split import Values
 from fedforest.tree import point_search
 from fedforest.tree.cut_choice import choose_cuts, tabulate_cuts
 from fedforest.tree.growth import ColumnBits, Growth, GrowthRules
-from fedforest.tree.point_search import DrawUnits, PointSearch
+from fedforest.tree.point_search import DrawWords, PointSearch
 from fedforest.tree.rows import Sampling, draw_rows
 from fedforest.tree.search import SplitTable
 from fedforest.tree.seeds import derive_seeds
@@ -133,9 +133,10 @@ def goes_left(
     return np.where(np.isnan(values), side, is_member)
 
 
-def halves_of(pairs: Pairs) -> DrawUnits:
+def halves_of(pairs: Pairs) -> DrawWords:
     """Every point in the middle of its range."""
-    return lambda first, last: np.full(pairs.node_start[last] - pairs.node_start[first], 0.5)
+    starts = pairs.node_start
+    return lambda first, last: np.full((starts[last] - starts[first], 2), 2**63, np.uint64)
 
 
 class Training:
@@ -241,11 +242,11 @@ def test_points_and_bit_sums_are_the_same_with_threads(two_workers: Workers) -> 
     table = make_table(rng, 3000, "two classes")
     responses = rng.integers(0, 2**64, 3000, np.uint64) >> np.uint64(50)
     candidates = np.full((N_TREES, 2), 255, np.uint8) & np.array([255, 3], np.uint8)
-    units = rng.random(10 * N_TREES)
+    words = rng.integers(0, 2**64, (10 * N_TREES, 2), np.uint64)
     outcomes, pairs = [], list_pairs(candidates)
     for workers in (ALONE, two_workers):
         search = table.search(workers)
-        points = search.propose(pairs, lambda *nodes: units[slice(*pairs.node_start[[*nodes]])], 2)
+        points = search.propose(pairs, lambda *nodes: words[slice(*pairs.node_start[[*nodes]])], 2)
         cuts = draw_cuts(table, np.arange(N_TREES, dtype=np.int32), candidates)
         outcomes.append((points.tolist(), search.count_bits(cuts, responses, 14).tolist()))
     assert outcomes[0] == outcomes[1]
@@ -258,14 +259,14 @@ def test_points_are_the_same_however_many_are_drawn_together(
 ) -> None:
     table = make_table(np.random.default_rng(4), 300, "two classes")
     pairs = list_pairs(np.full((N_TREES, 2), 255, np.uint8) & np.array([255, 3], np.uint8))
-    units = np.random.default_rng(5).random(len(pairs.feature))
+    words = np.random.default_rng(5).integers(0, 2**64, (len(pairs.feature), 2), np.uint64)
 
-    def draw_units(first: int, last: int) -> NDArray[np.float64]:
-        return units[pairs.node_start[first] : pairs.node_start[last]]
+    def draw_words(first: int, last: int) -> NDArray[np.uint64]:
+        return words[pairs.node_start[first] : pairs.node_start[last]]
 
-    at_once = table.search(ALONE).propose(pairs, draw_units, 2)
+    at_once = table.search(ALONE).propose(pairs, draw_words, 2)
     monkeypatch.setattr(point_search, "PAIRS_DRAWN_TOGETHER", together)
-    in_blocks = table.search(ALONE).propose(pairs, draw_units, 2)
+    in_blocks = table.search(ALONE).propose(pairs, draw_words, 2)
     assert np.isfinite(at_once).any()
     assert in_blocks.tobytes() == at_once.tobytes()
 
@@ -333,8 +334,7 @@ def test_counting_within_some_nodes_gives_what_counting_everywhere_gives_for_the
     tree = np.arange(N_TREES, dtype=np.int32)
     candidates = rng.integers(0, 256, (N_TREES, 2)).astype(np.uint8) & np.array([255, 3], np.uint8)
     pairs = list_pairs(candidates)
-    halves = np.full(len(pairs.feature), 0.5)
-    search.propose(pairs, lambda *nodes: halves[slice(*pairs.node_start[[*nodes]])], 2)
+    search.propose(pairs, halves_of(pairs), 2)
     cuts = draw_cuts(table, tree, candidates)
     everywhere = search.count(cuts, both_sides=True)
     node_of_pair = np.repeat(tree, np.diff(pairs.node_start))

@@ -13,6 +13,7 @@ from fedforest.kernels.jit import borrowing, embedded, inlined, kernel
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
 _SIX = np.uint64(6)
+_EIGHT = np.uint64(8)
 _LOW_SIX = np.uint64(63)
 
 if config.DISABLE_JIT:  # type: ignore[attr-defined] # numba adds it at run time
@@ -52,9 +53,9 @@ else:
 @embedded
 def read_word(bitmap, node, begin):
     """Eight bytes of a node's bitmap, or those that there are."""
-    bits = _ZERO
-    for byte in range(begin, min(begin + 8, bitmap.shape[1])):
-        bits |= np.uint64(bitmap[node, byte]) << np.uint64((byte - begin) * 8)
+    bits, first = _ZERO, np.uint64(begin)  # unsigned: no place is counted from the end
+    for byte in range(min(_EIGHT, np.uint64(bitmap.shape[1]) - first)):
+        bits |= np.uint64(bitmap[np.uint64(node), first + byte]) << (byte * _EIGHT)
     return bits
 
 

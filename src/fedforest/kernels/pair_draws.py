@@ -6,12 +6,15 @@ depend on what else is drawn, on participants or on threads.
 
 import numpy as np
 
-from fedforest.kernels.jit import inlined, kernel
-from fedforest.kernels.points import merge_points
+from fedforest.kernels.jit import embedded, inlined, kernel
+from fedforest.kernels.points import draw_between
 from fedforest.kernels.sampling import draw_below, draw_unit, mix
 
+PAIRS_TOGETHER = 2048  # what is drawn for them stays in the first cache
+
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_ONE = np.uint64(1)
+_NOTHING_LOWER, _NOTHING_HIGHER = np.float32(np.inf), np.float32(-np.inf)
+_ONE, _TWO = np.uint64(1), np.uint64(2)
 _UNIT, _SIDE, _SET, _MEMBER = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(8)  # counters
 
 
@@ -21,14 +24,66 @@ def key_pair(node_key, column):
     return mix(node_key + (np.uint64(column) + _ONE) * _GOLDEN)
 
 
+@embedded
+def end_of_block(node_start, first, last):
+    """Behind the last of the nodes from `first` on whose pairs are few enough to draw together.
+
+    A node with more pairs than that is a block of its own.
+    """
+    most, k = node_start[first] + PAIRS_TOGETHER, first + 1
+    while k < last and node_start[k + 1] <= most:
+        k += 1
+    return k
+
+
+@embedded
+def spread_keys(node_keys, pairs, first, last, words):
+    """What the keys of the nodes' pairs are made of, pair by pair."""
+    node_start, feature = pairs
+    begin = np.uint64(node_start[first])
+    for k in range(np.uint64(first), np.uint64(last)):
+        for pair in range(np.uint64(node_start[k]), np.uint64(node_start[k + _ONE])):
+            words[pair - begin] = node_keys[k] + (np.uint64(feature[pair]) + _ONE) * _GOLDEN
+
+
+@embedded
+def find_ranges(points, begin, n_pairs, low, high):
+    """The lowest and highest point of n_pairs pairs; NaN, where a party abstained, is neither."""
+    for i in range(n_pairs):
+        low[i], high[i] = _NOTHING_LOWER, _NOTHING_HIGHER
+    for party in range(points.shape[0]):
+        named = points[party]
+        for i in range(n_pairs):
+            point = named[begin + i]
+            low[i] = point if point < low[i] else low[i]
+            high[i] = point if point > high[i] else high[i]
+
+
 @kernel
 def draw_thresholds(points, node_keys, pairs, threshold, first, last):
-    """The thresholds of the nodes first..last, drawn between the parties' points."""
-    node_start, feature = pairs
+    """The thresholds of the nodes first..last, drawn between the parties' points.
+
+    Many pairs take each step together, as vectors. A threshold is uniform in [lowest, highest) of
+    the points (`points` is (parties, pairs)). A single point is the threshold itself; without one
+    it is NaN, and the pair is not asked about.
+    """
+    node_start = pairs.node_start
+    room = PAIRS_TOGETHER
     for k in range(first, last):
-        for pair in range(node_start[k], node_start[k + 1]):
-            unit = draw_unit(key_pair(node_keys[k], feature[pair]), _UNIT)
-            threshold[pair] = merge_points(points, pair, unit)
+        room = max(room, node_start[k + 1] - node_start[k])
+    words = np.empty(room, np.uint64)
+    low, high = np.empty(room, np.float32), np.empty(room, np.float32)
+    k = first
+    while k < last:
+        end = end_of_block(node_start, k, last)
+        begin = np.uint64(node_start[k])
+        n_pairs = np.uint64(node_start[end]) - begin
+        spread_keys(node_keys, pairs, k, end, words)
+        find_ranges(points, begin, n_pairs, low, high)
+        for i in range(n_pairs):
+            unit = draw_unit(mix(words[i]), _UNIT)
+            threshold[begin + i] = draw_between(low[i], high[i], unit)
+        k = end
 
 
 @kernel
@@ -82,11 +137,11 @@ def place_pairs(pairs, tree, node, first, last):
     These are tree and node, and column.
     """
     node_start, feature = pairs
-    begin = node_start[first]
-    places = np.empty((node_start[last] - begin, 2), np.uint64)
-    for k in range(first, last):
+    begin = np.uint64(node_start[first])
+    places = np.empty(2 * (node_start[last] - node_start[first]), np.uint64)
+    for k in range(np.uint64(first), np.uint64(last)):
         where = (np.uint64(tree[k]) << np.uint64(32)) | np.uint64(node[k])
-        for pair in range(node_start[k], node_start[k + 1]):
-            places[pair - begin, 0] = where
-            places[pair - begin, 1] = np.uint64(feature[pair])
-    return places
+        for pair in range(np.uint64(node_start[k]), np.uint64(node_start[k + _ONE])):
+            at = _TWO * (pair - begin)
+            places[at], places[at + _ONE] = where, np.uint64(feature[pair])
+    return places.reshape(-1, 2)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fedforest.kernels.bitsets import count_ones, lowest_bit, read_word
 from fedforest.kernels.jit import kernel
 
-_ZERO, _ONE = np.uint64(0), np.uint64(1)
+_ZERO, _ONE, _EIGHT = np.uint64(0), np.uint64(1), np.uint64(8)
 
 
 class Pairs(NamedTuple):
@@ -35,12 +35,12 @@ class Cuts(NamedTuple):
 def count_pairs(bitmap):
     """Where the pairs of each node start; the last element is the number of pairs."""
     node_start = np.empty(bitmap.shape[0] + 1, np.int64)
-    at = 0
-    for k in range(bitmap.shape[0]):
-        node_start[k] = at
-        for byte in range(bitmap.shape[1]):
-            at += np.int64(count_ones(bitmap[k, byte]))
-    node_start[bitmap.shape[0]] = at
+    at = _ZERO
+    for k in range(np.uint64(bitmap.shape[0])):
+        node_start[k] = np.int64(at)
+        for begin in range(0, bitmap.shape[1], 8):
+            at += count_ones(read_word(bitmap, k, begin))
+    node_start[bitmap.shape[0]] = np.int64(at)
     return node_start
 
 
@@ -61,16 +61,16 @@ def place_candidates(tried, count, n_columns):
 
 @kernel
 def write_pairs(bitmap, pairs, first, last):
-    """List the columns of the nodes first..last."""
+    """List the columns of the nodes first..last: as many as they have bits."""
     node_start, feature = pairs
-    for k in range(first, last):
-        at = np.uint64(node_start[k])
-        for begin in range(0, bitmap.shape[1], 8):
-            bits = read_word(bitmap, k, begin)
-            while bits != _ZERO:
-                feature[at] = np.int32(np.uint64(begin * 8) + lowest_bit(bits))
-                bits &= bits - _ONE
-                at += _ONE
+    for k in range(np.uint64(first), np.uint64(last)):
+        begin, bits = _ZERO, read_word(bitmap, k, _ZERO)
+        for pair in range(np.uint64(node_start[k]), np.uint64(node_start[k + _ONE])):
+            while bits == _ZERO:
+                begin += _EIGHT
+                bits = read_word(bitmap, k, begin)
+            feature[pair] = np.int32(begin * _EIGHT + lowest_bit(bits))
+            bits &= bits - _ONE
 
 
 @kernel
@@ -104,12 +104,12 @@ def take_pairs(pairs, nodes):
 def place_asked(node_start, threshold):
     """Where the asked pairs of each node start among all asked ones; the last is their number."""
     asked_start = np.empty(node_start.shape[0], np.int64)
-    at = 0
-    for k in range(node_start.shape[0] - 1):
-        asked_start[k] = at
-        for pair in range(node_start[k], node_start[k + 1]):
-            at += np.int64(threshold[pair] == threshold[pair])
-    asked_start[node_start.shape[0] - 1] = at
+    at = _ZERO
+    for k in range(np.uint64(node_start.shape[0] - 1)):
+        asked_start[k] = np.int64(at)
+        for pair in range(np.uint64(node_start[k]), np.uint64(node_start[k + _ONE])):
+            at += np.uint64(threshold[pair] == threshold[pair])
+    asked_start[node_start.shape[0] - 1] = np.int64(at)
     return asked_start
 
 

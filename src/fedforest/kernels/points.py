@@ -1,4 +1,4 @@
-"""Random points inside a party's range, and the threshold drawn between the parties' points.
+"""Random points inside a party's range, and numbers between the parties' points.
 
 A party never answers with a value of its own: its point lies strictly between the lowest and the
 highest value it sees in a node, and where it sees too few values, or no float32 lies between them,
@@ -8,12 +8,13 @@ could be computed back from its points.
 
 import numpy as np
 
-from fedforest.kernels.jit import embedded, inlined, kernel
+from fedforest.kernels.jit import inlined, kernel
 
 ABSTAINS = np.float32(np.nan)
 _INFINITE = np.float32(np.inf)
 _PLUS_ZERO = np.float32(0.0)
-_UP = np.int32(1)
+_UP, _SIGN = np.int32(1), np.int32(31)
+_TWO = np.uint64(2)
 _UNUSED_BITS = np.uint64(12)
 _UNIT = 2.0**-52
 
@@ -22,7 +23,8 @@ _UNIT = 2.0**-52
 def next_above(value):
     """The next larger float32; the largest finite one is followed by infinity."""
     bits = np.float32(value + _PLUS_ZERO).view(np.int32)  # minus zero becomes zero
-    return np.int32(bits + (_UP if bits >= 0 else -_UP)).view(np.float32)
+    step = _UP | (bits >> _SIGN)  # 1, or -1 for a negative number, whose bits grow downwards
+    return np.int32(bits + step).view(np.float32)
 
 
 @inlined
@@ -37,24 +39,23 @@ def draw_inside(low, high, unit):
     return np.float32(np.float64(lowest) + width * unit) if width >= 0.0 else ABSTAINS
 
 
-@kernel
-def to_units(words):
-    """Uniform numbers between 0 and 1, neither included, from the upper 52 bits of random words."""
-    units = np.empty(words.shape[0])
-    for i in range(words.shape[0]):
-        units[i] = (np.float64(words[i] >> _UNUSED_BITS) + 0.5) * _UNIT
-    return units
+@inlined
+def to_unit(word):
+    """A uniform number between 0 and 1, neither included, from the upper 52 bits of a word."""
+    return (np.float64(word >> _UNUSED_BITS) + 0.5) * _UNIT
 
 
 @kernel
-def draw_points(low, high, units, points, first, last):
+def draw_points(low, high, words, points, first, last):
     """Points of the pairs first..last, NaN where the range is empty or a single value.
 
-    `units` are those of these pairs alone.
+    `words` has two random words for each of these pairs alone; the first is used.
     """
-    for pair in range(first, last):
-        point = draw_inside(low[pair], high[pair], units[pair - first])
-        points[pair] = point if low[pair] < high[pair] else ABSTAINS
+    begin, words = np.uint64(first), words.reshape(-1)
+    for i in range(np.uint64(last - first)):
+        lowest, highest = low[begin + i], high[begin + i]
+        point = draw_inside(lowest, highest, to_unit(words[_TWO * i]))
+        points[begin + i] = point if lowest < highest else ABSTAINS
 
 
 @kernel
@@ -71,21 +72,6 @@ def draw_between(low, high, unit):
     drawn = np.float32(np.float64(low) + (np.float64(high) - np.float64(low)) * unit)
     inside = drawn if drawn < high else low
     return inside if low <= high else ABSTAINS
-
-
-@embedded
-def merge_points(points, pair, unit):
-    """The threshold of a pair, uniform in [lowest, highest) of the parties' points.
-
-    `points` is (parties, pairs), NaN where a party abstained. A single point is the threshold
-    itself; without one it is NaN, and the pair is not asked about.
-    """
-    low, high = np.float32(np.inf), np.float32(-np.inf)
-    for party in range(points.shape[0]):
-        point = points[party, pair]
-        low = point if point < low else low
-        high = point if point > high else high
-    return draw_between(low, high, unit)
 
 
 @kernel

@@ -45,7 +45,7 @@ def expand(key: bytes, n_words: int) -> NDArray[np.uint64]:
 
 
 def scramble(key: bytes, inputs: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """A random word for each row of two words; who lacks the key learns nothing from the others.
+    """Two random words for each row of two; who lacks the key learns nothing from the others.
 
     Rows that differ must get words of their own, equal rows get equal words: the cipher's
     permutation is applied to every row on its own.
@@ -56,4 +56,4 @@ def scramble(key: bytes, inputs: NDArray[np.uint64]) -> NDArray[np.uint64]:
     plain = np.ascontiguousarray(inputs, WORD)
     scrambled = np.empty(plain.size + 2, WORD)  # the library wants room for one block more
     encryptor.update_into(plain.reshape(-1).view(np.uint8).data, scrambled.view(np.uint8).data)
-    return scrambled[: plain.size : 2].astype(np.uint64, copy=False)
+    return scrambled[: plain.size].reshape(-1, 2).astype(np.uint64, copy=False)

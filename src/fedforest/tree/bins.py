@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from fedforest.errors import ConfigurationError, DataError
 from fedforest.kernels import binning
 from fedforest.kernels.layout import MAX_BINS, MISSING_BIN
+from fedforest.kernels.raw_columns import round_columns
 from fedforest.tree.blocks import group_columns
 from fedforest.tree.canonical_json import JsonValue
 from fedforest.tree.categories import (
@@ -136,24 +137,33 @@ class Bins:
         """
         columns = self._arrange(table).columns
         values = np.empty((self.n_features, table.n_rows), np.float32)
-
-        def fill(feature: int) -> None:
-            column = columns[feature]
-            if not self.is_categorical[feature] and not isinstance(column, CategoryColumn):
-                with np.errstate(over="ignore"):  # beyond float32 is infinite, as it must be
-                    values[feature] = column
-                return
-            codes = np.empty(table.n_rows, np.uint8)
-            if isinstance(column, CategoryColumn) and not column.values:
-                values[feature] = np.nan  # nothing is known: neither numbers nor categories
-                return
-            if not self.is_categorical[feature]:
+        numeric: list[tuple[int, Numbers]] = []
+        tasks: list[Callable[[], None]] = []
+        for feature, column in enumerate(columns):
+            if self.is_categorical[feature]:
+                tasks.append(partial(self._number_categories, feature, column, values[feature]))
+            elif not isinstance(column, CategoryColumn):
+                numeric.append((feature, column))
+            elif column.values:
                 raise DataError(f"column {self.names[feature]!r} was numeric in training, not text")
-            self._bin_categories(feature, column, codes)
-            values[feature] = np.where(codes == MISSING_BIN, np.float32(np.nan), codes)
-
-        workers.run(fill, range(self.n_features))
+            else:
+                values[feature] = np.nan  # nothing is known: neither numbers nor categories
+        tasks += self._rounding_tasks(numeric, values)
+        workers.run(lambda task: task(), tasks)
         return values
+
+    @staticmethod
+    def _rounding_tasks(
+        columns: Sequence[tuple[int, Numbers]], values: NDArray[np.float32]
+    ) -> Iterator[Callable[[], None]]:
+        for block in group_columns(columns):
+            for first, last in row_ranges(values.shape[1], len(block.features)):
+                yield partial(round_columns, *block, values, first, last)
+
+    def _number_categories(self, feature: int, column: Column, values: NDArray[np.float32]) -> None:
+        codes = np.empty(len(values), np.uint8)
+        self._bin_categories(feature, column, codes)
+        values[:] = np.where(codes == MISSING_BIN, np.float32(np.nan), codes)
 
     def take(self, features: Sequence[int]) -> "Bins":
         """The bins of these columns, in this order."""

@@ -29,9 +29,11 @@ class NumericBlock(NamedTuple):
 
 
 def group_columns(columns: Iterable[tuple[int, Numbers]]) -> list[NumericBlock]:
-    """Group (feature, values) pairs by the array they are views of."""
+    """Group (feature, values) pairs by the array they are views of; columns of no rows are none."""
     groups: dict[tuple[object, ...], list[tuple[int, Numbers]]] = {}
     for feature, given in columns:
+        if len(given) == 0:
+            continue
         values = given if _is_regular(given) else given.copy()
         owner = values if values.base is None else values.base
         key = (id(owner), values.dtype, values.strides[0])

@@ -43,7 +43,7 @@ from fedforest.tree.structure import Step
 from fedforest.tree.targets import TrainingTargets
 from fedforest.tree.workers import Workers
 
-DrawUnits = Callable[[int, int], NDArray[np.float64]]  # of the pairs of nodes first..last
+DrawWords = Callable[[int, int], NDArray[np.uint64]]  # two per pair of the nodes first..last
 
 MOST_PACKED = 2 * COUNTS_PER_WORD  # integers of a side; adding more as words takes longer than rows
 ROWS_WORTH_A_COLUMN = 128  # of an average node: with fewer, its rows are far apart in a column
@@ -97,11 +97,11 @@ class PointSearch:
         rows: NDArray[np.int64] = own & ((1 << int(row_bits)) - 1)
         return rows
 
-    def propose(self, pairs: Pairs, draw_units: DrawUnits, least_rows: int) -> NDArray[np.float32]:
+    def propose(self, pairs: Pairs, draw_words: DrawWords, least_rows: int) -> NDArray[np.float32]:
         """A random point per pair of open node and candidate column, NaN where the party abstains.
 
-        `draw_units` gives one number in (0, 1) for each pair of some nodes. With fewer than
-        `least_rows` rows that have a value, a single one could be told from the point.
+        `draw_words` gives random words for each pair of some nodes. With fewer than `least_rows`
+        rows that have a value, a single one could be told from the point.
         """
         columns, order, node_start = self.columns, self.rows.order, pairs.node_start
         kept = self._make_room(pairs)
@@ -114,7 +114,7 @@ class PointSearch:
             gather(cells, order, pairs, least_rows, kept, low, high, *nodes)
             for block in _blocks_of_pairs(nodes, node_start):
                 own = int(node_start[block[0]]), int(node_start[block[1]])
-                draw_points(low, high, draw_units(*block), points, *own)
+                draw_points(low, high, draw_words(*block), points, *own)
             if columns.is_categorical.any():
                 own = int(node_start[nodes[0]]), int(node_start[nodes[1]])
                 is_categorical = columns.is_categorical

@@ -17,7 +17,7 @@ from fedforest.kernels.pairs import Pairs
 from fedforest.protocol.aggregation.options import Masked
 from fedforest.protocol.horizontal.party import HorizontalParty
 from fedforest.protocol.horizontal.party_trees import PartyTrees
-from fedforest.tree.point_search import DrawUnits
+from fedforest.tree.point_search import DrawWords
 from tests.protocol.horizontal.asking_one import AskedParty, split_all, start_trees
 from tests.protocol.horizontal.federations import OpenTraining, Shares, train_openly
 from tests.protocol.horizontal.transcripts import read_transcript
@@ -32,12 +32,12 @@ class PaperParty(HorizontalParty):
         propose = search.propose
 
         def propose_always(
-            pairs: Pairs, draw_units: DrawUnits, least_rows: int
+            pairs: Pairs, draw_words: DrawWords, least_rows: int
         ) -> NDArray[np.float32]:
-            propose(pairs, draw_units, least_rows)
-            units = draw_units(0, len(pairs.node_start) - 1)
+            propose(pairs, draw_words, least_rows)
             points = np.full(len(pairs.feature), np.nan, np.float32)
-            units = draw_units(0, len(pairs.node_start) - 1)
+            words = draw_words(0, len(pairs.node_start) - 1)[:, 0]
+            units = words * 2.0**-64
             nodes = np.repeat(np.arange(len(pairs.node_start) - 1), np.diff(pairs.node_start))
             columns = search.columns.values.reshape(len(search.columns.is_categorical), -1)
             for pair, node in enumerate(nodes.tolist()):

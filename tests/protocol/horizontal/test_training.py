@@ -22,7 +22,7 @@ from fedforest.protocol.horizontal.party import HorizontalParty
 from fedforest.protocol.horizontal.party_trees import PartyTrees
 from fedforest.tree.forest import ForestWalker
 from fedforest.tree.forest_file import encode_forest
-from fedforest.tree.point_search import DrawUnits
+from fedforest.tree.point_search import DrawWords
 from fedforest.tree.table import read_table
 from fedforest.tree.workers import ALONE, Workers
 from tests.protocol.horizontal.federations import Losing, OpenTraining, Shares, train_openly
@@ -78,9 +78,9 @@ class FixedPoints(HorizontalParty):
         propose, n_calls = search.propose, [0]
 
         def propose_fixed(
-            pairs: Pairs, draw_units: DrawUnits, least_rows: int
+            pairs: Pairs, draw_words: DrawWords, least_rows: int
         ) -> NDArray[np.float32]:
-            propose(pairs, draw_units, least_rows)
+            propose(pairs, draw_words, least_rows)
             n_calls[0] += 1
             rng = np.random.default_rng(n_calls[0])
             return rng.normal(size=len(pairs.feature)).astype(np.float32)
@@ -172,9 +172,11 @@ class MiddlePoints(HorizontalParty):
         propose = search.propose
 
         def propose_middle(
-            pairs: Pairs, draw_units: DrawUnits, least_rows: int
+            pairs: Pairs, draw_words: DrawWords, least_rows: int
         ) -> NDArray[np.float32]:
-            return propose(pairs, lambda *nodes: 0.0 * draw_units(*nodes) + 0.5, least_rows)
+            return propose(
+                pairs, lambda *nodes: np.full_like(draw_words(*nodes), 2**63), least_rows
+            )
 
         search.propose = propose_middle  # type: ignore[method-assign]
         return trees

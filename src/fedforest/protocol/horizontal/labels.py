@@ -7,6 +7,7 @@ so that sums over any parties are exact and the same as over one table.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ LARGEST_EXPONENT = 900  # of targets: squares of sums have room in a float64 the
 SUM_LIMIT = 2**59  # of targets: a prime field of 2^61 - 1 holds such sums with their sign
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class PartyLabels:
     """A party's own labels: classes as they are, or targets; weights where rows differ in them."""
 
@@ -50,7 +51,7 @@ class PartyLabels:
             weights = _exponent(self.weights) if (self.weights > 0.0).any() else NO_WEIGHT
         if self.is_regression:
             return DeclaredLabels("", (), _exponent(self.values), weights)
-        packed: Any = pack_labels(np.unique(self.values))
+        packed: Any = pack_labels(self._classes[0])
         return DeclaredLabels(packed["dtype"], tuple(packed["labels"]), None, weights)
 
     def encode(self, agreed: AgreeOnTable) -> TrainingTargets:
@@ -62,8 +63,13 @@ class PartyLabels:
             levels = self._levels(agreed)
             return encode_values(levels, weights, agreed.target_unit, agreed.target_offset)
         classes = read_classes(agreed.class_dtype, agreed.classes)
-        own, places = np.unique(self.values, return_inverse=True)
+        own, places = self._classes
         return encode_classes(find_codes(own, classes)[places], len(classes), weights, "gini")
+
+    @cached_property
+    def _classes(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """The classes that occur, and which of them each row has."""
+        return np.unique(self.values, return_inverse=True)
 
     def _levels(self, agreed: AgreeOnTable) -> NDArray[np.int64]:
         targets = self.values.astype(np.float64)

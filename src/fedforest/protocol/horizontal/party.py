@@ -8,6 +8,7 @@ and label sums in the protection of the run.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from weakref import WeakMethod
@@ -17,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import FederationError, ProtocolError
-from fedforest.kernels.points import to_units
 from fedforest.kernels.random_split import Values
 from fedforest.masking.key_agreement import derive_key
 from fedforest.masking.keystream import expand, scramble
@@ -191,9 +191,8 @@ class HorizontalParty:
         if request.start is not None:
             self._begin(trees, request.start.left_out)
         trees.move(moved)
-        # a unit has a place (tree, node, column): asked again, it is the same; only we know the key
-        key = self._point_key
-        points = trees.propose(pairs, lambda places: to_units(scramble(key, places)))
+        # a word has a place (tree, node, column): asked again, it is the same; only we know the key
+        points = trees.propose(pairs, partial(scramble, self._point_key))
         return ThresholdsProposed(Points.of(points))
 
     def _begin(self, trees: PartyTrees, left_out: int) -> None:

@@ -39,7 +39,7 @@ from fedforest.tree.structure import Structure
 from fedforest.tree.targets import TrainingTargets
 from fedforest.tree.workers import Workers
 
-UnitsAt = Callable[[NDArray[np.uint64]], NDArray[np.float64]]  # by the places of pairs
+WordsAt = Callable[[NDArray[np.uint64]], NDArray[np.uint64]]  # two for each place of a pair
 
 SET_WORDS = 4
 MAX_ENTRIES = 2**28  # rows, and values of rows, of a batch: what a stranger may have a party hold
@@ -182,17 +182,17 @@ class PartyTrees:
             self.n_asked = self._follow(moved, self.n_asked)
         self._has_proposed = False
 
-    def propose(self, pairs: Pairs | None, units_at: UnitsAt) -> NDArray[np.float32]:
+    def propose(self, pairs: Pairs | None, words_at: WordsAt) -> NDArray[np.float32]:
         """A random point for each candidate of each open node."""
         if pairs is None:
             return np.zeros(0, np.float32)
         self._has_proposed = True
         opened = self._structure.open
 
-        def draw_units(first: int, last: int) -> NDArray[np.float64]:
-            return units_at(place_pairs(pairs, opened.tree, opened.node, first, last))
+        def draw_words(first: int, last: int) -> NDArray[np.uint64]:
+            return words_at(place_pairs(pairs, opened.tree, opened.node, first, last))
 
-        return self._search.propose(pairs, draw_units, self._limits.least_rows)
+        return self._search.propose(pairs, draw_words, self._limits.least_rows)
 
     def read_question(self, question: CutsQuestion) -> Questioned:
         """What one segment is asked about."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import DataError
+from fedforest.kernels.raw_columns import find_missing
 from fedforest.protocol.asking import blame, check
 from fedforest.protocol.horizontal.payloads import (
     CATEGORICAL,
@@ -20,8 +21,9 @@ from fedforest.protocol.horizontal.payloads import (
 )
 from fedforest.protocol.payloads import from_bytes
 from fedforest.tree.bins import Bins, number_categories
+from fedforest.tree.blocks import group_columns
 from fedforest.tree.categories import N_OWN_BINS, sort_categories
-from fedforest.tree.columns import Category, CategoryColumn, Column, is_canonical
+from fedforest.tree.columns import Category, CategoryColumn, Column, Numbers, is_canonical
 from fedforest.tree.table import Table, list_names
 
 Categories = tuple[Category, ...] | None  # in code order; None for numbers
@@ -30,7 +32,6 @@ Categories = tuple[Category, ...] | None  # in code order; None for numbers
 def declare_columns(table: Table) -> DeclaredColumns:
     """What a party says about its columns."""
     kinds = [kind_of(column) for column in table.columns]
-    has_missing = [_has_missing(column) for column in table.columns]
     categories = tuple(
         tuple(sort_categories([c.values[code] for code in np.unique(c.codes[c.codes >= 0])]))
         for c, kind in zip(table.columns, kinds, strict=True)
@@ -40,7 +41,7 @@ def declare_columns(table: Table) -> DeclaredColumns:
         table.names,
         table.has_names,
         np.array(kinds, np.uint8).data,
-        np.array(has_missing, np.uint8).data,
+        find_incomplete(table).astype(np.uint8).data,
         categories,
     )
 
@@ -54,10 +55,18 @@ def kind_of(column: Column) -> int:
     return EMPTY if np.isnan(column).all() else NUMERIC
 
 
-def _has_missing(column: Column) -> bool:
-    if isinstance(column, CategoryColumn):
-        return bool((column.codes < 0).any())
-    return bool(np.isnan(column).any())
+def find_incomplete(table: Table) -> NDArray[np.bool_]:
+    """Per column whether a value is missing."""
+    is_missing = np.zeros(table.n_features, np.bool_)
+    numeric: list[tuple[int, Numbers]] = []
+    for feature, column in enumerate(table.columns):
+        if isinstance(column, CategoryColumn):
+            is_missing[feature] = (column.codes < 0).any()
+        else:
+            numeric.append((feature, column))
+    for block in group_columns(numeric):
+        is_missing[block.features] = find_missing(block.cells, table.n_rows)
+    return is_missing
 
 
 class ColumnUnion:
