@@ -216,12 +216,26 @@ def test_a_run_that_was_stopped_goes_on_where_it_ended(
     measure(tmp_path, 2, ("comparison",))
     gone_on = measure(tmp_path, 3, ("comparison",)).as_result()
     entries = (r["groups"]["two_parties"]["breast_cancer"]["measured"] for r in (gone_on, result))
-    kept, whole = (
-        {method: [each["score"] for each in entry[method]] for method in METHODS}
-        for entry in entries
-    )
+    kept, whole = ({method: entry[method]["score"] for method in METHODS} for entry in entries)
     assert kept == whole
     assert [run["added"] for run in gone_on["runs"]] == [{"breast_cancer": 6}, {"breast_cancer": 3}]
+
+
+def test_a_file_has_what_was_measured_in_eight_digits_and_quantities_that_some_lack(
+    tmp_path: Path,
+) -> None:
+    record = HorizontalRecord(Settings(), tmp_path)
+    entry = record.entry("two_parties", CANCER)
+    third = {"score": 1 / 3, "bytes": 12345678901, "aggregated": 822230.0}
+    record.add(entry, "pooled", third)
+    record.add(entry, "pooled", {"score": 2 / 3, "epsilon_cap": 1.0})
+    reopened = HorizontalRecord.open(tmp_path, Settings()).groups["two_parties"]["breast_cancer"]
+    assert reopened.measured["pooled"] == [
+        {"score": 0.33333333, "bytes": 12345678901, "aggregated": 822230},
+        {"score": 0.66666667, "epsilon_cap": 1},
+    ]
+    lines = (tmp_path / FILE.name).read_text().splitlines()
+    assert '"score": [ 0.33333333, 0.66666667 ],' in map(str.strip, lines)
 
 
 def test_what_is_there_is_not_measured_again_unless_it_is_forgotten(tmp_path: Path) -> None:

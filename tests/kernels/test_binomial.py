@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from fedforest.kernels.binomial import answer_at_random, count_ones, log_ratio
+from fedforest.kernels.binomial import count_ones, draw_binomial, log_ratio
 from fedforest.kernels.chacha import open_stream
+from fedforest.kernels.jit import kernel
 from tests.strategies import IS_PLAIN_PYTHON
 
 N_DRAWS = 200 if IS_PLAIN_PYTHON else 300_000
@@ -28,11 +29,16 @@ LAWS = [
 ]
 
 
+@kernel
+def draw_all(stream: Any, n: int, p: float, draws: Any) -> None:
+    for i in range(draws.shape[0]):
+        draws[i] = draw_binomial(stream, n, p)
+
+
 def draw(n: int, p: float, key: bytes, n_draws: int = N_DRAWS) -> NDArray[np.int64]:
-    ones = np.full((n_draws, 1), n, np.int64)
-    noisy = np.empty_like(ones)
-    answer_at_random(ones, ones[:, 0], (p, 0.0), open_stream(key), noisy)
-    return noisy[:, 0]
+    draws = np.empty(n_draws, np.int64)
+    draw_all(open_stream(key), n, p, draws)
+    return draws
 
 
 def chi_square(draws: NDArray[np.int64], law: Any) -> float:
@@ -66,23 +72,6 @@ def test_certain_tosses_need_no_luck() -> None:
     for n in (0, 5, 70, 10**6):
         assert draw(n, 1.0, bytes(32), 3).tolist() == [n] * 3
         assert draw(n, 0.0, bytes(32), 3).tolist() == [0] * 3
-
-
-def test_a_noisy_sum_adds_answers_of_rows_with_and_without_the_bit() -> None:
-    n_queries = N_DRAWS
-    ones = np.tile(np.array([[30, 70]], np.int64), (n_queries, 1))
-    noisy = np.empty_like(ones)
-    sizes = np.full(n_queries, 100, np.int64)
-    answer_at_random(ones, sizes, (0.75, 0.2), open_stream(b"q" * 32), noisy)
-    for bit, count in enumerate((30, 70)):
-        mean = 0.75 * count + 0.2 * (100 - count)
-        variance = 0.75 * 0.25 * count + 0.2 * 0.8 * (100 - count)
-        error = abs(noisy[:, bit].mean() - mean) / np.sqrt(variance / n_queries)
-        assert error < 5
-        assert noisy[:, bit].var() == pytest.approx(variance, rel=8 / np.sqrt(n_queries))
-    # bits are answered independently
-    correlation = stats.pearsonr(noisy[:, 0], noisy[:, 1]).statistic
-    assert abs(correlation) < 5 / np.sqrt(n_queries)
 
 
 @given(st.integers(0, 2**64 - 1))

@@ -148,6 +148,7 @@ def test_bits_of_responses_are_counted_once_per_row(
 ) -> None:
     rng = np.random.default_rng(seed)
     responses = rng.integers(0, 2**64, asked.level.n_rows, np.uint64) >> np.uint64(64 - n_bits)
+    responses = responses.astype(np.min_scalar_type(2**n_bits - 1))
     order = asked.level.order()
     pairs, kept = asked.level.kept(order, in_tiles=in_tiles)
     cuts = asked.as_asked(pairs)
@@ -177,7 +178,7 @@ def test_no_field_overflows_in_nodes_of_several_blocks(both: bool, in_tiles: boo
     count_classes(order, 2, kept, cuts, 3, sums, 0, 1)
     assert sums[0, :3].tolist() == [0, MAX_MULTIPLICITY * n_rows, n_rows]
     assert not sums[0, 3:].any()
-    bit_sums = np.zeros((1, 20), np.int64)
+    bit_sums = np.full((1, 20), 7, np.int64)
     responses = np.full(n_rows, 2**9 - 1, np.uint64)
     count_responses(order, responses, 9, kept, cuts, bit_sums, 0, 1)
     assert bit_sums[0].tolist() == [n_rows] * 10 + [0] * 10

@@ -1,4 +1,6 @@
-"""Batched Lasso equals scikit-learn's; projections are the nearest points that add up."""
+"""The Lasso equals scikit-learn's; projections are the nearest points that add up."""
+
+from typing import Any
 
 import numpy as np
 import pytest
@@ -7,26 +9,41 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.linear_model import Lasso
 
-from fedforest.kernels.lasso import project_onto_totals, solve_lasso
+from fedforest.kernels.jit import kernel
+from fedforest.kernels.lasso import project_onto_total, solve_apart, solve_lasso
+from tests.reference.decoding import shift_by_bisection
 from tests.strategies import IS_PLAIN_PYTHON, SEEDS
 
 N_EXAMPLES = 10 if IS_PLAIN_PYTHON else 60
+
+
+@kernel
+def solve_one(gram: Any, slopes: Any, tolerance: float, x: Any) -> None:
+    solve_lasso(gram, slopes, tolerance, x)
+
+
+@kernel
+def solve_one_apart(square: float, slopes: Any, x: Any) -> None:
+    solve_apart(square, slopes, x)
+
+
+@kernel
+def project_one(x: Any, total: float, room: Any) -> None:
+    project_onto_total(x, total, room)
 
 
 def solve(
     matrix: NDArray[np.float64], targets: NDArray[np.float64], alphas: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     solutions = np.full((len(targets), matrix.shape[1]), np.nan)
-    thresholds = len(matrix) * alphas
-    solve_lasso(matrix.T @ matrix, targets @ matrix, thresholds, 1e-10, solutions)
+    for x, target, alpha in zip(solutions, targets, alphas, strict=True):
+        solve_one(matrix.T @ matrix, target @ matrix - len(matrix) * alpha, 1e-10, x)
     return solutions
 
 
 @given(SEEDS, st.integers(1, 8), st.integers(0, 4), st.floats(0.01, 5.0))
 @settings(max_examples=N_EXAMPLES)
-def test_the_batch_equals_scikit_learn_one_by_one(
-    seed: int, n_columns: int, extra: int, alpha: float
-) -> None:
+def test_solutions_equal_scikit_learns(seed: int, n_columns: int, extra: int, alpha: float) -> None:
     rng = np.random.default_rng(seed)
     matrix = (rng.random((n_columns + extra, n_columns)) < 0.4) + np.eye(
         n_columns + extra, n_columns
@@ -49,22 +66,22 @@ def test_one_bit_per_class_is_solved_by_taking_the_penalty_off() -> None:
     assert solved == pytest.approx(np.array([[4.5, 0.0, 0.0], [0.0, 0.0, 0.0]]))
 
 
+@given(SEEDS, st.integers(1, 8), st.integers(1, 4))
+@settings(max_examples=N_EXAMPLES)
+def test_columns_with_nothing_in_common_are_solved_at_once(
+    seed: int, n_columns: int, square: int
+) -> None:
+    slopes = np.random.default_rng(seed).normal(0, 10, n_columns)
+    swept, at_once = np.empty(n_columns), np.empty(n_columns)
+    solve_one_apart(float(square), slopes, at_once)
+    solve_one(square * np.eye(n_columns), slopes, 1e-10, swept)
+    assert at_once == pytest.approx(swept, rel=1e-12)
+
+
 def projected(values: list[float], total: float) -> NDArray[np.float64]:
-    rows = np.array([values])
-    project_onto_totals(rows, np.array([total]))
-    return rows.reshape(-1)
-
-
-def shift_by_bisection(values: list[float], total: float) -> NDArray[np.float64]:
-    """The projection by its definition: the shift at which the positive parts add up."""
-    low, high = min(values) - total - 1.0, max(values) + 1.0
-    for _ in range(200):
-        middle = (low + high) / 2
-        if sum(max(0.0, value - middle) for value in values) > total:
-            low = middle
-        else:
-            high = middle
-    return np.maximum(0.0, np.array(values) - high)
+    x = np.array(values)
+    project_one(x, total, np.empty(len(values)))
+    return x
 
 
 @given(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=8), st.floats(0.0, 1e3))

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from fedforest.errors import ConfigurationError, DataError, PrivacyError
 from fedforest.privacy.local_dp import (
     LocalDP,
     ResponseCode,
-    instant_responses,
     permanent_responses,
+    respond_instantly,
 )
 
 KEY = bytes(range(32))
@@ -168,27 +169,33 @@ def test_rows_that_would_break_the_promise_are_refused(
         permanent_responses(code_of(), labels.astype(np.uint16), ids, key)
 
 
+def respond(sums: Any, key: bytes = KEY, number: int = 0) -> NDArray[np.int64]:
+    noisy = np.array(sums, np.int64)
+    respond_instantly(code_of(), noisy, key, number)
+    return noisy
+
+
 @given(st.lists(st.integers(0, 5000), min_size=1, max_size=20), st.data())
 @settings(max_examples=30)
 def test_noisy_sums_stay_between_zero_and_the_number_of_rows(
     sizes: list[int], data: st.DataObject
 ) -> None:
-    sums = np.array([[data.draw(st.integers(0, size)) for _ in range(3)] for size in sizes])
-    noisy = instant_responses(code_of(), sums, np.array(sizes), KEY)
+    sums = [[*(data.draw(st.integers(0, size)) for _ in range(3)), size] for size in sizes]
+    noisy = respond(sums)
     assert (noisy >= 0).all()
-    assert (noisy <= np.array(sizes)[:, None]).all()
+    assert (noisy[:, :-1] <= noisy[:, -1:]).all()
+    assert noisy[:, -1].tolist() == sizes
 
 
-def test_instant_responses_repeat_under_their_key_and_change_with_it() -> None:
-    sums, sizes = np.full((50, 3), 500), np.full(50, 1000)
-    once = instant_responses(code_of(), sums, sizes, KEY)
-    assert (instant_responses(code_of(), sums, sizes, KEY) == once).all()
-    assert (instant_responses(code_of(), sums, sizes, bytes(32)) != once).mean() > 0.9
+def test_instant_responses_repeat_under_their_key_and_change_with_it_and_with_the_number() -> None:
+    sums = [[500, 500, 500, 1000]] * 50
+    once = respond(sums)
+    assert (respond(sums) == once).all()
+    for other in (respond(sums, bytes(32)), respond(sums, KEY, 1)):
+        assert (other[:, :-1] != once[:, :-1]).mean() > 0.9
 
 
-@pytest.mark.parametrize(
-    ("sums", "sizes"), [([[0, 0]], [5]), ([[6, 0, 0]], [5]), ([[-1, 0, 0]], [5]), ([[0] * 3], [])]
-)
-def test_sums_that_no_rows_can_have_are_refused(sums: list[list[int]], sizes: list[int]) -> None:
+@pytest.mark.parametrize("sums", [[[0, 0, 5]], [[6, 0, 0, 5]], [[-1, 0, 0, 5]], [0, 0, 0, 5]])
+def test_sums_that_no_rows_can_have_are_refused(sums: Any) -> None:
     with pytest.raises(PrivacyError):
-        instant_responses(code_of(), np.array(sums), np.array(sizes, np.int64), KEY)
+        respond(sums)

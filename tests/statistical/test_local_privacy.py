@@ -16,8 +16,8 @@ from fedforest.privacy.composition import permanent_cap, query_epsilon
 from fedforest.privacy.local_dp import (
     LocalDP,
     ResponseCode,
-    instant_responses,
     permanent_responses,
+    respond_instantly,
 )
 
 CHUNK = 1_000_000
@@ -39,15 +39,21 @@ def permanent_bits(code: ResponseCode, label: int, chunk: int) -> NDArray[np.int
     )
 
 
+def instant_bits(code: ResponseCode, bits: NDArray[np.int64], key: bytes) -> NDArray[np.int64]:
+    """What each row answers on its own."""
+    sums = np.concatenate([bits, np.ones((CHUNK, 1), np.int64)], axis=1)
+    respond_instantly(code, sums, key)
+    return sums[:, :-1]
+
+
 def measure(code: ResponseCode, n_queries: int) -> Rates:
     """Rates of the permanent response (no query), or of all answers to some queries together."""
     n_answers = 2 ** (code.bits * max(1, n_queries))
     rates = np.zeros((code.n_classes, n_answers))
     for label, chunk in product(range(code.n_classes), range(N_ROWS[code.words] // CHUNK)):
         bits = permanent_bits(code, label, chunk)
-        ones = np.ones(CHUNK, np.int64)
         answers = [
-            instant_responses(code, bits, ones, bytes([label, chunk, query]) + bytes(29))
+            instant_bits(code, bits, bytes([label, chunk, query]) + bytes(29))
             for query in range(n_queries)
         ]
         columns = [column for answer in answers or [bits] for column in answer.T]

@@ -5,6 +5,7 @@ can be read.
 """
 
 import json
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,6 +16,9 @@ from fedforest.errors import DataError
 from fedforest.experiments.environment import describe_environment, tell_environment
 
 Result = dict[str, Any]
+
+_LIST_OF_NUMBERS = re.compile(r"\[[^][{}]*\]")
+_LINE_BREAK = re.compile(r"\n *")
 
 
 class ResultFile(NamedTuple):
@@ -47,8 +51,14 @@ class ResultFile(NamedTuple):
     def write(self, folder: Path, result: Result) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         draft = folder / f"{self.name}.tmp"
-        draft.write_text(json.dumps(result, indent=1) + "\n")
+        draft.write_text(_to_text(result))
         draft.replace(folder / self.name)
+
+
+def _to_text(result: Result) -> str:
+    """JSON with lists of numbers on a line each; texts have no line breaks that could be lost."""
+    text = json.dumps(result, indent=1)
+    return _LIST_OF_NUMBERS.sub(lambda numbers: _LINE_BREAK.sub(" ", numbers[0]), text) + "\n"
 
 
 @dataclass(slots=True)

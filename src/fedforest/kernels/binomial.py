@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from fedforest.kernels.chacha import next_unit, next_word
-from fedforest.kernels.jit import borrowing, embedded, kernel
+from fedforest.kernels.jit import borrowing, embedded
 
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _ZERO = np.uint64(0)
@@ -141,19 +141,3 @@ def reject(stream, n, p):
         k = np.int64(draw)
         if math.log(v * alpha / (a / (edge * edge) + b)) <= log_ratio(n, p, k, mode):
             return k
-
-
-@kernel
-def answer_at_random(ones, sizes, probabilities, stream, noisy):
-    """Every row of a query answers every bit anew; how many of them then say one.
-
-    `ones` (queries × bits) counts the rows whose bit is set, of `sizes` rows of each query;
-    `probabilities` are those of saying one if it is set and if it is not.
-    """
-    if_set, if_clear = probabilities
-    for query in range(ones.shape[0]):
-        for bit in range(ones.shape[1]):
-            n = ones[query, bit]
-            noisy[query, bit] = draw_binomial(stream, n, if_set) + draw_binomial(
-                stream, sizes[query] - n, if_clear
-            )

@@ -208,7 +208,7 @@ def read_responses(entries, start, n, row_bits, responses, n_bits, words):
     one_row = _ONE << np.uint64(n_bits % RESPONSES_PER_WORD * RESPONSE_BITS)
     last = words.shape[0] - 1
     for i in range(n):
-        response = responses[np.uint64(entries[start + i]) & row_mask]
+        response = np.uint64(responses[np.uint64(entries[start + i]) & row_mask])
         for w in range(words.shape[0]):
             words[w, i] = spread_byte(response & np.uint64(0xFF))
             response >>= _EIGHT
@@ -217,13 +217,17 @@ def read_responses(entries, start, n, row_bits, responses, n_bits, words):
 
 @kernel
 def count_responses(order, responses, n_bits, kept, asked, sums, first, last):
-    """Add up, for the nodes first..last, the bits of rows' responses, and rows."""
+    """Add up, for the nodes first..last, the bits of rows' responses, and rows.
+
+    `sums` may hold anything before.
+    """
     entries, row_bits, starts, stops = order
     width = n_bits + 1
     scratch = make_scratch((width + RESPONSES_PER_WORD - 1) // RESPONSES_PER_WORD, kept, asked)
     words = scratch.words
     for k in range(first, last):
         n = np.uint64(stops[k] - starts[k])
+        sums[asked.asked_start[k] : asked.asked_start[k + 1]] = 0
         for begin in range(_ZERO, n, RESPONSE_BLOCK):
             start, count = np.uint64(starts[k]) + begin, min(RESPONSE_BLOCK, n - begin)
             read_responses(entries, start, count, row_bits, responses, n_bits, words)

@@ -4,11 +4,11 @@ Everything here works on what was already released, so it costs no privacy.
 """
 
 import math
+from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fedforest.kernels.lasso import project_onto_totals, solve_lasso
+from fedforest.kernels.decoding import Decoder
 from fedforest.privacy.local_dp import ResponseCode
 
 # The Lasso takes this many standard deviations of the noise off every class. Small on purpose: what
@@ -19,45 +19,24 @@ PENALTY_DEVIATIONS = 0.1
 _TOLERANCE = 1e-10
 
 
-def decode_counts(
-    code: ResponseCode, bit_sums: NDArray[np.int64], sizes: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Counts of classes (queries, classes), non-negative and adding up to the sizes.
+@lru_cache(maxsize=16)
+def make_decoder(code: ResponseCode) -> Decoder:
+    """What turns sums of this code's instant responses into counts of classes.
 
-    `bit_sums` (queries, bits) are sums of instant responses over all parties, `sizes` their rows.
+    They minimise |y - A x|^2 / 2 + penalty sqrt(rows) sum(x) over x >= 0, where y are unbiased
+    numbers of rows by bit and A is the code's matrix, and are then moved to the nearest counts that
+    add up to the rows.
     """
-    counts = fit_counts(code, estimate_bits(code, bit_sums, sizes), penalties(code, sizes))
-    project_onto_totals(counts, sizes.astype(np.float64))
-    return counts
-
-
-def estimate_bits(
-    code: ResponseCode, bit_sums: NDArray[np.int64], sizes: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Unbiased numbers of rows whose code word has the bit set; they may be negative."""
-    expected_of_none = code.rate_if_clear * sizes[:, None]
-    return (bit_sums - expected_of_none) / (code.keep * (code.p - code.q))
-
-
-def penalties(code: ResponseCode, sizes: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The Lasso's penalty of each query, as scikit-learn's `alpha`."""
-    rate = code.rate_if_clear
-    deviations = np.sqrt(sizes * rate * (1.0 - rate)) / (code.keep * (code.p - code.q))
-    return np.asarray(PENALTY_DEVIATIONS * math.sqrt(code.hashes) / code.bits * deviations)
-
-
-def fit_counts(
-    code: ResponseCode, bit_counts: NDArray[np.float64], alphas: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Non-negative Lasso: minimise |y - A x|^2 / (2 bits) + alpha sum(x) over x >= 0."""
-    matrix = code.matrix
-    counts = np.empty((len(bit_counts), code.n_classes))
-    solve_lasso(matrix.T @ matrix, bit_counts @ matrix, code.bits * alphas, _TOLERANCE, counts)
-    return counts
-
-
-def mend_counts(noisy_counts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The nearest non-negative counts that add up to the sizes: for counts with Laplace noise."""
-    counts = noisy_counts.astype(np.float64)
-    project_onto_totals(counts, sizes.astype(np.float64))
-    return counts
+    matrix, rate = code.matrix, code.rate_if_clear
+    gram = matrix.T @ matrix
+    contrast = code.keep * (code.p - code.q)
+    deviation = math.sqrt(rate * (1.0 - rate)) / contrast  # of a bit's number, for one row
+    return Decoder(
+        np.stack([np.flatnonzero(bits) for bits in matrix.T]),
+        gram,
+        bool((gram != np.diag(np.diag(gram))).any()),
+        rate,
+        1.0 / contrast,
+        PENALTY_DEVIATIONS * math.sqrt(code.hashes) * deviation,
+        _TOLERANCE,
+    )

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import ConfigurationError, DataError, PrivacyError
-from fedforest.kernels.binomial import answer_at_random
+from fedforest.kernels.answers import answer_at_random
 from fedforest.kernels.chacha import KEY_BYTES, open_stream, read_key
 from fedforest.kernels.permanent_response import respond_permanently
+from fedforest.privacy.answer_laws import tabulate_answers
 from fedforest.privacy.bloom_codes import MAX_BITS, choose_code, largest_distance, membership
 from fedforest.privacy.number_checks import is_real, is_whole
 
@@ -187,20 +188,17 @@ def permanent_responses(
     return responses
 
 
-def instant_responses(
-    code: ResponseCode, bit_sums: NDArray[np.int64], sizes: NDArray[np.int64], key: bytes
-) -> NDArray[np.int64]:
-    """Noisy sums (queries, bits) from how many of a query's rows have each permanent bit set.
+def respond_instantly(
+    code: ResponseCode, sums: NDArray[np.int64], key: bytes, number: int = 0
+) -> None:
+    """Replace exact sums (queries, bits + 1) by noisy ones; the last of each, its rows, stays.
 
-    A bit is answered by every row on its own, so its sum is Bin(ones, p) + Bin(zeros, q), and is
-    drawn as that. The key is used once; to answer again, send the same sums again.
+    `sums` say how many of a query's rows have each permanent bit set. A bit is answered by every
+    row on its own, so its noisy sum is Bin(ones, p) + Bin(zeros, q), and is drawn as that. A key
+    and number are used once; to answer again, send the same sums again.
     """
-    if bit_sums.shape != (len(sizes), code.bits):
-        raise PrivacyError(f"Expected {len(sizes)} × {code.bits} sums of bits for these queries.")
-    if (bit_sums < 0).any() or (bit_sums > sizes[:, None]).any():
+    if sums.ndim != 2 or sums.shape[1] != code.bits + 1 or sums.dtype != np.int64:
+        raise PrivacyError(f"Expected integers for {code.bits} bits, and rows, of every query.")
+    laws = tabulate_answers(code.p, code.q)
+    if not answer_at_random(sums, laws, open_stream(key, number)):
         raise PrivacyError("A sum of bits is not between zero and the number of rows.")
-    ones = np.ascontiguousarray(bit_sums, np.int64)
-    noisy_sums = np.empty_like(ones)
-    rows = np.ascontiguousarray(sizes, np.int64)
-    answer_at_random(ones, rows, (code.p, code.q), open_stream(key), noisy_sums)
-    return noisy_sums

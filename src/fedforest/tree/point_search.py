@@ -220,14 +220,15 @@ class PointSearch:
         return self._add_up(kept, asked, both_sides=False)
 
     def count_bits(
-        self, cuts: Cuts, responses: NDArray[np.uint64], n_bits: int
+        self, cuts: Cuts, responses: NDArray[np.unsignedinteger], n_bits: int
     ) -> NDArray[np.int64]:
         """(asked pairs, 2 * (n_bits + 1)): how many rows have each bit set, and rows; left, right.
 
         `responses` has the bits of every row of the table. How often a row was drawn plays no part.
         """
         order, kept, asked = self.rows.order, self._kept, self._ask(cuts)
-        sums = np.zeros((int(asked.asked_start[-1]), 2 * (n_bits + 1)), np.int64)
+        n_asked, width = int(asked.asked_start[-1]), 2 * (n_bits + 1)
+        sums = make_room(n_asked * width, np.int64).reshape(n_asked, width)
 
         def count(nodes: tuple[int, int]) -> None:
             count_responses(order, responses, n_bits, kept, asked, sums, *nodes)

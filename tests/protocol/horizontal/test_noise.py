@@ -3,6 +3,7 @@
 The coordinator's promises cost nothing; the party counts along and refuses.
 """
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from fedforest.privacy.local_dp import LocalDP
 from fedforest.protocol.aggregation.messages import Count, Part
 from fedforest.protocol.horizontal.approval import approve_within, spending_of
 from fedforest.protocol.horizontal.messages import ProposeThresholds, Protection
+from fedforest.protocol.horizontal.statistics import QUERIES_OF_A_BLOCK, LocalStatistics
+from fedforest.tree.workers import ALONE, Workers
 from tests.protocol.horizontal.asking_one import (
     NOTHING,
     AskedParty,
@@ -112,6 +115,22 @@ def test_noise_differs_between_questions_and_rows_are_exact(protection: Protecti
         again.propose([[0]] * 40, start=start_trees(40, N_ROWS))
         later = again.count([np.nan] * 40, [True] * 40).reshape(40, -1)
     assert (later != answers).any()
+
+
+def test_noise_is_the_same_whoever_draws_it() -> None:
+    """More nodes than are answered from one keystream, by one thread and by several."""
+    n_queries = 2 * QUERIES_OF_A_BLOCK + 5
+    exact = np.tile([4, 1, 5], (n_queries, 1))
+    code = LocalDP().resolve(2)
+    statistics = LocalStatistics(code, np.zeros(0, np.uint8))
+    noisy = []
+    with ThreadPoolExecutor(3) as threads:
+        for workers in (ALONE, Workers(threads, 3)):
+            noisy.append(exact.copy())
+            statistics._answer(noisy[-1], bytes(32), workers)
+    assert (noisy[0] == noisy[1]).all()
+    first, second, _ = np.split(noisy[0], [QUERIES_OF_A_BLOCK, 2 * QUERIES_OF_A_BLOCK])
+    assert (first != second).any()  # no block repeats another's noise
 
 
 @PROTECTIONS

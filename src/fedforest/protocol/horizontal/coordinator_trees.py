@@ -221,8 +221,8 @@ class CoordinatorTrees:
     ) -> None:
         """Score the cuts by the sums over participants, choose, and settle every node's fate."""
         cuts, layout = self.cuts, self._plan.counting.layout
-        left, right, wholes = cuts.collect(groups, sums)
-        scores, best, resigned, totals = self._score(left, right, wholes)
+        sides, wholes = cuts.collect(groups, sums, self._workers)
+        scores, best, resigned, totals = self._score(sides, wholes)
         n_asked = np.diff(cuts.asked_start)
         resigned = resigned | self._cannot_answer(groups, n_asked, totals)
         if self._plan.asks_once:
@@ -231,7 +231,7 @@ class CoordinatorTrees:
         nodes = np.flatnonzero(is_split)
         node_start, threshold, asked_start = cuts.pairs.node_start, cuts.threshold, cuts.asked_start
         chosen = find_pairs(node_start, threshold, asked_start, nodes, best)
-        chosen_left = layout.take(left, best[nodes])
+        chosen_left = layout.take(sides, best[nodes])
         rows_at = layout.n_classes or 2
         larger_left, smallest = take_most_rows(nodes, chosen_left, totals, rows_at)
         self.smallest_group = min(self.smallest_group, smallest)
@@ -245,7 +245,7 @@ class CoordinatorTrees:
         self.n_steps += 1
 
     def _score(
-        self, left: NDArray[np.int64], right: NDArray[np.int64], wholes: NDArray[np.int64]
+        self, sides: NDArray[np.int64], wholes: NDArray[np.int64]
     ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]]:
         """(scores, best cuts, nodes that try no further columns, what nodes add up to)."""
         cuts, layout, both = self.cuts, self._plan.counting.layout, self._plan.both_sides
@@ -255,16 +255,15 @@ class CoordinatorTrees:
             totals[cuts.wholes] = layout.expand(wholes)
         if both and self._plan.rules.min_weight_share:  # a root's weight decides which are valid
             known, shown = self._choose_shown(np.full(self.n_open, -1), cuts.asked_start)
-            totals[known] = layout.expand(left[shown] + right[shown])
+            totals[known] = layout.expand(_add_sides(sides[shown]))
         least_weight = self._growth.least_weight(totals)
         rules = Rules(self._plan.kind.criterion, self._plan.rules.min_rows_leaf, least_weight)
-        sums_of_cuts = np.concatenate([left, right], axis=1) if both else left
-        sides = Sides(cuts.asked_start, sums_of_cuts, totals, layout.width)
-        scores, best, resigned, fits = choose_cuts(layout, sides, rules, self._workers)
+        known_sides = Sides(cuts.asked_start, sides, totals, layout.width)
+        scores, best, resigned, fits = choose_cuts(layout, known_sides, rules, self._workers)
         check(both or bool(fits.all()), "parties count more rows on a side than in its node")
         if both:  # what a node adds up to is what its participants say now
             known, shown = self._choose_shown(best, cuts.asked_start)
-            totals[known] = layout.expand(left[shown] + right[shown])
+            totals[known] = layout.expand(_add_sides(sides[shown]))
         if is_news:
             if not weight_of(totals, self._plan.kind).all():
                 raise DataError("no participant of a tree has a row; let more parties take part")
@@ -311,6 +310,12 @@ class CoordinatorTrees:
     def assemble(self) -> Forest:
         """The batch, grown out."""
         return assemble(self._growth, self._splits, self._workers)
+
+
+def _add_sides(cuts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(cuts, 2 * width) left and right sides to what both are together."""
+    width = cuts.shape[1] // 2
+    return cuts[:, :width] + cuts[:, width:]
 
 
 def _pack_moves(

@@ -5,23 +5,27 @@ they are first turned into the class counts that most likely gave them, in small
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.lasso import project_onto_totals
+from fedforest.kernels.decoding import decode_sums, mend_sums
 from fedforest.kernels.side_checks import are_class_weights, lies_between
-from fedforest.privacy.decoding import decode_counts
+from fedforest.privacy.decoding import make_decoder
 from fedforest.privacy.global_dp import GlobalDP, TargetGrid
 from fedforest.privacy.local_dp import LocalDP, ResponseCode
 from fedforest.protocol.asking import check
 from fedforest.protocol.horizontal.labels import SUM_LIMIT, LabelUnion
 from fedforest.tree.cut_choice import SideLayout
+from fedforest.tree.large_pages import make_room
 from fedforest.tree.targets import CRITERION_CODES, WEIGHT_SUM_LIMIT, TargetKind, fix_weights
+from fedforest.tree.workers import Workers
 
 ROW_UNITS = 2**10  # noisy counts of rows are kept in this fraction
 MOST_ROWS = 2**32  # of noisy counts: their fractions, times class weights, stay exact
+SIDES_WORTH_A_THREAD = 2**13  # with fewer, all are decoded before another thread is awake
 
 
 class Counting(Protocol):
@@ -35,7 +39,7 @@ class Counting(Protocol):
     def layout(self) -> SideLayout:
         """Integers of one side once they are read."""
 
-    def read(self, wire: NDArray[np.int64]) -> NDArray[np.int64]:
+    def read(self, wire: NDArray[np.int64], workers: Workers) -> NDArray[np.int64]:
         """(sides, width) as they came to (sides, layout's width) as they count."""
 
 
@@ -49,7 +53,7 @@ class ExactSums:
     def width(self) -> int:
         return self.layout.width
 
-    def read(self, wire: NDArray[np.int64]) -> NDArray[np.int64]:
+    def read(self, wire: NDArray[np.int64], workers: Workers) -> NDArray[np.int64]:  # noqa: ARG002
         if self.layout.n_classes:
             # almost always no class alone weighs so much that the sum need be looked at
             most = WEIGHT_SUM_LIMIT // self.layout.n_classes
@@ -70,7 +74,7 @@ class NoisyTargets:
     layout = SideLayout(0, rows_apart=False)
     width = 2
 
-    def read(self, wire: NDArray[np.int64]) -> NDArray[np.int64]:
+    def read(self, wire: NDArray[np.int64], workers: Workers) -> NDArray[np.int64]:  # noqa: ARG002
         rows = wire[:, 0]
         check(bool(lies_between(rows, 0, MOST_ROWS)), "a side has fewer than no rows, or too many")
         bound = rows * self.largest_target
@@ -91,11 +95,14 @@ class BitSums:
     def layout(self) -> SideLayout:
         return SideLayout(self.code.n_classes, rows_apart=True)
 
-    def read(self, wire: NDArray[np.int64]) -> NDArray[np.int64]:
-        rows = np.ascontiguousarray(wire[:, -1])
-        check(bool(lies_between(rows, 0, MOST_ROWS)), "a side has fewer than no rows, or too many")
-        counts = decode_counts(self.code, np.ascontiguousarray(wire[:, :-1]), rows)
-        return _in_fractions(counts, rows)
+    def read(self, wire: NDArray[np.int64], workers: Workers) -> NDArray[np.int64]:
+        _check_rows(wire)
+        decoder, counts = make_decoder(self.code), _make_room(wire, self.layout)
+        workers.run(
+            lambda sides: decode_sums(wire, decoder, ROW_UNITS, counts, *sides),
+            _divide(wire),
+        )
+        return counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +119,11 @@ class NoisyCounts:
     def layout(self) -> SideLayout:
         return SideLayout(self.n_classes, rows_apart=True)
 
-    def read(self, wire: NDArray[np.int64]) -> NDArray[np.int64]:
-        rows = wire[:, -1]
-        check(bool(lies_between(rows, 0, MOST_ROWS)), "a side has fewer than no rows, or too many")
-        counts = wire[:, :-1].astype(np.float64)
-        project_onto_totals(counts, rows.astype(np.float64))
-        return _in_fractions(counts, rows)
+    def read(self, wire: NDArray[np.int64], workers: Workers) -> NDArray[np.int64]:
+        _check_rows(wire)
+        counts = _make_room(wire, self.layout)
+        workers.run(lambda sides: mend_sums(wire, ROW_UNITS, counts, *sides), _divide(wire))
+        return counts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,8 +141,8 @@ class WeightedClasses:
     def layout(self) -> SideLayout:
         return SideLayout(len(self.weights), rows_apart=True)
 
-    def read(self, wire: NDArray[np.int64]) -> NDArray[np.int64]:
-        sums = self.counting.layout.expand(self.counting.read(wire))
+    def read(self, wire: NDArray[np.int64], workers: Workers) -> NDArray[np.int64]:
+        sums = self.counting.layout.expand(self.counting.read(wire, workers))
         sums[:, :-1] *= self.weights
         return sums
 
@@ -184,12 +190,19 @@ def describe_sums(labels: LabelUnion, criterion: str) -> TargetKind:
     return TargetKind(search="classes", sums="classes", criterion=code, n_classes=labels.n_classes)
 
 
-def _in_fractions(counts: NDArray[np.float64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Counts in fractions of a row, then the rows; where there are rows, there is weight."""
-    fixed = np.rint(counts * ROW_UNITS).astype(np.int64)
-    fixed[(fixed.sum(axis=1) == 0) & (rows > 0)] = 1
-    together: NDArray[np.int64] = np.concatenate([fixed, rows[:, None]], axis=1)
-    return together
+def _check_rows(wire: NDArray[np.int64]) -> None:
+    fits = bool(lies_between(wire[:, -1], 0, MOST_ROWS))
+    check(fits, "a side has fewer than no rows, or too many")
+
+
+def _make_room(wire: NDArray[np.int64], layout: SideLayout) -> NDArray[np.int64]:
+    return make_room(len(wire) * layout.width, np.int64).reshape(len(wire), layout.width)
+
+
+def _divide(wire: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Sides that one worker decodes at a time: from where to where."""
+    ends = [*range(0, len(wire), SIDES_WORTH_A_THREAD), len(wire)]
+    return list(pairwise(ends))
 
 
 def _check_targets(wire: NDArray[np.int64]) -> None:

@@ -20,6 +20,7 @@ from fedforest.protocol.horizontal.messages import CutsQuestion
 from fedforest.protocol.horizontal.participants import Group
 from fedforest.protocol.payloads import to_bytes
 from fedforest.tree.search import SplitTable
+from fedforest.tree.workers import Workers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,21 +78,19 @@ class LevelCuts:
         return find_set_pairs(self.plan, self.pairs, self.threshold)
 
     def collect(
-        self,
-        groups: Sequence[Group],
-        sums: Sequence[NDArray[np.int64]],
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """(left, right if asked, whole nodes) over all groups, in order of pairs and of nodes."""
-        counting, both = self.plan.counting, self.plan.both_sides
-        width = counting.width
-        cut_width = width * (2 if both else 1)
-        n_cuts = np.diff(self.asked_start[self._find_ends(groups)]) * cut_width
+        self, groups: Sequence[Group], sums: Sequence[NDArray[np.int64]], workers: Workers
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(cuts, whole nodes) over all groups, in order of pairs and of nodes.
+
+        A cut is its left side, followed by the right one if asked.
+        """
+        counting, n_sides = self.plan.counting, 2 if self.plan.both_sides else 1
+        n_cuts = np.diff(self.asked_start[self._find_ends(groups)]) * n_sides * counting.width
         parts = list(zip(sums, n_cuts.tolist(), strict=True))
-        cuts = _join([part[:n] for part, n in parts]).reshape(-1, cut_width)
-        wholes = _join([part[n:] for part, n in parts]).reshape(-1, width)
-        left = counting.read(cuts[:, :width])
-        right = counting.read(cuts[:, width:]) if both else left[:0]
-        return left, right, counting.read(wholes)
+        sides = _join([part[:n] for part, n in parts]).reshape(-1, counting.width)
+        wholes = _join([part[n:] for part, n in parts]).reshape(-1, counting.width)
+        cuts = counting.read(sides, workers).reshape(-1, n_sides * counting.layout.width)
+        return cuts, counting.read(wholes, workers)
 
     def tabulate(self, chosen: NDArray[np.int64], larger_left: NDArray[np.uint8]) -> SplitTable:
         """The cuts of these pairs as splits; where no value is missing, a later one goes with most.

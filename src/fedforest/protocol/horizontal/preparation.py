@@ -188,5 +188,5 @@ def _count_classes(session: Session) -> Conversation[NDArray[np.float64]]:
         raise TooFewParties(
             f"party {min(gathered.lost)!r} went away before training began; start again"
         )
-    sums = session.counting.read(gathered.sums[0].reshape(1, -1))
+    sums = session.counting.read(gathered.sums[0].reshape(1, -1), session.workers)
     return sums[0, : session.labels.n_classes].astype(np.float64)

@@ -16,13 +16,15 @@ from fedforest.privacy.global_dp import TargetGrid, add_noise
 from fedforest.privacy.local_dp import (
     LocalDP,
     ResponseCode,
-    instant_responses,
     permanent_responses,
+    respond_instantly,
 )
 from fedforest.protocol.horizontal.messages import AgreeOnTable
 from fedforest.tree.point_search import PointSearch
 from fedforest.tree.targets import TrainingTargets
+from fedforest.tree.workers import ALONE, Workers
 
+QUERIES_OF_A_BLOCK = 2**14  # answered from one keystream
 LABEL_MOVES = 2  # counts that change by one when a row's label does
 
 
@@ -69,35 +71,40 @@ class LocalStatistics:
     """Sums of the bits that rows answer: a row's noise for ever, new noise for each question."""
 
     code: ResponseCode
-    responses: NDArray[np.uint64]  # permanent: of every row, the same for ever
+    responses: NDArray[np.unsignedinteger]  # permanent: of every row, the same for ever
 
     def of_cuts(self, search: PointSearch, cuts: Cuts, key: bytes) -> NDArray[np.int64]:
-        exact = search.count_bits(cuts, self.responses, self.code.bits)
-        return self._answer(exact.reshape(-1, self.code.bits + 1), key).reshape(exact.shape)
+        sums = search.count_bits(cuts, self.responses, self.code.bits)
+        self._answer(sums.reshape(-1, self.code.bits + 1), key, search.workers)
+        return sums
 
     def of_nodes(
         self, search: PointSearch, nodes: NDArray[np.int64], key: bytes
     ) -> NDArray[np.int64]:
         rows = [self._sum(self.responses[search.rows_of(int(node))]) for node in nodes]
-        exact = np.array(rows, np.int64).reshape(len(nodes), self.code.bits + 1)
-        return self._answer(exact, derive_key(key, b"whole nodes"))
+        sums = np.array(rows, np.int64).reshape(len(nodes), self.code.bits + 1)
+        self._answer(sums, derive_key(key, b"whole nodes"))
+        return sums
 
     def of_table(self, key: bytes) -> NDArray[np.int64]:
-        return self._answer(self._sum(self.responses).reshape(1, -1), key).reshape(-1)
+        sums = self._sum(self.responses)
+        self._answer(sums.reshape(1, -1), key)
+        return sums
 
-    def _sum(self, responses: NDArray[np.uint64]) -> NDArray[np.int64]:
+    def _sum(self, responses: NDArray[np.unsignedinteger]) -> NDArray[np.int64]:
         """How often each bit is set, then how many rows there are."""
         places = np.arange(self.code.bits, dtype=np.uint64)
-        bits = (responses[:, None] >> places) & np.uint64(1)
+        bits = (responses.astype(np.uint64)[:, None] >> places) & np.uint64(1)
         return np.append(bits.sum(axis=0, dtype=np.int64), len(responses))
 
-    def _answer(self, exact: NDArray[np.int64], key: bytes) -> NDArray[np.int64]:
-        sizes = np.ascontiguousarray(exact[:, -1])
-        noisy = np.empty_like(exact)
-        ones = np.ascontiguousarray(exact[:, :-1])
-        noisy[:, :-1] = instant_responses(self.code, ones, sizes, key)
-        noisy[:, -1] = sizes
-        return noisy
+    def _answer(self, sums: NDArray[np.int64], key: bytes, workers: Workers = ALONE) -> None:
+        """Make sums noisy, block by block: the same noise whoever draws it."""
+
+        def answer(block: int) -> None:
+            own = sums[block * QUERIES_OF_A_BLOCK : (block + 1) * QUERIES_OF_A_BLOCK]
+            respond_instantly(self.code, own, key, block)
+
+        workers.run(answer, range(-(-len(sums) // QUERIES_OF_A_BLOCK)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,7 +160,8 @@ def choose_statistics(
     if protection.kind == "local":
         code = resolve_code(agreed)
         rows = np.arange(targets.n_rows, dtype=np.uint64)
-        return LocalStatistics(code, permanent_responses(code, targets.classes, rows, response_key))
+        responses = permanent_responses(code, targets.classes, rows, response_key)
+        return LocalStatistics(code, responses.astype(np.min_scalar_type(2**code.bits - 1)))
     if protection.kind == "global":
         return GlobalStatistics(targets, protection.epsilon_query, find_sensitivity(agreed))
     return ExactStatistics(targets, agreed.rows_apart, agreed.both_sides)
