@@ -35,6 +35,7 @@ from fedforest.kernels.pairs import Cuts, Pairs, place_asked, take_pairs
 from fedforest.kernels.points import answer_categories, draw_points
 from fedforest.kernels.random_split import Values
 from fedforest.kernels.tile_lanes import LANES
+from fedforest.kernels.two_class_sums import count_two_classes
 from fedforest.tree.cut_choice import SideLayout
 from fedforest.tree.large_pages import make_room
 from fedforest.tree.rows import NodeRows, Nodes
@@ -167,6 +168,11 @@ class PointSearch:
         return Kept(first, values, self._may_miss, is_tiled, self._marks, np.uint64(per_tile))
 
     @property
+    def _needs_stand_ins(self) -> bool:
+        """Whether comparing values with thresholds may not tell every side."""
+        return bool(self.columns.is_categorical.any() or self._may_miss.any())
+
+    @property
     def _adds_words(self) -> bool:
         """Whether sides are added up as words, for which tiles are made."""
         targets = self.targets.kernel
@@ -265,9 +271,12 @@ class PointSearch:
         """What adds up the rows of some nodes."""
         order, targets = self.rows.order, self.targets.kernel
         n_classes, width = targets.n_classes, self.layout.width
+        are_two = n_classes == sums.shape[1] == 2 and kept.is_tiled and not self._needs_stand_ins
 
         def add(nodes: tuple[int, int]) -> None:
-            if n_classes == 0:
+            if are_two:
+                count_two_classes(order, kept, asked, sums, *nodes)
+            elif n_classes == 0:
                 add_moments(order, targets, kept, asked, width, sums, *nodes)
             elif self._adds_words:
                 count_classes(order, n_classes, kept, asked, width, sums, *nodes)
