@@ -18,6 +18,8 @@ def test_after_a_warm_up_usual_trainings_compile_nothing() -> None:
         by_columns = VerticalForestClassifier(n_estimators=3, random_state=0)
         by_columns.fit({"bank": X[:, :2], "shop": X[:, 2:]}, y)
         by_columns.predict({"bank": X[:, :2], "shop": X[:, 2:]})
+        VerticalForestClassifier.from_shares(by_columns.to_shares())
         by_rows = HorizontalExtraTreesClassifier(3, aggregation=Masked(), random_state=0)
         by_rows.fit(X, y, party=["bank", "shop", "clinic"] * 100).predict(X)
+        HorizontalExtraTreesClassifier.from_bytes(by_rows.to_bytes())
     assert compiled == []

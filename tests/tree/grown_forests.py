@@ -8,8 +8,9 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from fedforest.kernels.walk import Leaves
 from fedforest.tree.bins import Bins, fit_bins
-from fedforest.tree.forest import Forest
+from fedforest.tree.forest import Forest, Shape, Splits
 from fedforest.tree.grow import GrowthPlan, grow_batch
 from fedforest.tree.growth import NO_DEPTH_LIMIT, GrowthRules
 from fedforest.tree.rows import Sampling
@@ -99,6 +100,50 @@ def sample_forest(task: str = "classes") -> GrownForest:
     columns = [_make_column(kind, 120, rng) for kind in ("fine", "text", "few", "text")]
     targets = _make_targets(0 if task == "regression" else 3, 120, rng)
     return ForestCase(columns, targets, GrowthRules(features_per_node=2), 3).grow()
+
+
+def renumber(forest: Forest, *, by_level: bool) -> Forest:
+    """The same trees with other numbers: level by level, or all below a right child first."""
+    shape, starts = forest.shape, forest.shape.tree_start[:-1]
+    numbered = [_renumber(shape.children_of(tree), by_level) for tree in range(shape.n_trees)]
+    old = np.concatenate([tree[0] + start for tree, start in zip(numbered, starts, strict=True)])
+    splits, leaves = forest.splits, forest.leaves
+    set_index = splits.set_index[old]
+    by_set = set_index[set_index >= 0]
+    set_index[set_index >= 0] = np.arange(len(by_set))
+    n_entries = np.diff(leaves.start)[old]
+    start = np.append(0, np.cumsum(n_entries))
+    entry = np.arange(start[-1]) + np.repeat(leaves.start[old] - start[:-1], n_entries)
+    label = leaves.label[entry] if len(leaves.label) else leaves.label
+    return Forest(
+        Shape(shape.tree_start, np.concatenate([children for _, children in numbered])),
+        Splits(
+            splits.feature[old],
+            splits.cut[old],
+            splits.missing_left[old],
+            set_index,
+            splits.left_set[by_set],
+        ),
+        Leaves(start, label, leaves.value[entry]),
+        forest.decrease[old],
+        forest.n_classes,
+        forest.n_features,
+    )
+
+
+def _renumber(
+    left_child: NDArray[np.int32], by_level: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """(nodes in their new order, left children by new numbers) of one tree."""
+    order, children, waiting = [0], np.full(len(left_child), -1, np.int32), [0]
+    while waiting:
+        number = waiting.pop(0 if by_level else -1)
+        left = int(left_child[order[number]])
+        if left >= 0:
+            children[number] = len(order)
+            waiting += [len(order), len(order) + 1]
+            order += [left, left + 1]
+    return np.array(order), children
 
 
 def _make_column(kind: str, n_rows: int, rng: np.random.Generator) -> NDArray[Any]:

@@ -1,19 +1,19 @@
-"""Stored forests: they come back the same in every byte, and a stranger's file can do no harm."""
+"""Stored forests: they come back the same in every byte, and hold no more than they must."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fedforest.errors import DamagedModelError, ModelFileError
-from fedforest.kernels.walk import find_leaves, sum_votes
+from fedforest.errors import ModelFileError
+from fedforest.kernels.walk import Leaves, find_leaves, sum_votes
 from fedforest.tree.bins import Bins
-from fedforest.tree.forest import Forest, ForestWalker
+from fedforest.tree.decreases import spread_decreases
+from fedforest.tree.forest import Forest, ForestWalker, Shape, concatenate_forests
 from fedforest.tree.forest_file import (
     decode_forest,
     decode_outline,
@@ -21,26 +21,28 @@ from fedforest.tree.forest_file import (
     encode_forest,
     encode_outline,
     encode_partial,
+    open_forest,
 )
 from fedforest.tree.model_file import decode_model, encode_model
 from fedforest.tree.partial import divide, no_trees
 from fedforest.tree.workers import Workers
 from tests.strategies import IS_PLAIN_PYTHON
+from tests.tree.changed_files import (
+    CLASSES,
+    Arrays,
+    stored_forest,
+    with_columns,
+)
 from tests.tree.grown_forests import (
     ForestCase,
     arrays_of,
     assert_same_arrays,
     forest_cases,
+    renumber,
     sample_forest,
 )
 
 ALONE = Workers()
-CLASSES = np.array(["high", "low", "none"])
-SECRET = "patient-4711"
-
-Arrays = dict[str, NDArray[Any]]
-Metadata = dict[str, Any]
-Change = Callable[[Arrays, Metadata], None]
 
 
 def some_labels(forest: Forest) -> NDArray[np.int64] | None:
@@ -101,6 +103,120 @@ def test_thresholds_on_raw_values_come_back() -> None:
     assert_same_arrays(decode_forest(encode_forest(forest, grown.bins)).forest, forest)
 
 
+@given(forest_cases())
+def test_trees_that_number_children_in_another_order_come_back(case: ForestCase) -> None:
+    grown = case.grow()
+    forest = renumber(grown.forest, by_level=False)
+    data = encode_forest(forest, grown.bins)
+    stored = decode_forest(data)
+    assert_same_arrays(stored.forest, forest)
+    assert encode_forest(stored.forest, stored.bins) == data
+
+
+@given(forest_cases())
+def test_decreases_that_are_spread_over_columns_come_back(case: ForestCase) -> None:
+    grown = case.grow()
+    forest = spread_decreases(grown.forest)
+    data = encode_forest(forest, grown.bins)
+    stored = decode_forest(data)
+    assert_same_arrays(stored.forest, forest)
+    assert encode_forest(stored.forest, stored.bins) == data
+
+
+def test_a_file_holds_nothing_that_follows_from_the_rest() -> None:
+    grown = sample_forest()
+    forest = spread_decreases(renumber(grown.forest, by_level=True))
+    arrays = arrays_in(encode_forest(forest, grown.bins))
+    shape, leaves = grown.forest.shape, grown.forest.leaves
+    n_splits = (shape.n_nodes - shape.n_trees) // 2
+    counts = np.diff(leaves.start)
+    assert {name: (array.dtype.str, len(array)) for name, array in arrays.items()} == {
+        "tree_start": ("<i8", shape.n_trees + 1),
+        "is_split": ("|u1", -(-shape.n_nodes // 8)),
+        "is_in_order": ("|b1", shape.n_trees),
+        "left_child": ("<i4", 0),
+        "feature": ("|u1", n_splits),
+        "cut": ("|u1", n_splits),
+        "missing_left": ("|u1", -(-n_splits // 8)),
+        "left_set": ("<u8", len(grown.forest.splits.left_set)),
+        "leaf_entries": ("|u1", n_splits + shape.n_trees),
+        "leaf_label": ("|u1", len(leaves.label)),
+        "leaf_value": ("<f8", counts[counts > 1].sum()),
+        "decrease": ("<f8", shape.n_trees),
+    }
+    assert arrays["decrease"].shape == (shape.n_trees, grown.forest.n_features)
+
+
+def test_children_are_kept_of_trees_that_number_them_in_another_order_only() -> None:
+    grown = sample_forest()
+    by_level, deep = (renumber(grown.forest, by_level=by_level) for by_level in (True, False))
+    mixed = concatenate_forests([by_level, deep, by_level])
+    arrays = arrays_in(encode_forest(mixed, grown.bins))
+    n_trees, n_nodes = grown.forest.shape.n_trees, grown.forest.shape.n_nodes
+    assert arrays["is_in_order"].tolist() == [True] * n_trees + [False] * n_trees + [True] * n_trees
+    assert len(arrays["left_child"]) == (n_nodes - n_trees) // 2
+
+
+def test_a_table_of_decreases_is_kept_only_where_it_is_smaller() -> None:
+    grown = sample_forest()
+    narrow = spread_decreases(grown.forest)
+    wide, bins = with_columns(narrow, grown.bins, 400)
+    assert arrays_in(encode_forest(narrow, grown.bins))["decrease"].ndim == 2
+    assert arrays_in(encode_forest(grown.forest, grown.bins))["decrease"].ndim == 1
+    assert arrays_in(encode_forest(wide, bins))["decrease"].ndim == 1
+
+
+def test_many_columns_and_classes_come_back_in_wider_types() -> None:
+    grown = sample_forest()
+    for n, width in ((255, np.uint8), (256, np.uint16), (2**16, np.uint32)):
+        wide, bins = with_columns(grown.forest, grown.bins, n)
+        data = encode_forest(wide, bins)
+        assert arrays_in(data)["feature"].dtype == width
+        assert_same_arrays(decode_forest(data).forest, wide)
+    for n, width in ((255, np.uint8), (256, np.uint16), (1000, np.uint16)):
+        data = encode_forest(replace(grown.forest, n_classes=n), grown.bins)
+        assert arrays_in(data)["leaf_label"].dtype == arrays_in(data)["leaf_entries"].dtype == width
+        assert_same_arrays(decode_forest(data).forest, grown.forest)
+
+
+def arrays_in(data: bytes) -> Arrays:
+    """What a file holds beside bins."""
+    of_bins = Bins.concatenate([]).to_arrays()[0]
+    arrays = decode_model(data).arrays
+    return {name: array for name, array in arrays.items() if name not in of_bins}
+
+
+@pytest.mark.parametrize("task", ["classes", "regression"])
+def test_an_opened_forest_tells_what_is_asked_first_and_is_expanded_later(task: str) -> None:
+    data = bytearray(stored_forest(task))
+    opened = open_forest(memoryview(data))
+    data[:] = bytes(len(data))  # whoever sent it may use the memory for something else
+    forest = renumber(sample_forest(task).forest, by_level=True)
+    assert (opened.n_trees, opened.n_classes) == (forest.shape.n_trees, forest.n_classes)
+    assert opened.has_bins
+    assert_same_arrays(opened.expand(Workers()).forest, forest)
+
+
+def test_a_forest_of_single_leaves_has_no_use_for_bins() -> None:
+    leaf = Forest(
+        Shape(np.array([0, 1]), np.array([-1], np.int32)),
+        sample_forest().forest.splits.first_nodes(0),
+        Leaves(np.array([0, 1]), np.array([2], np.uint16), np.ones(1)),
+        np.zeros(1),
+        3,
+        4,
+    )
+    leaf = replace(leaf, splits=replace(leaf.splits, **defaults_of_a_leaf()))
+    opened = open_forest(encode_forest(leaf, sample_forest().bins))
+    assert not opened.has_bins
+    assert_same_arrays(opened.expand().forest, leaf)
+
+
+def defaults_of_a_leaf() -> Arrays:
+    nothing, none = np.zeros(1, np.uint8), np.full(1, -1, np.int32)
+    return {"feature": none, "cut": nothing, "missing_left": nothing, "set_index": none}
+
+
 def test_decoded_arrays_are_like_those_of_a_forest_just_grown() -> None:
     grown = sample_forest()
     outline, partials = divide(grown.forest, [4])
@@ -133,7 +249,7 @@ def test_a_decoded_forest_predicts_the_same_without_compiling_kernels_again(task
 def test_a_file_of_another_kind_is_refused() -> None:
     grown = sample_forest()
     outline, partials = divide(grown.forest, [4])
-    files = {
+    files: dict[Any, bytes] = {
         decode_forest: encode_forest(grown.forest, grown.bins),
         decode_partial: encode_partial(partials[0], grown.bins),
         decode_outline: encode_outline(outline),
@@ -159,332 +275,32 @@ def test_what_does_not_belong_together_is_not_stored() -> None:
         encode_forest(regression.forest, regression.bins, CLASSES)
 
 
-def stored_forest(task: str = "classes") -> bytes:
-    grown = sample_forest(task)
-    labels = CLASSES if grown.forest.n_classes else None
-    return encode_forest(grown.forest, grown.bins, labels, {"note": SECRET})
+def changed_at(array: NDArray[Any], place: Any, value: Any) -> NDArray[Any]:
+    array = array.copy()
+    array[place] = value
+    return array
 
 
-def changed(data: bytes, change: Change) -> bytes:
-    """The file with something else in it, and right checksums, as a stranger could write it."""
-    file = decode_model(data)
-    arrays = {name: array.copy() for name, array in file.arrays.items()}
-    metadata = dict(file.metadata)
-    change(arrays, metadata)
-    return encode_model(file.kind, metadata, arrays)
-
-
-def put(name: str, at: int | tuple[int, ...] | slice, value: object) -> Change:
-    def change(arrays: Arrays, _metadata: Metadata) -> None:
-        arrays[name][at] = value
-
-    return change
-
-
-def make(name: str, remake: Callable[[NDArray[Any]], NDArray[Any]]) -> Change:
-    def change(arrays: Arrays, _metadata: Metadata) -> None:
-        arrays[name] = remake(arrays[name])
-
-    return change
-
-
-def at_node(name: str, wanted: str, value: Any) -> Change:
-    """Change one array at the first leaf, numeric split or categorical split."""
-
-    def change(arrays: Arrays, _metadata: Metadata) -> None:
-        node = int(np.flatnonzero(nodes_of(arrays, wanted))[0])
-        arrays[name][node] = value
-
-    return change
-
-
-def nodes_of(arrays: Arrays, wanted: str) -> NDArray[np.bool_]:
-    is_leaf: NDArray[np.bool_] = arrays["left_child"] == -1
-    by_set: NDArray[np.bool_] = arrays["set_index"] >= 0
-    return {"leaf": is_leaf, "categorical": by_set, "numeric": ~is_leaf & ~by_set}[wanted]
-
-
-def state(**entries: object) -> Change:
-    def change(_arrays: Arrays, metadata: Metadata) -> None:
-        metadata.update(entries)
-
-    return change
-
-
-def share_a_child(arrays: Arrays, _metadata: Metadata) -> None:
-    """Two nodes of the first tree get the same children."""
-    inner = np.flatnonzero(arrays["left_child"][: arrays["tree_start"][1]] != -1)
-    arrays["left_child"][inner[1]] = arrays["left_child"][inner[2]]
-
-
-def swap_two_sets(arrays: Arrays, _metadata: Metadata) -> None:
-    first, second = np.flatnonzero(arrays["set_index"] >= 0)[:2]
-    arrays["set_index"][[first, second]] = arrays["set_index"][[second, first]]
-
-
-def cut_beyond_the_bins(arrays: Arrays, _metadata: Metadata) -> None:
-    """The third column has few distinct values."""
-    node = np.flatnonzero(arrays["feature"] == 2)[0]
-    arrays["cut"][node] = arrays["edge_counts"][2] + 1
-
-
-def wrap_around(name: str) -> Change:
-    """Steps that look positive only because their differences overflow."""
-
-    def change(arrays: Arrays, _metadata: Metadata) -> None:
-        third = 2**64 // 3
-        arrays[name][1:3] = [third, 2 * third - 2**64]
-
-    return change
-
-
-def reverse_a_leaf(arrays: Arrays, _metadata: Metadata) -> None:
-    """Swap the first two classes of a leaf that has several."""
-    start = arrays["leaf_start"]
-    first = start[np.flatnonzero(np.diff(start) > 1)[0]]
-    arrays["leaf_label"][[first, first + 1]] = arrays["leaf_label"][[first + 1, first]]
-
-
-def move_an_entry(arrays: Arrays, _metadata: Metadata) -> None:
-    """The root of the first tree takes the first entry of the first leaf."""
-    first_leaf = np.flatnonzero(arrays["left_child"] == -1)[0]
-    arrays["leaf_start"][1 : first_leaf + 1] = 1
-
-
-def drop(name: str) -> Change:
-    def change(arrays: Arrays, metadata: Metadata) -> None:
-        del (arrays if name in arrays else metadata)[name]
-
-    return change
-
-
-HUGE = 2**31 - 1
-
-
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        (make("tree_start", lambda a: a[:1]), "there are none"),
-        (make("tree_start", lambda a: a[:0]), "there are none"),
-        (make("tree_start", lambda a: a[:-1]), "out of place"),
-        (put("tree_start", 0, 1), "out of place"),
-        (put("tree_start", 0, -1), "out of place"),
-        (put("tree_start", -1, HUGE), "out of place"),
-        (put("tree_start", 1, 0), "out of place"),
-        (put("tree_start", 1, HUGE), "out of place"),
-        (wrap_around("tree_start"), "out of place"),
-        (make("tree_start", lambda a: a.astype(np.int32)), "'tree_start'.*int64"),
-        (make("tree_start", lambda a: a.reshape(2, 2)), "'tree_start'"),
-        (make("tree_start", lambda a: a[:1].reshape(())), "'tree_start'"),
-        (put("left_child", 0, 0), "out of place"),
-        (put("left_child", 0, -2), "out of place"),
-        (put("left_child", 0, HUGE), "out of place"),
-        (put("left_child", 0, -1), "exactly one other"),
-        (put("left_child", 0, 3), "exactly one other"),
-        (share_a_child, "exactly one other"),
-        (make("left_child", lambda a: a.astype(np.int64)), "'left_child'.*int32"),
-        (make("left_child", lambda a: a[:-1]), "out of place"),
-        (at_node("feature", "numeric", 4), "features: one is out of range"),
-        (at_node("feature", "numeric", HUGE), "features: one is out of range"),
-        (at_node("feature", "numeric", -1), "leaves and splits are mixed up"),
-        (at_node("feature", "numeric", -2), "features: one is out of range"),
-        (at_node("feature", "numeric", -3), "features: one is out of range"),
-        (at_node("feature", "leaf", 0), "leaves and splits are mixed up"),
-        (at_node("feature", "numeric", 1), "sets: they are not those of the categorical"),
-        (at_node("feature", "categorical", 0), "sets: they are not those of the categorical"),
-        (make("feature", lambda a: a[:-1]), "'feature'"),
-        (make("feature", lambda a: a.astype(np.uint32)), "'feature'.*int32"),
-        (cut_beyond_the_bins, "beyond the bins of its column"),
-        (at_node("cut", "numeric", 255), "beyond the bins of its column"),
-        (at_node("cut", "leaf", 1), "not split here"),
-        (make("cut", lambda a: a.astype(np.int8)), "'cut'.*uint8"),
-        (make("cut", lambda a: a.astype(np.float64)), "'cut'.*float32"),
-        (make("cut", lambda a: np.full(len(a), np.nan, np.float32)), "no number"),
-        (make("cut", lambda a: np.full(len(a), np.inf, np.float32)), "no number"),
-        (make("cut", lambda a: a[1:]), "'cut'"),
-        (at_node("missing_left", "numeric", 2), "neither left nor right"),
-        (at_node("missing_left", "leaf", 1), "not split here"),
-        (make("missing_left", lambda a: a[1:]), "'missing_left'"),
-        (at_node("set_index", "categorical", -1), "sets: they are not those"),
-        (at_node("set_index", "categorical", HUGE), "sets: they are not those"),
-        (at_node("set_index", "categorical", -HUGE), "sets: they are not those"),
-        (at_node("set_index", "numeric", 0), "sets: they are not those"),
-        (swap_two_sets, "sets: they are not those"),
-        (make("left_set", lambda a: a[:-1]), "'left_set'"),
-        (make("left_set", lambda a: a[:, :3]), "'left_set'"),
-        (make("left_set", lambda a: a.reshape(-1)), "'left_set'"),
-        (make("left_set", lambda a: a.astype(np.int64)), "'left_set'.*uint64"),
-        (put("leaf_start", 0, 1), "do not follow each other"),
-        (put("leaf_start", 2, HUGE), "do not follow each other"),
-        (put("leaf_start", 2, -1), "do not follow each other"),
-        (put("leaf_start", -1, 0), "do not follow each other"),
-        (wrap_around("leaf_start"), "do not follow each other"),
-        (move_an_entry, "one is empty, or no leaf"),
-        (make("leaf_start", lambda a: a[:-1]), "'leaf_start'"),
-        (put("leaf_label", 0, 3), "class is out of range"),
-        (put("leaf_label", 0, 65535), "class is out of range"),
-        (reverse_a_leaf, "out of order"),
-        (make("leaf_label", lambda a: a[:0]), "'leaf_label'"),
-        (make("leaf_label", lambda a: a.astype(np.uint8)), "'leaf_label'.*uint16"),
-        (put("leaf_value", 0, np.nan), "not finite"),
-        (put("leaf_value", 0, np.inf), "not finite"),
-        (put("leaf_value", 0, -0.5), "no share"),
-        (put("leaf_value", 0, 1.5), "no share"),
-        (make("leaf_value", lambda a: a[:-1]), "'leaf_label'"),
-        (make("leaf_value", lambda a: a.astype(np.float32)), "'leaf_value'.*float64"),
-        (put("decrease", 0, np.nan), "no decrease"),
-        (put("decrease", 0, -1.0), "no decrease"),
-        (put("decrease", 0, np.inf), "no decrease"),
-        (at_node("decrease", "leaf", 1.0), "belongs to a leaf"),
-        (make("decrease", lambda a: a[:-1]), "'decrease'"),
-        (put("edges", 0, np.nan), "bins of the model are damaged"),
-        (state(n_classes=2), "class is out of range|number of class labels"),
-        (state(n_classes=0), "number of class labels"),
-        (state(n_classes=0, classes=None), "'leaf_label'"),
-        (state(n_classes=4), "number of class labels"),
-        (state(n_classes=-1), "number of classes is out of range"),
-        (state(n_classes=10**9), "number of classes is out of range"),
-        (state(n_classes=True), "number of classes is out of range"),
-        (state(n_classes=3.0), "number of classes is out of range"),
-        (state(classes={"dtype": "U4", "labels": ["a", "a", "b"]}), "class labels .* repeated"),
-        (state(about=[]), "no mapping"),
-        (state(more=1), "other entries"),
-        (state(names=["a"]), "bins of the model are damaged"),
-    ],
-)
-def test_a_damaged_forest_is_refused_and_what_is_damaged_is_named(
-    change: Change, reason: str
-) -> None:
-    with pytest.raises(DamagedModelError, match=reason) as error:
-        decode_forest(changed(stored_forest(), change))
-    assert SECRET not in str(error.value)
-
-
-def test_tree_starts_that_overflow_are_refused_before_a_kernel_follows_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    asked: list[Any] = []
-    monkeypatch.setattr(
-        "fedforest.tree.forest.measure_depths", lambda *arrays: asked.append(arrays)
-    )
-    with pytest.raises(DamagedModelError, match="out of place"):
-        decode_forest(changed(stored_forest(), wrap_around("tree_start")))
-    assert asked == []
-
-
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        (put("leaf_value", 0, np.nan), "not finite"),
-        (move_an_entry, "one is empty, or no leaf"),
-        (make("leaf_label", lambda a: np.append(a, np.uint16(0))), "'leaf_label'"),
-        (make("leaf_value", lambda a: a[:-1]), "do not follow each other"),
-        (state(n_classes=2), "'leaf_label'"),
-        (state(classes={"dtype": "U4", "labels": []}), "number of class labels"),
-    ],
-)
-def test_a_damaged_regression_forest_is_refused_and_what_is_damaged_is_named(
-    change: Change, reason: str
-) -> None:
-    with pytest.raises(DamagedModelError, match=reason):
-        decode_forest(changed(stored_forest("regression"), change))
-
-
-def test_a_regression_leaf_with_two_values_is_refused() -> None:
-    def change(arrays: Arrays, _metadata: Metadata) -> None:
-        arrays["leaf_value"] = np.append(arrays["leaf_value"], 1.0)
-        arrays["leaf_start"][-1] += 1
-
-    with pytest.raises(DamagedModelError, match="more than one value"):
-        decode_forest(changed(stored_forest("regression"), change))
-
-
-@pytest.mark.parametrize("name", sorted(decode_model(stored_forest()).arrays))
-def test_a_forest_that_lacks_an_array_is_refused(name: str) -> None:
-    with pytest.raises(DamagedModelError, match="missing or unknown"):
-        decode_forest(changed(stored_forest(), drop(name)))
-
-
-@pytest.mark.parametrize("name", sorted(decode_model(stored_forest()).metadata))
-def test_a_forest_that_lacks_metadata_is_refused(name: str) -> None:
-    with pytest.raises(DamagedModelError, match="other entries"):
-        decode_forest(changed(stored_forest(), drop(name)))
-
-
-def test_an_array_nobody_knows_is_refused() -> None:
-    def change(arrays: Arrays, _metadata: Metadata) -> None:
-        arrays["more"] = np.zeros(1)
-
-    with pytest.raises(DamagedModelError, match="missing or unknown"):
-        decode_forest(changed(stored_forest(), change))
-
-
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        (at_node("feature", "leaf", -2), "leaves and splits are mixed up"),
-        (at_node("feature", "numeric", -1), "leaves and splits are mixed up"),
-        (at_node("feature", "numeric", 2), "features: one is out of range"),
-        (at_node("feature", "numeric", -3), "features: one is out of range"),
-        (at_node("cut", "leaf", 1), "not split here"),
-        (lambda arrays, _: arrays["cut"].__setitem__(arrays["feature"] == -2, 1), "not split here"),
-        (at_node("set_index", "categorical", 1), "sets: they are not those"),
-        (put("left_child", 0, HUGE), "out of place"),
-    ],
-)
-def test_a_damaged_share_of_an_owner_is_refused(change: Change, reason: str) -> None:
+def test_a_forest_that_does_not_fit_together_is_not_stored() -> None:
     grown = sample_forest()
-    partial = divide(grown.forest, [2, 2])[1][0]
-    data = encode_partial(partial, grown.bins.take([0, 1]))
-    with pytest.raises(DamagedModelError, match=reason):
-        decode_partial(changed(data, change))
-
-
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        (put("owner", 0, -1), "leaves and splits are mixed up"),
-        (put("owner", -1, 0), "leaves and splits are mixed up"),
-        (put("owner", 0, -2), "owners: one is out of range"),
-        (make("owner", lambda a: a.astype(np.int32)), "'owner'.*int16"),
-        (make("owner", lambda a: a[1:]), "'owner'"),
-        (put("leaf_label", 0, 3), "class is out of range"),
-        (put("decrease", 0, np.nan), "no decrease"),
-        (put("left_child", 0, HUGE), "out of place"),
-    ],
-)
-def test_a_damaged_share_of_the_coordinator_is_refused(change: Change, reason: str) -> None:
-    outline, _ = divide(sample_forest().forest, [2, 2])
-    with pytest.raises(DamagedModelError, match=reason):
-        decode_outline(changed(encode_outline(outline, CLASSES), change))
-
-
-@given(st.data())
-@settings(max_examples=300)
-def test_any_change_to_a_stored_forest_is_refused_or_gives_a_forest_that_can_be_walked(
-    data: st.DataObject,
-) -> None:
-    task = data.draw(st.sampled_from(["classes", "regression"]))
-    walked = ("cut", "feature", "leaf_label", "leaf_start", "left_child", "set_index", "tree_start")
-
-    def change(arrays: Arrays, _metadata: Metadata) -> None:
-        for name in data.draw(st.lists(st.sampled_from(walked), min_size=1, max_size=3)):
-            if arrays[name].size:
-                limits = np.iinfo(arrays[name].dtype)
-                near = st.integers(max(-3, limits.min), min(300, limits.max))
-                at = data.draw(st.integers(0, arrays[name].size - 1))
-                arrays[name][at] = data.draw(near | st.integers(limits.min, limits.max))
-
-    try:
-        stored = decode_forest(changed(stored_forest(task), change))
-    except DamagedModelError:
-        return
-    forest, binned = stored.forest, sample_forest(task).binned
-    walker = ForestWalker(forest)
-    leaves = walker.apply(binned, ALONE) + forest.shape.tree_start[:-1]
-    assert (forest.shape.left_child[leaves] == -1).all()
-    assert np.isfinite(walker.votes(binned, ALONE)).all()
-    assert np.isfinite(walker.votes(binned, ALONE, hard=True)).all()
+    shape, splits, leaves = grown.forest.shape, grown.forest.splits, grown.forest.leaves
+    alone = leaves.start[np.flatnonzero(np.diff(leaves.start) == 1)[0]]
+    for wrong, reason in (
+        ({"shape": replace(shape, left_child=changed_at(shape.left_child, 0, 3))}, "inconsistent"),
+        ({"shape": replace(shape, tree_start=shape.tree_start[:-1])}, "inconsistent"),
+        ({"splits": replace(splits, feature=changed_at(splits.feature, 0, 300))}, "of a column"),
+        ({"splits": replace(splits, feature=changed_at(splits.feature, 0, -3))}, "of a column"),
+        ({"leaves": leaves._replace(start=changed_at(leaves.start, -1, 0))}, "do not add up"),
+        ({"leaves": leaves._replace(value=leaves.value[1:])}, "do not add up"),
+        ({"leaves": leaves._replace(label=leaves.label[1:])}, "do not add up"),
+        ({"leaves": leaves._replace(value=changed_at(leaves.value, alone, 0.5))}, "all of it"),
+        ({"leaves": leaves._replace(start=leaves.start[1:])}, "not about the same nodes"),
+        ({"splits": replace(splits, cut=splits.cut[1:])}, "not about the same nodes"),
+        ({"decrease": grown.forest.decrease[1:]}, "not about the same nodes"),
+        ({"n_classes": 0}, "do not add up"),
+    ):
+        with pytest.raises(ModelFileError, match=reason):
+            encode_forest(replace(grown.forest, **wrong), grown.bins)
 
 
 def test_the_share_of_an_owner_of_labels_only_has_no_trees_and_is_read_back() -> None:

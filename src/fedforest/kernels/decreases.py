@@ -59,3 +59,40 @@ def sum_importances(tree_start, feature, decrease, n_features):
             for node in range(tree_start[tree], tree_start[tree + 1]):
                 importances[column_of(feature[node], n_features)] += decrease[node] / totals[tree]
     return importances[:n_features], n_trees
+
+
+@kernel
+def tabulate_decreases(start, feature, decrease, table):
+    """Whether all splits of a column in a tree decrease the same; if so, how much (trees, columns).
+
+    The splits of tree t are start[t]:start[t + 1]. Decreases are compared as bits.
+    """
+    is_known = np.empty(table.shape[1], np.bool_)
+    for tree in range(table.shape[0]):
+        table[tree], is_known[:] = 0, False
+        for split in range(start[tree], start[tree + 1]):
+            column = feature[split]
+            if not is_known[column]:
+                table[tree, column], is_known[column] = decrease[split], True
+            if table[tree, column] != decrease[split]:
+                return False
+    return True
+
+
+@kernel
+def mark_used(start, feature, is_used):
+    """Note (trees, columns) which columns have splits start[t]:start[t + 1] of which tree."""
+    for tree in range(is_used.shape[0]):
+        for split in range(start[tree], start[tree + 1]):
+            is_used[tree, feature[split]] = True
+
+
+@kernel
+def look_up_decreases(tree_start, feature, table, decrease):
+    """Per node the decrease of its column in its tree; zero where there is no split."""
+    n_features = table.shape[1]
+    known = np.zeros(n_features + 1)
+    for tree in range(table.shape[0]):
+        known[:n_features] = table[tree]
+        for node in range(tree_start[tree], tree_start[tree + 1]):
+            decrease[node] = known[column_of(feature[node], n_features)]

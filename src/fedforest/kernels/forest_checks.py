@@ -1,4 +1,4 @@
-"""Whether the arrays of a stranger's forest fit together: one pass over splits, one over leaves.
+"""Whether the arrays of a stranger's forest with one entry per node (`tree/stored_by_node.py`) fit.
 
 What is wrong is told as a sum of flags, so that whoever asked can name the first. No index is
 followed that was not found right before.

@@ -104,7 +104,7 @@ def depth_in_any_order(left_child):
         if child == -1:
             deepest = max(deepest, level[node])
             continue
-        if child <= node or child + 1 >= size:
+        if child <= node or child >= size - 1:
             return -1
         if level[child] != unborn or level[child + 1] != unborn:
             return -1

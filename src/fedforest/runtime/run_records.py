@@ -20,7 +20,7 @@ from fedforest.runtime.results import Alignment, HorizontalResult, RunDetails, R
 from fedforest.runtime.run_store import RunStore
 from fedforest.runtime.training_runs import LEAKAGE
 from fedforest.tree.class_labels import unpack_labels
-from fedforest.tree.forest_file import decode_forest
+from fedforest.tree.forest_file import open_forest
 
 _LOG = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ class RunRecords:
         if isinstance(result, Alignment):
             return None
         if isinstance(result, HorizontalResult):
-            classes = decode_forest(result.file).classes
+            classes = open_forest(result.file).classes
             return None if classes is None else classes.tolist()
         return None if result.classes is None else unpack_labels(result.classes).tolist()
 

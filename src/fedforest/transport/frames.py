@@ -12,7 +12,7 @@ import msgspec
 from fedforest.errors import ProtocolError, TransportError, VersionMismatch
 
 # Of all messages together: whoever changes the format of one raises it (docs/decisions/0011).
-PROTOCOL_VERSION = 4
+PROTOCOL_VERSION = 5
 PIECE_BYTES = 2**20
 LARGEST_FRAME = PIECE_BYTES + 4096  # a piece with its head, or the longest refusal
 MAX_MESSAGE_BYTES = 2**30

@@ -66,14 +66,7 @@ class Shape:
 
     def depths(self, workers: Workers = ALONE) -> NDArray[np.int32]:
         """Depth of each tree; raises `DamagedModelError` where this is not a forest."""
-        starts = self.tree_start
-        consistent = (
-            starts.ndim == 1
-            and len(starts) > 0
-            and starts[0] == 0
-            and starts[-1] == self.n_nodes
-            and bool((starts[:-1] < starts[1:]).all())  # a difference could overflow
-        )
+        starts, consistent = self.tree_start, are_starts(self.tree_start, self.n_nodes)
         depth = np.zeros(max(self.n_trees, 0), np.int32)
         are_trees: list[bool] = []
 
@@ -86,11 +79,27 @@ class Shape:
         if consistent:
             workers.run(measure, self.ranges(workers))
         if not consistent or not all(are_trees):
-            raise DamagedModelError(
-                "The model's trees are inconsistent: a child is out of place, or a node is not the "
-                "child of exactly one other."
-            )
+            raise inconsistent()
         return depth
+
+
+def are_starts(starts: NDArray[np.int64], n_nodes: int) -> bool:
+    """Whether trees that start there have these nodes, and none of them is empty."""
+    return (
+        starts.ndim == 1
+        and len(starts) > 0
+        and bool(starts[0] == 0)
+        and bool(starts[-1] == n_nodes)
+        and bool((starts[:-1] < starts[1:]).all())  # a difference could overflow
+    )
+
+
+def inconsistent() -> DamagedModelError:
+    """What is wrong with nodes that are no trees."""
+    return DamagedModelError(
+        "The model's trees are inconsistent: a child is out of place, or a node is not the child "
+        "of exactly one other."
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

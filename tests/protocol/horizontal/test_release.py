@@ -16,6 +16,8 @@ from fedforest.protocol.horizontal.party import HorizontalParty
 from fedforest.protocol.horizontal.party_trees import PartyTrees
 from tests.protocol.horizontal.asking_one import AskedParty, start_trees
 from tests.protocol.horizontal.federations import Shares, train_openly
+from tests.tree.files_by_node import write_forest
+from tests.tree.grown_forests import assert_same_arrays
 
 PLUGS: list[Plug] = ["plain", Masked(), Ring(), Shamir(threshold=2)]
 
@@ -59,6 +61,25 @@ def test_a_party_that_nobody_holds_is_gone_at_once(plug: Plug) -> None:
     parties = [ref(party) for party in training.parties.values()]
     del training
     assert [party() for party in parties] == [None] * 3
+
+
+def test_a_forest_is_expanded_once_and_is_the_one_that_was_trained() -> None:
+    training = train_openly(make_shares())
+    for party in training.parties.values():
+        model = party.model
+        assert model is not None
+        assert party.model is model
+        assert_same_arrays(model.forest, training.trained.forest)
+
+
+def test_a_forest_in_a_file_of_before_is_taken() -> None:
+    shares = make_shares()
+    trained = train_openly(shares).trained
+    file = write_forest(trained.forest, trained.bins, trained.classes, {})
+    asked = AskedParty(shares.X, shares.y)
+    asked.tell(TakeForest(memoryview(file)))
+    assert asked.party.model is not None
+    assert_same_arrays(asked.party.model.forest, trained.forest)
 
 
 def test_no_trees_grow_after_the_forest_was_taken() -> None:

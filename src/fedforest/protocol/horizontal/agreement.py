@@ -27,8 +27,7 @@ from fedforest.protocol.horizontal.tables import Categories, kind_of
 from fedforest.tree.bins import Bins
 from fedforest.tree.class_labels import pack_labels
 from fedforest.tree.columns import CategoryColumn, Column, is_canonical
-from fedforest.tree.forest import LEAF
-from fedforest.tree.forest_file import StoredForest, decode_forest
+from fedforest.tree.forest_file import OpenedForest, open_forest
 from fedforest.tree.table import Table
 from fedforest.tree.targets import MAX_CLASSES, WEIGHT_SUM_LIMIT
 
@@ -47,19 +46,17 @@ def check_agreement(agreed: AgreeOnTable, table: Table, labels: PartyLabels) -> 
     _check_scales(agreed, labels)
 
 
-def read_model(data: memoryview, agreed: AgreeOnTable) -> StoredForest:
+def read_model(data: memoryview, agreed: AgreeOnTable) -> OpenedForest:
     """The finished forest; refused unless it is whole and of the run that was agreed on."""
     try:
-        model = decode_forest(data)
+        model = open_forest(data)
     except ModelFileError as error:
         raise ProtocolError(f"the model cannot be used: {error}") from None
     check(_is_of_table(model.bins, agreed), "the model is of another table")
     check(_has_classes(model, agreed), "the model is of other classes")
     # a run that ends early has fewer
-    check(model.forest.shape.n_trees <= agreed.n_trees, "the model has more trees than agreed on")
-    splits = model.forest.splits
-    has_thresholds = splits.cut.dtype == np.float32 or bool((splits.feature == LEAF).all())
-    check(has_thresholds, "the model splits by bins, not by thresholds")
+    check(model.n_trees <= agreed.n_trees, "the model has more trees than agreed on")
+    check(not model.has_bins, "the model splits by bins, not by thresholds")
     return model
 
 
@@ -69,9 +66,9 @@ def _is_of_table(bins: Bins, agreed: AgreeOnTable) -> bool:
     return bins.names == agreed.names and categories == agreed.categories
 
 
-def _has_classes(model: StoredForest, agreed: AgreeOnTable) -> bool:
+def _has_classes(model: OpenedForest, agreed: AgreeOnTable) -> bool:
     if model.classes is None:
-        return model.forest.n_classes == len(agreed.classes) == 0
+        return model.n_classes == len(agreed.classes) == 0
     agreed_on = {"dtype": agreed.class_dtype, "labels": list(agreed.classes)}
     return pack_labels(model.classes) == agreed_on
 

@@ -52,7 +52,7 @@ from fedforest.protocol.horizontal.payloads import Points
 from fedforest.protocol.horizontal.statistics import Statistics, choose_statistics
 from fedforest.protocol.horizontal.tables import declare_columns, make_bins
 from fedforest.protocol.payloads import TableSize, from_bytes
-from fedforest.tree.forest_file import StoredForest
+from fedforest.tree.forest_file import OpenedForest, StoredForest
 from fedforest.tree.rows import draw_rows
 from fedforest.tree.table import Table
 from fedforest.tree.workers import ALONE, Workers
@@ -118,6 +118,7 @@ class HorizontalParty:
         self._left_out = 0  # which part of the rows they do not see
         self._companions = Companions(least=least_participants)
         self._n_questions = 0
+        self._opened: OpenedForest | None = None
         self._model: StoredForest | None = None
         self._model_file: memoryview | None = None
         # no cycle: rows are set free as soon as nobody holds the party any more
@@ -297,8 +298,8 @@ class HorizontalParty:
         return np.concatenate([counted.reshape(-1), whole.reshape(-1)])
 
     def _take_forest(self, request: TakeForest) -> Accepted:
-        self._model = read_model(request.model, self._agreement())
-        self._model_file = request.model
+        self._opened = read_model(request.model, self._agreement())
+        self._model, self._model_file = None, request.model
         # rows and labels in the form of the training, many times the size of the table
         self._trees = self._values = self._targets = self._statistics = None
         return Accepted()
@@ -312,5 +313,7 @@ class HorizontalParty:
 
     @property
     def model(self) -> StoredForest | None:
-        """The finished forest, once it is there."""
+        """The finished forest, once it is there; it is expanded for whoever asks first."""
+        if self._model is None and self._opened is not None:
+            self._model, self._opened = self._opened.expand(self._workers), None
         return self._model

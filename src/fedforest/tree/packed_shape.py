@@ -1,0 +1,106 @@
+"""Which node is whose child, as model files keep it: a bit per node, and children out of order.
+
+Trees number children in the order of their parents unless a node waited for another step before it
+was split. Then their left children are kept too, one for every split.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.errors import ModelFileError
+from fedforest.kernels.packed_nodes import keep_some
+from fedforest.kernels.packed_trees import are_trees, find_order, place_children
+from fedforest.tree.forest import LEAF, Shape, are_starts, inconsistent
+from fedforest.tree.large_pages import make_room
+from fedforest.tree.stored_arrays import Arrays, read_bits, read_vector, require, write_bits
+
+SHAPE_ARRAYS = {"tree_start", "is_split", "is_in_order", "left_child"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PackedShape:
+    """Trees, found to be trees."""
+
+    tree_start: NDArray[np.int64]
+    is_split: NDArray[np.bool_]  # per node
+    is_in_order: NDArray[np.bool_]  # per tree
+    left_child: NDArray[np.int32]  # per split of trees that are not in order
+    n_splits: int
+
+    @property
+    def n_trees(self) -> int:
+        """Trees."""
+        return len(self.is_in_order)
+
+    @property
+    def n_nodes(self) -> int:
+        """Nodes of all trees."""
+        return len(self.is_split)
+
+    @property
+    def n_leaves(self) -> int:
+        """Nodes that were not split."""
+        return self.n_nodes - self.n_splits
+
+    def split_start(self) -> NDArray[np.int64]:
+        """Where the splits of each tree start among those of all: a tree has one leaf more."""
+        starts: NDArray[np.int64] = (self.tree_start - np.arange(self.n_trees + 1)) >> 1
+        return starts
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """What a model file keeps."""
+        return {
+            "tree_start": self.tree_start,
+            "is_split": write_bits(self.is_split),
+            "is_in_order": self.is_in_order,
+            "left_child": self.left_child,
+        }
+
+    def expand(self) -> Shape:
+        """With the left child of every node."""
+        left_child = make_room(self.n_nodes, np.int32)
+        place_children(
+            self.tree_start, self.is_split, self.is_in_order, self.left_child, left_child
+        )
+        return Shape(self.tree_start.copy(), left_child)
+
+
+def pack_shape(shape: Shape) -> PackedShape:
+    """What a model file keeps of a shape; raises `ModelFileError` where it is none."""
+    starts, is_in_order = shape.tree_start, np.empty(shape.n_trees, np.bool_)
+    if not are_starts(starts, shape.n_nodes) or not find_order(
+        starts, shape.left_child, is_in_order
+    ):
+        raise ModelFileError("cannot store the model: its trees are inconsistent")
+    is_split = shape.left_child != LEAF
+    left_child = np.empty(0, np.int32)
+    if not is_in_order.all():
+        is_kept = is_split & np.repeat(~is_in_order, np.diff(starts))
+        left_child = np.empty(is_kept.sum(), np.int32)
+        keep_some(is_kept, shape.left_child, left_child)
+    return PackedShape(starts, is_split, is_in_order, left_child, int(np.count_nonzero(is_split)))
+
+
+def check_length(of_nodes: NDArray[Any], length: int) -> None:
+    """Kernels go through an array over nodes by what the shape says."""
+    if of_nodes.shape != (length,):
+        raise ModelFileError("cannot store the model: its arrays are not about the same nodes")
+
+
+def read_shape(arrays: Arrays, least_trees: int = 1) -> PackedShape:
+    """The trees of a file; raises `DamagedModelError` where they are none."""
+    starts = read_vector(arrays, "tree_start", np.int64)
+    require(len(starts) > least_trees, "trees", "there are none")
+    if not are_starts(starts, int(starts[-1])):
+        raise inconsistent()
+    is_split = read_bits(arrays, "is_split", int(starts[-1]))
+    is_in_order = read_vector(arrays, "is_in_order", np.bool_, len(starts) - 1)
+    n_kept = int((np.diff(starts)[~is_in_order] >> 1).sum())
+    left_child = read_vector(arrays, "left_child", np.int32, n_kept)
+    # a left child of zero or less is none, and its split would be taken for a leaf
+    if not (left_child > 0).all() or not are_trees(starts, is_split, is_in_order, left_child):
+        raise inconsistent()
+    return PackedShape(starts, is_split, is_in_order, left_child, int(np.count_nonzero(is_split)))
