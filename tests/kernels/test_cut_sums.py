@@ -148,7 +148,7 @@ def test_bits_of_responses_are_counted_once_per_row(
 ) -> None:
     rng = np.random.default_rng(seed)
     responses = rng.integers(0, 2**64, asked.level.n_rows, np.uint64) >> np.uint64(64 - n_bits)
-    responses = responses.astype(np.min_scalar_type(2**n_bits - 1))
+    responses = responses.astype(np.uint8 if n_bits <= 8 else np.uint64)
     order = asked.level.order()
     pairs, kept = asked.level.kept(order, in_tiles=in_tiles)
     cuts = asked.as_asked(pairs)

@@ -25,6 +25,7 @@ from fedforest.tree.targets import TrainingTargets
 from fedforest.tree.workers import ALONE, Workers
 
 QUERIES_OF_A_BLOCK = 2**14  # answered from one keystream
+SHORT_CODE = 8  # bits
 LABEL_MOVES = 2  # counts that change by one when a row's label does
 
 
@@ -161,7 +162,8 @@ def choose_statistics(
         code = resolve_code(agreed)
         rows = np.arange(targets.n_rows, dtype=np.uint64)
         responses = permanent_responses(code, targets.classes, rows, response_key)
-        return LocalStatistics(code, responses.astype(np.min_scalar_type(2**code.bits - 1)))
+        short = np.uint8 if code.bits <= SHORT_CODE else np.uint64  # rows lie closer together
+        return LocalStatistics(code, responses.astype(short))
     if protection.kind == "global":
         return GlobalStatistics(targets, protection.epsilon_query, find_sensitivity(agreed))
     return ExactStatistics(targets, agreed.rows_apart, agreed.both_sides)
