@@ -134,8 +134,12 @@ class Bins:
         Missing values, and categories that training did not see, are NaN. float32 is what
         scikit-learn's trees compare, too.
         """
-        columns = self._arrange(table).columns
+        arranged = self._arrange(table)
+        columns, matrix = arranged.columns, arranged.matrix
         values = np.empty((self.n_features, table.n_rows), np.float32)
+        if matrix is not None and not self.is_categorical.any():
+            _turn(matrix, values, workers)
+            return values
 
         def fill(feature: int) -> None:
             column = columns[feature]
@@ -239,6 +243,16 @@ class Bins:
                 )
 
 
+def _turn(matrix: Numbers, values: NDArray[np.float32], workers: Workers) -> None:
+    """Write the columns of a matrix, rounded, one after the other."""
+
+    def turn(features: tuple[int, int]) -> None:
+        with np.errstate(over="ignore"):  # beyond float32 is infinite, as it must be
+            values[slice(*features)] = matrix.T[slice(*features)]
+
+    workers.run(turn, workers.ranges(np.full(len(values), matrix.shape[0])))
+
+
 def _build(names: Sequence[str], rules: Sequence[Rule], *, has_names: bool) -> Bins:
     """Complete bins with what follows from the rules."""
     n_bins = [
@@ -259,7 +273,9 @@ def _read_edges(arrays: Mapping[str, NDArray[Any]]) -> list[Edges]:
     flat = np.array(read_array(arrays, "edges", np.float64))
     if ((counts < 0) | (counts >= MAX_BINS)).any() or counts.sum() != len(flat):
         raise damaged("the numbers of its edges do not add up")
-    edges = np.split(flat, np.cumsum(counts)[:-1]) if len(counts) else []
+    if not len(flat):
+        return [np.empty(0)] * len(counts)  # nothing to divide: splits are by thresholds
+    edges = np.split(flat, np.cumsum(counts)[:-1])
     # NaN fails both comparisons; minus infinity can be an edge, plus infinity cannot
     if not (flat < np.inf).all() or not all((c[:-1] < c[1:]).all() for c in edges):
         raise damaged("the edges of a column do not ascend")

@@ -21,16 +21,18 @@ from fedforest.protocol.horizontal.payloads import (
 from fedforest.protocol.payloads import from_bytes
 from fedforest.tree.bins import Bins, number_categories
 from fedforest.tree.categories import N_OWN_BINS, sort_categories
-from fedforest.tree.columns import Category, CategoryColumn, Column, is_canonical
+from fedforest.tree.columns import Category, CategoryColumn, Column, Numbers, is_canonical
 from fedforest.tree.table import Table, list_names
+
+ROWS_WORTH_A_COLUMN = 128  # for each column; with more, one column at a time is sooner looked at
 
 Categories = tuple[Category, ...] | None  # in code order; None for numbers
 
 
 def declare_columns(table: Table) -> DeclaredColumns:
     """What a party says about its columns."""
-    kinds = [kind_of(column) for column in table.columns]
-    has_missing = [_has_missing(column) for column in table.columns]
+    kinds = list_kinds(table)
+    has_missing = _find_gaps(table)
     categories = tuple(
         tuple(sort_categories([c.values[code] for code in np.unique(c.codes[c.codes >= 0])]))
         for c, kind in zip(table.columns, kinds, strict=True)
@@ -45,6 +47,16 @@ def declare_columns(table: Table) -> DeclaredColumns:
     )
 
 
+def list_kinds(table: Table) -> list[int]:
+    """What a party declares each column to be."""
+    if table.matrix is None or table.n_rows == 0:
+        return [kind_of(column) for column in table.columns]
+    kinds = np.full(table.n_features, NUMERIC)
+    for column in np.flatnonzero(np.isnan(table.matrix[0])):  # most often the first value tells
+        kinds[column] = kind_of(table.columns[column])
+    return kinds.tolist()
+
+
 def kind_of(column: Column) -> int:
     """What a party declares a column to be."""
     if isinstance(column, CategoryColumn):
@@ -52,6 +64,17 @@ def kind_of(column: Column) -> int:
     if len(column) and not np.isnan(column[0]):  # most often the first value tells
         return NUMERIC
     return EMPTY if np.isnan(column).all() else NUMERIC
+
+
+def _find_gaps(table: Table) -> list[bool]:
+    """In which columns a value is missing."""
+    matrix = table.matrix
+    if matrix is None or not 0 < table.n_rows <= ROWS_WORTH_A_COLUMN * table.n_features:
+        return [_has_missing(column) for column in table.columns]
+    with np.errstate(invalid="ignore"):  # a missing value is the least there is
+        least: Numbers = matrix.min(axis=0)
+    gaps: list[bool] = np.isnan(least).tolist()
+    return gaps
 
 
 def _has_missing(column: Column) -> bool:
@@ -94,20 +117,20 @@ class ColumnUnion:
 
     def categories(self) -> list[Categories]:
         """Per column the categories of all parties in code order, or None for numbers."""
-        return [self._unite(column) for column in range(len(self.names))]
+        everybodys = np.stack(list(self._kinds.values()))
+        has_some = (everybodys == CATEGORICAL).any(axis=0).tolist()
+        return [self._unite(column) if has else None for column, has in enumerate(has_some)]
 
     def _unite(self, column: int) -> Categories:
+        """The categories of a column that has some at one party or more."""
         kinds = {party: int(kinds[column]) for party, kinds in self._kinds.items()}
-        is_mixed = CATEGORICAL in kinds.values() and NUMERIC in kinds.values()
-        if is_mixed:
+        if NUMERIC in kinds.values():
             text = next(party for party, kind in kinds.items() if kind == CATEGORICAL)
             numbers = next(party for party, kind in kinds.items() if kind == NUMERIC)
             raise DataError(
                 f"column {self.names[column]!r} holds categories at party {text!r} and numbers at "
                 f"party {numbers!r}; convert one of them"
             )
-        if CATEGORICAL not in kinds.values():
-            return None
         known: Counter[Category] = Counter()
         for party, kind in kinds.items():
             if kind == CATEGORICAL:
