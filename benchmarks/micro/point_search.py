@@ -25,6 +25,7 @@ from fedforest.kernels.layout import GINI, VARIANCE, RowOrder, Rules, Targets
 from fedforest.kernels.pairs import Pairs
 from fedforest.kernels.partition import OPEN_LEFT, OPEN_RIGHT
 from fedforest.kernels.random_split import Values
+from fedforest.kernels.whole_nodes import weigh_classes, weigh_targets
 from fedforest.tree.cut_choice import SideLayout, choose_cuts
 
 N_TABLE_ROWS, N_COLUMNS, N_CANDIDATES = 40_000, 40, 6
@@ -147,6 +148,16 @@ def parts(case: Case) -> Iterator[tuple[str, Callable[[], object]]]:
         yield "in a loop", lambda: choose_by_classes(sides, 2, rules, choice, 0, n_nodes)
 
 
+def weighing(case: Case) -> Callable[[], object]:
+    """What adds up all nodes whole."""
+    order, targets, n_nodes = case.order, case.targets, case.n_nodes
+    n_classes = targets.n_classes
+    every_node, sums = np.arange(n_nodes), np.zeros((n_nodes, n_classes or 2), np.int64)
+    if n_classes:
+        return partial(weigh_classes, order, NOTHING, every_node, n_classes, sums, 0, n_nodes)
+    return partial(weigh_targets, order, targets, every_node, sums, 0, n_nodes)
+
+
 def time_part(run: Callable[[], object]) -> float:
     """Least processor nanoseconds of some repeats, after one that may compile."""
     run()
@@ -165,7 +176,7 @@ def main(n_classes: int) -> None:
     for size in NODE_SIZES:
         case = make_case(rng, size, n_classes)
         cells = []
-        for name, run in parts(case):
+        for name, run in (*parts(case), ("nodes", weighing(case))):
             per_pair = time_part(run) / case.n_nodes / N_CANDIDATES
             cells.append(f"{name} {per_pair:8.1f} {per_pair / size:5.2f}")
         print(f"{size:6d} rows  ns per (node, column), (row, column):  " + "   ".join(cells))

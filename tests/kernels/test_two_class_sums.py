@@ -1,7 +1,8 @@
-"""Two classes are counted as any number of classes is, marks included, however nodes are divided."""
+"""Two classes are counted as any number of classes is, marks included, in any parts."""
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from fedforest.kernels.cut_sides import Asked
 from fedforest.kernels.cut_sums import PADDING, count_classes
@@ -19,16 +20,17 @@ def make_order(rng: np.random.Generator, sizes: list[int]) -> RowOrder:
     rows = np.concatenate([np.arange(size) for size in sizes])
     classes, times = rng.integers(0, 2, len(rows)), rng.integers(1, 4, len(rows))
     entries = rows | (times << 12) | (classes << 16)
-    ends = np.cumsum(sizes)
-    return RowOrder(entries.astype(np.uint32), ROW_BITS, ends - sizes, ends)
+    ends = np.cumsum(sizes, dtype=np.int64)
+    return RowOrder(entries.astype(np.uint32), ROW_BITS, ends - np.array(sizes), ends)
 
 
-def make_kept(rng: np.random.Generator, order: RowOrder, node_start: np.ndarray) -> Kept:
+def make_kept(rng: np.random.Generator, order: RowOrder, node_start: NDArray[np.int64]) -> Kept:
     first = place_tiles(order.start, order.stop, node_start)
     values = rng.random(int(first[-1]) + int(PADDING)).astype(np.float32)
     n_tiles, n_entries = -(-int(np.diff(node_start).max()) // 8), len(order.entries)
     marks = np.zeros(n_tiles * n_entries + 8, np.uint8)
-    return Kept(first, values, np.zeros(40, np.bool_), True, marks, np.uint64(n_entries))
+    no_gaps, per_tile = np.zeros(40, np.bool_), np.uint64(n_entries)
+    return Kept(first, values, no_gaps, is_tiled=True, marks=marks, per_tile=per_tile)
 
 
 @pytest.mark.parametrize("share_asked", [0.0, 0.1, 0.8, 1.0])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fedforest.errors import ConfigurationError, DataError
-from fedforest.tree.bins import Bins, fit_bins
+from fedforest.tree.bins import Bins, fit_bins, number_categories
 from fedforest.tree.edges import SAMPLE_ROWS, sample_rows
 from fedforest.tree.model_file import encode_model
 from fedforest.tree.table import read_table
@@ -263,7 +263,7 @@ def peak_bytes(work: Callable[[], object]) -> int:
         tracemalloc.stop()
 
 
-def test_fitting_and_binning_need_a_tenth_of_the_table_beside_the_result(
+def test_fitting_and_binning_need_an_eighth_of_the_table_beside_the_result(
     two_workers: Workers,
 ) -> None:
     matrix = np.random.default_rng(0).standard_normal((1_000_000, 8), dtype=np.float32)
@@ -272,8 +272,8 @@ def test_fitting_and_binning_need_a_tenth_of_the_table_beside_the_result(
     bins = fit_bins(table, seed=0, workers=two_workers)
     fitting = peak_bytes(lambda: fit_bins(table, seed=0, workers=two_workers))
     binning = peak_bytes(lambda: bins.transform(table, two_workers)) - matrix.size
-    assert fitting < matrix.nbytes / 10
-    assert 0 <= binning < matrix.nbytes / 10
+    assert fitting < matrix.nbytes / 8  # three threads may sort a sample each at the same time
+    assert 0 <= binning < matrix.nbytes / 8
 
 
 def test_named_columns_are_found_in_any_order() -> None:
@@ -323,3 +323,21 @@ def test_columns_of_parties_with_equal_names_are_numbered_anew() -> None:
     assert not both.has_names
     other = fit_bins(read_table({"size": [1.0, 2.0]}), seed=0)
     assert Bins.concatenate([part, other]).names == ("age", "size")
+
+
+@pytest.mark.parametrize("n_workers", [1, 3])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_raw_values_of_a_matrix_are_those_of_its_columns_one_by_one(
+    order: Any, n_workers: int
+) -> None:
+    rng = np.random.default_rng(0)
+    matrix = np.asarray(rng.normal(size=(2000, 7)), order=order)
+    matrix[0, :3] = np.nan, np.inf, 1e300  # beyond float32 is infinite
+    columns = {f"x{place}": column for place, column in enumerate(matrix.T)}
+    tables = read_table(matrix), read_table(columns)
+    bins = number_categories(tables[0].names, [None] * 7, has_names=False)
+    with ThreadPoolExecutor(2) as executor:
+        workers = Workers(executor, n_workers)
+        together, apart = (bins.raw_values(table, workers) for table in tables)
+    assert together.flags.c_contiguous
+    assert np.array_equal(together, apart, equal_nan=True)

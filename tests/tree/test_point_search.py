@@ -347,7 +347,10 @@ def test_counting_within_some_nodes_gives_what_counting_everywhere_gives_for_the
         part = search.within(np.array(nodes, np.int64))
         expected = everywhere[np.isin(node_of_asked, nodes)]
         assert np.array_equal(part.count(own, both_sides=True), expected)
-        assert np.array_equal(part.node_sums(), search.node_sums()[nodes])
+        of_nodes = search.node_sums()[nodes]
+        assert np.array_equal(part.node_sums(), of_nodes)
+        together = part.count_with_nodes(own, np.arange(len(nodes)), both_sides=True)
+        assert together.tolist() == [*expected.flat, *of_nodes.flat]
     assert np.array_equal(search.count(cuts, both_sides=True), everywhere)
 
 

@@ -60,9 +60,7 @@ def count_two_classes(order, kept, asked, sums, first, last):
                     cuts[p] = threshold[pair + p]
                 here = at + begin * n_pairs
                 add_tile(values, here, n_pairs, n, cuts, words, _ZERO, tile_words, marks, mark)
-                sums_at = add_both_counts(
-                    cuts, n_pairs, tile_words, flat_sums, sums_at, last_own
-                )
+                sums_at = add_both_counts(cuts, n_pairs, tile_words, flat_sums, sums_at, last_own)
                 pair += n_pairs
                 at += n_pairs * n_rows
                 mark += per_tile

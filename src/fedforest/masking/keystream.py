@@ -33,8 +33,11 @@ class Keystream:
         """Write the stream's next words into a contiguous array of dtype `WORD`."""
         out = words.view(np.uint8).data
         for start in range(0, len(out), len(_ZEROS)):
-            piece = out[start : start + len(_ZEROS)]
-            self._encryptor.update_into(_ZEROS[: len(piece)], piece)
+            self.write(out[start : start + len(_ZEROS)])
+
+    def write(self, out: memoryview) -> None:
+        """Write the stream's next bytes: at most those of `PIECE_WORDS` words."""
+        self._encryptor.update_into(_ZEROS[: len(out)], out)
 
 
 def expand(key: bytes, n_words: int) -> NDArray[np.uint64]:

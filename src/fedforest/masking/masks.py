@@ -12,6 +12,7 @@ between two parties that chose each other, and they would send their plain vecto
 """
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -19,11 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import MaskingError
-from fedforest.kernels.runs import add_runs, count_within, find_runs, subtract_runs
+from fedforest.kernels.runs import Grouped, apply_streams, count_within, join_neighbours
 from fedforest.masking.key_agreement import derive_key, encode_name, encode_number, expand_keys
 from fedforest.masking.keystream import PIECE_WORDS, WORD, Keystream
 
 DIGEST_BYTES = 32
+WORDS_AT_ONCE = 2**17  # of all streams: a megabyte; smaller pieces take more calls than they save
 _PAIR_MASKS = b"pair masks"
 
 Way = tuple[str, str]  # who subtracts a mask, and who adds it
@@ -54,7 +56,7 @@ class Masker:
         self._run = run
         self._pair_keys: dict[str, bytes] = {}  # derived when they are first needed
         self._partners: list[tuple[str, ...]] = []  # of the last vectors that were masked
-        self._common: list[_Common] = []  # what is shared with them
+        self._shared = _Shared.of({})  # with them
 
     def mask(
         self, plain: NDArray[np.int64], summands: Sequence[Summand], step: int
@@ -62,27 +64,19 @@ class Masker:
         """The party's one reply in a step; a second under the same step would expose both."""
         _check_vector(plain, summands)
         masked = plain.astype(np.int64).view(np.uint64)  # a copy
-        shared = self._open_streams(summands, step)
-        words = np.empty(min(len(masked), PIECE_WORDS), WORD)
-        for first in range(0, len(masked), PIECE_WORDS):  # all of a piece while it is in cache
-            last = min(len(masked), first + PIECE_WORDS)
-            for masks in shared:
-                masks.apply(masked, words, first, last)
+        shared = self._find_shared([one.partners for one in summands])
+        ends = np.array([0, *accumulate([summand.length for summand in summands])])
+        grouped = shared.grouped._replace(runs=ends[shared.grouped.runs])
+        streams = shared.open_streams(summands, step)
+        piece = min(PIECE_WORDS, WORDS_AT_ONCE // max(1, shared.n_streams) + 1)
+        words = np.empty(min(len(masked), piece) * shared.n_streams, WORD)
+        for first in range(0, len(masked), piece):  # all of a piece while it is in cache
+            last = min(len(masked), first + piece)
+            _read_on(streams, count_within(grouped, first, last).tolist(), words)
+            apply_streams(masked, words.astype(np.uint64, copy=False), grouped, first, last)
         return masked
 
-    def _open_streams(self, summands: Sequence[Summand], step: int) -> list["_Masks"]:
-        """One stream for each partner, over all vectors that the two have in common."""
-        ends = np.array([0, *accumulate([summand.length for summand in summands])])
-        bound = [bind_vector(summand.digest, summand.length) for summand in summands]
-        opened = []
-        for places, later, earlier in self._find_common([one.partners for one in summands]):
-            vectors = b"".join([bound[place] for place in places])
-            streams = open_streams([*later, *earlier], step, vectors)
-            subtracted, added = streams[: len(later)], streams[len(later) :]
-            opened.append(_Masks(find_runs(ends, places), subtracted, added))
-        return opened
-
-    def _find_common(self, partners: list[tuple[str, ...]]) -> list["_Common"]:
+    def _find_shared(self, partners: list[tuple[str, ...]]) -> "_Shared":
         """Which partners are in which vectors; from one step to the next seldom others."""
         if partners != self._partners:
             places: dict[str, list[int]] = {}
@@ -90,13 +84,13 @@ class Masker:
                 self._check_partners(own)
                 for partner in own:
                     places.setdefault(partner, []).append(place)
-            common: dict[tuple[int, ...], _Common] = {}
+            groups: dict[tuple[int, ...], _Group] = {}
             for partner, own_places in places.items():
-                together = tuple(own_places)
-                _, later, earlier = common.setdefault(together, _Common(together, [], []))
-                (earlier if partner < self._party else later).append(self._pair_key(partner))
-            self._partners, self._common = partners, list(common.values())
-        return self._common
+                group = groups.setdefault(tuple(own_places), _Group([], []))
+                keys = group.added if partner < self._party else group.subtracted
+                keys.append(self._pair_key(partner))
+            self._partners, self._shared = partners, _Shared.of(groups)
+        return self._shared
 
     def _pair_key(self, partner: str) -> bytes:
         if partner not in self._pair_keys:
@@ -117,30 +111,66 @@ class Masker:
             raise MaskingError("a partner is named twice: a vector would need one mask twice")
 
 
-class _Common(NamedTuple):
+class _Group(NamedTuple):
     """The keys that a party shares with those of its partners that are in the same vectors."""
 
-    places: tuple[int, ...]  # of the vectors
-    later: list[bytes]  # with partners whose names come after the party's own
-    earlier: list[bytes]
+    subtracted: list[bytes]  # with partners whose names come after the party's own
+    added: list[bytes]
 
 
-class _Masks(NamedTuple):
-    """What a party and some of its partners mask with each other in one reply."""
+class _Shared(NamedTuple):
+    """What a party shares with its partners; groups lie in the same order everywhere."""
 
-    runs: NDArray[np.int64]  # where in the reply
-    subtracted: list[Keystream]
-    added: list[Keystream]
+    places: list[tuple[int, ...]]  # of the vectors, per group
+    keys: list[list[bytes]]
+    grouped: Grouped  # runs are from which to which vector
 
-    def apply(
-        self, masked: NDArray[np.uint64], words: NDArray[np.uint64], first: int, last: int
-    ) -> None:
-        """Read the streams on as far as the piece [first, last) of the reply needs."""
-        drawn = words[: count_within(self.runs, first, last)]
-        for streams, apply in ((self.subtracted, subtract_runs), (self.added, add_runs)):
-            for stream in streams:
-                stream.fill(drawn)
-                apply(masked, drawn.astype(np.uint64, copy=False), self.runs, first, last)
+    @classmethod
+    def of(cls, groups: Mapping[tuple[int, ...], _Group]) -> "_Shared":
+        of_streams = [(len(own.subtracted), sum(map(len, own))) for own in groups.values()]
+        grouped = _lay_out(tuple(groups), tuple(of_streams))
+        keys = [[*subtracted, *added] for subtracted, added in groups.values()]
+        return cls(list(groups), keys, grouped)
+
+    @property
+    def n_streams(self) -> int:
+        """One for each partner."""
+        return sum(map(len, self.keys))
+
+    def open_streams(self, summands: Sequence[Summand], step: int) -> list[list[Keystream]]:
+        """One stream for each partner, over all vectors that the two have in common."""
+        bound = [bind_vector(summand.digest, summand.length) for summand in summands]
+        return [
+            open_streams(keys, step, b"".join([bound[place] for place in places]))
+            for places, keys in zip(self.places, self.keys, strict=True)
+        ]
+
+
+@lru_cache(maxsize=1024)
+def _lay_out(
+    places: tuple[tuple[int, ...], ...], of_streams: tuple[tuple[int, int], ...]
+) -> Grouped:
+    """Groups by the places of their vectors, and by their streams: subtracted ones, and all."""
+    runs = [join_neighbours(own) for own in places]
+    n_subtracted, n_streams = np.array(of_streams, np.int64).reshape(-1, 2).T.copy()
+    return Grouped(
+        np.concatenate([np.zeros((0, 2), np.int64), *runs]),
+        np.array([0, *accumulate(map(len, runs))]),
+        n_subtracted,
+        n_streams,
+    )
+
+
+def _read_on(
+    groups: Sequence[Sequence[Keystream]], n_words: Sequence[int], words: NDArray[np.uint64]
+) -> None:
+    """Read on in all streams, each so far as its group needs; words lie end to end."""
+    out, begin = words.view(np.uint8).data, 0
+    for streams, n in zip(groups, n_words, strict=True):
+        n_bytes = n * WORD.itemsize
+        for stream in streams:
+            stream.write(out[begin : begin + n_bytes])
+            begin += n_bytes
 
 
 def derive_pair_key(pair_secret: bytes, run: bytes, way: Way) -> bytes:

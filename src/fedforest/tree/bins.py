@@ -17,7 +17,7 @@ from fedforest.errors import ConfigurationError, DataError
 from fedforest.kernels import binning
 from fedforest.kernels.layout import MAX_BINS, MISSING_BIN
 from fedforest.kernels.raw_columns import round_columns
-from fedforest.tree.blocks import group_columns
+from fedforest.tree.blocks import find_blocks, group_columns
 from fedforest.tree.canonical_json import JsonValue
 from fedforest.tree.categories import (
     damaged,
@@ -135,30 +135,38 @@ class Bins:
         Missing values, and categories that training did not see, are NaN. float32 is what
         scikit-learn's trees compare, too.
         """
-        columns = self._arrange(table).columns
+        arranged = self._arrange(table)
         values = np.empty((self.n_features, table.n_rows), np.float32)
-        numeric: list[tuple[int, Numbers]] = []
         tasks: list[Callable[[], None]] = []
-        for feature, column in enumerate(columns):
+        for feature in self._features_of_codes(arranged):
+            column = arranged.columns[feature]
             if self.is_categorical[feature]:
                 tasks.append(partial(self._number_categories, feature, column, values[feature]))
-            elif not isinstance(column, CategoryColumn):
-                numeric.append((feature, column))
-            elif column.values:
+            elif isinstance(column, CategoryColumn) and column.values:
                 raise DataError(f"column {self.names[feature]!r} was numeric in training, not text")
             else:
                 values[feature] = np.nan  # nothing is known: neither numbers nor categories
-        tasks += self._rounding_tasks(numeric, values)
+        tasks += self._rounding_tasks(arranged, values)
         workers.run(lambda task: task(), tasks)
         return values
 
-    @staticmethod
+    def _features_of_codes(self, table: Table) -> Sequence[int]:
+        """Which features are not just numbers, in the model or in the table."""
+        if table.matrix is not None:
+            return np.flatnonzero(self.is_categorical).tolist()
+        return [
+            feature
+            for feature, column in enumerate(table.columns)
+            if self.is_categorical[feature] or isinstance(column, CategoryColumn)
+        ]
+
     def _rounding_tasks(
-        columns: Sequence[tuple[int, Numbers]], values: NDArray[np.float32]
+        self, table: Table, values: NDArray[np.float32]
     ) -> Iterator[Callable[[], None]]:
-        for block in group_columns(columns):
-            for first, last in row_ranges(values.shape[1], len(block.features)):
-                yield partial(round_columns, *block, values, first, last)
+        for block in find_blocks(table):
+            own = block.take(np.flatnonzero(~self.is_categorical[block.features]))
+            for first, last in row_ranges(table.n_rows, max(1, len(own.features))):
+                yield partial(round_columns, *own, values, first, last)
 
     def _number_categories(self, feature: int, column: Column, values: NDArray[np.float32]) -> None:
         codes = np.empty(len(values), np.uint8)
@@ -269,7 +277,9 @@ def _read_edges(arrays: Mapping[str, NDArray[Any]]) -> list[Edges]:
     flat = np.array(read_array(arrays, "edges", np.float64))
     if ((counts < 0) | (counts >= MAX_BINS)).any() or counts.sum() != len(flat):
         raise damaged("the numbers of its edges do not add up")
-    edges = np.split(flat, np.cumsum(counts)[:-1]) if len(counts) else []
+    if not len(flat):
+        return [np.empty(0)] * len(counts)  # nothing to divide: splits are by thresholds
+    edges = np.split(flat, np.cumsum(counts)[:-1])
     # NaN fails both comparisons; minus infinity can be an edge, plus infinity cannot
     if not (flat < np.inf).all() or not all((c[:-1] < c[1:]).all() for c in edges):
         raise damaged("the edges of a column do not ascend")

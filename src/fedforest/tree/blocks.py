@@ -13,7 +13,8 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from fedforest.kernels.binning import Cells
-from fedforest.tree.columns import Numbers
+from fedforest.tree.columns import CategoryColumn, Numbers
+from fedforest.tree.table import Table
 
 
 class NumericBlock(NamedTuple):
@@ -39,6 +40,25 @@ def group_columns(columns: Iterable[tuple[int, Numbers]]) -> list[NumericBlock]:
         key = (id(owner), values.dtype, values.strides[0])
         groups.setdefault(key, []).append((feature, values))
     return [_build_block(group) for group in groups.values()]
+
+
+def find_blocks(table: Table) -> list[NumericBlock]:
+    """The numeric columns of a table; a matrix is one block without a look at its columns."""
+    matrix = table.matrix
+    if matrix is None or not matrix.size or not _are_regular(matrix):
+        columns = enumerate(table.columns)
+        return group_columns((f, c) for f, c in columns if not isinstance(c, CategoryColumn))
+    row_step, column_step = (step // matrix.itemsize for step in matrix.strides)
+    features = np.arange(matrix.shape[1])
+    n_items = (matrix.shape[0] - 1) * row_step + (matrix.shape[1] - 1) * column_step + 1
+    memory = as_strided(matrix, (n_items,), (matrix.itemsize,), writeable=False)
+    return [NumericBlock(Cells(memory, row_step, features * column_step), features)]
+
+
+def _are_regular(matrix: Numbers) -> bool:
+    """Whether its numbers lie at ascending addresses that are multiples of their size."""
+    size = matrix.itemsize
+    return matrix.flags.aligned and all(step > 0 and step % size == 0 for step in matrix.strides)
 
 
 def _is_regular(values: Numbers) -> bool:

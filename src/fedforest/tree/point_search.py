@@ -36,6 +36,7 @@ from fedforest.kernels.points import answer_categories, draw_points
 from fedforest.kernels.random_split import Values
 from fedforest.kernels.tile_lanes import LANES
 from fedforest.kernels.two_class_sums import count_two_classes
+from fedforest.kernels.whole_nodes import weigh_classes, weigh_targets
 from fedforest.tree.cut_choice import SideLayout
 from fedforest.tree.large_pages import make_room
 from fedforest.tree.rows import NodeRows, Nodes
@@ -205,25 +206,43 @@ class PointSearch:
 
         Asked are the pairs with a threshold.
         """
-        return self._add_up(self._kept, self._ask(cuts), both_sides=both_sides)
+        asked = self._ask(cuts)
+        width = self.layout.width * (2 if both_sides else 1)
+        sums = np.zeros((int(asked.asked_start[-1]), width), np.int64)
+        self._add_up(asked, sums)
+        return sums
+
+    def count_with_nodes(
+        self, cuts: Cuts, nodes: NDArray[np.int64], *, both_sides: bool
+    ) -> NDArray[np.int64]:
+        """The same end to end, and behind it the sums of some open nodes themselves."""
+        asked, width = self._ask(cuts), self.layout.width
+        of_cut = width * (2 if both_sides else 1)
+        n_of_cuts = int(asked.asked_start[-1]) * of_cut
+        together = np.zeros(n_of_cuts + len(nodes) * width, np.int64)
+        self._add_up(asked, together[:n_of_cuts].reshape(-1, of_cut))
+        self._weigh(nodes, together[n_of_cuts:].reshape(-1, width))
+        return together
 
     def node_sums(self) -> NDArray[np.int64]:
         """(nodes, width) sums of the open nodes themselves."""
         n_nodes = len(self.rows.order.start)
-        largest = int(self.rows.sizes.max(initial=0))
-        every_node = np.arange(n_nodes + 1)
-        nothing = np.zeros(largest + int(PADDING), np.float32)  # left of any cut, in all nodes
-        kept = self._lay_out(np.zeros(n_nodes + 1, np.uint64), nothing, 0)
-        asked = Asked(
-            every_node,
-            np.zeros(n_nodes, np.int32),
-            np.ones(n_nodes, np.float32),
-            np.zeros(n_nodes, np.uint8),
-            np.full(n_nodes, -1, np.int32),
-            np.zeros((0, 4), np.uint64),
-            every_node,
-        )
-        return self._add_up(kept, asked, both_sides=False)
+        sums = np.zeros((n_nodes, self.layout.width), np.int64)
+        self._weigh(np.arange(n_nodes), sums)
+        return sums
+
+    def _weigh(self, nodes: NDArray[np.int64], sums: NDArray[np.int64]) -> None:
+        """Write what the rows of some open nodes add up to, which takes one look at each."""
+        order, targets = self.rows.order, self.targets.kernel
+        n_classes = targets.n_classes
+
+        def weigh(part: Nodes) -> None:
+            if n_classes == 0:
+                weigh_targets(order, targets, nodes, sums, *part)
+            else:
+                weigh_classes(order, targets.weights, nodes, n_classes, sums, *part)
+
+        self.workers.run(weigh, self.rows.ranges_of(nodes, self.workers))
 
     def count_bits(
         self, cuts: Cuts, responses: NDArray[np.unsignedinteger], n_bits: int
@@ -258,18 +277,13 @@ class PointSearch:
             place_asked(node_start, cuts.threshold),
         )
 
-    def _add_up(self, kept: Kept, asked: Asked, *, both_sides: bool) -> NDArray[np.int64]:
-        width = self.layout.width
-        sums = np.zeros((int(asked.asked_start[-1]), width * (2 if both_sides else 1)), np.int64)
-        add = self._adder(kept, asked, sums)
-        self.workers.run(add, self.rows.ranges(self.workers))
-        return sums
+    def _add_up(self, asked: Asked, sums: NDArray[np.int64]) -> None:
+        """Add up the sides of the asked cuts: left ones, and right ones where there is room."""
+        self.workers.run(self._adder(asked, sums), self.rows.ranges(self.workers))
 
-    def _adder(
-        self, kept: Kept, asked: Asked, sums: NDArray[np.int64]
-    ) -> Callable[[tuple[int, int]], None]:
+    def _adder(self, asked: Asked, sums: NDArray[np.int64]) -> Callable[[tuple[int, int]], None]:
         """What adds up the rows of some nodes."""
-        order, targets = self.rows.order, self.targets.kernel
+        kept, order, targets = self._kept, self.rows.order, self.targets.kernel
         n_classes, width = targets.n_classes, self.layout.width
         are_two = n_classes == sums.shape[1] == 2 and kept.is_tiled and not self._needs_stand_ins
 

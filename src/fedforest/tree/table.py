@@ -16,6 +16,7 @@ from fedforest.errors import DataError
 from fedforest.tree.columns import (
     CategoryColumn,
     Column,
+    Numbers,
     as_array,
     as_numbers,
     encode_numbers,
@@ -35,6 +36,8 @@ class Table:
     columns: tuple[Column, ...]
     n_rows: int
     has_names: bool
+    # (rows, columns), where all columns are numbers of one array: read together, not one by one
+    matrix: Numbers | None = None
 
     @property
     def n_features(self) -> int:
@@ -69,11 +72,14 @@ def read_table(
         raise DataError("the table has no rows (0 samples); give it at least one")
     names = _name_columns(source.labels, len(source.columns))
     chosen = _find_columns(categorical, names)
-    columns = [
+    if source.matrix is not None and not chosen:
+        columns = tuple(source.columns)
+        return Table(names, columns, source.n_rows, has_names=False, matrix=source.matrix)
+    read = [
         _read(raw, name, source.n_rows, is_categorical=feature in chosen)
         for feature, (raw, name) in enumerate(zip(source.columns, names, strict=True))
     ]
-    return Table(names, tuple(columns), source.n_rows, source.labels is not None)
+    return Table(names, tuple(read), source.n_rows, source.labels is not None)
 
 
 class _Source(NamedTuple):
@@ -82,6 +88,7 @@ class _Source(NamedTuple):
     columns: Sequence[Any]
     n_rows: int
     labels: Sequence[object] | None
+    matrix: Numbers | None = None  # of which the columns are views
 
 
 def _open(data: Any) -> _Source:
@@ -126,9 +133,8 @@ def _open_array(data: Any) -> _Source:
         )
     _check_row_count(len(array))
     refuse_kind(array.dtype.kind, "the table")
-    if array.dtype.kind in "biuf":
-        array = as_numbers(array)
-    return _Source([array[:, feature] for feature in range(array.shape[1])], len(array), None)
+    matrix = as_numbers(array) if array.dtype.kind in "biuf" else None
+    return _Source(list((array if matrix is None else matrix).T), len(array), None, matrix)
 
 
 def _check_row_count(n_rows: int) -> None:

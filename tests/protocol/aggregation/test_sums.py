@@ -92,6 +92,24 @@ def test_a_protected_sum_is_exactly_the_plain_sum(plug: Plug, case: Case) -> Non
     assert_sums_are_exact(plug, case)
 
 
+@given(PROTECTED_PLUGS, cases(), st.data())
+@settings(max_examples=30)
+def test_sums_are_exact_whichever_of_them_a_step_asks_for(
+    plug: Plug, case: Case, data: st.DataObject
+) -> None:
+    """What a party remembers of the last step, about who took part, does not reach the next."""
+    parties = federation(plug, case.vectors).introduce()
+    segments = [
+        Segment(names, b"sum %d" % place, len(case.vectors[names[0]][b"sum %d" % place]))
+        for place, names in enumerate(case.participants)
+    ]
+    for step in range(1, 5):
+        asked = [segment for segment in segments if data.draw(st.booleans())]
+        gathered = parties.gather(step, asked)
+        expected = [parties.expected(segment).tolist() for segment in asked]
+        assert [total.tolist() for total in gathered.sums] == expected
+
+
 @given(cases(least=1))
 def test_a_plain_sum_is_exact_also_over_one_party(case: Case) -> None:
     assert_sums_are_exact("plain", case)

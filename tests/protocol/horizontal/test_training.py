@@ -3,6 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,22 +11,32 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fedforest.errors import BudgetExhausted, DataError, TooFewParties
+from fedforest.estimators.horizontal_training import REQUESTS
 from fedforest.kernels.pairs import Pairs
 from fedforest.privacy.budget import BudgetLedger
 from fedforest.privacy.global_dp import GlobalDP
 from fedforest.privacy.local_dp import LocalDP
+from fedforest.protocol.aggregation.messages import Count, MaskedCounted
 from fedforest.protocol.aggregation.options import Masked, Ring, Shamir
 from fedforest.protocol.aggregation.plugs import Plug
 from fedforest.protocol.horizontal.approval import approve_within
+from fedforest.protocol.horizontal.messages import CutsQuestion
 from fedforest.protocol.horizontal.order import Participation, Trained
 from fedforest.protocol.horizontal.party import HorizontalParty
 from fedforest.protocol.horizontal.party_trees import PartyTrees
+from fedforest.transport.codec import decode
 from fedforest.tree.forest import ForestWalker
 from fedforest.tree.forest_file import encode_forest
 from fedforest.tree.point_search import DrawWords
 from fedforest.tree.table import read_table
 from fedforest.tree.workers import ALONE, Workers
-from tests.protocol.horizontal.federations import Losing, OpenTraining, Shares, train_openly
+from tests.protocol.horizontal.federations import (
+    PER_STEP,
+    Losing,
+    OpenTraining,
+    Shares,
+    train_openly,
+)
 from tests.protocol.horizontal.transcripts import sizes_of_sums
 
 PLUGS: list[Plug] = ["plain", Masked(), Masked(k=1), Ring(), Shamir(threshold=3)]
@@ -262,6 +273,38 @@ def test_participation_draws_parties_per_tree_and_still_learns() -> None:
     sizes = sizes_of_sums(training)
     assert {2, 4} <= sizes <= {2, 4, 6}
     assert training.trained.forest.shape.n_nodes > 20
+
+
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+def test_participants_of_every_step_too_grow_the_same_forest_under_every_protection(
+    kind: str,
+) -> None:
+    shares = make_shares(kind=kind, n_parties=5, n_rows=300)
+    grown = [train_openly(shares, plug, participation=PER_STEP) for plug in PLUGS]
+    assert len({forest_bytes(training) for training in grown}) == 1
+
+
+def test_where_every_step_draws_one_side_of_each_cut_and_its_node_are_asked() -> None:
+    shares = make_shares(n_parties=5, n_rows=300)
+    training = train_openly(shares, Masked(), participation=PER_STEP)
+    n_classes, n_questions = 3, 0
+    for requests, replies in zip(
+        training.recorder.requests, training.recorder.replies, strict=True
+    ):
+        for party, data in requests.items():
+            request = decode(data, REQUESTS)
+            if not isinstance(request, Count):
+                continue
+            [part] = request.parts
+            question = msgspec.msgpack.decode(part.question, type=CutsQuestion)
+            n_cuts = int((~np.isnan(np.frombuffer(question.threshold, "<f4"))).sum())
+            n_nodes = int(np.unpackbits(np.frombuffer(question.wholes, np.uint8)).sum())
+            reply = decode(replies[party], (MaskedCounted,))
+            assert isinstance(reply, MaskedCounted)
+            assert len(reply.sums.data) == 8 * n_classes * (n_cuts + n_nodes)
+            assert n_nodes <= max(n_cuts, 4)  # at most the roots have none
+            n_questions += 1
+    assert n_questions > 10
 
 
 @pytest.mark.parametrize("plug", PLUGS)

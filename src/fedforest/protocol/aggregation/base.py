@@ -185,7 +185,7 @@ class PartsByParty:
                 total = words  # the first takes part in everything: its copy is added to
                 continue
             total = np.zeros(n_numbers, np.uint64) if total is None else total
-            add_runs(total, words, find_runs(bounds, self.places[party]), 0, n_numbers)
+            add_runs(total, words, find_runs(bounds, self.places[party]))
         total = np.zeros(n_numbers, np.uint64) if total is None else total
         sums = total.view(np.int64)
         return [sums[first:last] for first, last in pairwise(ends)]

@@ -78,6 +78,8 @@ class MaskedAggregator:
         self._meeting = MeetingParty(member, with_seeds=True)
         self._answer_questions = answer_questions
         self._k = k
+        self._named: list[tuple[str, ...]] = []  # in the last request
+        self._partners: list[tuple[str, ...]] = []  # of its parts
         self._least = check_least(least_participants)
 
     def handlers(self) -> Handlers:
@@ -91,10 +93,16 @@ class MaskedAggregator:
     def _mask_parts(self, session: Session, request: Count) -> MaskedCounted:
         digests = session.check_parts(request.parts, self._least)
         answers = compute_answers(self._answer_questions, request.parts)
-        choose = partial(choose_partners, session.party, session.seeds)
-        summands = [
-            Summand(length, choose(part.participants, self._k, request.step), digest)
-            for part, digest, length in zip(request.parts, digests, answers.lengths, strict=True)
-        ]
+        partners = self._choose_partners(session, request)
+        summands = list(map(Summand, answers.lengths, partners, digests))
         masked = session.masker.mask(answers.together, summands, request.step)
         return MaskedCounted(StepEcho(request.step), MaskedSums.of(masked))
+
+    def _choose_partners(self, session: Session, request: Count) -> list[tuple[str, ...]]:
+        """Of each part; where all others are peers, the same in most steps, and for every seed."""
+        named = [part.participants for part in request.parts]
+        if self._k is not None or named != self._named:
+            choose = partial(choose_partners, session.party, session.seeds)
+            self._partners = [choose(names, self._k, request.step) for names in named]
+            self._named = named
+        return self._partners

@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from fedforest.errors import MaskingError
 from fedforest.masking.key_agreement import derive_key, encode_name
@@ -12,6 +11,15 @@ from fedforest.masking.sealing import open_sealed, seal
 from fedforest.protocol.aggregation.messages import Part, Peer
 from fedforest.protocol.aggregation.steps import StepMemory
 from fedforest.protocol.asking import check
+
+
+@dataclass(slots=True)
+class _Accepted:
+    """Who was named in the last request, for what least, part by part, and what they hash as."""
+
+    least: int = 0
+    participants: list[tuple[str, ...]] = field(default_factory=list)
+    joined: list[bytes] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -24,20 +32,25 @@ class Session:
     seeds: Mapping[str, bytes]  # by which each party chooses its peers; empty where unused
     steps: StepMemory
     masker: Masker
-    # by the last request, and how many it took at least: seldom others are named in the next step
-    accepted: set[tuple[tuple[str, ...], int]] = field(default_factory=set)
+    accepted: _Accepted = field(default_factory=_Accepted)
 
     def check_parts(self, parts: Sequence[Part], least: int) -> list[bytes]:
         """Refuse sums that this party should not be in; returns what each is told apart by."""
         check(len(parts) > 0, "nothing is asked")
-        named = {(part.participants, least) for part in parts}
-        for participants, _ in named - self.accepted:
-            self._check_participants(participants, least)
-        self.accepted.clear()
-        self.accepted.update(named)
-        digests = [digest_part(part.participants, part.question) for part in parts]
+        joined = self._join_participants([part.participants for part in parts], least)
+        digests = [_digest(one, part.question) for one, part in zip(joined, parts, strict=True)]
         check(len(set(digests)) == len(digests), "a question is asked twice in one step")
         return digests
+
+    def _join_participants(self, named: list[tuple[str, ...]], least: int) -> list[bytes]:
+        """What the participants of each part hash as; seldom others are named in the next step."""
+        accepted = self.accepted
+        if least != accepted.least or named != accepted.participants:
+            for participants in set(named):
+                self._check_participants(participants, least)
+            accepted.least, accepted.participants = least, named
+            accepted.joined = list(map(_join_names, named))
+        return accepted.joined
 
     def _check_participants(self, participants: tuple[str, ...], least: int) -> None:
         names = set(participants)
@@ -75,13 +88,17 @@ def digest_session(run: bytes, peers: Sequence[Peer]) -> bytes:
 
 def digest_part(participants: tuple[str, ...], question: memoryview | bytes) -> bytes:
     """A hash of who takes part in a sum of what."""
-    asked = (_join_names(participants), len(question).to_bytes(8, "little"), question)
-    return hashlib.sha256(b"".join(asked)).digest()
+    return _digest(_join_names(participants), question)
 
 
-@lru_cache(maxsize=1024)
+def _digest(joined: bytes, question: memoryview | bytes) -> bytes:
+    return hashlib.sha256(
+        b"".join((joined, len(question).to_bytes(8, "little"), question))
+    ).digest()
+
+
 def _join_names(participants: tuple[str, ...]) -> bytes:
-    """All of a part but its question: the same sets of parties take part in every step."""
+    """All of a part but its question."""
     return _join(b"part", len(participants) + 1, map(encode_name, participants))
 
 

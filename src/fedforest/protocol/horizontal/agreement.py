@@ -23,7 +23,7 @@ from fedforest.protocol.horizontal.labels import SUM_LIMIT, PartyLabels, read_cl
 from fedforest.protocol.horizontal.messages import AgreeOnTable
 from fedforest.protocol.horizontal.payloads import CATEGORICAL, EMPTY
 from fedforest.protocol.horizontal.statistics import find_sensitivity, resolve_code
-from fedforest.protocol.horizontal.tables import Categories, kind_of
+from fedforest.protocol.horizontal.tables import Categories, list_kinds
 from fedforest.tree.bins import Bins
 from fedforest.tree.class_labels import pack_labels
 from fedforest.tree.columns import CategoryColumn, Column, is_canonical
@@ -36,8 +36,10 @@ def check_agreement(agreed: AgreeOnTable, table: Table, labels: PartyLabels) -> 
     """Refuse what does not fit this party's rows, or would not keep what it promises."""
     check(agreed.names == table.names, "the columns are not those of this party")
     check(len(agreed.categories) == len(agreed.names), "not one description for each column")
-    for column, categories in zip(table.columns, agreed.categories, strict=True):
-        _check_column(column, categories)
+    for kind, column, categories in zip(
+        list_kinds(table), table.columns, agreed.categories, strict=True
+    ):
+        _check_column(kind, column, categories)
     try:
         _check_task(agreed, labels)
         _check_noise(agreed, labels)
@@ -73,9 +75,8 @@ def _has_classes(model: OpenedForest, agreed: AgreeOnTable) -> bool:
     return pack_labels(model.classes) == agreed_on
 
 
-def _check_column(column: Column, categories: Categories) -> None:
+def _check_column(kind: int, column: Column, categories: Categories) -> None:
     """Numbers stay numbers, and no category of this party is taken for a missing value."""
-    kind = kind_of(column)
     if kind != EMPTY:
         fits = (categories is not None) == (kind == CATEGORICAL)
         check(fits, "a column of numbers has categories, or one of categories has none")

@@ -34,6 +34,7 @@ class BatchPlan:
     feature_seeds: NDArray[np.uint64]
     threshold_seeds: NDArray[np.uint64]
     both_sides: bool
+    totals_anew: bool  # nodes are counted whole in every step: other parties take part in each
     least_rows: int  # of a party in a node: with fewer it names no point
     largest_sum: int  # that a count over all parties can be
     asks_once: bool  # a node whose cuts were counted tries no further columns

@@ -5,7 +5,7 @@ mask helps (docs/decisions/0007). So a tree keeps its participants from root to 
 sets of a run may tell a single party apart. Sums that travel in the clear name no participants.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from fedforest.protocol.aggregation.base import LEAST_PARTICIPANTS
@@ -19,25 +19,29 @@ class Companions:
     """The sets of parties that this party's numbers were added up with, since the last loss."""
 
     blocks: tuple[Block, ...] = ()  # parties that these sets do not tell apart
-    of_segment: Mapping[int, Block] = field(default_factory=dict)  # of the trees growing now
+    # of the trees growing now, as they were named
+    of_segment: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     least: int = LEAST_PARTICIPANTS  # parties that no combination of sums may tell apart
 
-    def join(self, segment: int | None, participants: Iterable[str]) -> "Companions":
+    def join(self, segment: int | None, participants: Sequence[str]) -> "Companions":
         """After one sum more, of a segment's trees or, without one, of whole tables."""
-        together = frozenset(participants)
-        if not together:
+        if not participants:
             return self
         if segment is not None and segment in self.of_segment:
-            as_before = self.of_segment[segment] == together
+            named = self.of_segment[segment]
+            as_before = named == participants or set(named) == set(participants)
             check(as_before, "a tree is counted by other participants than before")
             return self  # what they tell apart was looked at when the tree began
+        together = frozenset(participants)
         blocks = divide_blocks(self.blocks, together)
         is_hidden = all(len(block) >= self.least for block in blocks)
         whom = "a single party" if self.least == LEAST_PARTICIPANTS else "too few parties"
         check(is_hidden, f"the participants of this sum and of others tell {whom} apart")
         if segment is None:
             return replace(self, blocks=blocks)
-        return replace(self, blocks=blocks, of_segment={**self.of_segment, segment: together})
+        return replace(
+            self, blocks=blocks, of_segment={**self.of_segment, segment: tuple(participants)}
+        )
 
     def begin_anew(self) -> "Companions":
         """After a loss: other rows are counted from now on."""

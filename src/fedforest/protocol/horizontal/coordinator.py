@@ -191,6 +191,7 @@ def _plan_batch(session: Session, seed: int, trees: range) -> BatchPlan:
         derive_seeds(seed, "features", first, last),
         derive_seeds(seed, "thresholds", first, last),
         session.order.both_sides,
+        session.order.totals_anew,
         session.order.least_rows,
         _largest_sum(session),
         session.order.privacy is not None,

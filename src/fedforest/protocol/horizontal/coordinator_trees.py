@@ -202,13 +202,15 @@ class CoordinatorTrees:
         )
 
     def _choose_wholes(self, asked_start: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Roots whose total must be asked: nothing else will tell it."""
+        """Nodes whose total must be asked: nothing else will tell it."""
         is_root: NDArray[np.bool_] = self._growth.structure.open.node == 0
-        if not self._plan.both_sides:
+        if not (self._plan.both_sides or self._plan.totals_anew):
             is_root &= self._growth.tried == 0
             return is_root
-        is_root &= (np.diff(asked_start) == 0) & ~self._growth.has_columns_left
-        return is_root
+        has_cuts = np.diff(asked_start) > 0
+        is_root &= ~has_cuts & ~self._growth.has_columns_left
+        # one side of each cut and the node tell as much as both sides of each
+        return is_root | has_cuts if self._plan.totals_anew else is_root
 
     def questions(self, groups: Sequence[Group]) -> list[Segment]:
         """One question for each group of trees with the same participants."""
@@ -249,7 +251,8 @@ class CoordinatorTrees:
     ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]]:
         """(scores, best cuts, nodes that try no further columns, what nodes add up to)."""
         cuts, layout, both = self.cuts, self._plan.counting.layout, self._plan.both_sides
-        is_news = both or bool(cuts.wholes.any())  # else totals follow from the parents'
+        anew = self._plan.totals_anew
+        is_news = both or anew or bool(cuts.wholes.any())  # else totals follow from the parents'
         totals = self._growth.sums.copy() if is_news else self._growth.sums
         if is_news:
             totals[cuts.wholes] = layout.expand(wholes)
@@ -264,6 +267,9 @@ class CoordinatorTrees:
         if both:  # what a node adds up to is what its participants say now
             known, shown = self._choose_shown(best, cuts.asked_start)
             totals[known] = layout.expand(_add_sides(sides[shown]))
+        elif anew:  # the same: where no cut is valid, what a node added up to before
+            is_silent = (best < 0) & (self._growth.structure.open.node > 0)
+            totals[is_silent] = self._growth.sums[is_silent]
         if is_news:
             if not weight_of(totals, self._plan.kind).all():
                 raise DataError("no participant of a tree has a row; let more parties take part")

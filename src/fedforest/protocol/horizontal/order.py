@@ -50,8 +50,13 @@ class TrainingOrder:
 
     @property
     def both_sides(self) -> bool:
-        """Whether both sides of a cut are counted: totals of nodes do not follow from parents."""
-        return self.privacy is not None or self.drawn_per_step
+        """Whether both sides of a cut are counted: under noise no side follows from the other."""
+        return self.privacy is not None
+
+    @property
+    def totals_anew(self) -> bool:
+        """Whether nodes are counted whole in every step: their parents' sums are of others."""
+        return self.drawn_per_step and not self.both_sides
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -291,11 +291,7 @@ class HorizontalParty:
         if self._trees is None:
             raise ProtocolError("no trees were started")
         search, cuts, wholes = self._trees.read_question(question)
-        counted = statistics.of_cuts(search, cuts, key)
-        if len(wholes) == 0:
-            return counted.reshape(-1)
-        whole = statistics.of_nodes(search, wholes, key)
-        return np.concatenate([counted.reshape(-1), whole.reshape(-1)])
+        return statistics.of_question(search, cuts, wholes, key)
 
     def _take_forest(self, request: TakeForest) -> Accepted:
         self._opened = read_model(request.model, self._agreement())

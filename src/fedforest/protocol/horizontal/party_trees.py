@@ -25,7 +25,9 @@ from fedforest.protocol.fates import (
 )
 from fedforest.protocol.horizontal.messages import CutsQuestion, Moves
 from fedforest.protocol.horizontal.together import (
+    NO_NODES,
     QuestionedTogether,
+    are_unset,
     read_sets_of_pairs,
     read_together,
 )
@@ -198,13 +200,15 @@ class PartyTrees:
         """What one segment is asked about."""
         check(self._has_proposed, "cuts are asked for before points were named")
         opened = self._structure.open
-        nodes = np.flatnonzero(self._segments[opened.tree] == question.segment)
+        nodes = self._list_nodes(question.segment)
         check(len(nodes) > 0, "a question is about trees that this party does not grow")
         is_all = len(nodes) == len(opened)
         search = self._search if is_all else self._search.within(nodes)
         pairs = search.pairs
         n_pairs = len(pairs.feature)
-        wholes = np.flatnonzero(unpack_flags(question.wholes, len(nodes)))
+        wholes = NO_NODES
+        if not are_unset([question.wholes], [len(nodes)]):
+            wholes = np.flatnonzero(unpack_flags(question.wholes, len(nodes)))
         threshold = from_bytes(question.threshold, "<f4", n_pairs, "thresholds")
         check(not has_infinite(threshold), "a threshold is infinite")
         missing_left = np.zeros(n_pairs, np.uint8)
@@ -214,6 +218,13 @@ class PartyTrees:
         set_index, sets = read_sets_of_pairs(question.left_set, are_categorical, threshold)
         self._count_along(nodes, pairs.node_start, threshold, wholes)
         return Questioned(search, Cuts(threshold, missing_left, set_index, sets), wholes)
+
+    def _list_nodes(self, segment: int) -> NDArray[np.int64]:
+        """The open nodes of a segment; nearly always there is no other."""
+        tree = self._structure.open.tree
+        if self._numbers == [segment]:
+            return np.arange(len(tree))
+        return np.flatnonzero(self._segments[tree] == segment)
 
     def read_questions(self, questions: Sequence[CutsQuestion]) -> QuestionedTogether:
         """What different segments are asked about, for sums that nobody counts along with."""

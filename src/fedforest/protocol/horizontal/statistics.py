@@ -40,8 +40,25 @@ class Statistics(Protocol):
     ) -> NDArray[np.int64]:
         """(nodes, integers): whole nodes."""
 
+    def of_question(
+        self, search: PointSearch, cuts: Cuts, nodes: NDArray[np.int64], key: bytes
+    ) -> NDArray[np.int64]:
+        """Both, end to end."""
+
     def of_table(self, key: bytes) -> NDArray[np.int64]:
         """The integers of all rows together."""
+
+
+class _NoisyStatistics:
+    """Cuts and nodes have noise of their own, so they are counted apart."""
+
+    def of_question(
+        self: Statistics, search: PointSearch, cuts: Cuts, nodes: NDArray[np.int64], key: bytes
+    ) -> NDArray[np.int64]:
+        counted = self.of_cuts(search, cuts, key).reshape(-1)
+        if len(nodes) == 0:
+            return counted
+        return np.concatenate([counted, self.of_nodes(search, nodes, key).reshape(-1)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,12 +80,21 @@ class ExactStatistics:
     ) -> NDArray[np.int64]:
         return _node_sums(search, nodes)
 
+    def of_question(
+        self,
+        search: PointSearch,
+        cuts: Cuts,
+        nodes: NDArray[np.int64],
+        key: bytes,  # noqa: ARG002
+    ) -> NDArray[np.int64]:
+        return search.count_with_nodes(cuts, nodes, both_sides=self.both_sides)
+
     def of_table(self, key: bytes) -> NDArray[np.int64]:  # noqa: ARG002
         return _count_classes(self.targets, rows_apart=self.rows_apart)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LocalStatistics:
+class LocalStatistics(_NoisyStatistics):
     """Sums of the bits that rows answer: a row's noise for ever, new noise for each question."""
 
     code: ResponseCode
@@ -109,7 +135,7 @@ class LocalStatistics:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GlobalStatistics:
+class GlobalStatistics(_NoisyStatistics):
     """Sums with discrete Laplace noise; rows, which no label changes, are exact."""
 
     targets: TrainingTargets

@@ -21,9 +21,9 @@ from fedforest.protocol.horizontal.payloads import (
 )
 from fedforest.protocol.payloads import from_bytes
 from fedforest.tree.bins import Bins, number_categories
-from fedforest.tree.blocks import group_columns
+from fedforest.tree.blocks import find_blocks
 from fedforest.tree.categories import N_OWN_BINS, sort_categories
-from fedforest.tree.columns import Category, CategoryColumn, Column, Numbers, is_canonical
+from fedforest.tree.columns import Category, CategoryColumn, Column, is_canonical
 from fedforest.tree.table import Table, list_names
 
 Categories = tuple[Category, ...] | None  # in code order; None for numbers
@@ -31,7 +31,7 @@ Categories = tuple[Category, ...] | None  # in code order; None for numbers
 
 def declare_columns(table: Table) -> DeclaredColumns:
     """What a party says about its columns."""
-    kinds = [kind_of(column) for column in table.columns]
+    kinds = list_kinds(table)
     categories = tuple(
         tuple(sort_categories([c.values[code] for code in np.unique(c.codes[c.codes >= 0])]))
         for c, kind in zip(table.columns, kinds, strict=True)
@@ -46,6 +46,16 @@ def declare_columns(table: Table) -> DeclaredColumns:
     )
 
 
+def list_kinds(table: Table) -> list[int]:
+    """What a party declares each column to be."""
+    if table.matrix is None or table.n_rows == 0:
+        return [kind_of(column) for column in table.columns]
+    kinds = np.full(table.n_features, NUMERIC)
+    for column in np.flatnonzero(np.isnan(table.matrix[0])):  # most often the first value tells
+        kinds[column] = kind_of(table.columns[column])
+    return kinds.tolist()
+
+
 def kind_of(column: Column) -> int:
     """What a party declares a column to be."""
     if isinstance(column, CategoryColumn):
@@ -58,13 +68,10 @@ def kind_of(column: Column) -> int:
 def find_incomplete(table: Table) -> NDArray[np.bool_]:
     """Per column whether a value is missing."""
     is_missing = np.zeros(table.n_features, np.bool_)
-    numeric: list[tuple[int, Numbers]] = []
-    for feature, column in enumerate(table.columns):
+    for feature, column in enumerate(table.columns if table.matrix is None else ()):
         if isinstance(column, CategoryColumn):
             is_missing[feature] = (column.codes < 0).any()
-        else:
-            numeric.append((feature, column))
-    for block in group_columns(numeric):
+    for block in find_blocks(table):
         is_missing[block.features] = find_missing(block.cells, table.n_rows)
     return is_missing
 
@@ -103,20 +110,20 @@ class ColumnUnion:
 
     def categories(self) -> list[Categories]:
         """Per column the categories of all parties in code order, or None for numbers."""
-        return [self._unite(column) for column in range(len(self.names))]
+        everybodys = np.stack(list(self._kinds.values()))
+        has_some = (everybodys == CATEGORICAL).any(axis=0).tolist()
+        return [self._unite(column) if has else None for column, has in enumerate(has_some)]
 
     def _unite(self, column: int) -> Categories:
+        """The categories of a column that has some at one party or more."""
         kinds = {party: int(kinds[column]) for party, kinds in self._kinds.items()}
-        is_mixed = CATEGORICAL in kinds.values() and NUMERIC in kinds.values()
-        if is_mixed:
+        if NUMERIC in kinds.values():
             text = next(party for party, kind in kinds.items() if kind == CATEGORICAL)
             numbers = next(party for party, kind in kinds.items() if kind == NUMERIC)
             raise DataError(
                 f"column {self.names[column]!r} holds categories at party {text!r} and numbers at "
                 f"party {numbers!r}; convert one of them"
             )
-        if CATEGORICAL not in kinds.values():
-            return None
         known: Counter[Category] = Counter()
         for party, kind in kinds.items():
             if kind == CATEGORICAL:

@@ -16,6 +16,8 @@ from fedforest.protocol.horizontal.grouping import Grouping, count_before, ends_
 from fedforest.protocol.horizontal.messages import CutsQuestion
 from fedforest.protocol.payloads import from_bytes
 
+NO_NODES = np.zeros(0, np.int64)
+
 
 class QuestionedTogether(NamedTuple):
     """What several segments are asked about; which cuts and whole nodes are whose."""
@@ -39,24 +41,25 @@ def read_together(
     numbers = [question.segment for question in questions]
     check(len(set(numbers)) == len(numbers), "a segment is asked twice in one request")
     groups = Grouping.of(numbers, nodes_of, pairs.node_start)
-    threshold, sides = _read_thresholds(questions, groups), _read_sides(questions, groups)
-    flags = _read_flags([question.wholes for question in questions], groups.n_nodes)
-    asked_ends = place_asked(np.array(ends_of(groups.n_pairs)), threshold).tolist()
-    whole_ends = count_before(flags, ends_of(groups.n_nodes))
+    n_pairs = groups.n_pairs
+    threshold, sides = _read_thresholds(questions, n_pairs), _read_sides(questions, n_pairs)
+    asked_ends = place_asked(np.array(ends_of(n_pairs)), threshold).tolist()
+    wholes, whole_ends = _read_wholes(questions, groups)
     if not groups.is_all:  # a ring: this party's turn comes later in others
-        n_pairs = len(pairs.feature)
-        threshold = spread(threshold, groups.pairs, n_pairs, np.nan)
-        sides = spread(sides, groups.pairs, n_pairs)
-        flags = spread(flags, groups.nodes, len(pairs.node_start) - 1)
+        n_places = len(pairs.feature)
+        threshold = spread(threshold, groups.pairs, n_places, np.nan)
+        sides = spread(sides, groups.pairs, n_places)
     set_index, sets = _read_sets(questions, groups, is_categorical, (pairs, threshold))
     cuts = Cuts(threshold, sides.view(np.uint8), set_index, sets)
-    return QuestionedTogether(cuts, asked_ends, np.flatnonzero(flags), whole_ends)
+    return QuestionedTogether(cuts, asked_ends, wholes, whole_ends)
 
 
-def _read_thresholds(questions: Sequence[CutsQuestion], groups: Grouping) -> NDArray[np.float32]:
+def _read_thresholds(
+    questions: Sequence[CutsQuestion], n_pairs_of: Sequence[int]
+) -> NDArray[np.float32]:
     """The thresholds of all segments, end to end."""
     parts = [question.threshold for question in questions]
-    for n_bytes, n_pairs in zip(map(len, parts), groups.n_pairs, strict=True):
+    for n_bytes, n_pairs in zip(map(len, parts), n_pairs_of, strict=True):
         if n_bytes != 4 * n_pairs:
             raise ProtocolError(f"thresholds: {n_bytes} bytes for {n_pairs} entries")
     together = bytearray().join(parts)
@@ -65,22 +68,39 @@ def _read_thresholds(questions: Sequence[CutsQuestion], groups: Grouping) -> NDA
     return threshold
 
 
-def _read_sides(questions: Sequence[CutsQuestion], groups: Grouping) -> NDArray[np.bool_]:
+def _read_sides(questions: Sequence[CutsQuestion], n_pairs_of: Sequence[int]) -> NDArray[np.bool_]:
     """Sides of missing values, of all segments; where nothing is missing, nothing was said."""
     said = [question.missing_left for question in questions]
     if not any(map(len, said)):
-        return np.zeros(sum(groups.n_pairs), np.bool_)
-    none = [bytes((n_pairs + 7) >> 3) for n_pairs in groups.n_pairs]
+        return np.zeros(sum(n_pairs_of), np.bool_)
+    none = [bytes((n_pairs + 7) >> 3) for n_pairs in n_pairs_of]
     filled = [memoryview(data or nothing) for data, nothing in zip(said, none, strict=True)]
-    return _read_flags(filled, groups.n_pairs)
+    return _read_flags(filled, n_pairs_of)
+
+
+def _read_wholes(
+    questions: Sequence[CutsQuestion], groups: Grouping
+) -> tuple[NDArray[np.int64], list[int]]:
+    """(nodes to be counted whole, how many of them come before each segment's end)."""
+    packed, n_nodes = [question.wholes for question in questions], groups.n_nodes
+    if are_unset(packed, n_nodes):
+        return NO_NODES, [0] * (len(n_nodes) + 1)
+    flags = _read_flags(packed, n_nodes)
+    ends = count_before(flags, ends_of(n_nodes))
+    if not groups.is_all:
+        flags = spread(flags, groups.nodes, groups.nodes[-1][1])
+    return np.flatnonzero(flags), ends
+
+
+def are_unset(packed: Sequence[memoryview], n_flags: Sequence[int]) -> bool:
+    """Whether no flag is set; where the lengths are wrong, it is for others to say so."""
+    together = b"".join(packed)
+    is_sized = [*map(len, packed)] == [(n + 7) >> 3 for n in n_flags]
+    return is_sized and together.count(0) == len(together)
 
 
 def _read_flags(packed: Sequence[memoryview], n_flags: Sequence[int]) -> NDArray[np.bool_]:
-    """The flags of all segments, end to end; nearly always there are none."""
-    n_bytes = [(n + 7) >> 3 for n in n_flags]
-    together = b"".join(packed)
-    if [*map(len, packed)] == n_bytes and together.count(0) == len(together):
-        return np.zeros(sum(n_flags), np.bool_)
+    """The flags of all segments, end to end."""
     return np.concatenate([unpack_flags(data, n) for data, n in zip(packed, n_flags, strict=True)])
 
 
