@@ -1,7 +1,7 @@
 """The values of all pairs of a level in tiles: all candidate values of a row side by side.
 
 The table that is read soonest is chosen by the caller (`kept_values.Cells`). Where it has a row's
-values side by side, those of the next node are asked for while a node is read: small nodes are over
+values side by side, those of a later node are asked for while a node is read: small nodes are over
 before the processor would look so far itself.
 """
 
@@ -17,7 +17,8 @@ _NOTHING_LOWER = np.float32(np.inf)
 _NOTHING_HIGHER = np.float32(-np.inf)
 _VALUES_OF_A_LINE = np.uint64(16)
 _MOST_LINES = np.uint64(4)  # of a row that is fetched whole; of a longer one most is not needed
-_MOST_ROWS = np.uint64(64)  # of a node that is fetched: further ones the processor sees coming
+_NODES_AHEAD = 3
+_MOST_ROWS = np.uint64(24)  # of a node that is fetched: further ones the processor sees coming
 
 
 @kernel
@@ -90,9 +91,10 @@ def gather_tiles(cells, order, pairs, least_rows, kept, low, high, first, last):
     offsets, ranges = np.zeros(LANES, np.uint64), np.empty((2, LANES), np.float32)
     for k in range(first, last):
         start, n, at = np.uint64(starts[k]), np.uint64(stops[k] - starts[k]), place[k]
-        if n_lines > _ZERO and k + 1 < last:
-            n_next = np.uint64(stops[k + 1] - starts[k + 1])
-            fetch_rows(cells, n_lines, entries, np.uint64(starts[k + 1]), n_next, row_mask)
+        if n_lines > _ZERO and k + _NODES_AHEAD < last:
+            later = k + _NODES_AHEAD
+            n_later = np.uint64(stops[later] - starts[later])
+            fetch_rows(cells, n_lines, entries, np.uint64(starts[later]), n_later, row_mask)
         pair, end = np.uint64(node_start[k]), np.uint64(node_start[k + 1])
         while pair < end:
             width = min(_LANES, end - pair)

@@ -17,7 +17,7 @@ Endpoint = Callable[[bytes], bytes]
 
 # an exchange that is over so soon is sooner over without other threads: waking them, and waiting
 # for the interpreter in turns, takes as long as the answers
-BRIEF_SECONDS = 6e-4
+BRIEF_SECONDS = 9e-4
 
 
 class InProcess:

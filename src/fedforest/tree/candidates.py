@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from fedforest.kernels.pairs import Pairs, count_pairs, write_pairs
 from fedforest.tree.workers import Workers
 
-PAIRS_WORTH_A_THREAD = 2**16  # with fewer, all are done before another thread is awake
+PAIRS_WORTH_A_THREAD = 2**18  # with fewer, all are done before another thread is awake
 
 
 def list_candidates(bitmap: NDArray[np.uint8], workers: Workers) -> Pairs:

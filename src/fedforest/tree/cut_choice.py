@@ -19,7 +19,7 @@ from fedforest.kernels.two_class_cuts import choose_by_two_classes
 from fedforest.tree.search import SplitTable
 from fedforest.tree.workers import ALONE, Workers
 
-CUTS_WORTH_A_THREAD = 2**17  # with fewer, all are scored before another thread is awake
+CUTS_WORTH_A_THREAD = 2**18  # with fewer, all are scored before another thread is awake
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from fedforest.kernels.layout import Columns
 from fedforest.kernels.random_split import Values
 from fedforest.kernels.walk import Leaves
 from fedforest.tree.forest import Forest, Shape
-from fedforest.tree.growth import ColumnBits, Growth, GrowthRules
+from fedforest.tree.growth import NODES_WORTH_WAKING, ColumnBits, Growth, GrowthRules
 from fedforest.tree.left_out import LeftOutRows
 from fedforest.tree.random_search import RandomSearch
 from fedforest.tree.rows import NodeRows, Sampling, draw_rows, entry_type
@@ -148,6 +148,7 @@ def assemble(growth: Growth, record: SplitRecord, workers: Workers) -> Forest:
         "decrease": growth.flat_decrease,
         "shape": lambda: Shape(offsets, growth.structure.flat_children()),
     }
+    workers = workers.if_worth(int(offsets[-1]), NODES_WORTH_WAKING)
     workers.run(lambda part: parts.update({part: ways[part]()}), ways)
     n_features = len(growth.column_bits.bit_of_column)
     return Forest(**parts, n_classes=growth.kind.n_classes, n_features=n_features)

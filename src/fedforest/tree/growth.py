@@ -142,7 +142,7 @@ class Growth:
             draw()
             write_pairs(bitmap, pairs, nodes.start, min(nodes.stop, len(bitmap)))
 
-        workers = self._workers if len(bitmap) >= NODES_WORTH_WAKING else ALONE
+        workers = self._workers.if_worth(len(bitmap), NODES_WORTH_WAKING)
         workers.run(work, zip(self._parts(len(bitmap)), draws, strict=True))
         return bitmap, pairs
 

@@ -36,7 +36,7 @@ from fedforest.kernels.points import answer_categories, draw_points
 from fedforest.kernels.random_split import Values
 from fedforest.kernels.tile_lanes import LANES
 from fedforest.kernels.two_class_sums import count_two_classes
-from fedforest.kernels.whole_nodes import weigh_classes, weigh_targets
+from fedforest.kernels.whole_nodes import count_few_classes, weigh_classes, weigh_targets
 from fedforest.tree.cut_choice import SideLayout
 from fedforest.tree.large_pages import make_room
 from fedforest.tree.rows import NodeRows, Nodes
@@ -235,10 +235,13 @@ class PointSearch:
         """Write what the rows of some open nodes add up to, which takes one look at each."""
         order, targets = self.rows.order, self.targets.kernel
         n_classes = targets.n_classes
+        are_few = not len(targets.weights) and self.layout.width <= COUNTS_PER_WORD
 
         def weigh(part: Nodes) -> None:
             if n_classes == 0:
                 weigh_targets(order, targets, nodes, sums, *part)
+            elif are_few:
+                count_few_classes(order, nodes, n_classes, sums, *part)
             else:
                 weigh_classes(order, targets.weights, nodes, n_classes, sums, *part)
 

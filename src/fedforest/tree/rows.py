@@ -198,7 +198,11 @@ def draw_rows(  # noqa: PLR0913 - the last two are seldom given
             left_ends[tree] = write_left_out(multiplicity, allowed, left_out, at)
 
     sample = _Sample(tree_seeds, sampling, n_rows)
-    if shared is None:
+    if sample.is_whole and not with_left_out:
+        write(0, sample.draw(0))
+        ends[:] = starts + (ends[0] - starts[0])
+        drawn.reshape(n_trees, room)[1:] = drawn[:room]  # every tree has all rows
+    elif shared is None:
         _draw_alone(sample, write, workers)
     else:
         _draw_together(sample, write, workers, shared)
@@ -214,6 +218,11 @@ class _Sample(NamedTuple):
     seeds: NDArray[np.uint64]
     sampling: Sampling
     n_rows: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every tree draws every row, once."""
+        return not self.sampling.bootstrap and self.sampling.n_draws >= self.n_rows
 
     def draw(self, tree: int, counts: Counts | None = None) -> Counts:
         """How often a tree draws each row."""

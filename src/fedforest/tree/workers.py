@@ -44,6 +44,10 @@ class Workers:
         for other in begun:
             other.result()
 
+    def if_worth(self, size: int, least: int) -> "Workers":
+        """These, or the calling thread alone where less than `least` is done before others wake."""
+        return self if size >= least else ALONE
+
     def divided(self, n_parts: int) -> "Workers":
         """What each of several that work at the same time may use."""
         return Workers(self.executor, max(1, self.count // max(1, n_parts)))

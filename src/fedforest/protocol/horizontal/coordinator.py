@@ -40,6 +40,7 @@ from fedforest.protocol.payloads import to_bytes
 from fedforest.tree.decreases import spread_decreases
 from fedforest.tree.forest import Forest, concatenate_forests
 from fedforest.tree.forest_file import list_forest_pieces
+from fedforest.tree.growth import NODES_WORTH_WAKING
 from fedforest.tree.large_pages import join_pieces
 from fedforest.tree.seeds import derive_seed, derive_seeds
 from fedforest.tree.targets import WEIGHT_BITS
@@ -61,8 +62,9 @@ def train(
     """Grow a forest over the rows of all parties."""
     session = yield from prepare(order, aggregation, workers)
     forests = yield from _grow_trees(session)
-    forest = spread_decreases(concatenate_forests(forests), workers)
-    classes = session.labels.classes
+    forest, classes = concatenate_forests(forests), session.labels.classes
+    workers = workers.if_worth(forest.shape.n_nodes, NODES_WORTH_WAKING)
+    forest = spread_decreases(forest, workers)
     model = join_pieces(list_forest_pieces(forest, session.bins, classes, workers=workers))
     holders = yield from _hand_out(session, model)
     return Trained(

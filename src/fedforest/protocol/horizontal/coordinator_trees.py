@@ -303,9 +303,9 @@ class CoordinatorTrees:
             most[group.trees.start : group.trees.stop] = len(group.participants) * (
                 self._plan.least_rows - 1
             )
-        rows = rows_of(totals, self._plan.kind)
-        is_hopeless: NDArray[np.bool_] = rows <= most[self._growth.structure.open.tree]
-        is_hopeless &= n_asked == 0
+        is_hopeless, silent = np.zeros(len(n_asked), np.bool_), np.flatnonzero(n_asked == 0)
+        rows = rows_of(totals[silent], self._plan.kind)
+        is_hopeless[silent] = rows <= most[self._growth.structure.open.tree[silent]]
         return is_hopeless
 
     @property
