@@ -124,7 +124,7 @@ def list_forest_pieces(
     """The same in pieces that follow each other."""
     _check_columns(forest.n_features, bins)
     arrays, names = bins.to_arrays()
-    shape = pack_shape(forest.shape)
+    shape = pack_shape(forest.shape, workers)
     arrays |= shape.to_arrays()
 
     def add_splits() -> None:

@@ -16,6 +16,7 @@ from fedforest.kernels.packed_trees import are_trees, find_order, place_children
 from fedforest.tree.forest import LEAF, Shape, are_starts, inconsistent
 from fedforest.tree.large_pages import make_room
 from fedforest.tree.stored_arrays import Arrays, read_bits, read_vector, require, write_bits
+from fedforest.tree.workers import ALONE, Workers
 
 SHAPE_ARRAYS = {"tree_start", "is_split", "is_in_order", "left_child"}
 
@@ -68,12 +69,19 @@ class PackedShape:
         return Shape(self.tree_start.copy(), left_child)
 
 
-def pack_shape(shape: Shape) -> PackedShape:
+def pack_shape(shape: Shape, workers: Workers = ALONE) -> PackedShape:
     """What a model file keeps of a shape; raises `ModelFileError` where it is none."""
-    starts, is_in_order = shape.tree_start, np.empty(shape.n_trees, np.bool_)
-    if not are_starts(starts, shape.n_nodes) or not find_order(
-        starts, shape.left_child, is_in_order
-    ):
+    starts, is_in_order = shape.tree_start, np.empty(max(shape.n_trees, 0), np.bool_)
+    are_found = [are_starts(starts, shape.n_nodes)]
+
+    def find(trees: tuple[int, int]) -> None:
+        first, last = trees
+        own = starts[first : last + 1]
+        are_found.append(find_order(own, shape.left_child, is_in_order[first:last]))
+
+    if all(are_found):
+        workers.run(find, shape.ranges(workers))
+    if not all(are_found):
         raise ModelFileError("cannot store the model: its trees are inconsistent")
     is_split = shape.left_child != LEAF
     left_child = np.empty(0, np.int32)

@@ -81,7 +81,7 @@ def pack_splits(splits: Splits, shape: PackedShape, n_features: int) -> PackedSp
     """What a model file keeps of splits; raises `ModelFileError` where one is of no column."""
     feature = keep_splits(shape, splits.feature)
     feature[feature == FOREIGN] = n_features
-    if ((feature < 0) | (feature > n_features)).any():
+    if feature.min(initial=0) < 0 or feature.max(initial=0) > n_features:
         raise ModelFileError("cannot store the model: a split is of a column that it has not")
     set_index = splits.set_index[splits.set_index >= 0] if len(splits.left_set) else _NO_SETS
     return PackedSplits(
