@@ -37,6 +37,7 @@ from fedforest.experiments.horizontal_methods import (
     SHARES,
     TOTAL,
     ForestSize,
+    Method,
     Noise,
     keep_for,
     share_name,
@@ -50,6 +51,7 @@ from fedforest.experiments.horizontal_record import (
 from fedforest.experiments.horizontal_tasks import (
     TEN_PARTIES,
     TWO_PARTIES,
+    Deal,
     RowData,
     deal_rows,
     read_rows,
@@ -149,6 +151,29 @@ def test_fewer_parties_aggregate_less(result: dict[str, Any]) -> None:
     record = read_groups(result)["ten_parties"]["wine"]
     work = [mean_of(record, method, "aggregated") for method in KEPT["participation"]]
     assert work[0] < work[1] < work[2]
+
+
+@pytest.mark.parametrize("is_timed", [False, True])
+def test_where_seconds_count_everybody_trains_once_before_and_nobody_is_always_first(
+    is_timed: bool,
+) -> None:
+    trained: list[str] = []
+
+    def method(name: str) -> Method:
+        def train(_deal: Deal) -> dict[str, float]:
+            trained.append(name)
+            return {"score": 1.0}
+
+        return train
+
+    methods = {name: method(name) for name in "abc"}
+    part = Part("ten_parties", methods, repetitions=4, is_timed=is_timed)
+    record = HorizontalRecord.open(None, SETTINGS)
+    HorizontalExperiment(record, Console(quiet=True)).measure(part, WINE)
+    before = "abc" if is_timed else ""
+    assert "".join(trained) == before + "abc" + "bca" + "cab" + "abc"
+    measured = read_groups(record.as_result())["ten_parties"]["wine"]
+    assert measured.n_repetitions(*"abc") == 4
 
 
 def test_the_full_share_is_one_method_whatever_the_scope() -> None:

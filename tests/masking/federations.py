@@ -45,7 +45,7 @@ def directed_mask(
     """The mask of one vector that the sender subtracts and the receiver adds."""
     words = np.empty(length, WORD)
     key = derive_pair_key(pair_secret, use.run, (sender, receiver))
-    [stream] = open_streams([key], use.step, bind_vector(use.digest, length))
+    [[stream]] = open_streams([([key], bind_vector(use.digest, length))], use.step)
     stream.fill(words)
     return words
 

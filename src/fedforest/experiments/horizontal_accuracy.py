@@ -29,6 +29,7 @@ from fedforest.experiments.horizontal_record import EXPERIMENT, HorizontalRecord
 from fedforest.experiments.horizontal_tasks import (
     PARTICIPATION_TASKS,
     TASKS,
+    Deal,
     RowData,
     deal_rows,
     read_rows,
@@ -42,11 +43,12 @@ PARTICIPATION_REPETITIONS = 30
 
 
 class Part(NamedTuple):
-    """Some methods on a data set, and how often."""
+    """Some methods on a data set, how often, and whether their seconds are compared."""
 
     group: str
     methods: Mapping[str, Method]
     repetitions: int
+    is_timed: bool = False
 
 
 def choose_part(name: str, data_set: str, settings: Settings, n_jobs: int) -> Part | None:
@@ -55,7 +57,7 @@ def choose_part(name: str, data_set: str, settings: Settings, n_jobs: int) -> Pa
         if data_set not in PARTICIPATION_TASKS:
             return None
         methods = participation_methods(settings.participation_forest)
-        return Part("ten_parties", methods, PARTICIPATION_REPETITIONS)
+        return Part("ten_parties", methods, PARTICIPATION_REPETITIONS, is_timed=True)
     if data_set not in TASKS:
         return None
     task = TASKS[data_set]
@@ -67,6 +69,18 @@ def choose_part(name: str, data_set: str, settings: Settings, n_jobs: int) -> Pa
         size = settings.large_forest
     methods = noisy_methods(NOISES[name], size, n_jobs)
     return Part("two_parties", methods, task.most_noisy_repetitions)
+
+
+def warm_up(part: Part, deal: Deal) -> None:
+    """Let every method train once: kernels are read from disk by whoever needs them first."""
+    for method in part.methods.values():
+        method(deal)
+
+
+def begin_with(names: Sequence[str], number: int) -> list[str]:
+    """All names in their order, from another one on for every number: nobody is always first."""
+    first = number % len(names)
+    return [*names[first:], *names[:first]]
 
 
 class HorizontalExperiment:
@@ -82,6 +96,7 @@ class HorizontalExperiment:
         entry = self.record.entry(part.group, data)
         dealing = getattr(self.record.settings, part.group)
         missing = [max(0, repetitions - entry.n_repetitions(method)) for method in part.methods]
+        is_warm = False
         with progress_bar(self.console) as progress:
             bar = progress.add_task(data.name, total=sum(missing))
             for number in range(repetitions):
@@ -89,7 +104,10 @@ class HorizontalExperiment:
                 if not todo:
                     continue
                 deal = deal_rows(data, dealing, self.record.settings.seed, number)
-                for name in todo:
+                if part.is_timed and not is_warm:
+                    warm_up(part, deal)
+                    is_warm = True
+                for name in begin_with(todo, number):
                     self.record.add(entry, name, part.methods[name](deal))
                     progress.advance(bar)
         self.console.print(f"{data.name}: {sum(missing)} measurements added", highlight=False)

@@ -54,7 +54,9 @@ def participation(records: list[DataSetRecord]) -> Finding:
         "falls less than what is aggregated: ten parties of a few hundred rows spend most of it on "
         "being asked at all, twice a level, whatever the share. Where every tree draws, nearly all "
         "parties are asked at every level, and each shares a key with nearly every other; where "
-        "every step draws, the others are not asked to count, but both sides of a cut are.",
+        "every step draws, the others are not asked to count, but nodes are counted whole beside "
+        "the sides of their cuts. Every method trains once unmeasured before the first repetition, "
+        "and every repetition begins with another method.",
     )
 
 

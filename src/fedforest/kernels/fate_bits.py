@@ -1,7 +1,7 @@
 """The fates of nodes as they travel, three bits each: one pass over the nodes in either direction.
 
 The bits are: split or not; whether the left child, or the node itself, stays open; whether the
-right child does.
+right child does. Flags of nodes are one bit each.
 """
 
 import numpy as np
@@ -68,3 +68,16 @@ def read_fates(packed, is_split, fate):
     if word != ZERO:
         return PADDED_WITH_ONES
     return RIGHT_WITHOUT_SPLIT if right_without_split != ZERO else 0
+
+
+@kernel
+def find_flags(packed, n_flags):
+    """(places of the flags that are set, whether all of them are flags)."""
+    places, n_set = np.empty(packed.shape[0] * 8, np.int64), 0
+    for byte in range(packed.shape[0]):
+        if packed[byte] == 0:
+            continue
+        for bit in range(8):
+            places[n_set] = 8 * byte + bit
+            n_set += (packed[byte] >> bit) & 1
+    return places[:n_set], n_set == 0 or places[n_set - 1] < n_flags

@@ -96,16 +96,22 @@ def derive_key(secret: bytes, *context: bytes) -> bytes:
 
 def expand_key(key: bytes, *context: bytes) -> bytes:
     """A key for one use of a key that was itself derived: the second half of `derive_key`."""
-    [expanded] = expand_keys([key], *context)
+    *others, last = context
+    [[expanded]] = expand_each([([key], last)], *others)
     return expanded
 
 
-def expand_keys(keys: Iterable[bytes], *context: bytes) -> list[bytes]:
-    """The same of several keys for the same use."""
+def expand_each(
+    groups: Iterable[tuple[Iterable[bytes], bytes]], *context: bytes
+) -> list[list[bytes]]:
+    """The same of several keys, for uses that differ by the last context: that of their group."""
     # one block, which is all that a key of 32 bytes takes; keys are derived by the thousand, and
     # the library's object would take ten times as long as the hashes
-    block = join_contexts(context) + b"\x01"
-    return [hmac.digest(_checked(key), block, "sha256") for key in keys]
+    together, expanded = join_contexts(context), []
+    for keys, last in groups:
+        block = b"".join((together, len(last).to_bytes(8, "big"), last, b"\x01"))
+        expanded.append([hmac.digest(_checked(key), block, "sha256") for key in keys])
+    return expanded
 
 
 def _checked(key: bytes) -> bytes:

@@ -11,7 +11,7 @@ between two parties that chose each other, and they would send their plain vecto
     sum 3, of a and c     | ac |
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple
@@ -21,11 +21,12 @@ from numpy.typing import NDArray
 
 from fedforest.errors import MaskingError
 from fedforest.kernels.runs import Grouped, apply_streams, count_within, join_neighbours
-from fedforest.masking.key_agreement import derive_key, encode_name, encode_number, expand_keys
+from fedforest.masking.key_agreement import derive_key, encode_name, encode_number, expand_each
 from fedforest.masking.keystream import PIECE_WORDS, WORD, Keystream
 
 DIGEST_BYTES = 32
 WORDS_AT_ONCE = 2**17  # of all streams: a megabyte; smaller pieces take more calls than they save
+MOST_KNOWN = 64  # sets of partners that a party remembers
 _PAIR_MASKS = b"pair masks"
 
 Way = tuple[str, str]  # who subtracts a mask, and who adds it
@@ -57,6 +58,7 @@ class Masker:
         self._pair_keys: dict[str, bytes] = {}  # derived when they are first needed
         self._partners: list[tuple[str, ...]] = []  # of the last vectors that were masked
         self._shared = _Shared.of({})  # with them
+        self._known: dict[tuple[tuple[str, ...], ...], _Shared] = {}  # with those of earlier ones
 
     def mask(
         self, plain: NDArray[np.int64], summands: Sequence[Summand], step: int
@@ -66,7 +68,8 @@ class Masker:
         masked = plain.astype(np.int64).view(np.uint64)  # a copy
         shared = self._find_shared([one.partners for one in summands])
         ends = np.array([0, *accumulate([summand.length for summand in summands])])
-        grouped = shared.grouped._replace(runs=ends[shared.grouped.runs])
+        runs, *groups = shared.grouped
+        grouped = Grouped(ends[runs], *groups)
         streams = shared.open_streams(summands, step)
         piece = min(PIECE_WORDS, WORDS_AT_ONCE // max(1, shared.n_streams) + 1)
         words = np.empty(min(len(masked), piece) * shared.n_streams, WORD)
@@ -79,18 +82,23 @@ class Masker:
     def _find_shared(self, partners: list[tuple[str, ...]]) -> "_Shared":
         """Which partners are in which vectors; from one step to the next seldom others."""
         if partners != self._partners:
-            places: dict[str, list[int]] = {}
-            for place, own in enumerate(partners):
-                self._check_partners(own)
-                for partner in own:
-                    places.setdefault(partner, []).append(place)
-            groups: dict[tuple[int, ...], _Group] = {}
-            for partner, own_places in places.items():
-                group = groups.setdefault(tuple(own_places), _Group([], []))
-                keys = group.added if partner < self._party else group.subtracted
-                keys.append(self._pair_key(partner))
-            self._partners, self._shared = partners, _Shared.of(groups)
+            self._partners, self._shared = partners, self._recall_shared(tuple(partners))
         return self._shared
+
+    def _recall_shared(self, partners: tuple[tuple[str, ...], ...]) -> "_Shared":
+        if partners not in self._known:
+            for own in partners:
+                self._check_partners(own)
+            groups = {places: self._group(own) for places, own in _find_members(partners)}
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            self._known[partners] = _Shared.of(groups)
+        return self._known[partners]
+
+    def _group(self, partners: Sequence[str]) -> "_Group":
+        before = [partner for partner in partners if partner < self._party]
+        others = [partner for partner in partners if not partner < self._party]
+        return _Group([*map(self._pair_key, others)], [*map(self._pair_key, before)])
 
     def _pair_key(self, partner: str) -> bytes:
         if partner not in self._pair_keys:
@@ -109,6 +117,22 @@ class Masker:
             )
         if len(set(partners)) != len(partners):
             raise MaskingError("a partner is named twice: a vector would need one mask twice")
+
+
+def _find_members(
+    partners: Sequence[tuple[str, ...]],
+) -> Iterable[tuple[tuple[int, ...], Sequence[str]]]:
+    """Partners that are in the same vectors, by the places of these."""
+    if len(partners) == 1:
+        return [((0,), partners[0])]
+    places: dict[str, list[int]] = {}
+    for place, own in enumerate(partners):
+        for partner in own:
+            places.setdefault(partner, []).append(place)
+    members: dict[tuple[int, ...], list[str]] = {}
+    for partner, own_places in places.items():
+        members.setdefault(tuple(own_places), []).append(partner)
+    return members.items()
 
 
 class _Group(NamedTuple):
@@ -140,10 +164,8 @@ class _Shared(NamedTuple):
     def open_streams(self, summands: Sequence[Summand], step: int) -> list[list[Keystream]]:
         """One stream for each partner, over all vectors that the two have in common."""
         bound = [bind_vector(summand.digest, summand.length) for summand in summands]
-        return [
-            open_streams(keys, step, b"".join([bound[place] for place in places]))
-            for places, keys in zip(self.places, self.keys, strict=True)
-        ]
+        vectors = [b"".join([bound[place] for place in places]) for places in self.places]
+        return open_streams(zip(self.keys, vectors, strict=True), step)
 
 
 @lru_cache(maxsize=1024)
@@ -191,13 +213,16 @@ def bind_vector(digest: bytes, length: int) -> bytes:
     return digest + encode_number(length)
 
 
-def open_streams(pair_keys: Sequence[bytes], step: int, vectors: bytes) -> list[Keystream]:
-    """The masks of pairs of parties in a step, of one vector after the other; by their keys.
+def open_streams(
+    groups: Iterable[tuple[Iterable[bytes], bytes]], step: int
+) -> list[list[Keystream]]:
+    """The masks of pairs of parties in a step, by their keys and the vectors that they have.
 
     The key of a stream is bound to all these vectors. Where the coordinator tells two parties of
     different ones, their masks have nothing in common, and the sums are random.
     """
-    return [Keystream(key) for key in expand_keys(pair_keys, encode_number(step), vectors)]
+    expanded = expand_each(groups, encode_number(step))
+    return [[Keystream(key) for key in keys] for keys in expanded]
 
 
 def _check_vector(plain: NDArray[np.int64], summands: Sequence[Summand]) -> None:
@@ -205,5 +230,5 @@ def _check_vector(plain: NDArray[np.int64], summands: Sequence[Summand]) -> None
         raise MaskingError(
             f"a vector of int64 can be masked, not {plain.ndim} dimensions of {plain.dtype}"
         )
-    if sum(summand.length for summand in summands) != len(plain):
+    if sum([summand.length for summand in summands]) != len(plain):
         raise MaskingError(f"{len(plain)} numbers are not as many as those of all sums together")

@@ -15,6 +15,7 @@ from fedforest.kernels.fate_bits import (
     BITS_PER_FATE,
     PADDED_WITH_ONES,
     RIGHT_WITHOUT_SPLIT,
+    find_flags,
     read_fates,
     write_fates,
 )
@@ -66,6 +67,14 @@ def unpack_flags(data: memoryview, n_nodes: int) -> NDArray[np.bool_]:
     """The flags of so many nodes."""
     packed = from_bytes(data, "u1", (n_nodes + 7) >> 3, "node flags")
     return _unpack_bits(packed, n_nodes).astype(np.bool_)
+
+
+def find_flagged(data: memoryview, n_nodes: int) -> NDArray[np.int64]:
+    """Those of so many nodes whose flags are set."""
+    packed = from_bytes(data, "u1", (n_nodes + 7) >> 3, "node flags")
+    nodes, are_nodes = find_flags(packed, n_nodes)
+    check(are_nodes, "node flags are padded with ones")
+    return nodes  # type: ignore[no-any-return] # a kernel's
 
 
 def _unpack_bits(packed: NDArray[np.uint8], n_bits: int) -> NDArray[np.uint8]:

@@ -61,7 +61,8 @@ NO_CUTS = Marked(np.zeros(0, np.float32), np.zeros(0, np.uint8))
 class PointSearch:
     """Points, sums and bits of one party's rows in the open nodes.
 
-    `pairs` are those that points were last proposed for. `layout` says what describes a side, and
+    `pairs` are those that points were last proposed for, `asked_start` says where each node's begin
+    among those that were last asked about. `layout` says what describes a side, and
     must be the same at all parties: rows are counted apart from weights if asked to, and in any
     case where this party has sample weights.
     """
@@ -90,6 +91,7 @@ class PointSearch:
         self._kept = self._lay_out(np.zeros(1, np.uint64), self._buffer, 0)
         self._marked = NO_CUTS  # by which all rows are marked, in tiles
         self.pairs = NO_PAIRS
+        self.asked_start = NO_PAIRS.node_start
         self._kept_of: NDArray[np.int64] | None = None  # `start` of the nodes they belong to
 
     def rows_of(self, node: int) -> NDArray[np.int64]:
@@ -270,6 +272,7 @@ class PointSearch:
         assert len(cuts.threshold) == len(feature), "one cut per pair"
         if self._kept.is_tiled:
             self._marked = Marked(cuts.threshold, cuts.missing_left)
+        self.asked_start = place_asked(node_start, cuts.threshold)
         return Asked(
             node_start,
             feature,
@@ -277,7 +280,7 @@ class PointSearch:
             cuts.missing_left,
             cuts.set_index,
             cuts.left_set,
-            place_asked(node_start, cuts.threshold),
+            self.asked_start,
         )
 
     def _add_up(self, asked: Asked, sums: NDArray[np.int64]) -> None:

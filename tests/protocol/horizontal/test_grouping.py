@@ -88,7 +88,7 @@ class OneByOne(HorizontalParty):
     """Answers every question of a request alone."""
 
     def _answer_questions(self, encoded: Sequence[memoryview]) -> list[NDArray[np.int64]]:
-        return [self._answer_alone(one) for one in encoded]
+        return [self._answer_alone(one) for one in self._read_questions(encoded)]
 
 
 def make_table(rng: np.random.Generator) -> dict[str, Sequence[object]]:

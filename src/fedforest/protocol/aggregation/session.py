@@ -12,14 +12,17 @@ from fedforest.protocol.aggregation.messages import Part, Peer
 from fedforest.protocol.aggregation.steps import StepMemory
 from fedforest.protocol.asking import check
 
+MOST_KNOWN = 256  # sets of participants that a party remembers
+
 
 @dataclass(slots=True)
 class _Accepted:
-    """Who was named in the last request, for what least, part by part, and what they hash as."""
+    """Participants that need not be looked at again, and what they hash as."""
 
-    least: int = 0
-    participants: list[tuple[str, ...]] = field(default_factory=list)
+    last: list[tuple[str, ...]] = field(default_factory=list)  # of the last request, part by part
     joined: list[bytes] = field(default_factory=list)
+    known: dict[tuple[str, ...], bytes] = field(default_factory=dict)
+    least: int = 0  # by which they were accepted
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -45,12 +48,19 @@ class Session:
     def _join_participants(self, named: list[tuple[str, ...]], least: int) -> list[bytes]:
         """What the participants of each part hash as; seldom others are named in the next step."""
         accepted = self.accepted
-        if least != accepted.least or named != accepted.participants:
-            for participants in set(named):
-                self._check_participants(participants, least)
-            accepted.least, accepted.participants = least, named
-            accepted.joined = list(map(_join_names, named))
+        if least != accepted.least or len(accepted.known) > MOST_KNOWN:
+            accepted.known, accepted.last, accepted.least = {}, [], least
+        if named != accepted.last:
+            accepted.joined = [self._join_known(participants) for participants in named]
+            accepted.last = named
         return accepted.joined
+
+    def _join_known(self, participants: tuple[str, ...]) -> bytes:
+        known = self.accepted.known
+        if participants not in known:
+            self._check_participants(participants, self.accepted.least)
+            known[participants] = _join_names(participants)
+        return known[participants]
 
     def _check_participants(self, participants: tuple[str, ...], least: int) -> None:
         names = set(participants)

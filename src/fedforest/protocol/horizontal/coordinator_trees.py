@@ -31,6 +31,7 @@ from fedforest.protocol.horizontal.grouping import (
     find_ranges,
     put,
     take,
+    take_bytes,
     within,
 )
 from fedforest.protocol.horizontal.level_cuts import LevelCuts, find_set_pairs
@@ -59,6 +60,7 @@ class _Made(NamedTuple):
 
     step: "Step"
     table: SplitTable
+    told: tuple[memoryview, memoryview, memoryview]  # column, cut and side of each split
     tree_start: list[int]
     split_start: list[int]
 
@@ -152,18 +154,21 @@ class CoordinatorTrees:
         """What the last step did to the nodes that a party holds rows of."""
         if self._last is None:
             return None
-        step, table, tree_start, split_start = self._last
+        step, table, told, tree_start, split_start = self._last
         nodes = within(self._held[party], tree_start)
         splits = within(self._held[party], split_start)
-        sets = take(table.left_set, splits) if len(table.left_set) else table.left_set
-        own = SplitTable(
-            take(table.feature, splits),
-            take(table.cut, splits),
-            take(table.missing_left, splits),
-            sets,
+        feature, cut, missing_left = told
+        sets = table.left_set
+        if len(sets):
+            by_set = self._plan.columns.is_categorical[take(table.feature, splits)]
+            sets = take(sets, splits)[by_set]
+        return Moves(
+            pack_fates(take(step.is_split, nodes), take(step.fate, nodes)),
+            take_bytes(feature, 4, splits),
+            take_bytes(cut, 4, splits),
+            take_bytes(missing_left, 1, splits),
+            to_bytes(sets, "<u8"),
         )
-        is_split, fate = take(step.is_split, nodes), take(step.fate, nodes)
-        return _pack_moves(is_split, fate, own, self._plan.columns.is_categorical)
 
     def read_points(self, party: str, named: Points) -> None:
         """Take the points that a participant names; at the same time as others, if need be."""
@@ -242,7 +247,7 @@ class CoordinatorTrees:
         step = self._growth.advance(is_split, scores, chosen_left, resigned)
         self._splits.add(*self._growth.structure.last_split(), table)
         split_start = np.searchsorted(nodes, self._tree_start).tolist()
-        self._last = _Made(step, table, self._tree_start, split_start)
+        self._last = _Made(step, table, _tell(table), self._tree_start, split_start)
         self._tree_start = begin_at(self._growth.structure.open.tree, len(split_start) - 1)
         self.n_steps += 1
 
@@ -324,18 +329,7 @@ def _add_sides(cuts: NDArray[np.int64]) -> NDArray[np.int64]:
     return cuts[:, :width] + cuts[:, width:]
 
 
-def _pack_moves(
-    is_split: NDArray[np.bool_],
-    fate: NDArray[np.uint8],
-    table: SplitTable,
-    is_categorical: NDArray[np.bool_],
-) -> Moves:
-    by_set = is_categorical[table.feature]
-    sets = table.left_set[by_set] if len(table.left_set) else table.left_set
-    return Moves(
-        pack_fates(is_split, fate),
-        to_bytes(table.feature, "<i4"),
-        to_bytes(table.cut, "<f4"),
-        to_bytes(table.missing_left, "u1"),
-        to_bytes(sets, "<u8"),
-    )
+def _tell(table: SplitTable) -> tuple[memoryview, memoryview, memoryview]:
+    """Column, cut and side of each split, as parties are told."""
+    feature, cut = to_bytes(table.feature, "<i4"), to_bytes(table.cut, "<f4")
+    return feature, cut, to_bytes(table.missing_left, "u1")

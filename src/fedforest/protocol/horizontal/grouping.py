@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from fedforest.protocol.asking import check
 
 Ranges = list[tuple[int, int]]  # where each group begins, and where it ends
+NO_RANGE = (-1, -1)
 Starts = NDArray[np.int64]  # where each node's pairs begin, and where the last one's end
 
 
@@ -49,6 +50,12 @@ def take(array: NDArray[Any], ranges: Ranges) -> NDArray[Any]:
     return np.concatenate([array[first:last] for first, last in ranges])
 
 
+def take_bytes(data: memoryview, size: int, ranges: Ranges) -> memoryview:
+    """The same of entries of this size, as bytes."""
+    pieces = [data[size * first : size * last] for first, last in ranges]
+    return pieces[0] if len(pieces) == 1 else memoryview(b"".join(pieces))
+
+
 def put(parts: NDArray[Any], ranges: Ranges, whole: NDArray[Any]) -> None:
     """The other way round: what lies end to end, put where it belongs."""
     begin = 0
@@ -70,14 +77,12 @@ class Grouping:
         cls, numbers: Sequence[int], nodes_of: Mapping[int, tuple[int, int]], node_start: Starts
     ) -> "Grouping":
         """Of the groups by these numbers; refused where one has no nodes."""
-        is_known = nodes_of.keys() >= set(numbers)
-        check(is_known, "a question is about trees that this party does not grow")
-        nodes = [nodes_of[number] for number in numbers]
-        is_ordered = all(one[1] <= other[0] for one, other in pairwise(nodes))
-        check(is_ordered, "questions are not in the order of their trees")
-        ends = node_start[[end for own in nodes for end in own]].tolist()
-        is_all = count_in(nodes) == len(node_start) - 1
-        return cls(nodes, list(zip(ends[::2], ends[1::2], strict=True)), is_all)
+        nodes = [nodes_of.get(number, NO_RANGE) for number in numbers]
+        check(NO_RANGE not in nodes, "a question is about trees that this party does not grow")
+        check(nodes == sorted(nodes), "questions are not in the order of their trees")
+        pair_at = node_start.item  # few of many: sooner one by one
+        pairs = [(pair_at(first), pair_at(last)) for first, last in nodes]
+        return cls(nodes, pairs, count_in(nodes) == len(node_start) - 1)
 
     @property
     def n_nodes(self) -> list[int]:

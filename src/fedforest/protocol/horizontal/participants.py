@@ -60,22 +60,23 @@ class Participants:
         if self.participation.is_full or scope == "step":
             return [self.parties] * len(trees)
         if scope == "run":
-            return [self._draw("run", 0)] * len(trees)
-        return sorted(self._draw("tree", tree) for tree in trees)
+            return [self._draw("run", 0, self._blocks())] * len(trees)
+        blocks = self._blocks()
+        return sorted(self._draw("tree", tree, blocks) for tree in trees)
 
     def of_step(self, step: int, by_tree: Sequence[tuple[str, ...]]) -> list[Group]:
         """Trees grouped by who takes part in this step; those of a group follow each other."""
         if self.participation.scope == "step" and not self.participation.is_full:
-            return [Group(0, self._draw("step", step), range(len(by_tree)))]
+            everybody = [(party,) for party in self.parties]
+            return [Group(0, self._draw("step", step, everybody), range(len(by_tree)))]
         groups: list[Group] = []
         for number, (members, trees) in enumerate(groupby(by_tree)):
             first = groups[-1].trees.stop if groups else 0
             groups.append(Group(number, members, range(first, first + len(list(trees)))))
         return groups
 
-    def _draw(self, purpose: str, index: int) -> tuple[str, ...]:
-        """Each party with the same probability, in the order of parties; never too few."""
-        blocks = [(party,) for party in self.parties] if purpose == "step" else self._blocks()
+    def _draw(self, purpose: str, index: int, blocks: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+        """Each block with the same probability, in the order of parties; never too few."""
         for attempt in range(MOST_DRAWS):
             key = np.uint64(derive_seed(self.seed, f"participants/{purpose}/{attempt}", index))
             drawn = {

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
+from operator import is_
 from typing import TYPE_CHECKING, Any
 from weakref import WeakMethod
 
@@ -119,6 +120,7 @@ class HorizontalParty:
         self._companions = Companions(least=least_participants)
         self._n_questions = 0
         self._opened: OpenedForest | None = None
+        self._last_read: tuple[Sequence[memoryview], list[CutsQuestion]] = ((), [])
         self._model: StoredForest | None = None
         self._model_file: memoryview | None = None
         # no cycle: rows are set free as soon as nobody holds the party any more
@@ -245,18 +247,27 @@ class HorizontalParty:
         """Take part in these sums only if their participants expose nobody."""
         if self._running().drawn_per_step:
             return  # agreed on, by a name that says so
-        for part in parts:
-            if not part.participants:
-                continue  # a plain sum names nobody
-            question = _read_question(part.question)
+        if not any(part.participants for part in parts):
+            return  # plain sums name nobody
+        questions = self._read_questions([part.question for part in parts])
+        for part, question in zip(parts, questions, strict=True):
             segment = None if question.whole_table else question.segment
             self._companions = self._companions.join(segment, part.participants)
 
     def _answer_questions(self, encoded: Sequence[memoryview]) -> OwnVectors:
         """The integers that the questions of a request ask for, in one pass over the rows."""
-        if len(encoded) < 2 or self._running().protection.kind:
-            return [self._answer_alone(one) for one in encoded]  # noise is drawn for one at a time
-        return self._answer_together([_read_question(one) for one in encoded])
+        questions = self._read_questions(encoded)
+        if len(questions) < 2 or self._running().protection.kind:
+            return [self._answer_alone(one) for one in questions]  # noise is for one at a time
+        return self._answer_together(questions)
+
+    def _read_questions(self, encoded: Sequence[memoryview]) -> list[CutsQuestion]:
+        """Questions, read once: they are looked at before they are answered."""
+        last, questions = self._last_read
+        if len(last) != len(encoded) or not all(map(is_, last, encoded)):
+            questions = [_read_question(one) for one in encoded]
+            self._last_read = encoded, questions
+        return questions
 
     def _answer_together(self, questions: Sequence[CutsQuestion]) -> OwnVectors:
         if self._trees is None:
@@ -267,20 +278,20 @@ class HorizontalParty:
         self._n_questions += len(questions)
         search = self._trees.search
         counted = self._statistics.of_cuts(search, asked.cuts, b"")
+        asked_ends = [0, *[search.asked_start.item(last) for _, last in asked.nodes]]
         if len(asked.wholes) == 0:
             width = counted.shape[1]
-            lengths = [width * (last - first) for first, last in pairwise(asked.asked_ends)]
+            lengths = [width * (last - first) for first, last in pairwise(asked_ends)]
             return Answers(counted.reshape(-1), lengths)
-        answers = [counted[own].reshape(-1) for own in cut_at(asked.asked_ends)]
+        answers = [counted[own].reshape(-1) for own in cut_at(asked_ends)]
         wholes = self._statistics.of_nodes(search, asked.wholes, b"")
         nodes = [wholes[own].reshape(-1) for own in cut_at(asked.whole_ends)]
         return list(map(np.concatenate, zip(answers, nodes, strict=True)))
 
-    def _answer_alone(self, encoded: memoryview) -> NDArray[np.int64]:
+    def _answer_alone(self, question: CutsQuestion) -> NDArray[np.int64]:
         is_private = bool(self._running().protection.kind)
         statistics = self._statistics
         assert statistics is not None
-        question = _read_question(encoded)
         self._n_questions += 1
         number = self._n_questions.to_bytes(8, "little")
         key = derive_key(self._noise_secret, b"noise", number) if is_private else b""
@@ -298,6 +309,7 @@ class HorizontalParty:
         self._model, self._model_file = None, request.model
         # rows and labels in the form of the training, many times the size of the table
         self._trees = self._values = self._targets = self._statistics = None
+        self._last_read = (), []
         return Accepted()
 
     @property

@@ -20,14 +20,13 @@ from fedforest.protocol.asking import check
 from fedforest.protocol.fates import (
     count_open,
     count_open_each,
+    find_flagged,
     unpack_fates,
     unpack_flags,
 )
 from fedforest.protocol.horizontal.messages import CutsQuestion, Moves
 from fedforest.protocol.horizontal.together import (
-    NO_NODES,
     QuestionedTogether,
-    are_unset,
     read_sets_of_pairs,
     read_together,
 )
@@ -206,9 +205,7 @@ class PartyTrees:
         search = self._search if is_all else self._search.within(nodes)
         pairs = search.pairs
         n_pairs = len(pairs.feature)
-        wholes = NO_NODES
-        if not are_unset([question.wholes], [len(nodes)]):
-            wholes = np.flatnonzero(unpack_flags(question.wholes, len(nodes)))
+        wholes = find_flagged(question.wholes, len(nodes))
         threshold = from_bytes(question.threshold, "<f4", n_pairs, "thresholds")
         check(not has_infinite(threshold), "a threshold is infinite")
         missing_left = np.zeros(n_pairs, np.uint8)

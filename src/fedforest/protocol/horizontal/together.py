@@ -1,6 +1,7 @@
 """Questions about different segments, read together and counted in one pass over their rows."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -8,24 +9,25 @@ from numpy.typing import NDArray
 
 from fedforest.errors import ProtocolError
 from fedforest.kernels.layout import SET_WORDS
-from fedforest.kernels.pairs import Cuts, Pairs, place_asked
+from fedforest.kernels.pairs import Cuts, Pairs
 from fedforest.kernels.points import has_infinite
 from fedforest.protocol.asking import check
 from fedforest.protocol.fates import unpack_flags
-from fedforest.protocol.horizontal.grouping import Grouping, count_before, ends_of, spread
+from fedforest.protocol.horizontal.grouping import Grouping, Ranges, count_before, ends_of, spread
 from fedforest.protocol.horizontal.messages import CutsQuestion
 from fedforest.protocol.payloads import from_bytes
 
 NO_NODES = np.zeros(0, np.int64)
+NO_SETS = np.zeros((0, SET_WORDS), np.uint64)
 
 
 class QuestionedTogether(NamedTuple):
     """What several segments are asked about; which cuts and whole nodes are whose."""
 
     cuts: Cuts  # of all pairs
-    asked_ends: list[int]  # of the segments, among the pairs that are asked
+    nodes: Ranges  # of each segment
     wholes: NDArray[np.int64]  # nodes
-    whole_ends: list[int]
+    whole_ends: list[int]  # of the segments
 
 
 def read_together(
@@ -43,7 +45,6 @@ def read_together(
     groups = Grouping.of(numbers, nodes_of, pairs.node_start)
     n_pairs = groups.n_pairs
     threshold, sides = _read_thresholds(questions, n_pairs), _read_sides(questions, n_pairs)
-    asked_ends = place_asked(np.array(ends_of(n_pairs)), threshold).tolist()
     wholes, whole_ends = _read_wholes(questions, groups)
     if not groups.is_all:  # a ring: this party's turn comes later in others
         n_places = len(pairs.feature)
@@ -51,7 +52,7 @@ def read_together(
         sides = spread(sides, groups.pairs, n_places)
     set_index, sets = _read_sets(questions, groups, is_categorical, (pairs, threshold))
     cuts = Cuts(threshold, sides.view(np.uint8), set_index, sets)
-    return QuestionedTogether(cuts, asked_ends, wholes, whole_ends)
+    return QuestionedTogether(cuts, groups.nodes, wholes, whole_ends)
 
 
 def _read_thresholds(
@@ -59,9 +60,9 @@ def _read_thresholds(
 ) -> NDArray[np.float32]:
     """The thresholds of all segments, end to end."""
     parts = [question.threshold for question in questions]
-    for n_bytes, n_pairs in zip(map(len, parts), n_pairs_of, strict=True):
-        if n_bytes != 4 * n_pairs:
-            raise ProtocolError(f"thresholds: {n_bytes} bytes for {n_pairs} entries")
+    sizes = [*map(len, parts)]
+    if sizes != [4 * n_pairs for n_pairs in n_pairs_of]:
+        raise ProtocolError(f"thresholds: {sizes} bytes for {[*n_pairs_of]} entries")
     together = bytearray().join(parts)
     threshold = np.frombuffer(together, "<f4")  # writable, as kernels are compiled for
     check(not has_infinite(threshold), "a threshold is infinite")
@@ -83,7 +84,7 @@ def _read_wholes(
 ) -> tuple[NDArray[np.int64], list[int]]:
     """(nodes to be counted whole, how many of them come before each segment's end)."""
     packed, n_nodes = [question.wholes for question in questions], groups.n_nodes
-    if are_unset(packed, n_nodes):
+    if _are_unset(packed, n_nodes):
         return NO_NODES, [0] * (len(n_nodes) + 1)
     flags = _read_flags(packed, n_nodes)
     ends = count_before(flags, ends_of(n_nodes))
@@ -92,11 +93,10 @@ def _read_wholes(
     return np.flatnonzero(flags), ends
 
 
-def are_unset(packed: Sequence[memoryview], n_flags: Sequence[int]) -> bool:
+def _are_unset(packed: Sequence[memoryview], n_flags: Sequence[int]) -> bool:
     """Whether no flag is set; where the lengths are wrong, it is for others to say so."""
-    together = b"".join(packed)
     is_sized = [*map(len, packed)] == [(n + 7) >> 3 for n in n_flags]
-    return is_sized and together.count(0) == len(together)
+    return is_sized and not b"".join(packed).strip(b"\0")
 
 
 def _read_flags(packed: Sequence[memoryview], n_flags: Sequence[int]) -> NDArray[np.bool_]:
@@ -126,12 +126,22 @@ def _read_sets(
 def read_sets_of_pairs(
     data: memoryview, is_categorical: NDArray[np.bool_], threshold: NDArray[np.float32]
 ) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
-    """(which set belongs to which pair, sets): one for each asked pair of a categorical column."""
+    """(which set belongs to which pair, sets): one for each asked pair of a categorical column.
+
+    `is_categorical` is nothing where no column has categories.
+    """
+    if len(is_categorical) == 0:
+        check(len(data) == 0, f"sets: {len(data)} bytes for 0 entries")
+        return _no_sets(1 << len(threshold).bit_length())[: len(threshold)], NO_SETS
+    by_set = is_categorical & ~np.isnan(threshold)
+    n_sets = int(np.count_nonzero(by_set))
     set_index = np.full(len(threshold), -1, np.int32)
-    n_sets = 0
-    if len(is_categorical):
-        by_set = is_categorical & ~np.isnan(threshold)
-        n_sets = int(np.count_nonzero(by_set))
-        set_index[by_set] = np.arange(n_sets)
+    set_index[by_set] = np.arange(n_sets)
     sets = from_bytes(data, "<u8", n_sets * SET_WORDS, "sets")
     return set_index, sets.reshape(-1, SET_WORDS)
+
+
+@lru_cache(maxsize=32)
+def _no_sets(n_pairs: int) -> NDArray[np.int32]:
+    """Of pairs none of which has a set: the same for everybody, and read only."""
+    return np.full(n_pairs, -1, np.int32)
