@@ -23,7 +23,8 @@ from fedforest.transport.authority import make_authority
 
 START_SECONDS = 120.0  # also where others use the machine
 DAY = timedelta(days=1)
-POLICY = "[default]\nmin_rows_per_leaf = 1\n"  # forests of tests are grown out
+# forests of tests are grown out, and storms of hostile messages ask for many predictions
+POLICY = "[default]\nmin_rows_per_leaf = 1\nprediction_rows_per_day = 1000000000\n"
 
 
 @dataclass(slots=True)
