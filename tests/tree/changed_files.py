@@ -83,3 +83,20 @@ def drop(name: str) -> Change:
         del (arrays if name in arrays else metadata)[name]
 
     return change
+
+
+# what both forms of a file have: classes, names and bins; with what the error says of it
+DAMAGED_DESCRIPTIONS: list[tuple[Change, str]] = [
+    (put("edges", 0, np.nan), "bins of the model are damaged"),
+    (state(n_classes=2), "class is out of range|number of class labels"),
+    (state(n_classes=0), "number of class labels"),
+    (state(n_classes=4), "number of class labels"),
+    (state(n_classes=-1), "number of classes is out of range"),
+    (state(n_classes=10**9), "number of classes is out of range"),
+    (state(n_classes=True), "number of classes is out of range"),
+    (state(n_classes=3.0), "number of classes is out of range"),
+    (state(classes={"dtype": "U4", "labels": ["a", "a", "b"]}), "class labels .* repeated"),
+    (state(about=[]), "no mapping"),
+    (state(more=1), "other entries"),
+    (state(names=["a"]), "bins of the model are damaged"),
+]

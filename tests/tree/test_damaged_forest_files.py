@@ -23,6 +23,7 @@ from fedforest.tree.partial import divide
 from fedforest.tree.workers import Workers
 from tests.tree.changed_files import (
     CLASSES,
+    DAMAGED_DESCRIPTIONS,
     HUGE,
     SECRET,
     Arrays,
@@ -186,19 +187,8 @@ def tabulate(arrays: Arrays, _metadata: Metadata) -> None:
         (put("decrease", 0, -1.0), "no decrease"),
         (put("decrease", 0, np.inf), "no decrease"),
         (make("decrease", lambda a: a[:-1]), "'decrease'"),
-        (put("edges", 0, np.nan), "bins of the model are damaged"),
-        (state(n_classes=2), "class is out of range|number of class labels"),
-        (state(n_classes=0), "number of class labels"),
         (state(n_classes=0, classes=None), "'leaf_entries'"),
-        (state(n_classes=4), "number of class labels"),
-        (state(n_classes=-1), "number of classes is out of range"),
-        (state(n_classes=10**9), "number of classes is out of range"),
-        (state(n_classes=True), "number of classes is out of range"),
-        (state(n_classes=3.0), "number of classes is out of range"),
-        (state(classes={"dtype": "U4", "labels": ["a", "a", "b"]}), "class labels .* repeated"),
-        (state(about=[]), "no mapping"),
-        (state(more=1), "other entries"),
-        (state(names=["a"]), "bins of the model are damaged"),
+        *DAMAGED_DESCRIPTIONS,
     ],
 )
 def test_a_damaged_forest_is_refused_and_what_is_damaged_is_named(
