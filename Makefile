@@ -7,13 +7,13 @@ PYTEST_FLAGS ?= -n 2
 
 # Tests that only read files; the others in there take longer.
 STRUCTURE := tests/test_architecture.py tests/test_documents.py
-CODE := src tests $(wildcard benchmarks examples)
+CODE := hatch_build.py src tests $(wildcard benchmarks examples)
 PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt
 # By environment as well, because -c alone does not reach the isolated build of this package.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: clean-kernels help venv demo test check bench format clean
+.PHONY: clean-kernels help venv demo test check wire bench format clean wheel signatures
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 15
@@ -38,15 +38,24 @@ format: $(VENV)/dev.stamp  ## format the code and apply safe fixes
 	$(BIN)/ruff format $(CODE)
 	$(BIN)/ruff check --fix $(CODE)
 
+wire: $(VENV)/dev.stamp  ## pin what messages look like, once the changelog names the version
+	$(BIN)/python -m tests.transport.wire
+
 bench: $(VENV)/bench.stamp  ## compare with other libraries on one machine
 	$(BIN)/python benchmarks/runs/pooled.py
 	$(BIN)/python benchmarks/runs/vertical.py
 	$(BIN)/python benchmarks/runs/horizontal.py
 	$(BIN)/python benchmarks/runs/federation.py
 
-clean-kernels:  ## forget compiled kernels; they are compiled again at their next call
-	find src -name '*.nbi' -delete
-	find src -name '*.nbc' -delete
+wheel: $(VENV)/dev.stamp  ## build a wheel that holds the kernels compiled, in dist/
+	$(BIN)/python -m fedforest.kernels.compiled.shipping build/kernels
+	FEDFOREST_KERNELS=build/kernels $(BIN)/python -m pip wheel --disable-pip-version-check -q --no-deps -w dist .
+
+signatures: $(VENV)/dev.stamp  ## record which kernels trainings call, for `make wheel` and warm-up
+	$(BIN)/python -m tests.signatures
+
+clean-kernels: $(VENV)/dev.stamp  ## forget the kernels compiled on this machine
+	$(BIN)/python -m fedforest.kernels.compiled.shipping --forget
 
 clean:  ## remove everything that make and the tools have built
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

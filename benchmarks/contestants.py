@@ -262,7 +262,7 @@ CONTESTANTS = (
 FEDERATION = Contestant(
     FEDERATED,
     "random forest",
-    "fedforest.estimators.vertical",
+    "fedforest.estimators.vertical.forests",
     lambda settings, seed: federated_forest(settings, seed, 2),
     "two parties, each with half of the columns, in one process; every message is encoded, "
     "carried and decoded as on a network; binning is part of its time",
@@ -275,7 +275,7 @@ def _row_contestant(name: str, note: str, protect: Callable[[Any], dict[str, Any
     def build(settings: ForestSettings, seed: int) -> Forest:
         return RowFederation(settings, seed, **protect(import_module("fedforest")))
 
-    return Contestant(name, "extra-trees", "fedforest.estimators.horizontal", build, note)
+    return Contestant(name, "extra-trees", "fedforest.estimators.horizontal.forests", build, note)
 
 
 ROW_FEDERATIONS = (

@@ -22,7 +22,7 @@ import pyarrow.parquet
 
 from benchmarks.shaping_proxy import Line, ShapingProxy
 from benchmarks.tasks import Split
-from fedforest.runtime.client import Federation
+from fedforest.runtime.client.connection import Federation
 from fedforest.transport.authority import Authority, make_authority
 
 PARTIES = ("bank", "shop")

@@ -25,7 +25,7 @@ import grpc
 
 from benchmarks.measure import ROOT
 from fedforest.transport.authority import make_authority
-from fedforest.transport.grpc_channel import open_channel, server_credentials, server_options
+from fedforest.transport.grpc.channel import open_channel, server_credentials, server_options
 from fedforest.transport.tls import Credentials
 
 MODULE = "benchmarks.network_floor"

@@ -6,20 +6,20 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fedforest.kernels.cut_sides import Asked
-from fedforest.kernels.kept_tiles import gather_tiles, place_tiles
-from fedforest.kernels.kept_values import (
-    Cells,
+from fedforest.kernels.cuts.kept_values import (
     Kept,
+    TableCells,
     find_gaps,
     gather_values,
     place_values,
     turn_values,
 )
+from fedforest.kernels.cuts.pairs import Cuts, Pairs, list_pairs, place_asked
+from fedforest.kernels.cuts.sides import Asked
+from fedforest.kernels.cuts.tile_lanes import LANES
+from fedforest.kernels.cuts.tiles import gather_tiles, place_tiles
 from fedforest.kernels.layout import RowOrder
-from fedforest.kernels.pairs import Cuts, Pairs, list_pairs, place_asked
-from fedforest.kernels.random_split import Values
-from fedforest.kernels.tile_lanes import LANES
+from fedforest.kernels.splits.random import Values
 from tests.reference.forest import pack_set
 from tests.reference.random_cuts import Cut, list_candidates
 from tests.strategies import SEEDS, DrawnNodes
@@ -55,15 +55,15 @@ class RawLevel:
     def columns(self) -> Values:
         return Values(self.values.reshape(-1), np.uint64(self.n_rows), self.is_categorical)
 
-    def cells(self, *, by_row: bool = False) -> Cells:
+    def cells(self, *, by_row: bool = False) -> TableCells:
         """The table as it is read, column by column or row by row."""
         n_columns, n_rows = map(np.uint64, self.values.shape)
         by_column = self.values.reshape(-1)
         if by_row:
             turned = np.empty_like(by_column)
             turn_values(by_column, n_rows, n_columns, turned)
-            return Cells(turned, ONE, n_columns)
-        return Cells(by_column, n_rows, ONE)
+            return TableCells(turned, ONE, n_columns)
+        return TableCells(by_column, n_rows, ONE)
 
     def order(self, classes: NDArray[np.int64] | None = None, dtype: type = np.uint32) -> RowOrder:
         codes = np.zeros(self.n_rows, np.int64) if classes is None else classes

@@ -3,6 +3,7 @@
 These tests only read files, so that `make check` can run them too.
 """
 
+import ast
 import re
 import shlex
 from collections.abc import Iterator
@@ -22,11 +23,29 @@ PACKAGE = ROOT / "src" / "fedforest"
 CODE = ("src", "tests", "benchmarks")
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")])
 MODULES = {path.name for top in CODE for path in (ROOT / top).rglob("*.py")}
+SOURCES = sorted(PACKAGE.rglob("*.py"))
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
 
 of_every_document = pytest.mark.parametrize(
     "document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT))
 )
+
+
+# docstrings and comments are documents, too
+of_every_text = pytest.mark.parametrize(
+    "document", [*DOCUMENTS, *SOURCES], ids=lambda path: str(path.relative_to(ROOT))
+)
+
+
+@lru_cache
+def read_identifiers() -> set[str]:
+    """Every name that the code defines, imports or uses."""
+    names: set[str] = set()
+    for path in (path for top in CODE for path in (ROOT / top).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            for field in ("id", "attr", "name", "arg"):
+                names.add(str(getattr(node, field, "")))
+    return names
 
 
 def found(pattern: str, document: Path) -> list[str]:
@@ -79,10 +98,16 @@ def test_every_file_that_a_document_links_to_is_there(document: Path) -> None:
     assert missing == []
 
 
-@of_every_document
+@of_every_text
 def test_every_module_that_a_document_names_is_there(document: Path) -> None:
     names = found(r"`([\w./*-]+\.py)`", document)
     assert [name for name in names if not is_there(name)] == []
+
+
+@of_every_text
+def test_every_class_that_a_document_names_is_there(document: Path) -> None:
+    named = found(r"`((?:[A-Z][a-z0-9]+){2,}[A-Z]*)(?:\([^`]*\))?`", document)
+    assert set(named) - read_identifiers() == set()
 
 
 @of_every_document
@@ -100,15 +125,16 @@ def test_every_make_target_that_a_document_names_is_there(document: Path) -> Non
 def test_the_checks_find_what_is_wrong(tmp_path: Path) -> None:
     document = tmp_path / "wrong.md"
     document.write_text(
-        "[gone](gone.md) and `runtime/gone.py`, `party gone` by `fedforest party gone`,\n"
+        "[gone](gone.md) and `runtime/gone.py`, `HasGone` by `fedforest party gone`,\n"
         "```sh\nfedforest party trust NAME PIN \\\n    --gone\nmake gone\n```\n"
     )
     checks = (
         test_every_file_that_a_document_links_to_is_there,
         test_every_module_that_a_document_names_is_there,
+        test_every_class_that_a_document_names_is_there,
         test_every_command_that_a_document_shows_is_there_with_its_options,
         test_every_make_target_that_a_document_names_is_there,
     )
     for check in checks:
-        with pytest.raises(AssertionError, match="gone"):
+        with pytest.raises(AssertionError, match=r"(?i)gone"):
             check(document)

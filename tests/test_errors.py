@@ -1,9 +1,12 @@
+import ast
 import inspect
 import pickle
+from pathlib import Path
 
 import pytest
 
 from fedforest import errors
+from fedforest.error_texts import STATED, TEXTS, fields_of
 from fedforest.errors import (
     BudgetExhausted,
     ConfigurationError,
@@ -55,6 +58,79 @@ PARENTS_OF_ERROR: dict[type[Exception], tuple[type[Exception], ...]] = {
     TransportError: (FederationError,),
     VersionMismatch: (TransportError,),
 }
+
+
+SOURCE = Path(errors.__file__).parent
+# What sentences of rules may have in them: sizes and numbers of messages, parties, parts of rules.
+IN_STATEMENTS = {
+    "criterion",  # of the order, which everybody knows
+    *("step", "last", "number", "sequence", "n_answered", "length", "n_bytes", "n_sets", "sizes"),
+    *("n_pairs", "least", "sender", "what", "whom", "strangers", "party"),
+}
+
+
+def calls(*names: str) -> list[tuple[str, ast.Call]]:
+    """Every call of a function or method of one of these names, and where it is."""
+    found = []
+    for path in sorted(SOURCE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call):
+                called = node.func
+                name = called.attr if isinstance(called, ast.Attribute) else ""
+                name = called.id if isinstance(called, ast.Name) else name
+                if name in names:
+                    found.append((f"{path.relative_to(SOURCE)}:{node.lineno}", node))
+    return found
+
+
+def named_fields(call: ast.Call) -> set[str | None]:
+    return {keyword.arg for keyword in call.keywords} - {"party"}
+
+
+def test_every_code_that_is_raised_has_a_text_with_exactly_the_fields_it_is_given() -> None:
+    used = set()
+    for where, call in calls("of"):
+        code = first_text(call)
+        if (
+            not isinstance(call.func, ast.Attribute)
+            or not is_error_class(call.func.value)
+            or not code
+        ):
+            continue  # `Masked.of`, or the code and the fields of another error passed on
+        assert named_fields(call) == fields_of(code), where
+        used.add(code)
+    for where, call in calls("refusal"):
+        if rule := first_text(call):
+            code, given = f"policy.{rule}", named_fields(call)
+            assert None in given or fields_of(code) - {"what"} <= given, where
+            used.add(code)
+    assert used == TEXTS.keys() - {STATED}
+
+
+def first_text(call: ast.Call) -> str:
+    """What stands in the code as the first argument, where that is text."""
+    first = call.args[0] if call.args else None
+    return str(first.value) if isinstance(first, ast.Constant) else ""
+
+
+def is_error_class(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id in defined_errors()
+
+
+def test_statements_are_written_in_the_code_and_hold_only_sizes_and_names_of_parties() -> None:
+    n_seen = 0
+    for where, call in calls("stating", "check"):
+        is_check = isinstance(call.func, ast.Name)
+        is_method = isinstance(call.func, ast.Attribute) and call.func.attr == "check"
+        if is_method or len(call.args) != 1 + is_check:
+            continue  # another `check`, or the definition's own
+        statement = call.args[-1]
+        assert isinstance(statement, ast.Constant | ast.Name), f"{where} makes up its statement"
+        if isinstance(statement, ast.Constant):
+            assert "{" not in str(statement.value) or call.keywords, where
+        assert named_fields(call) <= {*IN_STATEMENTS, None}, where
+        n_seen += 1
+    assert n_seen > 300
 
 
 def defined_errors() -> dict[str, type[Exception]]:

@@ -19,8 +19,7 @@ from rich.table import Table
 from benchmarks.measure import timed
 from benchmarks.tasks import SEED, make_split
 from fedforest import HorizontalExtraTreesClassifier, HorizontalExtraTreesRegressor
-from fedforest.tree.forest_file import decode_forest, list_forest_pieces, open_forest
-from fedforest.tree.large_pages import join_pieces
+from fedforest.tree.files.forests import decode_forest, list_forest_pieces, open_forest
 
 KINDS = ("binary", "multiclass", "regression")
 HEADINGS = ("forest", "nodes", "MB", "pieces, ms", "joining", "checking", "with expanding")
@@ -51,7 +50,7 @@ def ask(kind: str, n_rows: int, n_trees: int, repeats: int) -> tuple[str, ...]:
     pieces = store()
     work = (
         store,
-        partial(join_pieces, pieces),
+        partial(b"".join, pieces),
         partial(open_forest, data),
         partial(decode_forest, data),
     )

@@ -16,10 +16,10 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from fedforest.kernels.binomial import draw_many, toss_few
-from fedforest.kernels.chacha import draw_units, open_stream
-from fedforest.kernels.decoding import decode_sums
 from fedforest.kernels.jit import kernel
+from fedforest.kernels.noise.binomial import draw_many, toss_few
+from fedforest.kernels.noise.chacha import draw_units, open_stream
+from fedforest.kernels.noise.decoding import decode_sums
 from fedforest.privacy.decoding import make_decoder
 from fedforest.privacy.global_dp import add_noise
 from fedforest.privacy.local_dp import LocalDP, permanent_responses, respond_instantly

@@ -14,19 +14,27 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.class_sums import add_weights
-from fedforest.kernels.cut_moves import Chosen, Marked, move_by_cuts
-from fedforest.kernels.cut_scores import Choice, Sides, choose_by_classes
-from fedforest.kernels.cut_sides import Asked
-from fedforest.kernels.cut_sums import PADDING, add_moments, count_classes, count_responses
-from fedforest.kernels.kept_tiles import gather_tiles, place_tiles
-from fedforest.kernels.kept_values import Cells, Kept, gather_values, place_values, turn_values
-from fedforest.kernels.layout import GINI, VARIANCE, RowOrder, Rules, Targets
-from fedforest.kernels.pairs import Pairs
-from fedforest.kernels.partition import OPEN_LEFT, OPEN_RIGHT
-from fedforest.kernels.random_split import Values
-from fedforest.kernels.whole_nodes import weigh_classes, weigh_targets
-from fedforest.tree.cut_choice import SideLayout, choose_cuts
+from fedforest.kernels.criteria.gini import Gini
+from fedforest.kernels.criteria.squared_error import SquaredError
+from fedforest.kernels.cuts.class_sums import add_weights
+from fedforest.kernels.cuts.kept_values import (
+    Kept,
+    TableCells,
+    gather_values,
+    place_values,
+    turn_values,
+)
+from fedforest.kernels.cuts.moves import Chosen, Marked, move_by_cuts
+from fedforest.kernels.cuts.pairs import Pairs
+from fedforest.kernels.cuts.scores import Choice, Sides, choose_by_classes
+from fedforest.kernels.cuts.sides import Asked
+from fedforest.kernels.cuts.sums import PADDING, add_moments, count_classes, count_responses
+from fedforest.kernels.cuts.tiles import gather_tiles, place_tiles
+from fedforest.kernels.cuts.whole_nodes import weigh_classes, weigh_targets
+from fedforest.kernels.growth.partition import OPEN_LEFT, OPEN_RIGHT
+from fedforest.kernels.layout import RowOrder, Rules, Targets
+from fedforest.kernels.splits.random import Values
+from fedforest.tree.growth.cut_choice import SideLayout, choose_cuts
 
 N_TABLE_ROWS, N_COLUMNS, N_CANDIDATES = 40_000, 40, 6
 NODE_SIZES = (2, 4, 8, 16, 32, 64, 128, 512, 2_000, 20_000)
@@ -108,8 +116,8 @@ def parts(case: Case) -> Iterator[tuple[str, Callable[[], object]]]:
     low, high = np.empty(n_pairs, np.float32), np.empty(n_pairs, np.float32)
     values, n_rows, is_categorical = columns
     n_columns, one = np.uint64(len(is_categorical)), np.uint64(1)
-    by_column = Cells(values, n_rows, one)
-    by_row = Cells(np.empty_like(values), one, n_columns)
+    by_column = TableCells(values, n_rows, one)
+    by_row = TableCells(np.empty_like(values), one, n_columns)
     turn_values(values, n_rows, n_columns, by_row.values)
     yield "gather", lambda: gather_values(by_column, order, pairs, 2, kept, low, high, 0, n_nodes)
     yield "by row", lambda: gather_values(by_row, order, pairs, 2, kept, low, high, 0, n_nodes)
@@ -140,7 +148,7 @@ def parts(case: Case) -> Iterator[tuple[str, Callable[[], object]]]:
     layout = SideLayout(n_classes, rows_apart=False)
     totals = np.repeat(order.stop - order.start, width).reshape(-1, width)
     sides = Sides(asked.asked_start, sums, totals, width)
-    rules = Rules(GINI if n_classes else VARIANCE, 1)
+    rules = Rules(Gini() if n_classes else SquaredError(), 1)
     yield "choose", lambda: choose_cuts(layout, sides, rules)
     if n_classes == 2:  # which have a kernel of their own
         flags, best = np.empty((2, n_nodes), np.bool_), np.empty(n_nodes, np.int64)

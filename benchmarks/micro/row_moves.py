@@ -8,9 +8,9 @@ import time
 
 import numpy as np
 
-from fedforest.kernels.bit_ranges import SPARE_BYTES
+from fedforest.kernels.bits.ranges import SPARE_BYTES
+from fedforest.kernels.growth.partition import OPEN_LEFT, OPEN_RIGHT, move_rows
 from fedforest.kernels.layout import RowOrder
-from fedforest.kernels.partition import OPEN_LEFT, OPEN_RIGHT, move_rows
 
 N_ROWS = 400_000
 NODE_SIZES = (2, 4, 8, 16, 32, 64, 256, 1_024, 16_384)

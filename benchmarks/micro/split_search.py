@@ -12,14 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from fedforest.kernels import class_split, moment_split
-from fedforest.kernels.bitsets import list_candidates
+from fedforest.kernels.bits.bitsets import list_candidates
+from fedforest.kernels.criteria.gini import Gini
 from fedforest.kernels.jit import kernel
-from fedforest.kernels.layout import GINI, Columns, Found, RowOrder, Rules, Targets
-from fedforest.kernels.moment_sides import make_sides
-from fedforest.kernels.packed_moments import rows_shift
-from fedforest.kernels.ranking import SORTED_NODE
-from fedforest.kernels.sorted_columns import LARGEST_SORTED
+from fedforest.kernels.layout import Columns, Found, RowOrder, Rules, Targets
+from fedforest.kernels.splits import classes as class_split
+from fedforest.kernels.splits import moments as moment_split
+from fedforest.kernels.splits.ranking import SORTED_NODE
+from fedforest.kernels.splits.sorted_columns import LARGEST_SORTED
+from fedforest.kernels.sums.packed_moments import rows_shift
 
 N_TABLE_ROWS, N_COLUMNS, N_CANDIDATES = 80_000, 40, 6
 NODE_SIZES = (2, 4, 6, 12, 24, 48, 96, 192, 384, 1_000, 10_000)
@@ -32,7 +33,9 @@ ROW_BITS = np.uint64(17)
 def search_classes(case, way):  # type: ignore[no-untyped-def]
     """Search all nodes one way: 0 wide, 1 packed, 2 ordered."""
     columns, order, targets, candidates, rules, found = case
-    scratch = class_split.make_class_scratch(candidates.shape[1] * 8, targets.n_classes)
+    scratch = class_split.make_class_scratch(
+        candidates.shape[1] * 8, targets.n_classes, rules.formula
+    )
     entries, row_bits, starts, stops = order
     for k in range(len(starts)):
         span = (starts[k], stops[k])
@@ -40,7 +43,7 @@ def search_classes(case, way):  # type: ignore[no-untyped-def]
         weights, tally = targets.weights, scratch.tally
         weight = class_split.weigh_classes(entries, span, row_bits, weights, tally)
         rows = span[1] - span[0]
-        node = class_split.describe_node(tally, weight, rows, rules, k, scratch.entropy)
+        node = class_split.describe_node(tally, weight, rows, rules, k, scratch.table)
         if way == 0:
             class_split.search_wide(columns, order, targets, n, node, scratch, found, k)
         elif way == 1:
@@ -128,9 +131,7 @@ def ways_to_search(n_classes: int, size: int, case: tuple[Any, ...]) -> dict[str
     }
     if size <= largest_ordered:
         times["ordered"] = time_search(lambda: one_way(case, 2))
-    # the search by moments notes the sides of small nodes as well
-    sides = () if n_classes else (make_sides(case[1].start, case[1].stop),)
-    times["chosen"] = time_search(lambda: find(*case, *sides, 0, n_nodes))
+    times["chosen"] = time_search(lambda: find(*case, 0, n_nodes))
     return times
 
 
@@ -154,7 +155,7 @@ def main(n_classes: int) -> None:
             np.zeros((0, 4), np.uint64),
         )
         candidates = choose_candidates(rng, n_nodes)
-        case = (columns, order, targets, candidates, Rules(GINI, 1), found)
+        case = (columns, order, targets, candidates, Rules(Gini(), 1), found)
         cells = []
         for way, nanoseconds in ways_to_search(n_classes, size, case).items():
             per_node = nanoseconds / n_nodes / N_CANDIDATES

@@ -22,7 +22,7 @@ from benchmarks.contestants import BY_NAME, N_THREADS, OURS, SKLEARN
 from benchmarks.measure import Cost, interleave, timed
 from benchmarks.tasks import SEED, ForestSettings, make_split
 from fedforest.estimators.pooled import PooledForest
-from fedforest.tree.table import read_table
+from fedforest.tree.table.frames import read_table
 from fedforest.tree.workers import ALONE
 
 KINDS = ("binary", "multiclass", "regression")

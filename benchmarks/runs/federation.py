@@ -38,7 +38,7 @@ from benchmarks.shaping_proxy import Line
 from benchmarks.tasks import SEED, ForestSettings, SpeedTask, Split, make_split
 from benchmarks.trial import accuracy
 from fedforest.experiments.environment import describe_environment
-from fedforest.runtime.client import Federation
+from fedforest.runtime.client.connection import Federation
 
 # `target`: how many times scikit-learn's speed is aimed at.
 SPEED_TASKS = (

@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.live_federation import LiveFederation
 from benchmarks.runs.federation_training import predict, train
 from benchmarks.tasks import SEED, ForestSettings
-from fedforest.runtime.client import Federation
+from fedforest.runtime.client.connection import Federation
 
 N_CALLERS = 8
 BATCHES = {1: 50, 1_000: 25}  # rows of a call -> calls of each caller

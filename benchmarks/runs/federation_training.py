@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 from benchmarks.live_federation import LABEL, PARTIES, TESTING, TRAINING, LiveFederation
 from benchmarks.network_floor import Steps, Work
 from benchmarks.tasks import ForestSettings
-from fedforest.runtime.client import Federation
-from fedforest.runtime.orders import PredictVertical, TrainVertical
-from fedforest.runtime.results import Exchanged, News, Predictions, VerticalResult
-from fedforest.tree.parameters import ForestParameters
+from fedforest.runtime.client.connection import Federation
+from fedforest.runtime.messages.orders import PredictVertical, TrainVertical
+from fedforest.runtime.messages.results import Exchanged, News, Predictions, VerticalResult
+from fedforest.tree.growth.parameters import ForestParameters
 
 LOG_SECONDS = 10.0  # for lines of the log that are written after the result has left
 

@@ -152,7 +152,7 @@ class PooledBenchmark:
         for kind in ("binary", "multiclass", "regression"):
             request = {"question": "first_fit", "settings": asdict(ForestSettings(kind, 10, 6))}
             with tempfile.TemporaryDirectory() as cache:
-                cache_there = {"NUMBA_CACHE_DIR": cache}
+                cache_there = {"FEDFOREST_CACHE": cache}
                 with self.console.status(f"start-up, {kind}: compiling the kernels"):
                     cold = run_fresh(FRESH, request, cache_there)
                 warm = run_fresh(FRESH, request, cache_there)

@@ -11,8 +11,8 @@ from typing import Any
 from benchmarks.contestants import federated_forest
 from benchmarks.measure import timed
 from benchmarks.tasks import SEED, ForestSettings, Split, make_split
-from fedforest.estimators.vertical_model import find_leaves
-from fedforest.estimators.vertical_options import read_options
+from fedforest.estimators.vertical.model import find_leaves
+from fedforest.estimators.vertical.options import read_prediction
 from fedforest.runtime.driver import ExchangeLog
 from fedforest.runtime.federation import start_workers
 
@@ -126,7 +126,7 @@ def _measure_mode(forest: Any, rows: Any) -> dict[str, Any]:
 
 def _predict_again(forest: Any, rows: Any, log: ExchangeLog) -> None:
     """Predict once more, for the log of what travels."""
-    model, options = forest._model, read_options(forest, "classification")
+    model, options = forest._model, read_prediction(forest)
     with start_workers(2) as workers:
         find_leaves(model, model.division.split(rows), options, workers, log)
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from benchmarks.contestants import federated_forest
 from benchmarks.tasks import SEED, ForestSettings, make_split
-from fedforest.kernels.sampling import count_draws
-from fedforest.tree.forest import LEAF
-from fedforest.tree.seeds import derive_seeds
+from fedforest.kernels.growth.sampling import count_draws
+from fedforest.tree.forest.forest import LEAF
+from fedforest.tree.growth.seeds import derive_seeds
 
 GAIN_BYTES = 8
 

@@ -9,12 +9,18 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fedforest.errors import FederationError
-    from fedforest.estimators.horizontal import (
+    from fedforest.estimators.horizontal.forests import (
         HorizontalExtraTreesClassifier,
         HorizontalExtraTreesRegressor,
     )
-    from fedforest.estimators.linear import VerticalLinearRegression, VerticalLogisticRegression
-    from fedforest.estimators.vertical import VerticalForestClassifier, VerticalForestRegressor
+    from fedforest.estimators.linear.regressions import (
+        VerticalLinearRegression,
+        VerticalLogisticRegression,
+    )
+    from fedforest.estimators.vertical.forests import (
+        VerticalForestClassifier,
+        VerticalForestRegressor,
+    )
     from fedforest.privacy.encrypted_labels import Encrypted
     from fedforest.privacy.global_dp import GlobalDP
     from fedforest.privacy.local_dp import LocalDP
@@ -45,17 +51,17 @@ _HOME_OF_NAME = {
     "Encrypted": "fedforest.privacy.encrypted_labels",
     "FederationError": "fedforest.errors",
     "GlobalDP": "fedforest.privacy.global_dp",
-    "HorizontalExtraTreesClassifier": "fedforest.estimators.horizontal",
-    "HorizontalExtraTreesRegressor": "fedforest.estimators.horizontal",
+    "HorizontalExtraTreesClassifier": "fedforest.estimators.horizontal.forests",
+    "HorizontalExtraTreesRegressor": "fedforest.estimators.horizontal.forests",
     "LocalDP": "fedforest.privacy.local_dp",
     "Masked": "fedforest.protocol.aggregation.options",
     "RandomizedResponse": "fedforest.privacy.randomized_response",
     "Ring": "fedforest.protocol.aggregation.options",
     "Shamir": "fedforest.protocol.aggregation.options",
-    "VerticalForestClassifier": "fedforest.estimators.vertical",
-    "VerticalForestRegressor": "fedforest.estimators.vertical",
-    "VerticalLinearRegression": "fedforest.estimators.linear",
-    "VerticalLogisticRegression": "fedforest.estimators.linear",
+    "VerticalForestClassifier": "fedforest.estimators.vertical.forests",
+    "VerticalForestRegressor": "fedforest.estimators.vertical.forests",
+    "VerticalLinearRegression": "fedforest.estimators.linear.regressions",
+    "VerticalLogisticRegression": "fedforest.estimators.linear.regressions",
 }
 
 

@@ -26,22 +26,62 @@
 
 A message says what failed, where, and what to do. It never holds a row, a key, a mask, a label or
 a plain statistic: messages end up in logs and on other machines.
+
+What may travel to a peer is made by `of`, a code with fields, or by `stating`, a sentence of this
+code (`error_texts.py`). A sentence that is given to a class itself stays on its machine.
 """
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Self
+
+from fedforest.error_texts import STATED, Text, join, render
 
 
 class FederationError(Exception):
     """Root of every error this package raises on purpose.
 
     `party` is whom it names or who refused, where that is somebody; where several parties refused
-    at once, `refusals` are their errors one by one.
+    at once, `refusals` are their errors one by one, and `told` is what each of them said.
     """
 
     party: str = ""
     refusals: "tuple[FederationError, ...]" = ()
+    code: str = ""
+    fields: Mapping[str, Any] = MappingProxyType({})
+    told: Text | None = None
+
+    @classmethod
+    def of(cls, code: str, /, *, party: str = "", **fields: Any) -> Self:
+        """An error by its code; the names of its fields decide what a peer is told of them."""
+        error = cls._make(join(render(code, fields)), party)
+        error.code, error.fields = code, fields
+        return error
+
+    @classmethod
+    def stating(cls, statement: str, /, *, party: str = "", **numbers: object) -> Self:
+        """An error for peers to read, too: a sentence in which nothing is of anybody's data."""
+        text = statement.format_map(numbers) if numbers else statement
+        return cls.of(STATED, party=party, statement=text)
+
+    @classmethod
+    def _make(cls, text: str, party: str) -> Self:
+        error = cls(text)
+        if party:
+            error.party = party
+        return error
 
 
 class ConfigurationError(FederationError, ValueError):
-    """A setting is wrong, or settings contradict each other."""
+    """A setting is wrong, or settings contradict each other.
+
+    `key` is the parameter it is about, with the setting inside where it is about one of those:
+    `("max_depth",)`, `("aggregation", "k")`; empty where it is about no parameter.
+    """
+
+    def __init__(self, message: str, *, key: str | tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.key = (key,) if isinstance(key, str) else key
 
 
 class DataError(FederationError, ValueError):
@@ -79,6 +119,10 @@ class RemoteProtocolError(ProtocolError):
         super().__init__(message, party)
         self.party = party
 
+    @classmethod
+    def _make(cls, text: str, party: str) -> Self:
+        return cls(text, party)
+
     def __str__(self) -> str:
         return f"party {self.party!r}: {self.args[0]}"
 
@@ -93,6 +137,10 @@ class PartyLost(PartyError):  # noqa: N818 - an event in the run's life, named a
     def __init__(self, message: str, party: str) -> None:
         super().__init__(message, party)
         self.party = party
+
+    @classmethod
+    def _make(cls, text: str, party: str) -> Self:
+        return cls(text, party)
 
     def __str__(self) -> str:
         return f"party {self.party!r}: {self.args[0]}"

@@ -41,6 +41,7 @@ def result(quick_run: QuickRun) -> dict[str, Any]:
     return quick_run.load()
 
 
+@pytest.mark.slow
 def test_two_parties_are_timed_and_scored_beside_scikit_learn(result: dict[str, Any]) -> None:
     (task,) = result["speed"]
     assert task["fits"].keys() == {ROWS_PLAIN, SKLEARN_EXTRA}
@@ -49,6 +50,7 @@ def test_two_parties_are_timed_and_scored_beside_scikit_learn(result: dict[str, 
         assert min(fits["score"]) > 0.55
 
 
+@pytest.mark.slow
 def test_masks_ring_and_shares_grow_the_plain_forest_and_noise_another_one(
     result: dict[str, Any],
 ) -> None:
@@ -61,6 +63,7 @@ def test_masks_ring_and_shares_grow_the_plain_forest_and_noise_another_one(
         assert task["fits"][name]["score"] != plain
 
 
+@pytest.mark.slow
 def test_protection_sends_more_bytes_than_plain_sums(result: dict[str, Any]) -> None:
     (task,) = result["protected"]
     traffic = {name: entry["level_bytes"] for name, entry in task["traffic"].items()}
@@ -68,6 +71,7 @@ def test_protection_sends_more_bytes_than_plain_sums(result: dict[str, Any]) -> 
         assert traffic[name] > traffic[ROWS_PLAIN]
 
 
+@pytest.mark.slow
 def test_a_forest_that_should_be_the_same_and_is_not_is_shouted_about(
     result: dict[str, Any],
 ) -> None:
@@ -77,6 +81,7 @@ def test_a_forest_that_should_be_the_same_and_is_not_is_shouted_about(
     assert cells.count("equal") == len(SAME_FOREST) - 1
 
 
+@pytest.mark.slow
 def test_growth_is_measured_for_two_and_fifty_parties_and_for_one_and_many_peers(
     result: dict[str, Any],
 ) -> None:
@@ -92,6 +97,7 @@ def test_growth_is_measured_for_two_and_fifty_parties_and_for_one_and_many_peers
     )
 
 
+@pytest.mark.slow
 def test_speed_is_the_best_of_the_first_repeats_and_accuracy_the_mean_of_all(
     result: dict[str, Any],
 ) -> None:
@@ -106,15 +112,18 @@ def test_speed_is_the_best_of_the_first_repeats_and_accuracy_the_mean_of_all(
     assert row[finding.header.index("accuracy")] == "0.8000"
 
 
+@pytest.mark.slow
 def test_what_could_not_run_is_named_with_a_reason(result: dict[str, Any]) -> None:
     assert result["xgboost"] is None
     assert "cannot be imported" in result["skipped"]["xgboost-federated"]
 
 
+@pytest.mark.slow
 def test_a_quick_run_judges_no_target_and_a_full_one_every_target(result: dict[str, Any]) -> None:
     check_that_only_full_runs_judge(result, find)
 
 
+@pytest.mark.slow
 def test_the_page_shows_the_figure_and_names_no_path(quick_run: QuickRun) -> None:
     check_page(quick_run, ("horizontal.png",))
 

@@ -38,6 +38,7 @@ def result(quick_run: QuickRun) -> dict[str, Any]:
     return quick_run.load()
 
 
+@pytest.mark.slow
 def test_every_chosen_task_is_timed_scored_and_weighed(result: dict[str, Any]) -> None:
     assert [task["name"] for task in result["speed"]] == [TASKS[0]]
     for task in result["speed"]:
@@ -48,12 +49,14 @@ def test_every_chosen_task_is_timed_scored_and_weighed(result: dict[str, Any]) -
         assert task["memory"]["fedforest"]["peak_bytes"] > 0
 
 
+@pytest.mark.slow
 def test_absent_rivals_and_left_out_tasks_are_named_with_a_reason(result: dict[str, Any]) -> None:
     assert "cannot be imported" in result["absent"]["XGBoost"]
     assert "cannot be imported" in result["absent"]["LightGBM"]
     assert "quick" in result["skipped"]["letter"]
 
 
+@pytest.mark.slow
 def test_the_result_names_machine_versions_seed_and_commit(result: dict[str, Any]) -> None:
     facts = result["environment"]
     assert facts["cpu"]
@@ -63,6 +66,7 @@ def test_the_result_names_machine_versions_seed_and_commit(result: dict[str, Any
     assert result["settings"]["seed"] == 0
 
 
+@pytest.mark.slow
 def test_a_quick_run_judges_no_target(quick_run: QuickRun, result: dict[str, Any]) -> None:
     words = {cell for finding in find(result) for row in finding.rows for cell in row}
     assert NOT_JUDGED in words
@@ -70,6 +74,7 @@ def test_a_quick_run_judges_no_target(quick_run: QuickRun, result: dict[str, Any
     assert NOT_JUDGED in quick_run.shown
 
 
+@pytest.mark.slow
 def test_a_full_result_says_reached_or_missed_beside_each_target(result: dict[str, Any]) -> None:
     result["settings"]["quick"] = False
     ratio = next(ratio.value for ratio in speed_ratios(result))
@@ -79,6 +84,7 @@ def test_a_full_result_says_reached_or_missed_beside_each_target(result: dict[st
         assert training.rows[0][training.header.index("verdict")] == word
 
 
+@pytest.mark.slow
 def test_the_page_is_written_from_the_result_file_alone(
     quick_run: QuickRun, result: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -88,10 +94,12 @@ def test_the_page_is_written_from_the_result_file_alone(
     assert (tmp_path / "RESULTS.md").read_text() == (quick_run.output / "RESULTS.md").read_text()
 
 
+@pytest.mark.slow
 def test_the_page_shows_the_figure_and_names_no_path(quick_run: QuickRun) -> None:
     check_page(quick_run, ("pooled.png",))
 
 
+@pytest.mark.slow
 def test_an_unknown_task_is_refused_with_the_list_of_tasks(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -13,8 +13,8 @@ from benchmarks.runs.vertical_findings import find, pair_ratio
 from benchmarks.runs.vertical_growth import MODES, scaled
 from benchmarks.runs.vertical_traffic import TrafficTask, measure_traffic, moved_rows
 from benchmarks.tasks import SEED, ForestSettings, make_split
-from fedforest.kernels.sampling import count_draws
-from fedforest.tree.seeds import derive_seeds
+from fedforest.kernels.growth.sampling import count_draws
+from fedforest.tree.growth.seeds import derive_seeds
 from tests.benchmarks.quick_runs import (
     QuickRun,
     check_page,
@@ -39,6 +39,7 @@ def result(quick_run: QuickRun) -> dict[str, Any]:
     return quick_run.load()
 
 
+@pytest.mark.slow
 def test_two_parties_and_one_table_grow_the_same_forest(result: dict[str, Any]) -> None:
     (task,) = result["speed"]
     assert task["pairs"]["fedforest"]["score"] == task["pairs"]["fedforest, two parties"]["score"]
@@ -46,17 +47,20 @@ def test_two_parties_and_one_table_grow_the_same_forest(result: dict[str, Any]) 
     assert min(task["fits"]["scikit-learn"]["wall"]) > 0.0
 
 
+@pytest.mark.slow
 def test_what_could_not_run_is_named_with_a_reason(result: dict[str, Any]) -> None:
     assert result["xgboost"] is None
     assert "cannot be imported" in result["skipped"]["xgboost-federated"]
 
 
+@pytest.mark.slow
 def test_growth_is_measured_for_one_and_for_ten_parties(result: dict[str, Any]) -> None:
     points = result["growth"]["parties"]["points"]
     assert [point["n_parties"] for point in points] == [1, 10]
     assert points[0]["level_bytes"] < points[1]["level_bytes"]
 
 
+@pytest.mark.slow
 def test_one_round_is_one_exchange_and_classical_one_for_each_row_and_node(
     result: dict[str, Any],
 ) -> None:
@@ -70,10 +74,12 @@ def test_one_round_is_one_exchange_and_classical_one_for_each_row_and_node(
         assert exchanges[1:] == [modes[mode]["exchanges"] for mode in MODES[1:]]
 
 
+@pytest.mark.slow
 def test_a_quick_run_judges_no_target_and_a_full_one_every_target(result: dict[str, Any]) -> None:
     check_that_only_full_runs_judge(result, find)
 
 
+@pytest.mark.slow
 def test_the_page_shows_both_figures_and_names_no_path(quick_run: QuickRun) -> None:
     check_page(quick_run, ("vertical.png", "vertical-messages.png"))
 
@@ -97,6 +103,7 @@ def test_rows_that_move_are_the_distinct_rows_drawn_and_grow_fewer_from_level_to
     assert moved[-1] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("max_depth", "labels"),
     [
@@ -115,6 +122,7 @@ def test_a_training_sends_about_what_the_formula_says(
     assert 0.9 < measured / least < 1.2
 
 
+@pytest.mark.slow
 def test_the_server_is_not_started_beside_any_interface_but_loopback(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from fedforest.cli.main import app, app_entry
-from fedforest.runtime.catalogue.entries import Entry, EntryFolder
+from fedforest.runtime.party.catalogue.entries import Entry, EntryFolder
 
 
 @pytest.fixture

@@ -9,12 +9,12 @@ import pytest
 from typer.testing import CliRunner
 
 from fedforest.cli.main import app
-from fedforest.estimators.run_orders import order_run
-from fedforest.runtime.catalogue.catalogue import Catalogue
-from fedforest.runtime.catalogue.entries import Entry
-from fedforest.runtime.policy import Rules
-from fedforest.runtime.run_files import read_run_file
-from fedforest.runtime.trainings import check_run
+from fedforest.estimators.run_files import order_run
+from fedforest.runtime.client.run_files import read_run_file
+from fedforest.runtime.party.catalogue.catalogue import Catalogue
+from fedforest.runtime.party.catalogue.entries import Entry
+from fedforest.runtime.party.policy import DataSetRules
+from fedforest.runtime.trainings.registry import check_run
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 RUN = """
@@ -65,11 +65,11 @@ def test_the_run_files_of_a_guide_are_taken_by_a_coordinator(
 def test_the_guide_to_the_policy_tells_every_rule() -> None:
     table = (DOCS / "policy.md").read_text().partition("| Rule |")[2].partition("\n\n")[0]
     assert re.findall(r"^\| `([a-z_]+)`", table, flags=re.MULTILINE) == list(
-        Rules.__struct_fields__
+        DataSetRules.__struct_fields__
     )
-    assert f"| {Rules().prediction_rows_per_day:,} |" in table
-    assert f"`min_rows_per_leaf` | {Rules().min_rows_per_leaf} |" in table
-    assert f"`largest_lookahead` | {Rules().largest_lookahead} |" in table
+    assert f"| {DataSetRules().prediction_rows_per_day:,} |" in table
+    assert f"`min_rows_per_leaf` | {DataSetRules().min_rows_per_leaf} |" in table
+    assert f"`largest_lookahead` | {DataSetRules().largest_lookahead} |" in table
 
 
 def test_the_guide_to_the_catalogue_tells_every_field_of_an_entry() -> None:

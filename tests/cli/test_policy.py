@@ -10,11 +10,11 @@ from typer.testing import CliRunner, Result
 from fedforest.cli.main import app, app_entry
 from fedforest.cli.policy import TEMPLATE
 from fedforest.errors import ConfigurationError
-from fedforest.runtime.catalogue.catalogue import Catalogue
-from fedforest.runtime.catalogue.entries import Entry
-from fedforest.runtime.policy import PolicyFile, Rules
-from fedforest.runtime.run_approval import spending_of_labels
-from fedforest.runtime.spending import Budgets
+from fedforest.runtime.party.approval import spending_of_labels
+from fedforest.runtime.party.catalogue.catalogue import Catalogue
+from fedforest.runtime.party.catalogue.entries import Entry
+from fedforest.runtime.party.policy import DataSetRules, PolicyFile
+from fedforest.runtime.party.spending import Budgets
 
 
 def run(home: Path, *arguments: str) -> Result:
@@ -23,7 +23,7 @@ def run(home: Path, *arguments: str) -> Result:
 
 def test_init_writes_a_file_that_changes_nothing_and_never_over_another(tmp_path: Path) -> None:
     assert run(tmp_path, "init").exit_code == 0
-    assert PolicyFile(tmp_path).rules("any") == Rules()
+    assert PolicyFile(tmp_path).rules("any") == DataSetRules()
     assert run(tmp_path, "init").exit_code == 1
 
 
@@ -32,9 +32,9 @@ def test_the_lines_that_init_comments_out_are_rules_that_can_be_read(tmp_path: P
     assert heading.startswith("#")
     (tmp_path / "policy.toml").write_text(body.replace("\n# ", "\n"))
     policy = PolicyFile(tmp_path)
-    assert policy.rules("other") == Rules(askers=("ann", "bob"), columns=("age", "city"))
+    assert policy.rules("other") == DataSetRules(askers=("ann", "bob"), columns=("age", "city"))
     assert policy.rules("patients").min_rows_per_leaf == 20
-    assert all(f"# {rule} = " in body for rule in Rules.__struct_fields__)
+    assert all(f"# {rule} = " in body for rule in DataSetRules.__struct_fields__)
 
 
 def test_show_tells_the_rules_of_every_data_set_and_what_is_spent(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def vertical(column: str = "paid", leaf: float = 5) -> str:
         (vertical(), "ann", ""),
         (vertical(leaf=3), "ann", "at least 5 rows"),
         (vertical(leaf=0.5), "ann", "at least 5 rows"),  # half of two
-        (vertical(column="name"), "ann", "a column"),
+        (vertical(column="name"), "ann", "column 'name' is not for use"),
         (HORIZONTAL.replace("AGGREGATION", "plain"), "ann", "by: masked"),
         (HORIZONTAL.replace("AGGREGATION", "Masked"), "ann", ""),
         (vertical(), "bob", "who asks"),

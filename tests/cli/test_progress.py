@@ -9,7 +9,7 @@ import pytest
 import fedforest.cli.progress as progress_module
 from fedforest.cli.progress import RunProgress, watching
 from fedforest.cli.terminal import Terminal, format_bytes, format_seconds
-from fedforest.runtime.results import Exchanged, Waiting
+from fedforest.runtime.messages.results import Exchanged, Waiting
 
 
 class Clock:
@@ -88,13 +88,22 @@ def test_a_run_that_waits_says_for_whom() -> None:
     assert progress.describe().startswith("waiting for shop")
 
 
-def test_away_from_a_terminal_every_level_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    with watching(Terminal(), "ab", RunProgress(10)) as tell:
-        for level in (0, 0, 1, 1):
+def test_away_from_a_terminal_a_stage_is_told_at_once_and_then_every_few_seconds(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    seconds = iter(range(100))
+    progress = RunProgress(10, clock=lambda: 0.5 * next(seconds))
+    with watching(Terminal(), "ab", progress) as tell:
+        for level in range(8):
             tell(exchange((0, 10), level))
+        tell(Waiting(["shop"]))
+        tell(exchange((0, 10), 8))
     told = capsys.readouterr()
     assert told.out == ""
-    assert [line.split(", ")[0] for line in told.err.splitlines()] == ["level 0", "level 1"]
+    lines = [line.split(", ")[0] for line in told.err.splitlines()]
+    assert lines[0] == "level 0"
+    assert lines[-2:] == ["waiting for shop", "level 8"]
+    assert 3 <= len(lines) < 8
 
 
 def test_with_json_every_event_is_one_object_on_standard_output(

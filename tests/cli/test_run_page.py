@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from fedforest.cli.leakage_page import explain, summarise
-from fedforest.cli.run_page import show_details, show_end
+from fedforest.cli.run_page import show_details, show_end, show_leakage
 from fedforest.cli.terminal import Terminal
-from fedforest.runtime.results import (
+from fedforest.runtime.messages.results import (
     Alignment,
     RunDetails,
     RunState,
@@ -44,7 +44,15 @@ LEAKAGE = {
         },
     ],
     "follows": [{"who": "Every party", "what": "which rows share a class"}],
-    "attacks": [{"name": "grouping rows", "who": "anybody", "how": "by x", "against": "noise"}],
+    "attacks": [
+        {
+            "name": "grouping rows",
+            "risk": "people who are alike",
+            "who": "every party",
+            "how": "by x",
+            "against": "noise",
+        }
+    ],
 }
 
 
@@ -160,9 +168,28 @@ def test_a_linear_model_is_shown_without_trees_and_with_where_it_is(
 
 def test_leakage_is_told_in_short_and_in_full() -> None:
     short, full = "\n".join(summarise(LEAKAGE)), "\n".join(explain(LEAKAGE))
-    assert "the coordinator: 3 messages of 1 kinds, 1.5 kB" in short
+    assert "the coordinator received 3 messages, 1.5 kB" in short
     assert "the user" not in short
-    assert "grouping rows is possible for anybody; helps: noise" in short
     assert "SplitsFound from bank x 3, 1.5 kB: gains" in full
     assert "Every party:\n  - which rows share a class" in full
     assert "by x" in full
+
+
+def test_risks_are_a_table_of_what_could_be_worked_out_by_whom_and_what_helps(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    show_leakage(Terminal(), LEAKAGE, in_full=False)
+    told = capsys.readouterr().out
+    (row,) = [line for line in told.splitlines() if "people who are alike" in line]
+    assert [cell.strip() for cell in row.split("│")[1:4]] == [
+        "people who are alike",
+        "every party",
+        "noise",
+    ]
+
+
+def test_a_run_that_no_attack_is_known_on_shows_no_table(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    show_leakage(Terminal(), {**LEAKAGE, "attacks": []}, in_full=False)
+    assert "What helps" not in capsys.readouterr().out

@@ -11,11 +11,11 @@ from itertools import count
 from pathlib import Path
 
 from fedforest.errors import DataError, PartyLost
-from fedforest.estimators.horizontal_training import REQUESTS as HORIZONTAL_REQUESTS
 from fedforest.protocol.vertical.messages import REQUESTS as VERTICAL_REQUESTS
 from fedforest.runtime.endpoint import make_endpoint
+from fedforest.runtime.trainings.horizontal import REQUESTS as HORIZONTAL_REQUESTS
 from fedforest.transport.in_process import Endpoint
-from fedforest.tree.forest_file import encode_partial
+from fedforest.tree.files.forests import encode_partial
 from tests.protocol.horizontal import federations as horizontal
 from tests.protocol.horizontal.recordings import KINDS, TINY, tiny_shares
 from tests.protocol.vertical.cases import VerticalCase, sample_case
@@ -48,7 +48,7 @@ def _count() -> Endpoint:
 
 def _fail(text: str) -> Endpoint:
     def fail(_: bytes) -> bytes:
-        raise DataError(text)
+        raise DataError.stating(text)
 
     return fail
 

@@ -6,9 +6,9 @@ from fedforest.protocol.aggregation.plugs import make_aggregation
 from fedforest.protocol.horizontal.coordinator import train as train_horizontal
 from fedforest.protocol.vertical.coordinator import train as train_vertical
 from fedforest.runtime.driver import run
-from fedforest.runtime.entropy import Entropies
+from fedforest.runtime.randomness import SystemRandomness
 from fedforest.transport.base import Transport
-from fedforest.tree.forest_file import encode_outline
+from fedforest.tree.files.forests import encode_outline
 from tests.contracts.endpoints import MODEL, Spec, vertical_case
 from tests.protocol.horizontal import federations as horizontal
 from tests.protocol.horizontal.recordings import KINDS, TINY, tiny_shares
@@ -34,7 +34,7 @@ def train_horizontally(connect: Connect, kind: str) -> bytes:
     target, plug, options = KINDS[kind]
     order = horizontal.make_order(tiny_shares(target), **TINY, **options)
     transport = connect({party: ("horizontal", kind, party) for party in order.parties})
-    entropy = Entropies(8).of("coordinator")
+    randomness = SystemRandomness(8).of("coordinator")
     is_noisy = order.privacy is not None
-    aggregation = make_aggregation(plug, entropy(16), entropy, is_noisy=is_noisy)
+    aggregation = make_aggregation(plug, randomness(16), randomness, is_noisy=is_noisy)
     return run(train_horizontal(order, aggregation), transport).model

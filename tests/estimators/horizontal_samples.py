@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fedforest.estimators.horizontal import (
+from fedforest.estimators.horizontal.forests import (
     HorizontalExtraTreesClassifier,
     HorizontalExtraTreesRegressor,
 )

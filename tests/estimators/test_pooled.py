@@ -8,7 +8,7 @@ import pytest
 
 from fedforest.errors import ConfigurationError, DataError, FederationError
 from fedforest.estimators.pooled import PooledForest
-from fedforest.tree.grow import Progress
+from fedforest.tree.growth.level_loop import GrowthProgress
 from tests.estimators.pooled_samples import (
     N_ROWS,
     classifier,
@@ -178,27 +178,27 @@ def test_all_cores_can_be_asked_for() -> None:
 
 
 def test_progress_ends_with_all_trees() -> None:
-    heard: list[Progress] = []
+    heard: list[GrowthProgress] = []
     matrix = numbers()
     forest = classifier(progress=heard.append, batch_bytes=1)
     forest.fit(matrix, labels(matrix))
     assert [report.trees_done for report in heard] == sorted(r.trees_done for r in heard)
-    assert heard[0] == Progress(0, 5, 0, 1)
-    assert heard[-1] == Progress(5, 5, 0, 0)
+    assert heard[0] == GrowthProgress(0, 5, 0, 1)
+    assert heard[-1] == GrowthProgress(5, 5, 0, 0)
 
 
 def test_progress_of_trees_side_by_side_never_goes_back() -> None:
-    heard: list[Progress] = []
+    heard: list[GrowthProgress] = []
     matrix = numbers()
     classifier(progress=heard.append, n_jobs=2).fit(matrix, labels(matrix))
     order = [(report.trees_done, report.level) for report in heard]
     assert order == sorted(order)
     assert any(0 < done < 5 for done, _ in order)
-    assert heard[-1] == Progress(5, 5, 0, 0)
+    assert heard[-1] == GrowthProgress(5, 5, 0, 0)
 
 
 def test_an_error_of_the_listener_ends_the_training() -> None:
-    def refuse(progress: Progress) -> None:
+    def refuse(progress: GrowthProgress) -> None:
         if progress.trees_done:
             raise KeyError
 

@@ -10,7 +10,7 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.metrics import r2_score
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from fedforest.estimators.pooled import PooledForest
+from fedforest.estimators.pooled import PooledExtraTrees, PooledForest
 
 Data = tuple[NDArray[np.float64], NDArray[Any]]
 
@@ -54,6 +54,18 @@ def test_classification_is_as_accurate_as_scikit_learn(n_classes: int, criterion
     assert accuracies[0] > 0.7
 
 
+@pytest.mark.parametrize("kind", [PooledForest, PooledExtraTrees])
+def test_log_loss_is_another_name_of_entropy(kind: type[PooledForest]) -> None:
+    X, y = classification_data(3)
+    forests = [
+        kind(n_estimators=3, criterion=name, random_state=1).fit(X, y).forest_
+        for name in ("entropy", "log_loss")
+    ]
+    assert forests[0].splits.cut.tolist() == forests[1].splits.cut.tolist()
+    assert forests[0].leaves.value.tolist() == forests[1].leaves.value.tolist()
+    assert forests[0].decrease.tolist() == forests[1].decrease.tolist()
+
+
 def test_regression_is_as_accurate_as_scikit_learn() -> None:
     X, y = regression_data()
     settings: dict[str, Any] = {"n_estimators": 60, "max_features": 0.5, "random_state": 1}
@@ -94,11 +106,17 @@ def test_a_single_tree_on_all_rows_is_scikit_learns_tree(
     np.testing.assert_allclose(ours.forest_.importances(), theirs.feature_importances_, atol=1e-4)
 
 
+@pytest.mark.parametrize("criterion", ["squared_error", "poisson"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_a_single_regression_tree_on_all_rows_is_scikit_learns_tree(weighted: bool) -> None:
+def test_a_single_regression_tree_on_all_rows_is_scikit_learns_tree(
+    criterion: str, weighted: bool
+) -> None:
     X, y = few_valued(800)
+    if criterion == "poisson":  # real numbers, some of them zero: cuts do not tie
+        y = np.maximum(y - 8.0, 0.0)
     weights = np.random.default_rng(1).uniform(0.5, 2.0, len(X)) if weighted else None
     rules: dict[str, Any] = {"max_depth": 5, "min_samples_leaf": 8, "max_features": None}
+    rules["criterion"] = criterion
     ours = PooledForest(task="regression", n_estimators=1, bootstrap=False, **rules)
     ours.fit(X, y, sample_weight=weights)
     theirs = DecisionTreeRegressor(random_state=0, **rules).fit(X, y, sample_weight=weights)

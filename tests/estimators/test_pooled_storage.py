@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fedforest.errors import ConfigurationError, DamagedModelError, FederationError, ModelFileError
 from fedforest.estimators.pooled import PooledExtraTrees, PooledForest
-from fedforest.tree.model_file import decode_model, encode_model
+from fedforest.tree.files.container import decode_model, encode_model
 
 N_ROWS = 150
 ESTIMATORS = (PooledForest, PooledExtraTrees)
@@ -164,15 +164,6 @@ def test_extra_trees_without_any_split_come_back() -> None:
     forest = PooledExtraTrees(n_estimators=2).fit([[1.0], [1.0]], ["no", "yes"])
     restored = PooledExtraTrees.from_bytes(forest.to_bytes())
     assert restored.predict_proba([[5.0]]).tolist() == [[0.5, 0.5]]
-
-
-def test_a_file_from_before_a_parameter_was_added_has_its_default() -> None:
-    def forget(_arrays: Any, metadata: Metadata) -> None:
-        del metadata["about"]["parameters"]["min_weight_fraction_leaf"]
-
-    forest = trained(PooledForest)
-    again = PooledForest.from_bytes(edited(forest.to_bytes(), forget))
-    assert again.parameters == forest.parameters
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fedforest import VerticalForestClassifier, VerticalForestRegressor
-from fedforest.tree.forest_file import encode_forest
+from fedforest.tree.files.forests import encode_forest
 
 N_ROWS = 150
 # for forests so small that some rows are in every tree's bag, where that is not the point

@@ -30,14 +30,14 @@ from fedforest.experiments.accuracy_findings import (
     write_page,
 )
 from fedforest.experiments.accuracy_record import AccuracyRecord, DataSetRecord, Settings
-from fedforest.experiments.data_sets import DataSet, read_data_set, reason_missing
+from fedforest.experiments.data_sets import PaperDataSet, read_data_set, reason_missing
 from fedforest.experiments.findings import REACHED
 from fedforest.experiments.statistics import z_test
 
 FORESTS = ("party_1", "party_2", "pooled", "federated")
 SETTINGS = Settings(seed=3, n_trees=20)
-CANCER = DataSet("cancer", "classification", *load_breast_cancer(return_X_y=True))
-DIABETES = DataSet("diabetes", "regression", *load_diabetes(return_X_y=True))
+CANCER = PaperDataSet("cancer", "classification", *load_breast_cancer(return_X_y=True))
+DIABETES = PaperDataSet("diabetes", "regression", *load_diabetes(return_X_y=True))
 CANCER_TASK = AccuracyTask("cancer", "classification", 0.05, "sqrt")
 DIABETES_TASK = AccuracyTask("diabetes", "regression", 0.2, 1 / 3)
 
@@ -82,7 +82,7 @@ def judge(record: DataSetRecord, method: str, other: str) -> float:
     ids=["cancer", "diabetes"],
 )
 def test_the_federated_forest_is_as_good_as_scikit_learns_on_the_pooled_columns(
-    task: AccuracyTask, data: DataSet, tolerance: float
+    task: AccuracyTask, data: PaperDataSet, tolerance: float
 ) -> None:
     """The papers' z-test, and the paired interval, which is hard to pass: over three seeds it
     reached out to 0.008 of accuracy and 1.5% of RMSE.
@@ -135,7 +135,7 @@ def test_a_repetition_follows_from_the_seed_and_its_number_alone() -> None:
 def test_linear_models_are_left_out_with_a_reason_where_there_are_three_classes(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    iris = DataSet("iris", "classification", *load_iris(return_X_y=True))
+    iris = PaperDataSet("iris", "classification", *load_iris(return_X_y=True))
     task = AccuracyTask("iris", "classification", 0.1, "sqrt")
     record = AccuracyRecord(SETTINGS)
     AccuracyExperiment(record, Console(), repetitions=2).measure(task, iris, ("linear", "pooled"))
@@ -177,7 +177,7 @@ def test_scores_of_other_settings_or_another_table_are_refused(tmp_path: Path) -
     record = measure(tmp_path, 2, ("pooled",))
     with pytest.raises(ConfigurationError, match="other settings"):
         AccuracyRecord.open(tmp_path, Settings(seed=4, n_trees=20))
-    smaller = DataSet("cancer", "classification", CANCER.X[:, :9], CANCER.y)
+    smaller = PaperDataSet("cancer", "classification", CANCER.X[:, :9], CANCER.y)
     with pytest.raises(ConfigurationError, match="another 'cancer'"):
         AccuracyExperiment(record, Console(quiet=True), repetitions=2).measure(
             CANCER_TASK, smaller, ("pooled",)

@@ -17,7 +17,7 @@ from fedforest.experiments.data_sets import reason_missing
 from fedforest.experiments.findings import MISSED, NOTHING, REACHED
 from fedforest.experiments.horizontal_accuracy import (
     HorizontalExperiment,
-    Part,
+    Measurement,
     choose_part,
     main,
 )
@@ -45,7 +45,7 @@ from fedforest.experiments.horizontal_methods import (
 from fedforest.experiments.horizontal_record import (
     FILE,
     HorizontalRecord,
-    Settings,
+    HorizontalSettings,
     read_groups,
 )
 from fedforest.experiments.horizontal_tasks import (
@@ -62,7 +62,7 @@ from fedforest.privacy.composition import permanent_cap
 CANCER = RowData.of_numbers("breast_cancer", *load_breast_cancer(return_X_y=True))
 DIGITS = RowData.of_numbers("digits", *load_digits(return_X_y=True))
 WINE = RowData.of_numbers("wine", *load_wine(return_X_y=True))
-SETTINGS = Settings(
+SETTINGS = HorizontalSettings(
     seed=3,
     exact_forest=ForestSize(20),
     local_forest=ForestSize(10, max_depth=4, min_samples_leaf=5),
@@ -79,7 +79,7 @@ KEPT = {
 }
 
 
-def part_of(name: str) -> Part:
+def part_of(name: str) -> Measurement:
     """A part with few of its methods, so that a test takes seconds."""
     part = choose_part(name, "waveform", SETTINGS, n_jobs=1)
     assert part is not None
@@ -106,6 +106,7 @@ def result(measured: dict[str, Any]) -> dict[str, Any]:
     return copy.deepcopy(measured)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("data", [CANCER, DIGITS], ids=lambda data: data.name)
 def test_two_parties_are_as_good_as_scikit_learn_on_their_pooled_rows(data: RowData) -> None:
     """Deals are the same for both, so that differences vary little: by 0.008 from deal to deal."""
@@ -121,6 +122,7 @@ def test_two_parties_are_as_good_as_scikit_learn_on_their_pooled_rows(data: RowD
     assert mean_of(measured, "federated") > 0.95
 
 
+@pytest.mark.slow
 def test_noise_costs_accuracy_and_much_noise_costs_more(result: dict[str, Any]) -> None:
     record = read_groups(result)["two_parties"]["breast_cancer"]
     for noise, most, least in ((LOCAL, 8.0, 0.5), (QUERY, 10.0, 0.03), (TOTAL, 300.0, 1.0)):
@@ -167,7 +169,7 @@ def test_where_seconds_count_everybody_trains_once_before_and_nobody_is_always_f
         return train
 
     methods = {name: method(name) for name in "abc"}
-    part = Part("ten_parties", methods, repetitions=4, is_timed=is_timed)
+    part = Measurement("ten_parties", methods, repetitions=4, is_timed=is_timed)
     record = HorizontalRecord.open(None, SETTINGS)
     HorizontalExperiment(record, Console(quiet=True)).measure(part, WINE)
     before = "abc" if is_timed else ""
@@ -235,6 +237,7 @@ def test_texts_are_categories_for_us_and_codes_for_scikit_learn(
     assert list(deal.take(deal.train)["size"]) == list(data.codes[deal.train, 1])
 
 
+@pytest.mark.slow
 def test_a_run_that_was_stopped_goes_on_where_it_ended(
     tmp_path: Path, result: dict[str, Any]
 ) -> None:
@@ -249,12 +252,14 @@ def test_a_run_that_was_stopped_goes_on_where_it_ended(
 def test_a_file_has_what_was_measured_in_eight_digits_and_quantities_that_some_lack(
     tmp_path: Path,
 ) -> None:
-    record = HorizontalRecord(Settings(), tmp_path)
+    record = HorizontalRecord(HorizontalSettings(), tmp_path)
     entry = record.entry("two_parties", CANCER)
     third = {"score": 1 / 3, "bytes": 12345678901, "aggregated": 822230.0}
     record.add(entry, "pooled", third)
     record.add(entry, "pooled", {"score": 2 / 3, "epsilon_cap": 1.0})
-    reopened = HorizontalRecord.open(tmp_path, Settings()).groups["two_parties"]["breast_cancer"]
+    reopened = HorizontalRecord.open(tmp_path, HorizontalSettings()).groups["two_parties"][
+        "breast_cancer"
+    ]
     assert reopened.measured["pooled"] == [
         {"score": 0.33333333, "bytes": 12345678901, "aggregated": 822230},
         {"score": 0.66666667, "epsilon_cap": 1},
@@ -275,7 +280,7 @@ def test_what_is_there_is_not_measured_again_unless_it_is_forgotten(tmp_path: Pa
 def test_measurements_of_other_settings_or_another_table_are_refused(tmp_path: Path) -> None:
     record = measure(tmp_path, 2, ("comparison",))
     with pytest.raises(ConfigurationError, match="other settings"):
-        HorizontalRecord.open(tmp_path, Settings(seed=4))
+        HorizontalRecord.open(tmp_path, HorizontalSettings(seed=4))
     smaller = RowData.of_numbers("breast_cancer", CANCER.X[:, :9], CANCER.y)
     with pytest.raises(ConfigurationError, match="another 'breast_cancer'"):
         HorizontalExperiment(record, Console(quiet=True)).measure(part_of("comparison"), smaller, 2)

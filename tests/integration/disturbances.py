@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from fedforest.errors import FederationError
-from fedforest.runtime.orders import ListRuns
-from fedforest.runtime.results import Accepted, Exchanged, News, RunList, RunState
+from fedforest.runtime.messages.orders import ListRuns
+from fedforest.runtime.messages.results import Exchanged, News, RunAccepted, RunList, RunState
 from tests.integration.federation_folder import Role
 from tests.integration.processes import AnyResult, Processes, result_type
 from tests.integration.samples import AnyTraining
@@ -66,7 +66,7 @@ def train_until(
     disturber = Disturber([Disturbance(n_exchanges, lambda: act(accepted[0]))])
 
     def tell(event: News) -> None:
-        if isinstance(event, Accepted):
+        if isinstance(event, RunAccepted):
             accepted.append(event.run)
         disturber.tell(event)
 

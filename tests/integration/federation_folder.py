@@ -16,9 +16,9 @@ import pyarrow
 import pyarrow.parquet
 
 from fedforest.masking.key_agreement import fingerprint
-from fedforest.runtime.catalogue.catalogue import Catalogue
-from fedforest.runtime.catalogue.entries import Entry
-from fedforest.runtime.homes import load_keys
+from fedforest.runtime.membership.homes import load_keys
+from fedforest.runtime.party.catalogue.catalogue import Catalogue
+from fedforest.runtime.party.catalogue.entries import Entry
 from fedforest.transport.authority import make_authority
 
 START_SECONDS = 120.0  # also where others use the machine

@@ -11,14 +11,14 @@ from pathlib import Path
 
 from fedforest.errors import FederationError, TooFewParties
 from fedforest.protocol.network import Network
-from fedforest.runtime.catalogue.catalogue import Catalogue
-from fedforest.runtime.coordinator_service import CoordinatorService
-from fedforest.runtime.homes import PartySettings, load_keys, read_settings
-from fedforest.runtime.orders import AnyOrder, encode_order
-from fedforest.runtime.party_service import PartyService
-from fedforest.runtime.pins import Pins
-from fedforest.runtime.policy import PolicyFile
-from fedforest.runtime.results import decode_event, follow
+from fedforest.runtime.coordinator.service import CoordinatorService
+from fedforest.runtime.membership.homes import PartySettings, load_keys, read_settings
+from fedforest.runtime.membership.pins import Pins
+from fedforest.runtime.messages.orders import AnyOrder, encode_order
+from fedforest.runtime.messages.results import decode_event, follow
+from fedforest.runtime.party.catalogue.catalogue import Catalogue
+from fedforest.runtime.party.policy import PolicyFile
+from fedforest.runtime.party.service import PartyService
 from fedforest.transport.error_table import error_of_party, refuse
 from tests.integration.federation_folder import FederationFolder
 from tests.integration.seeded_command import SECRET_BYTES, secret_of
@@ -68,7 +68,7 @@ class LocalFederation:
         self.parties = {name: make_party(self.homes[name]) for name in pattern.parties}
         self.hub = LocalHub({name: party.answer for name, party in self.parties.items()})
         self.coordinator = CoordinatorService(
-            self.homes["coordinator"], self.hub, wait_seconds=WAIT_SECONDS, entropy=self.draw
+            self.homes["coordinator"], self.hub, wait_seconds=WAIT_SECONDS, randomness=self.draw
         )
 
     def draw(self, n_bytes: int) -> bytes:
@@ -92,7 +92,11 @@ def make_party(home: Path) -> PartyService:
     settings = read_settings(home, "party.toml", PartySettings)
     keys = load_keys(home, home.name, Pins(home, settings.pins))
     return PartyService(
-        home, keys, Catalogue(home), policy=PolicyFile(home), entropy=lambda _: secret_of(home.name)
+        home,
+        keys,
+        Catalogue(home),
+        policy=PolicyFile(home),
+        randomness=lambda _: secret_of(home.name),
     )
 
 

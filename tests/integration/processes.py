@@ -8,9 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from fedforest.runtime.client import Federation
-from fedforest.runtime.orders import AnyOrder, TrainLinear, TrainVertical
-from fedforest.runtime.results import HorizontalResult, LinearResult, VerticalResult
+from fedforest.runtime.client.connection import Federation
+from fedforest.runtime.messages.orders import AnyOrder, TrainLinear, TrainVertical
+from fedforest.runtime.messages.results import HorizontalResult, LinearResult, VerticalResult
 from tests.integration.federation_folder import FederationFolder, make_federation, running
 from tests.integration.local_federation import LocalFederation, local_federation
 from tests.integration.samples import AnyTraining, Tables, divide

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from fedforest.privacy.local_dp import LocalDP
 from fedforest.protocol.aggregation.options import Masked
-from fedforest.runtime.orders import Choice, TrainHorizontal, TrainVertical
-from fedforest.tree.parameters import ForestParameters
+from fedforest.runtime.messages.orders import OptionChoice, TrainHorizontal, TrainVertical
+from fedforest.tree.growth.parameters import ForestParameters
 
 N_ROWS, N_COLUMNS = 2_000, 10
 SEED = 5
@@ -87,8 +87,8 @@ def horizontal(
         label="label",
         parameters=ForestParameters(n_estimators=3, max_depth=max_depth, bootstrap=False),
         seed=SEED,
-        aggregation=None if aggregation is None else Choice.of(aggregation),
-        privacy=None if privacy is None else Choice.of(privacy),
+        aggregation=None if aggregation is None else OptionChoice.of(aggregation),
+        privacy=None if privacy is None else OptionChoice.of(privacy),
     )
 
 

@@ -43,7 +43,7 @@ def main() -> None:
     end_with_parent()
     replace_run_secrets(Path(sys.argv[sys.argv.index("--home") + 1]).name)
     from fedforest.cli.main import app_entry  # noqa: PLC0415 - see above
-    from fedforest.runtime import jobs  # noqa: PLC0415 - see above
+    from fedforest.runtime.coordinator import jobs  # noqa: PLC0415 - see above
 
     jobs.PACE_SECONDS = 0.0  # whoever disturbs a run hears of every exchange while it is at hand
     app_entry()

@@ -5,9 +5,15 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from fedforest.runtime.alignments import Alignments
-from fedforest.runtime.orders import AlignRows, PredictVertical, TrainHorizontal
-from fedforest.runtime.results import Alignment, Exchanged, News, Predictions, VerticalResult
+from fedforest.runtime.messages.orders import AlignRows, PredictVertical, TrainHorizontal
+from fedforest.runtime.messages.results import (
+    Alignment,
+    Exchanged,
+    News,
+    Predictions,
+    VerticalResult,
+)
+from fedforest.runtime.party.alignments import Alignments
 from tests.integration.disturbances import kill_and_restart
 from tests.integration.processes import AnyResult, Processes, result_type, start_processes
 from tests.integration.samples import AnyTraining

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from fedforest.runtime.orders import PredictVertical
-from fedforest.runtime.results import Predictions
+from fedforest.runtime.messages.orders import PredictVertical
+from fedforest.runtime.messages.results import Predictions
 from tests.faulty_proxy import Fault, FaultyProxy, Harm
 from tests.integration.processes import Processes, start_processes
 from tests.integration.samples import TRAININGS, vertical

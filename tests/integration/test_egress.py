@@ -9,10 +9,10 @@ from typer.testing import CliRunner
 
 from fedforest.cli.main import app
 from fedforest.protocol.aggregation.options import Masked
-from fedforest.runtime.egress_ledger import Record, ledger_files
-from fedforest.runtime.ledger_check import check_ledger, read_records
-from fedforest.runtime.orders import PredictVertical
-from fedforest.runtime.results import (
+from fedforest.runtime.disclosure.egress_ledger import Record, ledger_files
+from fedforest.runtime.disclosure.ledger_check import check_ledger, read_records
+from fedforest.runtime.messages.orders import PredictVertical
+from fedforest.runtime.messages.results import (
     Exchanged,
     HorizontalResult,
     News,

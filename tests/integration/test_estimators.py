@@ -22,19 +22,17 @@ from fedforest import (
     VerticalForestRegressor,
 )
 from fedforest.errors import ConfigurationError
-from fedforest.estimators import (
-    federated_horizontal,
-    federated_vertical,
-    horizontal_options,
-    vertical_options,
-)
-from fedforest.estimators.whole_forest import WholeForest
+from fedforest.estimators.horizontal import federation as federated_horizontal
+from fedforest.estimators.horizontal import options as horizontal_options
+from fedforest.estimators.vertical import federation as federated_vertical
+from fedforest.estimators.vertical import options as vertical_options
+from fedforest.estimators.vertical.whole_forest import WholeForest
 from fedforest.privacy.local_dp import LocalDP
 from fedforest.protocol.aggregation.options import Masked
-from fedforest.runtime.homes import HOME_VARIABLE
-from fedforest.runtime.orders import ListRuns, WatchRun
-from fedforest.runtime.results import HorizontalResult, RunList, RunState
-from fedforest.runtime.spending import Budgets
+from fedforest.runtime.membership.homes import HOME_VARIABLE
+from fedforest.runtime.messages.orders import ListRuns, WatchRun
+from fedforest.runtime.messages.results import HorizontalResult, RunList, RunState
+from fedforest.runtime.party.spending import Budgets
 from tests.estimators.vertical_samples import few_trees
 from tests.integration.processes import AnyResult, Processes, result_type
 from tests.integration.samples import (

@@ -17,14 +17,14 @@ from fedforest.errors import (
     StorageError,
 )
 from fedforest.protocol.vertical.order import EarlyStopping
-from fedforest.runtime.orders import (
+from fedforest.runtime.messages.orders import (
     CancelRun,
     EndRunEarly,
     PredictVertical,
     ResumeRun,
     WatchRun,
 )
-from fedforest.runtime.results import (
+from fedforest.runtime.messages.results import (
     Predictions,
     RunList,
     VerticalResult,
@@ -60,6 +60,7 @@ def _resume(processes: Processes, order: AnyTraining, run: str) -> None:
     processes.check(order, result)
 
 
+@pytest.mark.slow
 def test_a_frozen_party_is_noticed_in_time_and_goes_on_when_it_thaws(pair: Processes) -> None:
     order = vertical(2)
     party = pair.folder.parties["shop"]
@@ -76,6 +77,7 @@ def test_a_frozen_party_is_noticed_in_time_and_goes_on_when_it_thaws(pair: Proce
     pair.check(order, train_disturbed(pair, order, [Disturbance(3, freeze)]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("training", ["vertical", "horizontal, masked"])
 def test_a_party_that_stays_away_pauses_the_run_until_it_is_back(
     hasty: Processes, training: str
@@ -90,6 +92,7 @@ def test_a_party_that_stays_away_pauses_the_run_until_it_is_back(
     _resume(hasty, order, run)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_restarted", [False, True])
 def test_a_paused_run_goes_on_by_itself_when_the_party_is_back(
     hasty: Processes, *, is_restarted: bool
@@ -104,6 +107,7 @@ def test_a_paused_run_goes_on_by_itself_when_the_party_is_back(
         hasty.check(order, user.ask(WatchRun(run=run), result_type(order)))
 
 
+@pytest.mark.slow
 def test_a_run_with_no_tree_complete_cannot_end_early_and_is_not_lost(hasty: Processes) -> None:
     order = vertical(2)
     run, _ = train_until(hasty, order, 4, lambda _: hasty.folder.parties["shop"].kill())
@@ -113,6 +117,7 @@ def test_a_run_with_no_tree_complete_cannot_end_early_and_is_not_lost(hasty: Pro
     _resume(hasty, order, run)
 
 
+@pytest.mark.slow
 @few_trees
 def test_a_run_whose_party_is_gone_ends_with_the_trees_it_has_and_predicts_when_it_is_back(
     hasty: Processes,

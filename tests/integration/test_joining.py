@@ -20,15 +20,15 @@ from fedforest.cli.main import app
 from fedforest.errors import ConfigurationError, FederationError, MaskingError, TransportError
 from fedforest.masking.key_agreement import fingerprint
 from fedforest.protocol.aggregation.options import Masked
-from fedforest.runtime.client import Federation
-from fedforest.runtime.homes import load_identity
-from fedforest.runtime.invitations import Invitation
-from fedforest.runtime.joining import join
-from fedforest.runtime.orders import ListRuns
-from fedforest.runtime.results import HorizontalResult, RunList
+from fedforest.runtime.client.connection import Federation
+from fedforest.runtime.membership.homes import load_identity
+from fedforest.runtime.membership.invitations import Invitation
+from fedforest.runtime.membership.joining import join
+from fedforest.runtime.messages.orders import ListRuns
+from fedforest.runtime.messages.results import HorizontalResult, RunList
 from fedforest.transport.authority import Authority
-from fedforest.transport.grpc_client import submit
-from fedforest.transport.grpc_party import GrpcLink
+from fedforest.transport.grpc.client import submit
+from fedforest.transport.grpc.party import GrpcLink
 from fedforest.transport.tls import Credentials, key_of
 from tests.integration.federation_folder import Role, find_port, make_federation, running
 from tests.integration.samples import divide, horizontal
@@ -37,7 +37,7 @@ from tests.transport.grpc_federations import wait_until
 KILLED_WHILE_JOINING = """
 import os, sys
 from pathlib import Path
-from fedforest.runtime import joining
+from fedforest.runtime.membership import joining
 joining.write_file = lambda *_: os._exit(9)
 joining.join(sys.argv[1], "party", Path(sys.argv[2]))
 """
@@ -246,6 +246,7 @@ def trouble_of(address: str, credentials: Credentials, name: str) -> str:
     return str(link.trouble)
 
 
+@pytest.mark.slow
 def test_protected_sums_begin_only_where_everybody_is_pinned(tmp_path: Path) -> None:
     federation = make_federation(tmp_path, divide(2))
     for role in federation.parties.values():

@@ -11,8 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedforest.runtime.orders import ListRuns, PredictVertical, WatchRun
-from fedforest.runtime.results import Accepted, News, Predictions, RunList, VerticalResult
+from fedforest.runtime.messages.orders import ListRuns, PredictVertical, WatchRun
+from fedforest.runtime.messages.results import (
+    News,
+    Predictions,
+    RunAccepted,
+    RunList,
+    VerticalResult,
+)
 from tests.integration.disturbances import Disturbance, kill_and_restart, train_disturbed
 from tests.integration.federation_folder import wait_for
 from tests.integration.processes import SUBMIT_SECONDS, Processes
@@ -38,6 +44,7 @@ def test_a_killed_role_comes_back_and_the_model_is_the_same(pair: Processes, see
     pair.check(order, train_disturbed(pair, order, [kill]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("roles", [("coordinator", "coordinator"), ("bank", "shop")])
 def test_roles_may_be_killed_twice_in_a_run(pair: Processes, roles: tuple[str, str]) -> None:
     order = TRAININGS["vertical with randomized labels"](2)
@@ -81,7 +88,7 @@ def test_a_coordinator_killed_while_runs_are_queued_carries_all_of_them_out(
     accepted: list[News] = []
 
     def note(event: News) -> None:
-        if isinstance(event, Accepted):
+        if isinstance(event, RunAccepted):
             accepted.append(event)
 
     with pair.user() as user, ThreadPoolExecutor(len(orders)) as threads:

@@ -14,9 +14,9 @@ from fedforest import VerticalLinearRegression, VerticalLogisticRegression
 from fedforest.cli.main import app
 from fedforest.errors import ConfigurationError
 from fedforest.protocol.linear.party import LinearShare
-from fedforest.runtime.linear_files import decode_linear_share
-from fedforest.runtime.orders import TrainLinear
-from fedforest.runtime.results import LinearResult
+from fedforest.runtime.messages.orders import TrainLinear
+from fedforest.runtime.messages.results import LinearResult
+from fedforest.runtime.recovery.linear_files import decode_linear_share
 from tests.integration.disturbances import Disturbance, Disturber, kill_and_restart
 from tests.integration.processes import Processes
 from tests.integration.samples import COLUMNS, NAMES, divide, draw_rows
@@ -97,7 +97,7 @@ def test_a_linear_run_is_shown_watched_and_predicts_by_commands(
     run, data = model.model_id_, [f"--data={party}={COLUMNS}" for party in DATA]
     page = " ".join(_command("runs", "show", run).split())
     assert "linear classification over bank (columns), shop (columns); label 'label'" in page
-    assert "reading labels off residuals is possible" in page
+    assert "which outcome (label)" in page
     watched = _command("runs", "watch", run, "--json").splitlines()
     assert json.loads(watched[-1])["protocol"] == "linear"
     out = tmp_path / "predictions.parquet"

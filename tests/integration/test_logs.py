@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from fedforest.errors import FederationError
-from fedforest.runtime.client import Federation
-from fedforest.runtime.orders import PredictVertical
-from fedforest.runtime.results import Predictions
+from fedforest.runtime.client.connection import Federation
+from fedforest.runtime.messages.orders import PredictVertical
+from fedforest.runtime.messages.results import Predictions
 from tests.integration.federation_folder import FederationFolder, running
 from tests.integration.processes import result_type
 from tests.runtime.service_recordings import (

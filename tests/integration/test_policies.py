@@ -12,8 +12,8 @@ import pytest
 
 from fedforest import VerticalForestClassifier
 from fedforest.errors import DataError, PolicyRefusal
-from fedforest.runtime.orders import ListRuns, PredictVertical
-from fedforest.runtime.results import Predictions, RunList
+from fedforest.runtime.messages.orders import ListRuns, PredictVertical
+from fedforest.runtime.messages.results import Predictions, RunList
 from tests.integration.federation_folder import POLICY
 from tests.integration.processes import Processes
 from tests.integration.samples import COLUMNS, NAMES, divide, vertical
@@ -44,7 +44,10 @@ def test_a_run_outside_a_partys_policy_fails_with_the_reason_and_details_stay_in
         with pytest.raises(PolicyRefusal, match=r"party 'shop'.*at least 17 rows"):
             pair.train(order)
         wait_until(lambda: '"rows_per_leaf":1' in shop.read_log(), "the details are logged")
-        assert '"reason":"a leaf must have at least 17 rows' in shop.read_log()
+        assert (
+            '"reason":"its policy does not allow this run: a leaf must have at least 17 rows'
+            in shop.read_log()
+        )
         with pair.user() as user:
             assert "failed" in {run.state for run in user.ask(ListRuns(), RunList).runs}
     assert len(pair.train(order).model) == 32  # without a restart

@@ -12,10 +12,10 @@ import skops.io
 from typer.testing import CliRunner, Result
 
 from fedforest.cli.main import app
-from fedforest.estimators.run_orders import order_run
-from fedforest.estimators.whole_forest import WholeForest
-from fedforest.runtime.results import HorizontalResult
-from fedforest.runtime.run_files import read_run_file
+from fedforest.estimators.run_files import order_run
+from fedforest.estimators.vertical.whole_forest import WholeForest
+from fedforest.runtime.client.run_files import read_run_file
+from fedforest.runtime.messages.results import HorizontalResult
 from tests.integration.processes import Processes
 from tests.integration.samples import COLUMNS, NAMES, ROWS, draw_rows
 
@@ -59,7 +59,7 @@ def test_a_vertical_run_is_ordered_watched_shown_and_used(
 ) -> None:
     file = write(tmp_path, "by columns", "vertical")
     watched = run(command, "train", file, "--watch")
-    assert "level 0" in watched.stderr
+    assert "bin columns" in watched.stderr
     assert "by columns" in watched.stdout
     shown = json.loads(run(command, "runs", "show", "by columns", "--json").stdout)
     assert (shown["state"], shown["protocol"]) == ("finished", "vertical")

@@ -14,10 +14,10 @@ import pyarrow.parquet
 import pytest
 
 from fedforest.errors import ConfigurationError, PartyLost, TooFewParties
-from fedforest.runtime.catalogue.catalogue import Catalogue
-from fedforest.runtime.catalogue.entries import Entry
-from fedforest.runtime.orders import WatchRun
-from fedforest.runtime.results import HorizontalResult
+from fedforest.runtime.messages.orders import WatchRun
+from fedforest.runtime.messages.results import HorizontalResult
+from fedforest.runtime.party.catalogue.catalogue import Catalogue
+from fedforest.runtime.party.catalogue.entries import Entry
 from tests.integration.commands import fedforest, invoke
 from tests.integration.disturbances import journal_of, state_of, train_until
 from tests.integration.federation_folder import START_SECONDS, wait_for
@@ -48,6 +48,7 @@ def test_a_cancelled_run_is_forgotten_by_the_parties_and_cannot_be_resumed(
     assert "was cancelled" in str(again.exception)
 
 
+@pytest.mark.slow
 def test_a_horizontal_run_is_resumed_without_the_party_that_is_gone(hasty: Processes) -> None:
     shop = hasty.folder.parties["shop"]
     run, error = train_until(hasty, horizontal(2), 4, lambda _: shop.kill())

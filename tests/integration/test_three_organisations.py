@@ -140,6 +140,7 @@ def connected(association: Organisation) -> set[str]:
     return {member["name"] for member in told["members"] if member["connected"]}
 
 
+@pytest.mark.slow
 def test_they_train_predict_and_audit_by_commands_alone(
     organisations: dict[str, Organisation],
 ) -> None:

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from fedforest import VerticalForestClassifier
-from fedforest.runtime.orders import ListRuns, PredictVertical, WatchRun
-from fedforest.runtime.results import Predictions, RunList, VerticalResult
-from fedforest.tree.forest_file import (
+from fedforest.runtime.messages.orders import ListRuns, PredictVertical, WatchRun
+from fedforest.runtime.messages.results import Predictions, RunList, VerticalResult
+from fedforest.tree.files.forests import (
     decode_outline,
     decode_partial,
     encode_outline,

@@ -7,10 +7,10 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fedforest.kernels.lookahead import OwnSplits
-from fedforest.kernels.standing import Standing
-from fedforest.tree.forest import Shape, Splits
-from fedforest.tree.partial import FOREIGN, PartialForest
+from fedforest.kernels.prediction.lookahead import OwnSplits
+from fedforest.kernels.prediction.positions import Standing
+from fedforest.tree.forest.forest import Shape, Splits
+from fedforest.tree.forest.partial import FOREIGN, PartialForest
 from tests.reference.leaf_sets import goes_left
 from tests.strategies import MISSING, SEEDS
 

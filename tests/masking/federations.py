@@ -1,4 +1,4 @@
-"""Parties that know each other: keys agreed and selection seeds told, from seeded entropy."""
+"""Parties that know each other: keys agreed and selection seeds told, from seeded randomness."""
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
@@ -85,7 +85,7 @@ class Federation(NamedTuple):
 def introduce(n_parties: int) -> Federation:
     rng = np.random.default_rng([2024, n_parties])
     names = tuple(f"party {i}" for i in range(n_parties))
-    keys = {name: IdentityKey.from_entropy(rng.bytes) for name in names}
+    keys = {name: IdentityKey.from_randomness(rng.bytes) for name in names}
     secrets = {
         name: {other: key.pair_secret(keys[other].public) for other in names if other != name}
         for name, key in keys.items()

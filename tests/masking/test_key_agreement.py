@@ -39,7 +39,7 @@ CONTEXTS = st.lists(st.binary(max_size=12), min_size=1, max_size=4).filter(lambd
 
 
 def from_bytes(private: bytes) -> IdentityKey:
-    return IdentityKey.from_entropy(lambda n_bytes: private[:n_bytes])
+    return IdentityKey.from_randomness(lambda n_bytes: private[:n_bytes])
 
 
 def hkdf(secret: bytes, salt: bytes, info: bytes) -> bytes:
@@ -97,7 +97,7 @@ def test_the_own_public_key_is_refused_as_a_peers() -> None:
 
 def test_a_source_of_entropy_that_gives_too_little_is_refused() -> None:
     with pytest.raises(MaskingError, match="31 bytes instead of 32"):
-        IdentityKey.from_entropy(lambda n_bytes: bytes(n_bytes - 1))
+        IdentityKey.from_randomness(lambda n_bytes: bytes(n_bytes - 1))
     with pytest.raises(MaskingError, match="5 bytes instead of 4"):
         draw_bytes(lambda n_bytes: bytes(n_bytes + 1), 4)
 
@@ -171,7 +171,7 @@ def test_names_and_numbers_that_cannot_be_bound_are_refused() -> None:
         lambda: from_bytes(ALICE).pair_secret(ALICE_PUBLIC),
         lambda: from_bytes(ALICE).pair_secret(b"\xff" * 32),
         lambda: from_bytes(ALICE).pair_secret(BOB[:31]),
-        lambda: IdentityKey.from_entropy(lambda _: ALICE[:31]),
+        lambda: IdentityKey.from_randomness(lambda _: ALICE[:31]),
         lambda: derive_key(ALICE[:31], b"mask"),
     ],
 )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fedforest.errors import MaskingError
-from fedforest.kernels.prime_field import PRIME
+from fedforest.kernels.sums.prime_field import PRIME
 from fedforest.masking.secret_shares import LARGEST, combine, split, sum_shares
 
 LIMITS = st.sampled_from([0, 1, -1, LARGEST, -LARGEST])

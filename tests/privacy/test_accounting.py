@@ -20,6 +20,7 @@ def delta_of_coins(epsilon: float, step: float, n_draws: int) -> float:
     return float((probabilities * -np.expm1(epsilon - losses)).sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("epsilon_query", "n_queries"),
     [

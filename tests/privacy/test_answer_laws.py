@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedforest.kernels.answers import UNDECIDED, AnswerLaws
+from fedforest.kernels.noise.answers import UNDECIDED, AnswerLaws
 from fedforest.privacy.answer_laws import MOST_ROWS, tabulate_answers
 from tests.reference.answers import chances_up_to, place
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fedforest.kernels.decoding import decode_sums, mend_sums
+from fedforest.kernels.noise.decoding import decode_sums, mend_sums
 from fedforest.privacy.decoding import PENALTY_DEVIATIONS, make_decoder
 from fedforest.privacy.local_dp import (
     LocalDP,

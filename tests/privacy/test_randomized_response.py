@@ -55,8 +55,8 @@ def test_the_first_random_word_decides_at_exactly_the_keep_probability(
 
 def test_the_second_random_word_chooses_among_the_other_classes_evenly() -> None:
     largest = 2**64 - 1
-    entropy = words(*[largest] * 6, 0, 1, 2, 0, 1, 2)
-    noisy = RandomizedResponse(1.0).draw(np.array([0, 0, 0, 2, 2, 2]), 4, lambda _: entropy)
+    randomness = words(*[largest] * 6, 0, 1, 2, 0, 1, 2)
+    noisy = RandomizedResponse(1.0).draw(np.array([0, 0, 0, 2, 2, 2]), 4, lambda _: randomness)
     assert noisy.tolist() == [1, 2, 3, 3, 0, 1]
 
 
@@ -76,11 +76,11 @@ def test_a_single_class_needs_no_noise() -> None:
 def test_entropy_is_used_up_anew_for_every_label() -> None:
     asked = []
 
-    def entropy(n_bytes: int) -> bytes:
+    def randomness(n_bytes: int) -> bytes:
         asked.append(n_bytes)
         return bytes(n_bytes)
 
-    RandomizedResponse(1.0).draw(np.zeros(10, np.int64), 3, entropy)
+    RandomizedResponse(1.0).draw(np.zeros(10, np.int64), 3, randomness)
     assert asked == [160]
 
 

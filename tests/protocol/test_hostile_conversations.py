@@ -19,7 +19,7 @@ from fedforest.protocol.linear.party import LinearParty
 from fedforest.protocol.scoring import messages as scoring
 from fedforest.protocol.scoring.coordinator import score_own_votes, score_votes
 from fedforest.protocol.scoring.party import ScoringParty, TrueClasses, TrueNumbers
-from fedforest.tree.table import read_table
+from fedforest.tree.table.frames import read_table
 from tests.protocol.alignment.federations import RUN, Aligning
 from tests.protocol.linear.federations import (
     Federation,

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from fedforest.errors import ProtocolError
 from fedforest.protocol.aggregation import messages as aggregation_messages
 from fedforest.protocol.aggregation import payloads as aggregation_payloads
+from fedforest.protocol.aggregation.messages import CountParts
 from fedforest.protocol.alignment import messages as alignment_messages
 from fedforest.protocol.alignment import payloads as alignment_payloads
-from fedforest.protocol.asking import Accepted, Message, Payload
+from fedforest.protocol.asking import Accepted, Message, Payload, Request
 from fedforest.protocol.horizontal import messages as horizontal_messages
 from fedforest.protocol.horizontal import payloads as horizontal_payloads
 from fedforest.protocol.horizontal.payloads import DeclaredColumns, DeclaredLabels
@@ -35,6 +36,7 @@ from fedforest.protocol.payloads import (
 from fedforest.protocol.scoring import messages as scoring_messages
 from fedforest.protocol.scoring import payloads as scoring_payloads
 from fedforest.protocol.vertical import messages, prediction_messages
+from tests.protocol.named_replies import replies_to
 
 MODULES: tuple[Any, ...] = (
     messages,
@@ -45,7 +47,10 @@ MODULES: tuple[Any, ...] = (
     alignment_messages,
     scoring_messages,
 )
-REPLIES = (Accepted, *(reply for module in MODULES for reply in module.REPLIES))
+REPLIES: tuple[type[Message], ...] = (
+    Accepted,
+    *replies_to(request for module in MODULES for request in module.REQUESTS),
+)
 ALLOWED = (
     *MAY_LEAVE,
     *aggregation_payloads.MAY_LEAVE,
@@ -77,6 +82,9 @@ def test_a_reply_holds_only_what_may_leave_a_party(reply: type[Message]) -> None
     assert forbidden_fields(reply) == []
 
 
+BASES = (Message, Request, CountParts)
+
+
 def test_every_message_that_a_coordinator_expects_is_a_known_reply() -> None:
     known = {reply.__name__ for reply in REPLIES}
     requests = {request.__name__ for module in MODULES for request in module.REQUESTS}
@@ -84,7 +92,7 @@ def test_every_message_that_a_coordinator_expects_is_a_known_reply() -> None:
         name
         for module in MODULES
         for name, value in vars(module).items()
-        if isinstance(value, type) and issubclass(value, Message) and value is not Message
+        if isinstance(value, type) and issubclass(value, Message) and value not in BASES
     }
     assert defined <= known | requests
 
@@ -99,7 +107,7 @@ class Careless(Message, frozen=True):
     names: tuple[str, ...]
     edges: NDArray[np.float64] | None
     either: Gains | bytes
-    moves: messages.Moves
+    moves: messages.RowMoves
     many_gains: tuple[Gains, ...]
     many_names: tuple[Gains | str, ...]
     pair: tuple[Gains, str]

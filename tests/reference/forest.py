@@ -10,12 +10,19 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fedforest.kernels.layout import ENTROPY
-from fedforest.tree.grow import GrowthPlan
-from fedforest.tree.seeds import derive_seed
-from fedforest.tree.targets import TrainingTargets
+from fedforest.tree.growth.level_loop import GrowthPlan
+from fedforest.tree.growth.seeds import derive_seed
+from fedforest.tree.table.targets import TrainingTargets
 from tests.reference import draws
-from tests.reference.splits import Row, Split, Statistic, best_split, class_weights, moments
+from tests.reference.splits import (
+    Row,
+    Split,
+    Statistic,
+    best_split,
+    class_weights,
+    deviance,
+    moments,
+)
 
 
 @dataclass
@@ -115,7 +122,8 @@ class TreeGrower:
         decrease = self.weighted_decrease(node.rows, left, right)
         least = rules.min_impurity_decrease
         if self.targets.kind.is_regression:
-            least /= self.targets.kind.target_unit**2
+            power = 1 if self.targets.kind.criterion.wire == "poisson" else 2
+            least /= self.targets.kind.target_unit**power
         if decrease * (1.0 + 2.0**-52) < least:
             return []
         node.split, node.decrease = settle_missing_side(split, len(left), len(right)), decrease
@@ -150,8 +158,9 @@ def grow_trees(
 
 def statistic_of(targets: TrainingTargets) -> Statistic:
     if targets.kind.search == "classes":
-        return class_weights(targets.kernel.n_classes, entropy=targets.kind.criterion == ENTROPY)
-    return moments()
+        is_entropy = targets.kind.criterion.wire == "entropy"
+        return class_weights(targets.kernel.n_classes, entropy=is_entropy)
+    return deviance() if targets.kind.criterion.wire == "poisson" else moments()
 
 
 def draw_multiplicity(targets: TrainingTargets, plan: GrowthPlan, seed: int) -> list[int]:
@@ -178,15 +187,18 @@ def weigh(rows: Sequence[Row]) -> int:
 
 
 def impurity(rows: Sequence[Row], targets: TrainingTargets) -> float:
-    """Gini, entropy in bits, or variance in squared fixed-point units."""
+    """Gini, entropy in bits, or in fixed-point units: their squares, half the mean deviance."""
     total = weigh(rows)
     if targets.kind.is_regression:
         real = [row.target / row.weight for row in rows]
         mean = sum(row.weight * x for row, x in zip(rows, real, strict=True)) / total
+        if targets.kind.criterion.wire == "poisson":
+            above = [(row.weight, x) for row, x in zip(rows, real, strict=True) if x > 0]
+            return sum(weight * x * math.log(x / mean) for weight, x in above) / total
         return sum(row.weight * (x - mean) ** 2 for row, x in zip(rows, real, strict=True)) / total
     labels = {row.label for row in rows}
     shares = [weigh([row for row in rows if row.label == label]) / total for label in labels]
-    if targets.kind.criterion == ENTROPY:
+    if targets.kind.criterion.wire == "entropy":
         return -sum(share * math.log2(share) for share in shares)
     return 1.0 - sum(share * share for share in shares)
 

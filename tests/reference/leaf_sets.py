@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.kernels.layout import MISSING_BIN
-from fedforest.tree.partial import PartialForest
+from fedforest.tree.forest.partial import PartialForest
 
 
 def goes_left(partial: PartialForest, node: int, code: int) -> bool:

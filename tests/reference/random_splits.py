@@ -1,7 +1,7 @@
 """Random-threshold splits, slowly: one threshold per column, every row asked one by one."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,6 +64,7 @@ def best_random_split(
     min_rows_leaf: int,
     by_class: bool,
     least_weight: int = 0,
+    score_moments: Callable[[tuple[int, ...], tuple[int, ...]], float] | None = None,
 ) -> RandomSplit | None:
     """The best of one random split per column; ties go to the first column, missing right first."""
     whole = tuple(sum(column) for column in zip(*sums, strict=True))
@@ -87,12 +88,13 @@ def best_random_split(
             weights = [sum(side) if by_class else side[0] for side in (left, whole)]
             if min(weights[0], weights[1] - weights[0]) < least_weight:
                 continue
-            score = (
-                gini_score(left, whole)
-                if by_class
-                else variance_score((left[0], left[1]), (whole[0], whole[1]))
-            )
-            if best is None or score > best.score:
+            if by_class:
+                score = gini_score(left, whole)
+            elif score_moments is not None:
+                score = score_moments(left, whole)
+            else:
+                score = variance_score((left[0], left[1]), (whole[0], whole[1]))
+            if score > (-math.inf if best is None else best.score):
                 side = missing if len(present) < len(column) else 2
                 kept = tuple(sorted(members)) if members is not None else None
                 best = RandomSplit(score, feature, threshold, side, kept)

@@ -7,10 +7,10 @@ wins a tie: the lowest column, then missing values on the right, then the lowest
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
-from fedforest.kernels.entropy import x_log2_x
+from fedforest.kernels.criteria.information import x_log2_x
 
 MISSING = 255
 UNSEEN = 2  # side of missing values where the node has none
@@ -68,6 +68,31 @@ def moments() -> Statistic:
         score,
         lambda category, _: float(category[1]) / float(category[0]),
     )
+
+
+def deviance() -> Statistic:
+    """Weight and sum of targets from zero on, scored by the deviance of Poisson."""
+
+    def score(left: Sums, node: Sums) -> float:
+        (a, s), (n, m) = map(float, left[:2]), map(float, node[:2])
+        if s <= 0.0 or m - s <= 0.0:
+            return -math.inf
+        numerator = s * n - m * a
+        b = n - a
+        return m * (a * _stray(numerator / (m * a)) + b * _stray(-numerator / (m * b)))
+
+    return replace(moments(), score=score)
+
+
+def _stray(x: float) -> float:
+    """(1 + x) ln(1 + x) - x."""
+    if abs(x) >= 0.25:
+        return float(x_log2_x(1.0 + x)) * 0.6931471805599453 - x
+    z = x / (2.0 + x)
+    square, series = z * z, 0.0
+    for k in range(23, 1, -2):
+        series = series * square + 1.0 / k
+    return 2.0 * square * (1.0 + (square + z) * series) / (1.0 - z)
 
 
 def class_weights(n_classes: int, *, entropy: bool) -> Statistic:
@@ -134,7 +159,8 @@ def best_split(
         column = Column(rows, feature, statistic)
         cuts = column.cut_categories() if is_categorical[feature] else column.cut_numbers()
         for split, n_left in cuts:
-            enough = min(n_left, len(rows) - n_left) >= min_rows_leaf
+            is_allowed = split.score > -math.inf
+            enough = is_allowed and min(n_left, len(rows) - n_left) >= min_rows_leaf
             if enough and least_weight:
                 enough = lighter_side(split, rows) >= least_weight
             if enough and (best is None or split.score > best.score):

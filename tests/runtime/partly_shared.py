@@ -10,14 +10,14 @@ import pyarrow
 from numpy.typing import NDArray
 
 from fedforest.protocol.aggregation.options import Masked
-from fedforest.runtime.orders import (
+from fedforest.runtime.messages.orders import (
     AlignRows,
-    Choice,
+    OptionChoice,
     TrainHorizontal,
     TrainVertical,
     Validation,
 )
-from fedforest.tree.parameters import ForestParameters
+from fedforest.tree.growth.parameters import ForestParameters
 from tests.integration.federation_folder import FederationFolder, make_federation
 
 PARTIES = ("bank", "shop", "clinic")
@@ -115,4 +115,4 @@ REGRESSION = ForestParameters(
 
 
 def masked(**changes: Any) -> TrainHorizontal:
-    return horizontal_order(aggregation=Choice.of(Masked()), **changes)
+    return horizontal_order(aggregation=OptionChoice.of(Masked()), **changes)

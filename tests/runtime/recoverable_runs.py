@@ -12,12 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from fedforest.estimators.horizontal_training import REQUESTS as HORIZONTAL_REQUESTS
-from fedforest.estimators.horizontal_training import make_members
 from fedforest.privacy.global_dp import GlobalDP
 from fedforest.privacy.local_dp import LocalDP
 from fedforest.privacy.randomized_response import RandomizedResponse
-from fedforest.protocol.aggregation.introduction import Member
+from fedforest.protocol.aggregation.introduction import PartyIdentity
 from fedforest.protocol.aggregation.options import Masked, Ring, Shamir
 from fedforest.protocol.aggregation.plugs import Plug, make_aggregation, make_aggregator
 from fedforest.protocol.asking import Conversation, Handler, Message
@@ -25,20 +23,22 @@ from fedforest.protocol.horizontal import coordinator as horizontal
 from fedforest.protocol.horizontal.party import HorizontalParty
 from fedforest.protocol.vertical import coordinator as vertical
 from fedforest.protocol.vertical import messages as vertical_messages
-from fedforest.protocol.vertical.order import EarlyStopping, TrainingOrder
+from fedforest.protocol.vertical.order import EarlyStopping, VerticalOrder
 from fedforest.protocol.vertical.party import VerticalParty
 from fedforest.runtime.driver import ExchangeLog
-from fedforest.runtime.entropy import Entropies, EntropySource
-from fedforest.runtime.envelope import RunRequest
-from fedforest.runtime.party_run import MakeHandler, PartyRun
-from fedforest.runtime.resumable import Wishes, run_with_journal
-from fedforest.runtime.run_store import RunStore, StoredRun
+from fedforest.runtime.messages.envelope import RunRequest
+from fedforest.runtime.party.run import MakeHandler, PartyRun
+from fedforest.runtime.randomness import RandomnessSource, SystemRandomness
+from fedforest.runtime.recovery.resumable import Wishes, run_with_journal
+from fedforest.runtime.recovery.run_store import RunStore, StoredRun
+from fedforest.runtime.trainings.horizontal import REQUESTS as HORIZONTAL_REQUESTS
+from fedforest.runtime.trainings.in_process import make_members
 from fedforest.transport.base import Transport
 from fedforest.transport.codec import decode
 from fedforest.transport.in_process import InProcess
-from fedforest.tree.bins import Bins
-from fedforest.tree.forest_file import encode_forest, encode_partial
-from fedforest.tree.partial import union
+from fedforest.tree.files.forests import encode_forest, encode_partial
+from fedforest.tree.forest.partial import union
+from fedforest.tree.table.bins import Bins
 from tests.protocol.horizontal.federations import Shares
 from tests.protocol.horizontal.federations import make_order as order_horizontally
 from tests.protocol.vertical.cases import VerticalCase, sample_case
@@ -58,7 +58,7 @@ class Scenario:
     """A training: whom it needs, how its two sides are made, and what it leaves behind."""
 
     parties: tuple[str, ...]
-    make_conversation: Callable[[EntropySource], Conversation[Any]]
+    make_conversation: Callable[[RandomnessSource], Conversation[Any]]
     make_handler: Callable[[str], MakeHandler]
     collect: Callable[[Any, Mapping[str, Any]], bytes]  # the result and the parties as one file
 
@@ -68,9 +68,11 @@ def vertical_scenario(case: VerticalCase, **settings: Any) -> Scenario:
     tables, label_party = party_tables(case), f"p{case.label_party}"
 
     def make_handler(name: str) -> MakeHandler:
-        def make(_: bytes, entropies: EntropySource) -> tuple[Handler, tuple[type[Message], ...]]:
+        def make(
+            _: bytes, randomness: RandomnessSource
+        ) -> tuple[Handler, tuple[type[Message], ...]]:
             labels = make_labels(case) if name == label_party else None
-            party = VerticalParty(tables[name], entropies.of("training"), labels=labels)
+            party = VerticalParty(tables[name], randomness.of("training"), labels=labels)
             return party, vertical_messages.REQUESTS
 
         return make
@@ -83,7 +85,7 @@ def vertical_scenario(case: VerticalCase, **settings: Any) -> Scenario:
     )
 
 
-def collect_vertical(order: TrainingOrder, trained: Any, parties: Mapping[str, Any]) -> bytes:
+def collect_vertical(order: VerticalOrder, trained: Any, parties: Mapping[str, Any]) -> bytes:
     """All shares and the forest they make together, with all that training told about it."""
     models = [parties[name].model() for name in order.parties]
     forest = union(trained.outline, [model.partial for model in models])
@@ -100,26 +102,28 @@ def collect_vertical(order: TrainingOrder, trained: Any, parties: Mapping[str, A
 def horizontal_scenario(shares: Shares, plug: Plug = "plain", **settings: Any) -> Scenario:
     order = order_horizontally(shares, batch_bytes=SMALL_BATCHES, **settings)
     is_noisy = order.privacy is not None
-    known = make_members(order.parties, Entropies(5))  # identities outlive runs
+    known = make_members(order.parties, SystemRandomness(5))  # identities outlive runs
 
     def make_handler(name: str) -> MakeHandler:
-        def make(_: bytes, entropies: EntropySource) -> tuple[Handler, tuple[type[Message], ...]]:
+        def make(
+            _: bytes, randomness: RandomnessSource
+        ) -> tuple[Handler, tuple[type[Message], ...]]:
             identity, pins = known[name].identity, known[name].pins
-            member = Member(name, identity, pins, entropies.of("aggregation"))
+            member = PartyIdentity(name, identity, pins, randomness.of("aggregation"))
             party = HorizontalParty(
                 shares.table(name),
                 shares.labels(name),
-                entropies.of("training"),
-                partial(make_aggregator, plug, member=member, is_noisy=is_noisy),
-                response_key=Entropies(6).of(name)(32),
+                randomness.of("training"),
+                make_aggregator(plug, member=member, is_noisy=is_noisy),
+                response_key=SystemRandomness(6).of(name)(32),
             )
             return party, HORIZONTAL_REQUESTS
 
         return make
 
-    def make_conversation(entropies: EntropySource) -> Conversation[Any]:
-        entropy = entropies.of("coordinator")
-        aggregation = make_aggregation(plug, RUN, entropy, is_noisy=is_noisy)
+    def make_conversation(randomness: RandomnessSource) -> Conversation[Any]:
+        own = randomness.of("coordinator")
+        aggregation = make_aggregation(plug, RUN, own, is_noisy=is_noisy)
         return horizontal.train(order, aggregation)
 
     def collect(trained: Any, parties: Mapping[str, Any]) -> bytes:
@@ -228,10 +232,10 @@ class Recoverable:
     def _store(self, name: str) -> RunStore:
         """The secret of the run is the same however often a disk is too full to begin it."""
 
-        def entropy(n_bytes: int) -> bytes:
-            return Entropies(1).of(name)(n_bytes)
+        def randomness(n_bytes: int) -> bytes:
+            return SystemRandomness(1).of(name)(n_bytes)
 
-        return RunStore(self.home / name, entropy)
+        return RunStore(self.home / name, randomness)
 
     def endpoints(self) -> dict[str, Callable[[bytes], bytes]]:
         return {name: party.answer for name, party in self.parties.items()}
@@ -249,7 +253,7 @@ class Recoverable:
         """Begin or resume; whatever ends it, the journal is let go of as at a process's end."""
         stored = self.open()
         try:
-            conversation = self.scenario.make_conversation(stored.entropies())
+            conversation = self.scenario.make_conversation(stored.randomness())
             return run_with_journal(
                 conversation, transport or InProcess(self.endpoints()), stored, log, wishes
             )

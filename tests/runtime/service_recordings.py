@@ -15,19 +15,20 @@ import pyarrow
 from fedforest.errors import FederationError, ProtocolError, RemoteProtocolError
 from fedforest.protocol.aggregation.options import Masked
 from fedforest.protocol.asking import Message
-from fedforest.runtime.orders import (
-    Choice,
+from fedforest.runtime.messages.orders import (
+    OptionChoice,
     PredictLinear,
     PredictVertical,
     TrainHorizontal,
     TrainLinear,
     TrainVertical,
 )
-from fedforest.runtime.party_requests import TO_PARTY
-from fedforest.runtime.results import Predictions
+from fedforest.runtime.messages.party_requests import TO_PARTY
+from fedforest.runtime.messages.results import Predictions
 from fedforest.transport.codec import decode
 from fedforest.transport.error_table import refuse
-from fedforest.tree.parameters import ForestParameters
+from fedforest.transport.frames import encode_frame
+from fedforest.tree.growth.parameters import ForestParameters
 from tests.integration.federation_folder import FederationFolder, make_federation
 from tests.integration.local_federation import LocalFederation, local_federation
 from tests.integration.processes import result_type, role_files
@@ -100,7 +101,7 @@ def horizontal_order() -> TrainHorizontal:
         label="label",
         parameters=ForestParameters(n_estimators=2, max_depth=2, bootstrap=False),
         seed=3,
-        aggregation=Choice.of(Masked()),
+        aggregation=OptionChoice.of(Masked()),
     )
 
 
@@ -172,7 +173,7 @@ def check_error(error: FederationError, *peers: str, of_sum: bool = False) -> No
         assert error.party in peers
     for planted in (str(PLANTED_NUMBER), *PLANTED_LABELS):
         assert planted not in str(error)
-    assert PLANTED_COLUMN not in refuse(1, error, hides_names=True).text
+    assert PLANTED_COLUMN.encode() not in encode_frame(refuse(1, error, hides_names=True))
 
 
 def spoil(data: bytes, rng: np.random.Generator) -> bytes:

@@ -4,7 +4,7 @@ import pytest
 
 from fedforest.errors import DataError, RemoteProtocolError
 from fedforest.protocol.asking import Accepted, Message
-from fedforest.protocol.vertical.messages import FinishTrees, Prepare, TreesFinished
+from fedforest.protocol.vertical.messages import BinColumns, FinishTrees, TreesFinished
 from fedforest.runtime.endpoint import make_endpoint
 from fedforest.runtime.federation import connect, start_workers
 from fedforest.transport.codec import decode, encode
@@ -24,7 +24,7 @@ class Polite:
 
 def test_a_request_is_decoded_handled_and_answered() -> None:
     party = Polite()
-    endpoint = make_endpoint(party, (FinishTrees, Prepare))
+    endpoint = make_endpoint(party, (FinishTrees, BinColumns))
     reply = decode(endpoint(encode(FinishTrees(None, hard_votes=True))), (TreesFinished,))
     assert isinstance(reply, TreesFinished)
     (heard,) = party.heard
@@ -32,7 +32,7 @@ def test_a_request_is_decoded_handled_and_answered() -> None:
     assert heard.hard_votes
 
 
-@pytest.mark.parametrize("data", [b"", b"\xff\xff", encode(Accepted()), encode(Prepare(1, 9))])
+@pytest.mark.parametrize("data", [b"", b"\xff\xff", encode(Accepted()), encode(BinColumns(1, 9))])
 def test_what_is_no_accepted_request_never_reaches_the_party(data: bytes) -> None:
     party = Polite()
     with pytest.raises(RemoteProtocolError, match="FinishTrees") as caught:

@@ -27,10 +27,8 @@ from fedforest.errors import (
     RemoteProtocolError,
 )
 from fedforest.protocol.linear.coordinator import LinearTrained
-from fedforest.runtime.coordinator_models import CoordinatorModels
-from fedforest.runtime.envelope import RunRequest
-from fedforest.runtime.linear_files import encode_intercept
-from fedforest.runtime.orders import (
+from fedforest.runtime.messages.envelope import RunRequest
+from fedforest.runtime.messages.orders import (
     AnyOrder,
     CancelRun,
     EndRunEarly,
@@ -41,17 +39,23 @@ from fedforest.runtime.orders import (
     WatchRun,
     encode_order,
 )
-from fedforest.runtime.party_requests import TO_PARTY, BeginRun, InPrediction
-from fedforest.runtime.party_service import PartyService
-from fedforest.runtime.results import HorizontalResult, RunList, VerticalResult, decode_event
-from fedforest.runtime.resumable import run_with_journal
-from fedforest.runtime.roles import VerticalRole
-from fedforest.runtime.run_store import RunStore
-from fedforest.runtime.terms import Terms
-from fedforest.runtime.trainings import converse
+from fedforest.runtime.messages.party_requests import TO_PARTY, BeginRun, InPrediction
+from fedforest.runtime.messages.results import (
+    HorizontalResult,
+    RunList,
+    VerticalResult,
+    decode_event,
+)
+from fedforest.runtime.messages.roles import VerticalRole
+from fedforest.runtime.messages.terms import Terms
+from fedforest.runtime.party.service import PartyService
+from fedforest.runtime.recovery.linear_files import encode_intercept
+from fedforest.runtime.recovery.resumable import run_with_journal
+from fedforest.runtime.recovery.run_store import RunStore
+from fedforest.runtime.trainings.base import CoordinatorMeans
+from fedforest.runtime.trainings.registry import training_of
 from fedforest.transport.codec import decode, encode
-from fedforest.tree.forest_file import encode_outline
-from fedforest.tree.workers import ALONE
+from fedforest.tree.files.forests import encode_outline
 from tests.integration.local_federation import (
     LocalFederation,
     local_federation,
@@ -254,7 +258,6 @@ class Rehearsal:
             if all(kind_of(request) is RunRequest for request in asked.values())
         ]
         store = RunStore(folder, lambda _: secret_of("coordinator"))
-        self._models = CoordinatorModels(folder / "models")
         self.stored = store.begin(RUN, encode_order(self._order))
         self._lie: dict[str, bytes] = {}
         self._n_left = 0  # exchanges before the coordinator is killed
@@ -265,8 +268,8 @@ class Rehearsal:
     def listen(self, n_exchanges: int, lie: Mapping[str, bytes]) -> Any:
         """What a coordinator that goes on from its journal comes to; parties may lie first."""
         self._n_left, self._lie = n_exchanges, dict(lie)
-        entropies = self.stored.entropies()
-        conversation = converse(self._order, RUN, entropies, self._models, ALONE)
+        means = CoordinatorMeans(RUN, self.stored.randomness().of("coordinator"))
+        conversation = training_of(self._order).conversation(self._order, means)
         return run_with_journal(conversation, self, self.stored)
 
     def replies(self, step: int) -> Mapping[str, bytes]:

@@ -57,6 +57,7 @@ def test_a_changed_label_is_told_by_no_more_than_epsilon_and_the_noise_is_no_mor
     assert of_the_corner > -DEVIATIONS  # the corner tells exactly epsilon
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.5])
 def test_the_measurement_notices_a_scale_that_is_off_by_five_percent(epsilon: float) -> None:
     assert class_excess(epsilon, 1.05 * epsilon)[0] > DEVIATIONS

@@ -1,6 +1,6 @@
 """The part of rows that a party leaves out after a loss: how large, how random, how telling.
 
-Entropy is seeded. With other seeds right code would fail one of these tests about once in 10^5
+Randomness is seeded. With other seeds right code would fail one of these tests about once in 10^5
 runs.
 """
 

@@ -1,6 +1,6 @@
 """What masked trainings show, measured: to the coordinator alone, and with peers colluding.
 
-Entropy is seeded. With other seeds right masks would fail one of these tests about once in 10^7
+Randomness is seeded. With other seeds right masks would fail one of these tests about once in 10^7
 runs: there are fewer than 100 comparisons, each a chi-square test that gives a false alarm once in
 10^9 cases.
 """
@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fedforest.estimators.horizontal_training import REQUESTS
 from fedforest.masking.peers import choose_peers
 from fedforest.protocol.aggregation.masked import MaskedAggregator
-from fedforest.protocol.aggregation.messages import Count, Counted, MaskedCounted
+from fedforest.protocol.aggregation.messages import Counted, CountParts, MaskedCounted
 from fedforest.protocol.aggregation.options import Masked
 from fedforest.protocol.aggregation.plugs import Plug
-from fedforest.protocol.aggregation.session import Session, digest_part
+from fedforest.protocol.aggregation.session import PeerSession, digest_part
+from fedforest.runtime.trainings.horizontal import REQUESTS
 from fedforest.transport.codec import decode
 from tests.masking.federations import (
     Federation,
@@ -53,12 +53,14 @@ def train_masked(plug: Plug) -> OpenTraining:
     return train_openly(shares, plug, party_options={"make_party": SpiedParty}, n_estimators=6)
 
 
-def exchanges(training: OpenTraining, reply: type) -> Iterator[tuple[Count, dict[str, Any]]]:
+def exchanges(
+    training: OpenTraining, reply: type
+) -> Iterator[tuple[CountParts[Any], dict[str, Any]]]:
     """Every request to count, and the replies to it."""
     recorder = training.recorder
     for sent, heard in zip(recorder.requests, recorder.replies, strict=True):
         request = decode(next(iter(sent.values())), REQUESTS)
-        if isinstance(request, Count):
+        if isinstance(request, CountParts):
             yield request, {party: decode(data, (reply,)) for party, data in heard.items()}
 
 
@@ -71,9 +73,9 @@ def sums_of(training: OpenTraining) -> Iterator[Sent]:
         yield Sent(OneVector(session.id, request.step, digest), bytes(part.question), masked)
 
 
-def session_of(training: OpenTraining, party: str) -> Session:
+def session_of(training: OpenTraining, party: str) -> PeerSession:
     """What a party knows of the others: all that a colluder can add."""
-    aggregator = training.parties[party]._handlers()[Count].__self__  # type: ignore[attr-defined]
+    aggregator = training.parties[party]._aggregator
     assert isinstance(aggregator, MaskedAggregator)
     return aggregator._meeting.session()
 

@@ -1,6 +1,6 @@
 """What masked vectors tell, measured: to the coordinator alone, and with parties colluding.
 
-Entropy is seeded. With other seeds right masks would fail one of these tests about once in 10^6
+Randomness is seeded. With other seeds right masks would fail one of these tests about once in 10^6
 runs: there are fewer than 1,000 comparisons, each a chi-square test that gives a false alarm once
 in 10^9 cases.
 """

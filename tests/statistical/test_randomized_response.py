@@ -62,8 +62,8 @@ class Loose(RandomizedResponse):
 class Partial(RandomizedResponse):
     """Says one class 5% less often than the other wrong ones."""
 
-    def draw(self, codes, n_classes, entropy):  # type: ignore[no-untyped-def]
-        noisy = super().draw(codes, n_classes, entropy)
+    def draw(self, codes, n_classes, randomness):  # type: ignore[no-untyped-def]
+        noisy = super().draw(codes, n_classes, randomness)
         rng = np.random.default_rng(1)
         slips = (noisy == 0) & (codes != 0) & (rng.random(len(codes)) < 0.05)
         return np.where(slips, codes, noisy)

@@ -1,4 +1,4 @@
-"""What fewer shares than the threshold tell, measured. Entropy is seeded.
+"""What fewer shares than the threshold tell, measured. Randomness is seeded.
 
 With other seeds right shares would fail one of these tests about once in 10^7 runs: there are
 fewer than 100 comparisons, each a chi-square test that gives a false alarm once in 10^9 cases.

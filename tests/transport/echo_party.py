@@ -7,7 +7,7 @@ import sys
 import threading
 from pathlib import Path
 
-from fedforest.transport.grpc_party import GrpcLink
+from fedforest.transport.grpc.party import GrpcLink
 from fedforest.transport.tls import Credentials
 
 if __name__ == "__main__":

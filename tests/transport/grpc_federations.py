@@ -17,11 +17,11 @@ from fedforest.transport.frames import (
     decode_frame,
     encode_frame,
 )
-from fedforest.transport.grpc_channel import CONVERSE, Limits, method_of, open_channel
-from fedforest.transport.grpc_client_calls import ServeClient
-from fedforest.transport.grpc_coordinator import GrpcHub, Renew
-from fedforest.transport.grpc_party import Endpoint, GrpcLink
-from fedforest.transport.outbox import Outbox
+from fedforest.transport.grpc.channel import CONVERSE, ChannelLimits, method_of, open_channel
+from fedforest.transport.grpc.client_calls import ServeClient
+from fedforest.transport.grpc.coordinator import GrpcHub, Renew
+from fedforest.transport.grpc.outbox import Outbox
+from fedforest.transport.grpc.party import Endpoint, GrpcLink
 from fedforest.transport.tls import Credentials
 
 DAY = timedelta(days=1)
@@ -42,7 +42,7 @@ class GrpcFederation:
     def __init__(
         self,
         *,
-        limits: Limits | None = None,
+        limits: ChannelLimits | None = None,
         serve_client: ServeClient | None = None,
         renew: Renew | None = None,
         coordinator_life: timedelta = DAY,

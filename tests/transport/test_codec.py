@@ -18,12 +18,14 @@ from fedforest.transport.codec import LARGE, decode, encode
 REQUESTS = (*messages.REQUESTS, *prediction_messages.REQUESTS)
 
 EXAMPLES = (
-    messages.Prepare(2**64 - 1, 255),
-    messages.Prepared(TableSize(3, 4), LabelScale(0, 0.5, -2.0)),
+    messages.BinColumns(2**64 - 1, 255),
+    messages.ColumnsBinned(TableSize(3, 4), LabelScale(0, 0.5, -2.0)),
     messages.ShareLabels((2, 0, 1), 0.5),
     messages.FindSplits(None, memoryview(b"\x01\x02")),
     messages.FindSplits(
-        messages.Moves(memoryview(b"\x07"), RowBits(memoryview(b"")), RowBits(memoryview(b"\xff"))),
+        messages.RowMoves(
+            memoryview(b"\x07"), RowBits(memoryview(b"")), RowBits(memoryview(b"\xff"))
+        ),
         memoryview(b""),
     ),
     messages.SplitsFound(Gains.of(np.array([1.0, -np.inf]))),
@@ -57,13 +59,13 @@ def plain(value: Any) -> Any:
 
 
 def test_a_message_of_an_unexpected_type_is_refused_and_the_expected_ones_are_named() -> None:
-    data = encode(messages.Prepare(1, 255))
+    data = encode(messages.BinColumns(1, 255))
     with pytest.raises(ProtocolError, match="SweepRows or LeapRows or RouteRows or AskSplit"):
         decode(data, prediction_messages.REQUESTS)
 
 
 def test_the_refusal_does_not_repeat_what_was_sent() -> None:
-    data = encode(messages.Prepare(1, 255)).replace(b"Prepare", b"Secret!")
+    data = encode(messages.BinColumns(1, 255)).replace(b"BinColumns", b"Secret!")
     with pytest.raises(ProtocolError) as caught:
         decode(data, messages.REQUESTS)
     assert "Secret" not in str(caught.value)
@@ -74,9 +76,9 @@ def test_the_refusal_does_not_repeat_what_was_sent() -> None:
 @pytest.mark.parametrize(
     ("kind", "fields"),
     [
-        (messages.Prepare, (-1, 255)),
-        (messages.Prepare, (1, 1)),
-        (messages.Prepare, (1, 256)),
+        (messages.BinColumns, (-1, 255)),
+        (messages.BinColumns, (1, 1)),
+        (messages.BinColumns, (1, 256)),
         (messages.StartTrees, (b"", True, -1, 1, False)),
         (messages.StartTrees, (b"", True, 2**31, 1, False)),
         (messages.StartTrees, (b"", 1, 5, 1, False)),

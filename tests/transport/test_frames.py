@@ -34,7 +34,7 @@ EXAMPLES: tuple[Frame, ...] = (
     Hello(1, "bank"),
     Welcome(1),
     piece(LARGEST_ID, 2**31 - 1, bytes(PIECE_BYTES), is_last=True),
-    Refusal(LARGEST_ID, "DataError", "é" * 500, "x" * 64),
+    Refusal(LARGEST_ID, "DataError", "stated", {"statement": "é" * 500}, "x" * 64),
     Forget(0),
     Probe(3, memoryview(b"12")),
 )
@@ -76,7 +76,9 @@ def test_a_changed_frame_is_a_frame_or_is_refused(data: st.DataObject) -> None:
         piece(2**62, 0, b"", is_last=True),
         piece(1, -1, b"", is_last=True),
         Hello(1, "x" * 65),
-        Refusal(1, "DataError", "x" * (LONGEST_TEXT + 1)),
+        Refusal(1, "DataError", text="x" * (LONGEST_TEXT + 1)),
+        Refusal(1, "DataError", "stated", {"statement": "x" * (LONGEST_TEXT + 1)}),
+        Refusal(1, "DataError", "stated", {str(number): 0 for number in range(17)}),
         Refusal(1, "x" * 65, ""),
     ],
 )

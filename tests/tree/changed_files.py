@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.tree.bins import Bins, number_categories
-from fedforest.tree.forest import Forest
-from fedforest.tree.forest_file import encode_forest
-from fedforest.tree.model_file import decode_model, encode_model
+from fedforest.tree.files.container import decode_model, encode_model
+from fedforest.tree.files.forests import encode_forest
+from fedforest.tree.forest.forest import Forest
+from fedforest.tree.table.bins import Bins, number_categories
 from tests.tree.grown_forests import renumber, sample_forest
 
 Arrays = dict[str, NDArray[Any]]

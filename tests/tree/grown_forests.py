@@ -8,15 +8,15 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fedforest.kernels.walk import Leaves
-from fedforest.tree.bins import Bins, fit_bins
-from fedforest.tree.forest import Forest, Shape, Splits
-from fedforest.tree.grow import GrowthPlan, grow_batch
-from fedforest.tree.growth import NO_DEPTH_LIMIT, GrowthRules
-from fedforest.tree.rows import Sampling
-from fedforest.tree.search import make_columns
-from fedforest.tree.table import read_table
-from fedforest.tree.targets import TrainingTargets, classification_targets, regression_targets
+from fedforest.kernels.prediction.walk import Leaves
+from fedforest.tree.forest.forest import Forest, Shape, Splits
+from fedforest.tree.growth.decisions import NO_DEPTH_LIMIT, GrowthRules
+from fedforest.tree.growth.level_loop import GrowthPlan, grow_batch
+from fedforest.tree.growth.rows import Sampling
+from fedforest.tree.growth.split_search import make_columns
+from fedforest.tree.table.bins import Bins, fit_bins
+from fedforest.tree.table.frames import read_table
+from fedforest.tree.table.targets import TrainingTargets, classification_targets, regression_targets
 from fedforest.tree.workers import Workers
 from tests.strategies import SEEDS
 

@@ -25,10 +25,10 @@ def align(
     """
     from fedforest.cli.predict import read_pairs
     from fedforest.cli.run_page import describe_alignment
-    from fedforest.runtime.client import Federation
-    from fedforest.runtime.orders import AlignRows
-    from fedforest.runtime.profiles import choose_profile
-    from fedforest.runtime.results import Alignment
+    from fedforest.runtime.client.connection import Federation
+    from fedforest.runtime.membership.profiles import choose_profile
+    from fedforest.runtime.messages.orders import AlignRows
+    from fedforest.runtime.messages.results import Alignment
 
     order = AlignRows(data=read_pairs(data))
     with Federation(choose_profile(profile)) as federation:

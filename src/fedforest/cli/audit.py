@@ -34,7 +34,7 @@ def verify(
 
     Example: fedforest audit verify --home ./bank
     """
-    from fedforest.runtime.ledger_check import check_ledger, parse_place
+    from fedforest.runtime.disclosure.ledger_check import check_ledger, parse_place
 
     verdict = check_ledger(home, parse_place(expect) if expect else None)
     if as_json:
@@ -56,7 +56,7 @@ def summary(home: Home, as_json: AsJson = False) -> None:
 
     Example: fedforest audit summary --home ./bank
     """
-    from fedforest.runtime.ledger_summary import summarise
+    from fedforest.runtime.disclosure.ledger_summary import summarise
 
     _warn_of_damage(home)
     told = summarise(home)
@@ -73,8 +73,8 @@ def report(run: Run, home: Home, as_json: AsJson = False) -> None:
 
     Example: fedforest audit report 3f2a --home ./bank
     """
-    from fedforest.runtime.ledger_summary import report_run
-    from fedforest.runtime.spending import tell_epsilon
+    from fedforest.runtime.disclosure.ledger_summary import report_run
+    from fedforest.runtime.party.spending import tell_epsilon
 
     _warn_of_damage(home)
     told = report_run(home, run)
@@ -94,7 +94,7 @@ def _say_epsilon(value: float | None) -> str:
 
 def _warn_of_damage(home: Path) -> None:
     """Figures of a ledger that was changed are nobody's word."""
-    from fedforest.runtime.ledger_check import check_ledger
+    from fedforest.runtime.disclosure.ledger_check import check_ledger
 
     verdict = check_ledger(home)
     if not verdict.is_whole:

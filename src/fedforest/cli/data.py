@@ -16,10 +16,10 @@ from fedforest.cli.terminal import AsJson, Quiet, Terminal
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fedforest.runtime.catalogue.catalogue import Catalogue
-    from fedforest.runtime.catalogue.entries import Entry, Kind, Missing
-    from fedforest.runtime.catalogue.profile import ColumnProfile
-    from fedforest.runtime.data_sets import DataSet
+    from fedforest.runtime.party.catalogue.catalogue import Catalogue
+    from fedforest.runtime.party.catalogue.entries import Entry, Kind, Missing
+    from fedforest.runtime.party.catalogue.profile import ColumnProfile
+    from fedforest.runtime.party.data_sets import DataSet
 
 data = typer.Typer(help="The data sets that a party takes part with.", no_args_is_help=True)
 
@@ -77,8 +77,8 @@ def add_data(  # noqa: PLR0913, PLR0917 - options of a command
 
     Example: fedforest party data add loans --uri-env LOANS_DB --table loans --id id --home ./bank
     """
-    from fedforest.runtime.catalogue.catalogue import Catalogue
-    from fedforest.runtime.catalogue.entries import Entry
+    from fedforest.runtime.party.catalogue.catalogue import Catalogue
+    from fedforest.runtime.party.catalogue.entries import Entry
 
     entry = Entry(
         source=None if source is None else _place(source, home),
@@ -104,7 +104,7 @@ def list_data(home: Home, as_json: AsJson = False) -> None:
 
     Example: fedforest party data list --home ./bank
     """
-    from fedforest.runtime.catalogue.catalogue import Catalogue
+    from fedforest.runtime.party.catalogue.catalogue import Catalogue
 
     catalogue = Catalogue(home)
     found = [_describe(catalogue, name) for name in catalogue.entries.names()]
@@ -139,8 +139,8 @@ def show_data(
     """
     from dataclasses import asdict
 
-    from fedforest.runtime.catalogue.catalogue import Catalogue
-    from fedforest.runtime.catalogue.profile import preview_rows, profile_columns
+    from fedforest.runtime.party.catalogue.catalogue import Catalogue
+    from fedforest.runtime.party.catalogue.profile import preview_rows, profile_columns
 
     catalogue = Catalogue(home)
     entry, found = catalogue.entries.read(name), catalogue.read(name)
@@ -170,7 +170,7 @@ def remove_data(
 
     Example: fedforest party data remove patients --home ./bank
     """
-    from fedforest.runtime.catalogue.entries import EntryFolder
+    from fedforest.runtime.party.catalogue.entries import EntryFolder
 
     EntryFolder(home).remove(name)
     if as_json:
@@ -222,7 +222,7 @@ def _describe(catalogue: Catalogue, name: str) -> dict[str, Any]:
 
 
 def _print_profile(name: str, entry: Entry, found: DataSet) -> None:
-    from fedforest.runtime.catalogue.profile import profile_columns
+    from fedforest.runtime.party.catalogue.profile import profile_columns
 
     title = f"{name}: {found.n_rows:,} rows from {entry.place}"
     rows = [_row(column) for column in profile_columns(found)]

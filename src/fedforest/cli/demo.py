@@ -11,19 +11,22 @@ import signal
 import tempfile
 import time
 from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fedforest.cli.terminal import Quiet, Terminal, format_seconds
+from fedforest.extras import import_extra
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from fedforest.cli.demonstration.letters import Letters
     from fedforest.cli.demonstration.report import Comparison
-    from fedforest.runtime.client import Federation
-    from fedforest.runtime.results import RunDetails
+    from fedforest.runtime.client.connection import Federation
+    from fedforest.runtime.messages.results import RunDetails
 
 
 _PICTURE = Path("fedforest-demo.png")
@@ -36,8 +39,8 @@ def demo(  # noqa: PLR0913, PLR0917 - options of a command
     plot: Annotated[
         Path | None,
         typer.Option(
-            help="Where the picture goes, by default fedforest-demo.png; --in-process draws one "
-            "only if asked."
+            help="Where the picture goes, by default fedforest-demo.png if matplotlib is "
+            "installed; --in-process draws one only if asked."
         ),
     ] = None,
     in_process: Annotated[
@@ -56,6 +59,8 @@ def demo(  # noqa: PLR0913, PLR0917 - options of a command
 
     Example: fedforest demo --keep
     """
+    if plot is not None:
+        import_extra("matplotlib", "a picture")  # rather now than after all the work
     if in_process:
         from fedforest.cli.demonstration.in_process import demonstrate
 
@@ -64,68 +69,69 @@ def demo(  # noqa: PLR0913, PLR0917 - options of a command
     with _interrupted_by_sigterm(), ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="fedforest-demo-"))
         stack.callback(_remove, folder)
-        _demonstrate(Terminal(quiet=quiet), folder, plot or _PICTURE, seed, keep=keep)
+        if plot is None and find_spec("matplotlib"):
+            plot = _PICTURE
+        _demonstrate(Terminal(quiet=quiet), folder, plot, seed, keep=keep)
 
 
-def _demonstrate(terminal: Terminal, folder: Path, plot: Path, seed: int, *, keep: bool) -> None:
+def _demonstrate(
+    terminal: Terminal, folder: Path, plot: Path | None, seed: int, *, keep: bool
+) -> None:
     from fedforest.cli.demonstration.federation import running_federation
     from fedforest.cli.demonstration.letters import N_NEW, draw_letters
     from fedforest.cli.demonstration.report import draw, make_table
-    from fedforest.cli.demonstration.story import pool, predict_new
-    from fedforest.runtime.client import Federation
+    from fedforest.cli.demonstration.story import predict_new
+    from fedforest.kernels.compiled.preparation import prepare
+    from fedforest.runtime.client.connection import Federation
 
+    prepare()
     started = time.perf_counter()
     letters = draw_letters(seed)
     terminal.say(
-        "Three sorting offices scanned strips of the same letters, a third of each picture; each "
-        "misses some letters.\nFirst what nobody can have: forests of all tables in one place "
-        "(this also compiles the kernels, once per machine: the first time takes minutes)."
-    )
-    pooled = pool(letters, seed)
-    terminal.say(
-        f"That took {format_seconds(time.perf_counter() - started)}. Now a coordinator and three "
-        "parties, each a process: keys, certificates, fingerprints, mutual TLS."
+        "Three sorting offices scanned strips of the same letters, a third of each picture. Each "
+        "misses some letters.\nStarting a coordinator and three parties, each a process: keys, "
+        "certificates, fingerprints, mutual TLS."
     )
     with running_federation(folder, letters.tables) as profile, Federation(profile) as federation:
-        terminal.say(
-            f"They are connected, {format_seconds(time.perf_counter() - started)} from the start."
-        )
-        comparisons = _compare(terminal, federation, folder, seed, pooled)
+        terminal.say(f"Connected after {format_seconds(time.perf_counter() - started)}.")
+        comparisons = _compare(terminal, federation, folder, letters, seed)
         terminal.out.print(make_table(comparisons))
-        terminal.out.print(
-            "Accuracy on held-out letters: of the federation on one held-out part, of pooled "
-            "forests the mean over several others. They differ by that chance, some 0.01 to 0.02; "
-            "over the same letters and columns the vertical forests are identical."
-        )
         _print_rows(terminal, comparisons[0].details)
-        _print_leakage(terminal, comparisons)
+        _print_risks(terminal, comparisons)
         right = predict_new(federation, comparisons[0].details.state.run, folder, letters)
         typer.echo(f"Of {N_NEW} letters that came later, {right:.1%} are read right.")
-        draw([comparison.panel() for comparison in comparisons], plot)
-        typer.echo(f"The picture is {plot}.")
+        if plot is None:
+            terminal.say("There is no picture, because matplotlib is not installed.")
+        else:
+            draw([comparison.panel() for comparison in comparisons], plot)
+            typer.echo(f"The picture is {plot}.")
         terminal.say(f"All of it took {format_seconds(time.perf_counter() - started)}.")
         if keep:
             _keep_up(profile, folder)
 
 
 def _compare(
-    terminal: Terminal,
-    federation: Federation,
-    folder: Path,
-    seed: int,
-    pooled: tuple[float, float],
+    terminal: Terminal, federation: Federation, folder: Path, letters: Letters, seed: int
 ) -> list[Comparison]:
+    """Both runs, each beside the forest of the pooled table, scored on the same letters."""
     from fedforest.cli.demonstration.report import Comparison
-    from fedforest.cli.demonstration.story import carry_out, write_run_files
+    from fedforest.cli.demonstration.story import (
+        carry_out,
+        pool_scans,
+        pool_strips,
+        write_run_files,
+    )
 
     strips, scans = write_run_files(folder, seed)
-    terminal.say("A vertical run: rows are matched by ids that nobody shows, then trees grow.")
+    terminal.say("A vertical run: rows are matched by hidden ids, then trees grow.")
     vertical = carry_out(federation, strips, terminal)
     terminal.say("A horizontal run: the coordinator sees masked sums only.")
     horizontal = carry_out(federation, scans, terminal)
+    terminal.say("For comparison: forests of all tables in one place, which no office has.")
+    pooled = pool_strips(letters, folder, vertical, strips)
     return [
-        Comparison("strips of the same letters", vertical, pooled[0]),
-        Comparison("letters of their own", horizontal, pooled[1]),
+        Comparison("strips of the same letters", vertical, pooled),
+        Comparison("letters of their own", horizontal, pool_scans(letters, horizontal, scans)),
     ]
 
 
@@ -136,13 +142,14 @@ def _print_rows(terminal: Terminal, details: RunDetails) -> None:
         terminal.out.print(f"All offices have {alignment.n_common:,} letters, of {counts}.")
 
 
-def _print_leakage(terminal: Terminal, comparisons: list[Comparison]) -> None:
-    from fedforest.cli.leakage_page import summarise
+def _print_risks(terminal: Terminal, comparisons: list[Comparison]) -> None:
+    from fedforest.cli.leakage_page import make_risk_table
 
     for title, details, _ in comparisons:
         if details.leakage is not None:
-            for line in summarise(details.leakage):
-                terminal.out.print(line.replace("learned what", f"learned what: {title}"))
+            heading = f"What could be worked out: {title}"
+            terminal.out.print(make_risk_table(details.leakage, heading))
+    terminal.say("No raw row left its office. `fedforest runs show RUN --leakage` tells all.")
 
 
 def _keep_up(profile: Path, folder: Path) -> None:
@@ -163,7 +170,7 @@ def _keep_up(profile: Path, folder: Path) -> None:
 
 @contextmanager
 def _interrupted_by_sigterm() -> Iterator[None]:
-    """Whoever ends the demo politely sets its clearing up in motion, as Ctrl-C does."""
+    """Treat SIGTERM as Ctrl-C, so that the demo clears up after itself."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt

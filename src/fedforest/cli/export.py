@@ -14,8 +14,8 @@ import typer
 from fedforest.cli.terminal import AsJson, Profile, Quiet, Terminal
 
 if TYPE_CHECKING:
-    from fedforest.runtime.client import Federation
-    from fedforest.runtime.results import RunDetails
+    from fedforest.runtime.client.connection import Federation
+    from fedforest.runtime.messages.results import RunDetails
 
 _FORMATS = ("fedforest", "onnx", "skops")
 
@@ -41,10 +41,10 @@ def export(  # noqa: PLR0913, PLR0917 - options of a command
     """
     from fedforest.cli.runs import find_run
     from fedforest.errors import ConfigurationError
-    from fedforest.runtime.client import Federation
-    from fedforest.runtime.orders import ShowRun
-    from fedforest.runtime.profiles import choose_profile
-    from fedforest.runtime.results import RunDetails
+    from fedforest.runtime.client.connection import Federation
+    from fedforest.runtime.membership.profiles import choose_profile
+    from fedforest.runtime.messages.orders import ShowRun
+    from fedforest.runtime.messages.results import RunDetails
 
     if form not in _FORMATS:
         raise typer.BadParameter(f"it is one of {', '.join(_FORMATS)}", param_hint="--format")
@@ -71,8 +71,8 @@ def export(  # noqa: PLR0913, PLR0917 - options of a command
 
 def _export_vertical(federation: Federation, run: str, form: str, out: Path) -> None:
     from fedforest.errors import ConfigurationError
-    from fedforest.runtime.orders import CompleteModel
-    from fedforest.runtime.results import ModelFile
+    from fedforest.runtime.messages.orders import CompleteModel
+    from fedforest.runtime.messages.results import ModelFile
 
     if form != "fedforest":
         raise ConfigurationError(
@@ -83,9 +83,9 @@ def _export_vertical(federation: Federation, run: str, form: str, out: Path) -> 
 
 
 def _export_horizontal(federation: Federation, details: RunDetails, form: str, out: Path) -> None:
-    from fedforest.estimators.run_models import export_horizontal, rebuild_horizontal
-    from fedforest.runtime.orders import WatchRun
-    from fedforest.runtime.results import HorizontalResult
+    from fedforest.estimators.model_exports import export_horizontal, rebuild_horizontal
+    from fedforest.runtime.messages.orders import WatchRun
+    from fedforest.runtime.messages.results import HorizontalResult
 
     result = federation.ask(WatchRun(run=details.state.run), HorizontalResult)
     export_horizontal(rebuild_horizontal(details.order, result.file), form, out)

@@ -1,4 +1,4 @@
-"""Who learned what in a run, for people: a few lines, or everything that was found."""
+"""Who learned what in a run, for people: a few lines and a table, or everything in full."""
 
 from __future__ import annotations
 
@@ -9,26 +9,32 @@ from fedforest.cli.terminal import format_bytes
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from rich.table import Table
+
 
 def summarise(leakage: Mapping[str, Any]) -> Iterator[str]:
-    """Kinds of messages by who got them, the smallest groups of rows, and which attacks apply."""
-    yield "Who learned what"
+    """What each role received, the smallest groups of rows, and the noise on labels."""
     for who, entries in _by_role(leakage).items():
         n_messages = sum(entry["count"] for entry in entries)
-        kinds = {entry["message"] for entry in entries}
         n_bytes = sum(entry["bytes"] for entry in entries)
-        if n_bytes:  # the user gets the result and no messages of parties
-            size = format_bytes(n_bytes)
-            yield f"  {who}: {n_messages} messages of {len(kinds)} kinds, {size}"
+        if n_bytes:  # the user receives the result and no message of a party
+            yield f"{who} received {n_messages} messages, {format_bytes(n_bytes)}"
     figures = leakage["figures"]
     if "smallest_leaf_allowed" in figures:
-        yield f"  {_describe_groups(figures)}"
+        yield _describe_groups(figures)
     if "label_epsilon_spent" in figures:
         epsilon = figures["label_epsilon_spent"]
-        spent = "labels had no noise" if epsilon is None else f"epsilon spent on labels {epsilon:g}"
-        yield f"  {spent}"
+        yield "labels had no noise" if epsilon is None else f"epsilon spent on labels {epsilon:g}"
+
+
+def make_risk_table(leakage: Mapping[str, Any], title: str = "What could be worked out") -> Table:
+    """Every known attack on what this run revealed: the risk, who could, what helps."""
+    from rich.table import Table
+
+    table = Table("Risk", "Who could", "What helps", title=title, title_justify="left")
     for attack in leakage["attacks"]:
-        yield f"  {attack['name']} is possible for {attack['who']}; helps: {attack['against']}"
+        table.add_row(attack["risk"], attack["who"], attack["against"])
+    return table
 
 
 def _describe_groups(figures: Mapping[str, Any]) -> str:

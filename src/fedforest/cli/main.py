@@ -26,6 +26,7 @@ from fedforest.cli.services import coordinator, party
 from fedforest.cli.train import train
 from fedforest.cli.warm_up import warm_up
 from fedforest.errors import FederationError
+from fedforest.extras import explain_missing_extras
 
 app = typer.Typer(
     name="fedforest",
@@ -74,21 +75,28 @@ def app_entry() -> None:
     """Run the command line and exit the process."""
     as_json = "--json" in sys.argv[1:]
     try:
-        # else usage errors are told, and the process ended, before we hear of them
-        code = app(prog_name="fedforest", standalone_mode=not as_json)
+        with explain_missing_extras("this command"):
+            # else usage errors are told, and the process ended, before we hear of them
+            code = app(prog_name="fedforest", standalone_mode=not as_json)
     except FederationError as error:
-        _complain(type(error).__name__, str(error), as_json=as_json)
+        _complain(type(error).__name__, str(error), _describe(error), as_json=as_json)
         sys.exit(1)
     except _USAGE_ERROR as error:
-        _complain("UsageError", error.format_message(), as_json=as_json)  # type: ignore[attr-defined] # see above
+        _complain("UsageError", error.format_message(), {}, as_json=as_json)  # type: ignore[attr-defined] # see above
         sys.exit(2)
     except typer.Abort:
         sys.exit(130)
     sys.exit(code)
 
 
-def _complain(kind: str, text: str, *, as_json: bool) -> None:
+def _describe(error: FederationError) -> dict[str, object]:
+    """What programs need not read out of the text."""
+    about = {"code": error.code, "party": error.party, "fields": dict(error.fields)}
+    return {name: value for name, value in about.items() if value}
+
+
+def _complain(kind: str, text: str, about: dict[str, object], *, as_json: bool) -> None:
     """What went wrong, on one line of standard error."""
     one_line = " ".join(text.split())
-    complaint = json.dumps({"error": kind, "message": one_line})
+    complaint = json.dumps({"error": kind, "message": one_line, **about}, default=str)
     typer.echo(complaint if as_json else f"fedforest: {one_line}", err=True)

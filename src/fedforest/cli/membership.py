@@ -13,7 +13,7 @@ from fedforest.cli.services import Home, coordinator, party
 from fedforest.cli.terminal import AsJson, Quiet, Terminal
 
 if TYPE_CHECKING:
-    from fedforest.runtime.pins import Pins
+    from fedforest.runtime.membership.pins import Pins
 
 NewHome = Annotated[Path, typer.Option("--home", help="The role's folder, made if missing.")]
 Token = Annotated[
@@ -41,8 +41,8 @@ def init(  # noqa: PLR0913, PLR0917 - options of a command
     Example: fedforest coordinator init clinics --home ./coordinator --address 0.0.0.0:7400
     --enrolment 0.0.0.0:7401 --host coordinator.clinics.example
     """
-    from fedforest.runtime.coordinator_home import make_coordinator
-    from fedforest.runtime.homes import CoordinatorSettings
+    from fedforest.runtime.coordinator.home import make_coordinator
+    from fedforest.runtime.membership.homes import CoordinatorSettings
 
     make_coordinator(
         home, name, CoordinatorSettings(address=address, enrolment=enrolment, host=host)
@@ -67,7 +67,7 @@ def invite(
 
     Example: fedforest coordinator invite bank --home ./coordinator --valid 2h
     """
-    from fedforest.runtime.coordinator_home import load_members, public_addresses
+    from fedforest.runtime.coordinator.home import load_members, public_addresses
 
     role: Literal["user", "party"] = "user" if user else "party"
     addresses = public_addresses(home)
@@ -88,7 +88,7 @@ def parties(home: Home, as_json: AsJson = False) -> None:
 
     Example: fedforest coordinator parties --home ./coordinator
     """
-    from fedforest.runtime.coordinator_home import describe_members
+    from fedforest.runtime.coordinator.home import describe_members
 
     described = describe_members(home)
     if as_json:
@@ -119,8 +119,8 @@ def revoke(
     Example: fedforest coordinator revoke bank --home ./coordinator
     """
     from fedforest.errors import TransportError
-    from fedforest.runtime.coordinator_home import load_members
-    from fedforest.runtime.presence import read_presence
+    from fedforest.runtime.coordinator.home import load_members
+    from fedforest.runtime.membership.presence import read_presence
 
     gone = set(map(str, load_members(home).revoke(name)))
     deadline = time.monotonic() + _REVOKE_SECONDS
@@ -142,8 +142,8 @@ def join(token: Token, home: NewHome, as_json: AsJson = False, quiet: Quiet = Fa
     Example: fedforest party join fedforest-invitation-... --home ./bank
     """
     from fedforest.masking.key_agreement import fingerprint
-    from fedforest.runtime.homes import load_identity
-    from fedforest.runtime.joining import join as enrol
+    from fedforest.runtime.membership.homes import load_identity
+    from fedforest.runtime.membership.joining import join as enrol
 
     invitation = enrol(_read_token(token), "party", home)
     own = fingerprint(load_identity(home).public)
@@ -167,7 +167,7 @@ def identity(home: Home, as_json: AsJson = False) -> None:
     Example: fedforest party identity --home ./bank
     """
     from fedforest.masking.key_agreement import fingerprint
-    from fedforest.runtime.homes import load_credentials, load_identity
+    from fedforest.runtime.membership.homes import load_credentials, load_identity
 
     name = load_credentials(home).identity.name
     own = fingerprint(load_identity(home).public)
@@ -234,8 +234,8 @@ def distrust(
 
 
 def _read_pins(home: Path) -> "Pins":
-    from fedforest.runtime.homes import PARTY_FILE, PartySettings, read_settings
-    from fedforest.runtime.pins import Pins
+    from fedforest.runtime.membership.homes import PARTY_FILE, PartySettings, read_settings
+    from fedforest.runtime.membership.pins import Pins
 
     return Pins(home, read_settings(home, PARTY_FILE, PartySettings).pins)
 
@@ -244,7 +244,7 @@ def _refuse_self(home: Path, name: str, pin: str) -> None:
     """A party needs no pin of its own; whoever gives one has mixed something up."""
     from fedforest.errors import ConfigurationError
     from fedforest.masking.key_agreement import fingerprint
-    from fedforest.runtime.homes import load_credentials, load_identity
+    from fedforest.runtime.membership.homes import load_credentials, load_identity
 
     if name == load_credentials(home).identity.name:
         raise ConfigurationError(f"{name!r} is this party itself; pin the others")
@@ -266,9 +266,9 @@ def join_as_user(
 
     Example: fedforest join fedforest-invitation-...
     """
-    from fedforest.runtime.homes import profiles_folder
-    from fedforest.runtime.invitations import Invitation
-    from fedforest.runtime.joining import join as enrol
+    from fedforest.runtime.membership.homes import profiles_folder
+    from fedforest.runtime.membership.invitations import Invitation
+    from fedforest.runtime.membership.joining import join as enrol
 
     text = _read_token(token)
     invitation = Invitation.of_token(text)

@@ -13,7 +13,7 @@ from fedforest.cli.terminal import AsJson, Terminal
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fedforest.runtime.policy import PolicyFile, Rules
+    from fedforest.runtime.party.policy import DataSetRules, PolicyFile
 
 policy = typer.Typer(help="What may be done with a party's data.", no_args_is_help=True)
 
@@ -58,8 +58,8 @@ def init_policy(home: Home, as_json: AsJson = False) -> None:
     Example: fedforest party policy init --home ./bank
     """
     from fedforest.errors import ConfigurationError
-    from fedforest.runtime.policy import FILE_NAME
-    from fedforest.runtime.run_store import write_file
+    from fedforest.runtime.party.policy import FILE_NAME
+    from fedforest.runtime.recovery.run_store import write_file
 
     path = home / FILE_NAME
     if path.exists():
@@ -77,9 +77,9 @@ def show_policy(home: Home, as_json: AsJson = False) -> None:
 
     Example: fedforest party policy show --home ./bank
     """
-    from fedforest.runtime.catalogue.entries import EntryFolder
-    from fedforest.runtime.policy import PolicyFile
-    from fedforest.runtime.spending import Budgets
+    from fedforest.runtime.party.catalogue.entries import EntryFolder
+    from fedforest.runtime.party.policy import PolicyFile
+    from fedforest.runtime.party.spending import Budgets
 
     rules_file = PolicyFile(home)
     named = rules_file.check()
@@ -121,7 +121,7 @@ def check_policy(
 
     Example: fedforest party policy check run.toml --asker ann --home ./bank
     """
-    from fedforest.runtime.policy import PolicyFile
+    from fedforest.runtime.party.policy import PolicyFile
 
     rules_file = PolicyFile(home)
     named = rules_file.check()
@@ -154,18 +154,18 @@ def _try_run(home: Path, rules_file: PolicyFile, file: Path, asker: str, party: 
     import msgspec
 
     from fedforest.errors import ConfigurationError, PolicyRefusal
-    from fedforest.estimators.run_orders import order_run
-    from fedforest.runtime.catalogue.catalogue import Catalogue
-    from fedforest.runtime.run_approval import check_leaf_size, check_run
-    from fedforest.runtime.run_files import read_run_file
-    from fedforest.runtime.terms import declare_terms
-    from fedforest.runtime.trainings import assign_roles
+    from fedforest.estimators.run_files import order_run
+    from fedforest.runtime.client.run_files import read_run_file
+    from fedforest.runtime.party.approval import check_leaf_size, check_run
+    from fedforest.runtime.party.catalogue.catalogue import Catalogue
+    from fedforest.runtime.trainings.registry import training_of
 
     order = msgspec.structs.replace(order_run(read_run_file(file)), asker=asker)
-    role = assign_roles(order, None).get(party)
+    training = training_of(order)
+    role = training.roles(order).get(party)
     if role is None:
         raise ConfigurationError(f"{file}: party {party!r} takes no part; name one with --party")
-    rules, terms = rules_file.rules(role.data), declare_terms(order)
+    rules, terms = rules_file.rules(role.data), training.terms(order)
     try:
         check_run(rules, role, terms)
         check_leaf_size(rules, terms, Catalogue(home).read(role.data).n_rows)
@@ -175,12 +175,12 @@ def _try_run(home: Path, rules_file: PolicyFile, file: Path, asker: str, party: 
 
 
 def _name_of(home: Path) -> str:
-    from fedforest.runtime.homes import load_credentials
+    from fedforest.runtime.membership.homes import load_credentials
 
     return load_credentials(home).identity.name
 
 
-def _describe(rules: Rules, spent: float) -> dict[str, Any]:
+def _describe(rules: DataSetRules, spent: float) -> dict[str, Any]:
     """Rules by name, with None where there is no limit, and epsilon spent so far."""
     import math
 

@@ -16,8 +16,8 @@ from fedforest.cli.terminal import AsJson, Profile, Quiet, Terminal
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from fedforest.runtime.client import Federation
-    from fedforest.runtime.results import Predictions, RunDetails
+    from fedforest.runtime.client.connection import Federation
+    from fedforest.runtime.messages.results import Predictions, RunDetails
 
 
 def predict(  # noqa: PLR0913, PLR0917 - options of a command
@@ -94,10 +94,10 @@ class _Predicted(NamedTuple):
 
 def _predict_run(profile: str, model: str, wishes: _Wishes) -> _Predicted:
     from fedforest.cli.runs import find_run
-    from fedforest.runtime.client import Federation
-    from fedforest.runtime.orders import ShowRun, WatchRun
-    from fedforest.runtime.profiles import choose_profile
-    from fedforest.runtime.results import HorizontalResult, RunDetails
+    from fedforest.runtime.client.connection import Federation
+    from fedforest.runtime.membership.profiles import choose_profile
+    from fedforest.runtime.messages.orders import ShowRun, WatchRun
+    from fedforest.runtime.messages.results import HorizontalResult, RunDetails
 
     with Federation(choose_profile(profile)) as federation:
         run = find_run(federation, model, has_model=True).run
@@ -112,9 +112,9 @@ def _predict_run(profile: str, model: str, wishes: _Wishes) -> _Predicted:
 
 def _predict_linear(federation: Federation, run: str, wishes: _Wishes) -> _Predicted:
     from fedforest.protocol.linear.labels import class_probabilities
-    from fedforest.runtime.orders import PredictLinear, WatchRun
-    from fedforest.runtime.results import LinearResult, Predictions
-    from fedforest.tree.class_labels import unpack_labels
+    from fedforest.runtime.messages.orders import PredictLinear, WatchRun
+    from fedforest.runtime.messages.results import LinearResult, Predictions
+    from fedforest.tree.table.class_labels import unpack_labels
 
     if wishes.align or wishes.lookahead is not None:
         raise typer.BadParameter(
@@ -132,9 +132,9 @@ def _predict_linear(federation: Federation, run: str, wishes: _Wishes) -> _Predi
 
 
 def _predict_there(federation: Federation, details: RunDetails, wishes: _Wishes) -> _Predicted:
-    from fedforest.runtime.orders import PredictVertical, WatchRun
-    from fedforest.runtime.results import Predictions, VerticalResult
-    from fedforest.tree.class_labels import unpack_labels
+    from fedforest.runtime.messages.orders import PredictVertical, WatchRun
+    from fedforest.runtime.messages.results import Predictions, VerticalResult
+    from fedforest.tree.table.class_labels import unpack_labels
 
     run, pairs = details.state.run, read_pairs(wishes.data)
     order = PredictVertical(
@@ -153,8 +153,8 @@ def _predict_there(federation: Federation, details: RunDetails, wishes: _Wishes)
 
 def _read_ids(home: Path, pairs: dict[str, str], predictions: Predictions) -> Any:
     """What the party of a folder calls the rows; only who can read the folder sees it."""
-    from fedforest.runtime.aligned_ids import read_ids
-    from fedforest.runtime.homes import load_credentials
+    from fedforest.runtime.membership.homes import load_credentials
+    from fedforest.runtime.party.aligned_ids import read_ids
 
     party = load_credentials(home).identity.name
     if party not in pairs:
@@ -165,7 +165,7 @@ def _read_ids(home: Path, pairs: dict[str, str], predictions: Predictions) -> An
 
 def _predict_here(file: bytes, data: list[str]) -> tuple[NDArray[Any], NDArray[Any] | None]:
     from fedforest.cli.prediction_file import read_local_table
-    from fedforest.estimators.whole_forest import WholeForest
+    from fedforest.estimators.vertical.whole_forest import WholeForest
 
     if len(data) != 1 or (not Path(data[0]).exists() and "=" in data[0]):
         raise typer.BadParameter(

@@ -1,8 +1,8 @@
-"""A run as somebody watches it: what events tell, and how it is drawn.
+"""The progress of a run: what events tell, and how it is drawn.
 
-On a terminal there is one line that moves; elsewhere one line for every level; with `--json` one
-line for every event. Time left is guessed only where the depth of trees is known: from `max_depth`,
-or from batches of trees that are complete.
+On a terminal there is one bar; elsewhere a line for every stage and every few seconds; with
+`--json` a line for every event. Time left is guessed only where the depth of trees is known: from
+`max_depth`, or from batches of trees that are complete.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from fedforest.cli.terminal import Terminal, format_bytes, format_seconds
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from fedforest.runtime.results import Exchanged, News
+    from fedforest.runtime.messages.results import Exchanged, News
 
-SILENT_SECONDS = 8.0  # without any event, after which whoever watches is told what it may be
+SILENT_SECONDS = 8.0  # without any event, after which the watcher is told what it may be
+LINE_SECONDS = 5.0  # between lines about the same stage, away from a terminal
 _SILENT = (
     "Still waiting. The first training after an installation compiles kernels, once, at the "
     "coordinator and at every party; `fedforest warm-up` there does it beforehand."
@@ -45,9 +46,9 @@ class RunProgress:
     n_exchanges: int = 0
     n_bytes: int = 0
     oob_score: float | None = None
-    _seconds: float = 0.0  # of exchanges; those of before we watched included
+    _seconds: float = 0.0  # of exchanges; those before watching began included
     _deepest: int = 0  # level of batches that are complete
-    _part: str = ""  # of the run, such as its alignment
+    part: str = ""  # of the run, such as its alignment
     _first_step: int | None = None  # of this level: further ones ask nodes again
     _since: float = field(init=False)
 
@@ -56,7 +57,7 @@ class RunProgress:
 
     def hear(self, event: News) -> None:
         """One more event."""
-        from fedforest.runtime.results import Exchanged, Waiting
+        from fedforest.runtime.messages.results import Exchanged, Waiting
 
         self.n_heard += 1
         self.is_anybody_away = isinstance(event, Waiting)
@@ -72,8 +73,8 @@ class RunProgress:
         note = event.note
         self.oob_score = note.get("oob_score", self.oob_score)
         part = f"{note['part']}: " if "part" in note else ""
-        if part != self._part:  # trees and levels begin anew in every part
-            self._part, self.trees, self.level, self._deepest = part, range(0), None, 0
+        if part != self.part:  # trees and levels begin anew in every part
+            self.part, self.trees, self.level, self._deepest = part, range(0), None, 0
         if "level" not in note:
             self.doing = part + _name_step(event.request)
             return
@@ -154,15 +155,17 @@ def _tell_json(terminal: Terminal, run: str) -> Callable[[News], None]:
 
 
 def _tell_lines(terminal: Terminal, progress: RunProgress) -> Callable[[News], None]:
-    last: tuple[range, int | None, str] | None = None
+    """A line where a new stage begins, and one every few seconds within it: a log stays short."""
+    stage: tuple[str, bool] | None = None
+    told = -LINE_SECONDS
 
     def tell(event: News) -> None:
-        nonlocal last
+        nonlocal stage, told
         progress.hear(event)
-        now = (progress.trees, progress.level, progress.doing)
-        if now != last:
+        now = (progress.part, progress.is_anybody_away)
+        if now != stage or progress.clock() - told >= LINE_SECONDS:
             terminal.say(progress.describe())
-        last = now
+            stage, told = now, progress.clock()
 
     return tell
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fedforest.cli.leakage_page import explain, summarise
+from fedforest.cli.leakage_page import explain, make_risk_table, summarise
 from fedforest.cli.terminal import Terminal, format_bytes, format_seconds, format_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rich.table import Table
 
-    from fedforest.runtime.results import Alignment, RunDetails, Scores, ValidationReport
+    from fedforest.runtime.messages.results import Alignment, RunDetails, Scores, ValidationReport
 
 SHORT_ID = 12  # digits of a run's id that tell it from others on one screen
 _LOWER_IS_BETTER = ("log_loss", "rmse", "mae")
@@ -33,8 +33,15 @@ def show_details(terminal: Terminal, details: RunDetails, *, with_leakage: bool 
         if confusion is not None:
             terminal.out.print(confusion)
     if details.leakage is not None:
-        for line in (explain if with_leakage else summarise)(details.leakage):
-            terminal.out.print(line, markup=False)
+        show_leakage(terminal, details.leakage, in_full=with_leakage)
+
+
+def show_leakage(terminal: Terminal, leakage: Mapping[str, Any], *, in_full: bool) -> None:
+    """Print who learned what: in full, or a few lines and the table of risks."""
+    for line in (explain if in_full else summarise)(leakage):
+        terminal.out.print(line, markup=False)
+    if not in_full and leakage["attacks"]:
+        terminal.out.print(make_risk_table(leakage))
 
 
 def show_end(terminal: Terminal, details: RunDetails) -> None:

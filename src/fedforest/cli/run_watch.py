@@ -12,8 +12,8 @@ from fedforest.cli.run_page import SHORT_ID, show_end
 if TYPE_CHECKING:
     from fedforest.cli.terminal import Terminal
     from fedforest.errors import FederationError
-    from fedforest.runtime.client import Federation
-    from fedforest.runtime.orders import EndRunEarly, ResumeRun, WatchRun
+    from fedforest.runtime.client.connection import Federation
+    from fedforest.runtime.messages.orders import EndRunEarly, ResumeRun, WatchRun
 
 _INTERRUPTED = 130
 
@@ -23,13 +23,13 @@ def follow_run(
 ) -> None:
     """Show a run's progress and then its result; Ctrl-C leaves the run as it is."""
     from fedforest.errors import FederationError
-    from fedforest.runtime.history import RESULTS
-    from fedforest.runtime.orders import ShowRun
-    from fedforest.runtime.results import RunDetails
+    from fedforest.runtime.messages.orders import ShowRun
+    from fedforest.runtime.messages.results import RunDetails
+    from fedforest.runtime.trainings.registry import training_named
 
     run = order.run
     details = federation.ask(ShowRun(run=run), RunDetails)
-    kind: type[Any] = RESULTS[details.state.protocol]
+    kind: type[Any] = training_named(details.state.protocol).result_type
     parameters = details.order.get("parameters", {})
     progress = RunProgress(parameters.get("n_estimators", 0), parameters.get("max_depth"))
     try:
@@ -47,8 +47,8 @@ def follow_run(
 def _say_what_next(federation: Federation, run: str, error: FederationError) -> str:
     """What has become of a run that ended in an error, and what one can do about it."""
     from fedforest.errors import TransportError
-    from fedforest.runtime.orders import ShowRun
-    from fedforest.runtime.results import RunDetails
+    from fedforest.runtime.messages.orders import ShowRun
+    from fedforest.runtime.messages.results import RunDetails
 
     if isinstance(error, TransportError):
         return f"Nothing of the run is lost.{explain(run)}"

@@ -14,8 +14,8 @@ from fedforest.cli.terminal import AsJson, Profile, Quiet, Terminal, format_byte
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fedforest.runtime.client import Federation
-    from fedforest.runtime.results import LoggedEvent, RunState
+    from fedforest.runtime.client.connection import Federation
+    from fedforest.runtime.messages.results import LoggedEvent, RunState
 
 runs = typer.Typer(help="What became of trainings.", no_args_is_help=True)
 
@@ -65,8 +65,8 @@ def show(
 
     Example: fedforest runs show 4f2a --leakage
     """
-    from fedforest.runtime.orders import ShowRun
-    from fedforest.runtime.results import RunDetails
+    from fedforest.runtime.messages.orders import ShowRun
+    from fedforest.runtime.messages.results import RunDetails
 
     with _federation(profile) as federation:
         details = federation.ask(ShowRun(run=find_run(federation, run).run), RunDetails)
@@ -82,7 +82,7 @@ def watch(
     Example: fedforest runs watch 4f2a
     """
     from fedforest.cli.run_watch import follow_run
-    from fedforest.runtime.orders import WatchRun
+    from fedforest.runtime.messages.orders import WatchRun
 
     with _federation(profile) as federation:
         found = find_run(federation, run).run
@@ -107,7 +107,7 @@ def resume(  # noqa: PLR0913, PLR0917 - options of a command
     Example: fedforest runs resume 4f2a --without shop
     """
     from fedforest.cli.run_watch import follow_run
-    from fedforest.runtime.orders import EndRunEarly, ResumeRun
+    from fedforest.runtime.messages.orders import EndRunEarly, ResumeRun
 
     with _federation(profile) as federation:
         found, kind = find_run(federation, run).run, EndRunEarly if end_early else ResumeRun
@@ -123,8 +123,8 @@ def cancel(
 
     Example: fedforest runs cancel 4f2a
     """
-    from fedforest.runtime.orders import CancelRun
-    from fedforest.runtime.results import RunList
+    from fedforest.runtime.messages.orders import CancelRun
+    from fedforest.runtime.messages.results import RunList
 
     with _federation(profile) as federation:
         found = find_run(federation, run).run
@@ -142,8 +142,8 @@ def log(run: WhichRun, profile: Profile = "", as_json: AsJson = False) -> None:
 
     Example: fedforest runs log 4f2a
     """
-    from fedforest.runtime.orders import LogOfRun
-    from fedforest.runtime.results import RunEvents
+    from fedforest.runtime.messages.orders import LogOfRun
+    from fedforest.runtime.messages.results import RunEvents
 
     with _federation(profile) as federation:
         found = find_run(federation, run).run
@@ -158,8 +158,8 @@ def log(run: WhichRun, profile: Profile = "", as_json: AsJson = False) -> None:
 
 @contextmanager
 def _federation(profile: str) -> Iterator[Federation]:
-    from fedforest.runtime.client import Federation
-    from fedforest.runtime.profiles import choose_profile
+    from fedforest.runtime.client.connection import Federation
+    from fedforest.runtime.membership.profiles import choose_profile
 
     with Federation(choose_profile(profile)) as federation:
         yield federation
@@ -189,8 +189,8 @@ def find_run(federation: Federation, text: str, *, has_model: bool = False) -> R
 
 
 def _list_states(federation: Federation) -> list[RunState]:
-    from fedforest.runtime.orders import ListRuns
-    from fedforest.runtime.results import RunList
+    from fedforest.runtime.messages.orders import ListRuns
+    from fedforest.runtime.messages.results import RunList
 
     return federation.ask(ListRuns(), RunList).runs
 

@@ -27,10 +27,10 @@ def train(
     Example: fedforest train run.toml --watch
     """
     from fedforest.errors import FederationError
-    from fedforest.estimators.run_orders import order_run
-    from fedforest.runtime.client import Federation
-    from fedforest.runtime.profiles import choose_profile
-    from fedforest.runtime.run_files import read_run_file
+    from fedforest.estimators.run_files import order_run
+    from fedforest.runtime.client.connection import Federation
+    from fedforest.runtime.client.run_files import read_run_file
+    from fedforest.runtime.membership.profiles import choose_profile
 
     terminal = Terminal(as_json, quiet)
     described = read_run_file(file)
@@ -41,7 +41,7 @@ def train(
             _say_begun(terminal, run, watch=watch)
             if watch:
                 from fedforest.cli.run_watch import follow_run
-                from fedforest.runtime.orders import WatchRun
+                from fedforest.runtime.messages.orders import WatchRun
 
                 follow_run(terminal, federation, WatchRun(run=run))
         except FederationError as error:

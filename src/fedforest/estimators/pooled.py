@@ -21,37 +21,36 @@ from fedforest.errors import (
     FederationError,
     ModelFileError,
 )
-from fedforest.estimators.tree_progress import TreeProgress
-from fedforest.estimators.validation import check_seed, count_workers
+from fedforest.estimators.inputs.parameters import SEED
+from fedforest.estimators.inputs.validation import count_workers
+from fedforest.estimators.progress.trees import TreeProgress
 from fedforest.kernels.layout import Columns
-from fedforest.kernels.random_split import Values
+from fedforest.kernels.splits.random import Values
 from fedforest.protocol.vertical.labels import draw_codes
-from fedforest.tree.bins import fit_bins, fit_categories
 from fedforest.tree.canonical_json import JsonValue
-from fedforest.tree.forest import Forest, ForestWalker, concatenate_forests
-from fedforest.tree.forest_file import StoredForest, decode_forest, encode_forest
-from fedforest.tree.grow import GrownBatch, GrowthPlan, Progress, batches
-from fedforest.tree.left_out import OutOfBagVotes
-from fedforest.tree.parameters import ForestParameters
-from fedforest.tree.search import keep_by_row, make_columns
-from fedforest.tree.seeds import derive_seed
-from fedforest.tree.side_by_side import grow_side_by_side
-from fedforest.tree.table import Table, read_table
-from fedforest.tree.target_checks import check_labels, check_regression_target, check_weights
-from fedforest.tree.targets import (
+from fedforest.tree.files.forests import StoredForest, decode_forest, encode_forest
+from fedforest.tree.forest.forest import Forest, ForestWalker, concatenate_forests
+from fedforest.tree.growth.left_out_rows import OutOfBagTally
+from fedforest.tree.growth.level_loop import GrownBatch, GrowthPlan, GrowthProgress, batches
+from fedforest.tree.growth.parameters import ForestParameters
+from fedforest.tree.growth.seeds import derive_seed
+from fedforest.tree.growth.side_by_side import grow_side_by_side
+from fedforest.tree.growth.split_search import keep_by_row, make_columns
+from fedforest.tree.table.bins import fit_bins, fit_categories
+from fedforest.tree.table.frames import Table, read_table
+from fedforest.tree.table.target_checks import check_labels, check_regression_target, check_weights
+from fedforest.tree.table.targets import (
     TrainingTargets,
     classification_targets,
     regression_targets,
 )
 from fedforest.tree.workers import Workers
 
-_ADDED_LATER = {"min_weight_fraction_leaf"}  # files of before have the default
-
 
 class PooledForest:
     """A random forest on one table, with scikit-learn's parameter names.
 
-    `progress` is called with a `Progress` at every level, by any thread, one at a time.
+    `progress` is called with a `GrowthProgress` at every level, by any thread, one at a time.
     """
 
     def __init__(
@@ -60,7 +59,7 @@ class PooledForest:
         n_jobs: int | None = None,
         random_state: int = 0,
         oob_score: bool = False,
-        progress: Callable[[Progress], None] | None = None,
+        progress: Callable[[GrowthProgress], None] | None = None,
         batch_bytes: int | None = None,
         **parameters: Any,
     ) -> None:
@@ -68,7 +67,8 @@ class PooledForest:
             parameters.setdefault("criterion", "squared_error")
         self.parameters = ForestParameters(**parameters)
         self.n_jobs = count_workers(n_jobs)
-        self.random_state = check_seed(random_state)
+        SEED.check("random_state", random_state)
+        self.random_state = int(random_state)
         self.oob_score = oob_score
         self.progress = progress
         self.batch_bytes = batch_bytes
@@ -116,7 +116,7 @@ class PooledForest:
         )
         if self.batch_bytes is not None:
             plan = replace(plan, batch_bytes=self.batch_bytes)
-        votes = OutOfBagVotes(targets.n_rows, targets.kind.n_classes)
+        votes = OutOfBagTally(targets.n_rows, targets.kind.n_classes)
         progress = TreeProgress(total, self.progress)
         forests = []
         for trees in batches(plan, targets.n_rows, targets.kind.n_classes, 0, total):
@@ -131,14 +131,15 @@ class PooledForest:
         self, y: ArrayLike, weights: NDArray[np.float64] | None, n_rows: int
     ) -> TrainingTargets:
         if self.parameters.task == "regression":
-            return regression_targets(check_regression_target(y, n_rows), weights)
+            values = check_regression_target(y, n_rows)
+            return regression_targets(values, weights, self.parameters.scored_by)
         labels = check_labels(y, n_rows)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         n_classes = len(self.classes_)
         # codes as a federated run gives them out: the same seed must give the same forest
         code_of_class = draw_codes(self.random_state, n_classes)
         encoded = np.array(code_of_class)[codes]
-        targets = classification_targets(encoded, n_classes, weights, self.parameters.criterion)
+        targets = classification_targets(encoded, n_classes, weights, self.parameters.scored_by)
         return replace(targets, kind=targets.kind.with_codes(code_of_class))
 
     def _check_trained(self, what: str) -> None:
@@ -240,7 +241,7 @@ class PooledExtraTrees(PooledForest):
         return replace(targets, kind=replace(targets.kind, search="classes"))
 
 
-def _let_left_out_vote(grown: GrownBatch, votes: OutOfBagVotes) -> None:
+def _let_left_out_vote(grown: GrownBatch, votes: OutOfBagTally) -> None:
     if grown.left_out_leaves is not None:
         for tree in range(len(grown.left_out_leaves)):
             votes.add(grown.forest.shape, grown.forest.leaves, grown.left_out_leaves, tree)
@@ -264,7 +265,7 @@ def _read_parameters(stored: StoredForest) -> ForestParameters:
     values = stored.metadata.get("parameters")
     names = {field.name for field in fields(ForestParameters)}
     given = values.keys() if isinstance(values, dict) else set()
-    if not isinstance(values, dict) or not names - _ADDED_LATER <= given <= names:
+    if not isinstance(values, dict) or given != names:
         raise _damaged("its parameters are incomplete")
     try:
         parameters = ForestParameters(**values)

@@ -25,7 +25,7 @@ from fedforest.experiments.accuracy_figure import draw
 from fedforest.experiments.accuracy_findings import METHODS, find, write_page
 from fedforest.experiments.accuracy_record import AccuracyRecord, DataSetRecord, Settings
 from fedforest.experiments.command import carry_out, parse_with_folder, progress_bar
-from fedforest.experiments.data_sets import DataSet, read_data_set
+from fedforest.experiments.data_sets import PaperDataSet, read_data_set
 from fedforest.experiments.result_file import Result
 
 PARTIES = ("party_1", "party_2")
@@ -70,7 +70,7 @@ class Repetition(NamedTuple):
     seed: int
 
 
-def divide(data: DataSet, settings: Settings, repetition: int) -> Repetition:
+def divide(data: PaperDataSet, settings: Settings, repetition: int) -> Repetition:
     """Hold rows out and deal the columns to two parties, by the seed and the repetition alone."""
     rng = np.random.default_rng((settings.seed, repetition))
     rows_seed, forest_seed = (int(seed) for seed in rng.integers(2**31, size=2))
@@ -97,7 +97,7 @@ def pooled(tables: dict[str, NDArray[Any]]) -> NDArray[Any]:
     return np.hstack(list(tables.values()))
 
 
-def _estimator(method: str, data: DataSet) -> Estimator | str:
+def _estimator(method: str, data: PaperDataSet) -> Estimator | str:
     """What a method trains; or the reason why it cannot take part."""
     is_class = data.task == "classification"
     if method == "federated":
@@ -111,7 +111,7 @@ def _estimator(method: str, data: DataSet) -> Estimator | str:
     return Estimator(forest, lambda tables: tables[method])
 
 
-def _linear_estimator(data: DataSet) -> Estimator | str:
+def _linear_estimator(data: PaperDataSet) -> Estimator | str:
     name = "VerticalLinearRegression"
     if data.task == "classification":
         name = "VerticalLogisticRegression"
@@ -141,7 +141,7 @@ class AccuracyExperiment:
         self.console = console
         self.repetitions = repetitions
 
-    def measure(self, task: AccuracyTask, data: DataSet, methods: Sequence[str]) -> None:
+    def measure(self, task: AccuracyTask, data: PaperDataSet, methods: Sequence[str]) -> None:
         """Score the methods on one data set where a score is missing; keeps each at once."""
         n_rows, n_columns = data.X.shape
         entry = self.record.entry(
@@ -166,7 +166,7 @@ class AccuracyExperiment:
                     progress.advance(bar)
         self.console.print(f"{task.name}: {total} scores added", highlight=False)
 
-    def _estimators(self, data: DataSet, methods: Sequence[str]) -> dict[str, Estimator]:
+    def _estimators(self, data: PaperDataSet, methods: Sequence[str]) -> dict[str, Estimator]:
         found = {}
         for method in methods:
             estimator = _estimator(method, data)

@@ -24,7 +24,7 @@ GROUP_KEYS = {"parkinson": ("id",)}  # a subject's number: it says which rows be
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DataSet:
+class PaperDataSet:
     """A table of numbers with its target; `task` is "classification" or "regression"."""
 
     name: str
@@ -50,7 +50,7 @@ def reason_missing(name: str) -> str | None:
     return None
 
 
-def read_data_set(name: str, task: str) -> DataSet:
+def read_data_set(name: str, task: str) -> PaperDataSet:
     """Read a data set of numeric columns; raises `ConfigurationError` where it is missing."""
     frame, target = read_frame(name)
     texts = text_columns(frame)
@@ -60,7 +60,7 @@ def read_data_set(name: str, task: str) -> DataSet:
             "experiment compares with a library that reads numbers only."
         )
     y = target.astype(np.float64) if task == "regression" else target.astype(str)
-    return DataSet(name, task, frame.to_numpy(), y)
+    return PaperDataSet(name, task, frame.to_numpy(), y)
 
 
 def read_frame(name: str) -> tuple["pd.DataFrame", NDArray[Any]]:

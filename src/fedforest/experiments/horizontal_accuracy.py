@@ -25,7 +25,7 @@ from fedforest.experiments.horizontal_methods import (
     noisy_methods,
     participation_methods,
 )
-from fedforest.experiments.horizontal_record import EXPERIMENT, HorizontalRecord, Settings
+from fedforest.experiments.horizontal_record import EXPERIMENT, HorizontalRecord, HorizontalSettings
 from fedforest.experiments.horizontal_tasks import (
     PARTICIPATION_TASKS,
     TASKS,
@@ -42,7 +42,7 @@ DATA_SETS = tuple(dict.fromkeys((*TASKS, *PARTICIPATION_TASKS)))
 PARTICIPATION_REPETITIONS = 30
 
 
-class Part(NamedTuple):
+class Measurement(NamedTuple):
     """Some methods on a data set, how often, and whether their seconds are compared."""
 
     group: str
@@ -51,27 +51,29 @@ class Part(NamedTuple):
     is_timed: bool = False
 
 
-def choose_part(name: str, data_set: str, settings: Settings, n_jobs: int) -> Part | None:
+def choose_part(
+    name: str, data_set: str, settings: HorizontalSettings, n_jobs: int
+) -> Measurement | None:
     """What one of `PARTS` measures on a data set; None where that is nothing."""
     if name == "participation":
         if data_set not in PARTICIPATION_TASKS:
             return None
         methods = participation_methods(settings.participation_forest)
-        return Part("ten_parties", methods, PARTICIPATION_REPETITIONS, is_timed=True)
+        return Measurement("ten_parties", methods, PARTICIPATION_REPETITIONS, is_timed=True)
     if data_set not in TASKS:
         return None
     task = TASKS[data_set]
     if name == "comparison":
         methods = compared_methods(settings.exact_forest, n_jobs)
-        return Part("two_parties", methods, task.most_repetitions)
+        return Measurement("two_parties", methods, task.most_repetitions)
     size: ForestSize = getattr(settings, f"{name}_forest")
     if task.is_large and name != "total":
         size = settings.large_forest
     methods = noisy_methods(NOISES[name], size, n_jobs)
-    return Part("two_parties", methods, task.most_noisy_repetitions)
+    return Measurement("two_parties", methods, task.most_noisy_repetitions)
 
 
-def warm_up(part: Part, deal: Deal) -> None:
+def warm_up(part: Measurement, deal: Deal) -> None:
     """Let every method train once: kernels are read from disk by whoever needs them first."""
     for method in part.methods.values():
         method(deal)
@@ -90,7 +92,9 @@ class HorizontalExperiment:
         self.record = record
         self.console = console
 
-    def measure(self, part: Part, data: RowData, most_repetitions: int | None = None) -> None:
+    def measure(
+        self, part: Measurement, data: RowData, most_repetitions: int | None = None
+    ) -> None:
         """Let the methods of a part measure where something is missing; keeps each at once."""
         repetitions = min(part.repetitions, most_repetitions or part.repetitions)
         entry = self.record.entry(part.group, data)
@@ -133,7 +137,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 def run(chosen: argparse.Namespace, console: Console) -> HorizontalRecord:
     """Measure what was chosen, part by part and data set by data set."""
-    record = HorizontalRecord.open(chosen.output, Settings(chosen.seed))
+    record = HorizontalRecord.open(chosen.output, HorizontalSettings(chosen.seed))
     experiment = HorizontalExperiment(record, console)
     for name in chosen.parts:
         for data_set in chosen.datasets:

@@ -1,11 +1,11 @@
 """How two methods of the horizontal experiments compare, and how that is told in a table."""
 
 from fedforest.experiments.findings import NOTHING
-from fedforest.experiments.horizontal_record import DataSetRecord
+from fedforest.experiments.horizontal_record import HorizontalDataSetRecord
 from fedforest.experiments.statistics import Interval, paired_interval
 
 
-def apart(record: DataSetRecord, one: str, other: str) -> Interval | None:
+def apart(record: HorizontalDataSetRecord, one: str, other: str) -> Interval | None:
     """The score of one method less that of the other; None without two common repetitions."""
     if record.n_repetitions(one, other) < 2:
         return None
@@ -13,7 +13,7 @@ def apart(record: DataSetRecord, one: str, other: str) -> Interval | None:
     return paired_interval(first, second)
 
 
-def mean_of(record: DataSetRecord, method: str, quantity: str = "score") -> float:
+def mean_of(record: HorizontalDataSetRecord, method: str, quantity: str = "score") -> float:
     """The mean of a quantity over a method's repetitions."""
     (values,) = record.paired(method, quantity=quantity)
     return float(values.mean())
@@ -26,7 +26,7 @@ def tell_interval(interval: Interval | None) -> list[str]:
     return [f"{interval.mean:+.4f}", f"{interval.low:+.4f} to {interval.high:+.4f}"]
 
 
-def tell_mean(record: DataSetRecord, method: str) -> str:
+def tell_mean(record: HorizontalDataSetRecord, method: str) -> str:
     """Mean score and its spread between repetitions."""
     if record.n_repetitions(method) < 2:
         return NOTHING

@@ -16,7 +16,7 @@ from fedforest.experiments.horizontal_methods import (
     Noise,
     share_name,
 )
-from fedforest.experiments.horizontal_record import EXPERIMENT, DataSetRecord
+from fedforest.experiments.horizontal_record import EXPERIMENT, HorizontalDataSetRecord
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,7 +59,7 @@ def _panels(n_panels: int) -> "tuple[Figure, list[Axes]]":
     return figure, list(axes[0])
 
 
-def _draw_accuracy(records: list[DataSetRecord]) -> "Figure":
+def _draw_accuracy(records: list[HorizontalDataSetRecord]) -> "Figure":
     figure, (first, *others) = _panels(4)
     _draw_intervals(first, records)
     titles = {
@@ -77,7 +77,7 @@ def _draw_accuracy(records: list[DataSetRecord]) -> "Figure":
     return figure
 
 
-def _draw_intervals(axes: "Axes", records: list[DataSetRecord]) -> None:
+def _draw_intervals(axes: "Axes", records: list[HorizontalDataSetRecord]) -> None:
     for height, record in enumerate(records):
         interval = apart(record, "federated", "pooled")
         assert interval is not None
@@ -93,7 +93,7 @@ def _draw_intervals(axes: "Axes", records: list[DataSetRecord]) -> None:
     _tidy(axes)
 
 
-def _draw_curves(axes: "Axes", records: list[DataSetRecord], noise: Noise) -> None:
+def _draw_curves(axes: "Axes", records: list[HorizontalDataSetRecord], noise: Noise) -> None:
     """Accuracy along epsilon; the interval is that of the difference from FET."""
     for record, colour in zip(records, COLOURS, strict=False):
         losses = {e: apart(record, noise.method(e), "federated") for e in noise.epsilons}
@@ -118,7 +118,7 @@ def _name_values(axes: "Axes", values: Sequence[float]) -> None:
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
-def _draw_participation(records: list[DataSetRecord]) -> "Figure":
+def _draw_participation(records: list[HorizontalDataSetRecord]) -> "Figure":
     """Figure 2 of k-PPD-ERT."""
     figure, axes = _panels(3)
     titles = {

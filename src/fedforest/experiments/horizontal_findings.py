@@ -16,7 +16,7 @@ from fedforest.experiments.findings import (
 )
 from fedforest.experiments.horizontal_cells import apart, mean_of, tell_interval, tell_mean
 from fedforest.experiments.horizontal_methods import FULL, LOCAL, METHODS, QUERY, TOTAL, Noise
-from fedforest.experiments.horizontal_record import EXPERIMENT, DataSetRecord, read_groups
+from fedforest.experiments.horizontal_record import EXPERIMENT, HorizontalDataSetRecord, read_groups
 from fedforest.experiments.horizontal_tasks import TASKS
 from fedforest.experiments.participation_findings import falling, participation
 from fedforest.experiments.result_file import tell_runs
@@ -45,7 +45,7 @@ def find(result: dict[str, Any]) -> list[Finding]:
     return [*findings, settings(result)]
 
 
-def choose_records(result: dict[str, Any]) -> tuple[list[DataSetRecord], ...]:
+def choose_records(result: dict[str, Any]) -> tuple[list[HorizontalDataSetRecord], ...]:
     """The data sets of two and of ten parties on which enough was measured to compare."""
     groups = read_groups(result)
     two, ten = (list(groups[group].values()) for group in ("two_parties", "ten_parties"))
@@ -55,7 +55,7 @@ def choose_records(result: dict[str, Any]) -> tuple[list[DataSetRecord], ...]:
     )
 
 
-def beside_pooled(records: list[DataSetRecord]) -> Finding:
+def beside_pooled(records: list[HorizontalDataSetRecord]) -> Finding:
     """FET against scikit-learn's extra-trees on all rows."""
     rows = []
     for record in records:
@@ -80,7 +80,7 @@ def beside_pooled(records: list[DataSetRecord]) -> Finding:
     )
 
 
-def scores(records: list[DataSetRecord]) -> Finding:
+def scores(records: list[HorizontalDataSetRecord]) -> Finding:
     """Table 2 of Federated Extra-Trees."""
     rows = []
     for record in records:
@@ -106,7 +106,7 @@ def scores(records: list[DataSetRecord]) -> Finding:
     )
 
 
-def local_noise(records: list[DataSetRecord]) -> Finding:
+def local_noise(records: list[HorizontalDataSetRecord]) -> Finding:
     """FET-LDP along the cap, and whether it is close enough to FET."""
     rows = []
     for record, cap in _measured(records, LOCAL):
@@ -134,7 +134,7 @@ def local_noise(records: list[DataSetRecord]) -> Finding:
     )
 
 
-def global_noise(records: list[DataSetRecord], noise: Noise) -> Finding:
+def global_noise(records: list[HorizontalDataSetRecord], noise: Noise) -> Finding:
     """FET-GDP along the epsilon of a query, or of the whole training."""
     rows = []
     for record, epsilon in _measured(records, noise):
@@ -150,7 +150,9 @@ def global_noise(records: list[DataSetRecord], noise: Noise) -> Finding:
     )
 
 
-def _measured(records: list[DataSetRecord], noise: Noise) -> Iterator[tuple[DataSetRecord, float]]:
+def _measured(
+    records: list[HorizontalDataSetRecord], noise: Noise
+) -> Iterator[tuple[HorizontalDataSetRecord, float]]:
     """Data sets and epsilons with enough repetitions to tell a spread."""
     for record in records:
         for epsilon in noise.epsilons:
@@ -158,7 +160,7 @@ def _measured(records: list[DataSetRecord], noise: Noise) -> Iterator[tuple[Data
                 yield record, epsilon
 
 
-def _noisy_cells(record: DataSetRecord, noise: Noise, epsilon: float) -> list[str]:
+def _noisy_cells(record: HorizontalDataSetRecord, noise: Noise, epsilon: float) -> list[str]:
     method = noise.method(epsilon)
     return [
         tell_mean(record, method),

@@ -38,7 +38,7 @@ INFORMATION_GAIN = ForestSize(25, criterion="entropy")
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class HorizontalSettings:
     """What makes measurements comparable; `large_forest` is grown under noise on large data."""
 
     seed: int = 0
@@ -53,7 +53,7 @@ class Settings:
 
 
 @dataclass(slots=True)
-class DataSetRecord:
+class HorizontalDataSetRecord:
     """A data set and what every method measured on it, by repetition."""
 
     name: str
@@ -63,12 +63,12 @@ class DataSetRecord:
     measured: dict[str, list[Measured]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, data: RowData) -> "DataSetRecord":
+    def of(cls, data: RowData) -> "HorizontalDataSetRecord":
         """A data set on which nothing was measured yet."""
         return cls(data.name, *data.shape, len(np.unique(data.y)))
 
     @classmethod
-    def read(cls, stored: dict[str, Any]) -> "DataSetRecord":
+    def read(cls, stored: dict[str, Any]) -> "HorizontalDataSetRecord":
         """What a file says about a data set."""
         measured = {name: _read_columns(each) for name, each in stored["measured"].items()}
         return cls(**{**stored, "measured": measured})
@@ -96,15 +96,15 @@ class DataSetRecord:
 class HorizontalRecord:
     """All measurements, and for each run that added some its machine, versions and duration."""
 
-    settings: Settings
+    settings: HorizontalSettings
     folder: Path | None = None
-    groups: dict[str, dict[str, DataSetRecord]] = field(
+    groups: dict[str, dict[str, HorizontalDataSetRecord]] = field(
         default_factory=lambda: {group: {} for group in GROUPS}
     )
     notes: RunNotes = field(default_factory=RunNotes)
 
     @classmethod
-    def open(cls, folder: Path | None, settings: Settings) -> Self:
+    def open(cls, folder: Path | None, settings: HorizontalSettings) -> Self:
         """The record in the folder, else a new one; without a folder nothing is kept."""
         result = FILE.find(folder)
         if result is None:
@@ -116,9 +116,9 @@ class HorizontalRecord:
             )
         return cls(settings, folder, read_groups(result), RunNotes(result["runs"]))
 
-    def entry(self, group: str, data: RowData) -> DataSetRecord:
+    def entry(self, group: str, data: RowData) -> HorizontalDataSetRecord:
         """What is known about a data set; refused if it has changed since."""
-        fresh = DataSetRecord.of(data)
+        fresh = HorizontalDataSetRecord.of(data)
         known = self.groups[group].setdefault(data.name, fresh)
         if asdict(known) | {"measured": {}} != asdict(fresh):
             raise ConfigurationError(
@@ -134,7 +134,7 @@ class HorizontalRecord:
                 if name in self.groups[group]:
                     self.groups[group][name].measured.pop(method, None)
 
-    def add(self, entry: DataSetRecord, method: str, measured: Measured) -> None:
+    def add(self, entry: HorizontalDataSetRecord, method: str, measured: Measured) -> None:
         """Keep a measurement, on disk too: a run that is stopped loses one at most."""
         entry.measured.setdefault(method, []).append(measured)
         added = self.notes.added()
@@ -155,10 +155,10 @@ class HorizontalRecord:
         }
 
 
-def read_groups(result: dict[str, Any]) -> dict[str, dict[str, DataSetRecord]]:
+def read_groups(result: dict[str, Any]) -> dict[str, dict[str, HorizontalDataSetRecord]]:
     """The data sets of a result, by group and name."""
     return {
-        group: {name: DataSetRecord.read(entry) for name, entry in entries.items()}
+        group: {name: HorizontalDataSetRecord.read(entry) for name, entry in entries.items()}
         for group, entries in result["groups"].items()
     }
 

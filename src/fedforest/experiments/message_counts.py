@@ -74,7 +74,7 @@ def count_messages(plug: Protected, n: int) -> MessageCount:
     names = tuple(f"party {number}" for number in range(1, n))
     members = make_members(dict.fromkeys(names, os.urandom))
     parties = {
-        name: SummingParty(make_aggregator(plug, _answer_questions, member=members[name]))
+        name: SummingParty(make_aggregator(plug, member=members[name]), _answer_questions)
         for name in names
     }
     transport = connect(parties, REQUESTS, ALONE)

@@ -5,14 +5,14 @@ from itertools import pairwise
 from fedforest.experiments.findings import NOTHING, Finding, seconds, verdict
 from fedforest.experiments.horizontal_cells import mean_of, tell_interval, tell_mean
 from fedforest.experiments.horizontal_methods import FULL, SCOPES, SHARES, share_name
-from fedforest.experiments.horizontal_record import DataSetRecord
+from fedforest.experiments.horizontal_record import HorizontalDataSetRecord
 from fedforest.experiments.statistics import paired_interval
 
 MOST_LOST_BY_SHARE = 0.015  # full and partial participation
 JUDGED_SHARE = 0.4
 
 
-def participation(records: list[DataSetRecord]) -> Finding:
+def participation(records: list[HorizontalDataSetRecord]) -> Finding:
     """Figures 2a and 2b of k-PPD-ERT, and what stands behind 2c and 2d."""
     rows = []
     for record in records:
@@ -60,11 +60,11 @@ def participation(records: list[DataSetRecord]) -> Finding:
     )
 
 
-def _over_full(record: DataSetRecord, method: str, quantity: str) -> str:
+def _over_full(record: HorizontalDataSetRecord, method: str, quantity: str) -> str:
     return f"{mean_of(record, method, quantity) / mean_of(record, FULL, quantity):.2f}"
 
 
-def falling(records: list[DataSetRecord]) -> Finding:
+def falling(records: list[HorizontalDataSetRecord]) -> Finding:
     """Whether time and aggregations fall with the share, as in Figures 2c and 2d."""
     rows = []
     for record in records:

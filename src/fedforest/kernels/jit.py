@@ -1,7 +1,7 @@
 """The ways a kernel is compiled.
 
-Every kernel releases the GIL, is cached on disk, divides like numpy (no Python exceptions) and
-never uses fast-math: gains must be the same bits on every machine.
+Every kernel releases the GIL, is cached on disk (`kernels/compiled/cache.py`), divides like numpy
+(no Python exceptions) and never uses fast-math: gains must be the same bits on every machine.
 
 `inlined` is for the few lines that run once per row: a call with arrays costs more than they do,
 and the compiler does not always see that.
@@ -12,13 +12,32 @@ ones, and in return count no references, which is atomic and, in small nodes, de
 of a small node, where handing over arrays would cost as much.
 """
 
+from collections.abc import Callable
 from typing import Any
 
-from numba import njit
+from numba import config, njit
 
-kernel = njit(nogil=True, cache=True, error_model="numpy")
-inlined = njit(nogil=True, cache=True, error_model="numpy", inline="always")
-# numba types its options, but not this one, which switches off its memory manager
-_BORROWED: dict[str, Any] = {"_nrt": False}
-borrowing = njit(nogil=True, cache=True, error_model="numpy", **_BORROWED)
-embedded = njit(nogil=True, cache=True, error_model="numpy", forceinline=True, **_BORROWED)
+from fedforest.kernels.compiled.cache import KernelCache
+
+
+def _way(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    # no kernel is called from C, and the wrapper for that takes 7 % of the time to compile
+    options |= {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+
+    def compile_kernel(function: Callable[..., Any]) -> Any:
+        kernel: Any = njit(**options)(function)
+        if not config.DISABLE_JIT:  # type: ignore[attr-defined] # made at run time
+            kernel._cache = KernelCache(kernel)
+        return kernel
+
+    return compile_kernel
+
+
+kernel = _way()
+inlined = _way(inline="always")
+# `_nrt` is numba's memory manager
+borrowing = _way(_nrt=False)
+embedded = _way(_nrt=False, forceinline=True)
+# what is compiled into its caller without a cache of its own (`kernels/criteria/dispatch.py`)
+INTO_CALLER: dict[str, Any] = {"nogil": True, "error_model": "numpy", "forceinline": True}
+EMBEDDED: dict[str, Any] = {**INTO_CALLER, "_nrt": False}

@@ -34,10 +34,6 @@ NO_GROUP = 2**62  # larger than any group of rows
 NO_SPLIT = -np.inf  # the score of a node none of whose candidates gives a valid split
 NO_LIMITS = np.zeros(0, np.int64)  # on the weight of children
 
-GINI = 0
-ENTROPY = 1
-VARIANCE = 2
-
 
 class Columns(NamedTuple):
     """The binned columns of one party."""
@@ -70,7 +66,7 @@ class Targets(NamedTuple):
 class Rules(NamedTuple):
     """What makes a split valid and how it is scored."""
 
-    criterion: int
+    formula: NamedTuple  # of the criterion; its type chooses the functions that score
     min_rows_leaf: int
     least_weight: NDArray[np.int64] = NO_LIMITS  # of a child, per open node; empty: any will do
 

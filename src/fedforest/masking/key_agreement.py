@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 
 from fedforest.errors import MaskingError
 
-Entropy = Callable[[int], bytes]  # secure random bytes, as many as asked for
+Randomness = Callable[[int], bytes]  # secure random bytes, as many as asked for
 
 KEY_BYTES = 32
 _FIELD_PRIME = 2**255 - 19  # of X25519's coordinates
@@ -36,8 +36,8 @@ class IdentityKey:
         self._public = private.public_key().public_bytes_raw()
 
     @classmethod
-    def from_entropy(cls, entropy: Entropy) -> Self:
-        return cls(X25519PrivateKey.from_private_bytes(draw_bytes(entropy, KEY_BYTES)))
+    def from_randomness(cls, randomness: Randomness) -> Self:
+        return cls(X25519PrivateKey.from_private_bytes(draw_bytes(randomness, KEY_BYTES)))
 
     @property
     def public(self) -> bytes:
@@ -52,14 +52,14 @@ class IdentityKey:
         """
         _check_public(other_public)
         if other_public == self._public:
-            raise MaskingError(
+            raise MaskingError.stating(
                 "a peer's public key is this party's own: the peer is this party itself, or the "
                 "key was reflected on its way; compare fingerprints"
             )
         try:
             shared = self._private.exchange(X25519PublicKey.from_public_bytes(other_public))
         except ValueError:  # the secret would be zero, whatever our own key
-            raise MaskingError(
+            raise MaskingError.stating(
                 "a peer's public key is a point of low order, which gives no secret; no honest "
                 "party has such a key"
             ) from None
@@ -90,7 +90,9 @@ def derive_key(secret: bytes, *context: bytes) -> bytes:
     if len(secret) < KEY_BYTES:
         raise MaskingError(f"keys are derived from {KEY_BYTES} secret bytes, not {len(secret)}")
     if not context or not context[0]:
-        raise MaskingError("a key must be derived for something: the first context says for what")
+        raise MaskingError.stating(
+            "a key must be derived for something: the first context says for what"
+        )
     return expand_key(hmac.digest(_SALT, secret, "sha256"), *context)
 
 
@@ -125,11 +127,11 @@ def join_contexts(parts: Iterable[bytes]) -> bytes:
     return b"".join([len(part).to_bytes(8, "big") + part for part in parts])
 
 
-def draw_bytes(entropy: Entropy, n_bytes: int) -> bytes:
+def draw_bytes(randomness: Randomness, n_bytes: int) -> bytes:
     """As many bytes as asked for, or an error: a short key must not go unnoticed."""
-    drawn = entropy(n_bytes)
+    drawn = randomness(n_bytes)
     if len(drawn) != n_bytes:
-        raise MaskingError(f"the source of entropy gave {len(drawn)} bytes instead of {n_bytes}")
+        raise MaskingError(f"the source of randomness gave {len(drawn)} bytes instead of {n_bytes}")
     return drawn
 
 
@@ -138,7 +140,9 @@ def encode_name(party: str) -> bytes:
     try:
         return party.encode()
     except UnicodeEncodeError:
-        raise MaskingError("a key cannot be bound to a party whose name is not text") from None
+        raise MaskingError.stating(
+            "a key cannot be bound to a party whose name is not text"
+        ) from None
 
 
 def encode_number(number: int) -> bytes:
@@ -153,4 +157,6 @@ def _check_public(public: bytes) -> None:
     if len(public) != KEY_BYTES:
         raise MaskingError(f"a public key has {KEY_BYTES} bytes, not {len(public)}")
     if int.from_bytes(public, "little") >= _FIELD_PRIME:
-        raise MaskingError("a public key is not in its one valid form; no honest party sends such")
+        raise MaskingError.stating(
+            "a public key is not in its one valid form; no honest party sends such"
+        )

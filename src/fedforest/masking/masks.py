@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import MaskingError
-from fedforest.kernels.runs import Grouped, apply_streams, count_within, join_neighbours
+from fedforest.kernels.sums.spans import Grouped, apply_streams, count_within, join_neighbours
 from fedforest.masking.key_agreement import derive_key, encode_name, encode_number, expand_each
 from fedforest.masking.keystream import PIECE_WORDS, WORD, Keystream
 
@@ -103,8 +103,9 @@ class Masker:
     def _pair_key(self, partner: str) -> bytes:
         if partner not in self._pair_keys:
             if partner not in self._pair_secrets:
-                raise MaskingError(
-                    f"no secret is shared with party {partner!r}: exchange keys with it first"
+                raise MaskingError.stating(
+                    "no secret is shared with party {whom!r}: exchange keys with it first",
+                    whom=partner,
                 )
             way = (min(self._party, partner), max(self._party, partner))
             self._pair_keys[partner] = derive_pair_key(self._pair_secrets[partner], self._run, way)
@@ -112,11 +113,13 @@ class Masker:
 
     def _check_partners(self, partners: tuple[str, ...]) -> None:
         if not partners:
-            raise MaskingError(
-                f"party {self._party!r} has no peers, so nothing would mask its vector"
+            raise MaskingError.stating(
+                "party {whom!r} has no peers, so nothing would mask its vector", whom=self._party
             )
         if len(set(partners)) != len(partners):
-            raise MaskingError("a partner is named twice: a vector would need one mask twice")
+            raise MaskingError.stating(
+                "a partner is named twice: a vector would need one mask twice"
+            )
 
 
 def _find_members(
@@ -201,7 +204,7 @@ def derive_pair_key(pair_secret: bytes, run: bytes, way: Way) -> bytes:
     if sender == receiver:
         raise MaskingError(f"party {sender!r} cannot share a mask with itself")
     if not run:
-        raise MaskingError("a mask is bound to a run, but nothing names the run")
+        raise MaskingError.stating("a mask is bound to a run, but nothing names the run")
     names = (encode_name(sender), encode_name(receiver))
     return derive_key(pair_secret, _PAIR_MASKS, run, *names)
 

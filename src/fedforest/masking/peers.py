@@ -65,7 +65,9 @@ def find_partners(party: str, peers: Peers) -> tuple[str, ...]:
     """The same of a known choice, refused where masks would not cancel or somebody has none."""
     check_peers(peers)
     if party not in peers:
-        raise MaskingError(f"party {party!r} masks a vector but takes no part in its sum")
+        raise MaskingError.stating(
+            "party {whom!r} masks a vector but takes no part in its sum", whom=party
+        )
     return tuple(other for other in peers if other in peers[party] or party in peers[other])
 
 
@@ -73,16 +75,24 @@ def check_peers(peers: Peers) -> None:
     """Refuse choices under which masks would not cancel, or a party would have none of its own."""
     for party, chosen in peers.items():
         if not chosen:
-            raise MaskingError(f"party {party!r} has no peers, so nothing would mask its vector")
+            raise MaskingError.stating(
+                "party {whom!r} has no peers, so nothing would mask its vector", whom=party
+            )
         if party in chosen:
-            raise MaskingError(f"party {party!r} is its own peer: that mask would cancel at once")
+            raise MaskingError.stating(
+                "party {whom!r} is its own peer: that mask would cancel at once", whom=party
+            )
         if len(set(chosen)) != len(chosen):
-            raise MaskingError(f"party {party!r} names a peer twice: it would use one mask twice")
+            raise MaskingError.stating(
+                "party {whom!r} names a peer twice: it would use one mask twice", whom=party
+            )
         strangers = sorted(set(chosen) - peers.keys())
         if strangers:
-            raise MaskingError(
-                f"party {party!r} has peers that take no part, so masks would stay in the sum: "
-                f"{', '.join(map(repr, strangers))}"
+            raise MaskingError.stating(
+                "party {whom!r} has peers that take no part, so masks would stay in the sum: "
+                "{strangers}",
+                whom=party,
+                strangers=", ".join(map(repr, strangers)),
             )
 
 
@@ -105,8 +115,9 @@ def _check_participants(participants: Sequence[str], seeds: Mapping[str, bytes])
     names = _sort_names(tuple(participants))
     unknown = [name for name in names if name not in seeds]
     if unknown:
-        raise MaskingError(
-            f"no selection seed is known of {', '.join(map(repr, unknown))}: exchange seeds first"
+        raise MaskingError.stating(
+            "no selection seed is known of {strangers}: exchange seeds first",
+            strangers=", ".join(map(repr, unknown)),
         )
     return names
 
@@ -116,10 +127,11 @@ def _sort_names(participants: tuple[str, ...]) -> tuple[str, ...]:
     """In the order of their names; the same sets of parties take part in every step."""
     names = tuple(sorted(participants))
     if len(set(names)) != len(names):
-        raise MaskingError("a party is named twice among the participants of a masked sum")
+        raise MaskingError.stating("a party is named twice among the participants of a masked sum")
     if len(names) < 2:
-        raise MaskingError(
-            f"a masked sum needs two participants, not {len(names)}: the sum over one party is "
-            "that party's own vector"
+        raise MaskingError.stating(
+            "a masked sum needs two participants, not {number}: the sum over one party is that "
+            "party's own vector",
+            number=len(names),
         )
     return names

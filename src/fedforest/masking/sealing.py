@@ -32,7 +32,7 @@ def open_sealed(key: bytes, sealed: bytes | memoryview, associated: bytes) -> by
     try:
         return cipher.decrypt(_NONCE, sealed, associated)
     except (InvalidTag, OverflowError):
-        raise MaskingError(
+        raise MaskingError.stating(
             "a sealed text was changed on its way, or was sealed for another party, step or run"
         ) from None
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import MaskingError
-from fedforest.kernels.prime_field import PRIME, PRIME_BITS, add_multiple, add_to, evaluate
+from fedforest.kernels.sums.prime_field import PRIME, PRIME_BITS, add_multiple, add_to, evaluate
 
 Words = Callable[[int], NDArray[np.uint64]]  # secure random words, as many as asked for
 
@@ -64,7 +64,7 @@ def combine(shares: Mapping[int, NDArray[np.uint64]], largest: int = LARGEST) ->
         add_multiple(total, share, np.uint64(_weight_at_zero(point, shares)))
     secret = np.where(total > LARGEST, total.view(np.int64) - PRIME, total.view(np.int64))
     if np.any(np.abs(secret) > largest):
-        raise MaskingError(
+        raise MaskingError.stating(
             "shares combine to a number that no secret can be: there are too few of them, or they "
             "do not belong together, or a sum grew too large"
         )
@@ -91,13 +91,13 @@ def _draw_elements(words: Words, n_elements: int) -> NDArray[np.uint64]:
     if np.any(elements[:n_elements] == PRIME):
         elements = elements[elements != PRIME]
     if len(elements) < n_elements:
-        raise MaskingError("the source of random words is not random")
+        raise MaskingError.stating("the source of random words is not random")
     return elements[:n_elements]
 
 
 def _to_field(secret: NDArray[np.int64]) -> NDArray[np.uint64]:
     if np.any((secret > LARGEST) | (secret < -LARGEST)):
-        raise MaskingError(
+        raise MaskingError.stating(
             "a number is too large to be shared: magnitudes must stay below 2^60; use a coarser "
             "fixed point"
         )
@@ -106,9 +106,9 @@ def _to_field(secret: NDArray[np.int64]) -> NDArray[np.uint64]:
 
 def _check_points(points: Sequence[int]) -> None:
     if len(points) < 2 or len(set(points)) != len(points):
-        raise MaskingError("a secret is shared among two points or more, each named once")
+        raise MaskingError.stating("a secret is shared among two points or more, each named once")
     if not all(0 < point < PRIME for point in points):
-        raise MaskingError(
+        raise MaskingError.stating(
             "points of shares are from 1 to 2^61 - 2; the value at 0 is the secret itself"
         )
 
@@ -123,7 +123,7 @@ def _check_vector(vector: NDArray[np.generic], dtype: type[np.generic]) -> None:
 
 def _check_shares(shares: Sequence[NDArray[np.uint64]]) -> None:
     if not shares:
-        raise MaskingError("there are no shares to add up")
+        raise MaskingError.stating("there are no shares to add up")
     for share in shares:
         _check_vector(share, np.uint64)
         if len(share) != len(shares[0]):
@@ -131,4 +131,6 @@ def _check_shares(shares: Sequence[NDArray[np.uint64]]) -> None:
                 f"shares do not fit together: {len(share)} numbers beside {len(shares[0])}"
             )
         if np.any(share >= PRIME):  # an element has one form only
-            raise MaskingError("a share holds a number outside the field; it was not made by split")
+            raise MaskingError.stating(
+                "a share holds a number outside the field; it was not made by split"
+            )

@@ -12,7 +12,7 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.answers import UNDECIDED, AnswerLaws
+from fedforest.kernels.noise.answers import UNDECIDED, AnswerLaws
 
 MOST_ROWS = 16  # of a law; tables for twice as many would not stay in the fast caches
 MOST_BITS = 1024  # of a chance: very small probabilities leave room for fewer rows

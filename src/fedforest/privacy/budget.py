@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from fedforest.errors import BudgetExhausted, ConfigurationError, DataError, PrivacyError
+from fedforest.limits import is_finite
 from fedforest.privacy.composition import PrivacySpending
-from fedforest.privacy.number_checks import is_real
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class BudgetLedger:
     """
 
     def __init__(self, ceiling: float) -> None:
-        if not (ceiling == math.inf or (is_real(ceiling) and ceiling >= 0)):
+        if not (ceiling == math.inf or (is_finite(ceiling) and ceiling >= 0)):
             raise ConfigurationError(
                 f"BudgetLedger(ceiling={ceiling!r}): the ceiling must be a number of at least zero."
             )
@@ -151,5 +151,5 @@ def _limit(epsilon: float | None) -> float:
 def _check_stored(spend: Spend) -> None:
     texts = all(isinstance(text, str) for text in (spend.run, spend.memory))
     numbers = (spend.composed, spend.cap)
-    if not texts or not all(x is None or (is_real(x) and x >= 0) for x in numbers):
+    if not texts or not all(x is None or (is_finite(x) and x >= 0) for x in numbers):
         raise DataError("The stored privacy ledger has a line that is none; restore a copy.")

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from fedforest.kernels.decoding import Decoder
+from fedforest.kernels.noise.decoding import Decoder
 from fedforest.privacy.local_dp import ResponseCode
 
 # The Lasso takes this many standard deviations of the noise off every class. Small on purpose: what

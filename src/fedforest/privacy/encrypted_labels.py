@@ -18,5 +18,6 @@ class Encrypted:
         raise ConfigurationError(
             "labels=Encrypted() is not in this release, and no label was sent. Where parties may "
             "not see which rows share a label, use labels=RandomizedResponse(epsilon=2.0) for "
-            "classes; labels='encoded' shows them just that."
+            "classes; labels='encoded' shows them just that.",
+            key="labels",
         )

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import ConfigurationError, DataError, PrivacyError
-from fedforest.kernels.chacha import open_stream
-from fedforest.kernels.discrete_laplace import add_discrete_laplace
-from fedforest.privacy.number_checks import is_real
+from fedforest.kernels.noise.chacha import open_stream
+from fedforest.kernels.noise.discrete_laplace import add_discrete_laplace
+from fedforest.limits import is_finite
 from fedforest.privacy.queries import Queries
 
 CLASS_SENSITIVITY = 2  # a changed label takes one from one count and adds one to another
@@ -64,8 +64,8 @@ class GlobalDP:
             raise self._error("give exactly one of epsilon_query and epsilon_total")
         for name in ("epsilon_query", "epsilon_total"):
             value = getattr(self, name)
-            if value is not None and not (is_real(value) and value > 0):
-                raise self._error(f"{name} must be a finite number above zero; 1.0 is common")
+            if value is not None and not (is_finite(value) and value > 0):
+                raise self._error(f"{name} must be a finite number above zero; 1.0 is common", name)
         if self.target_bounds is not None:
             self._check_bounds(self.target_bounds)
         elif is_regression:
@@ -76,11 +76,13 @@ class GlobalDP:
 
     def _check_bounds(self, bounds: Any) -> None:
         is_pair = isinstance(bounds, (tuple, list)) and len(bounds) == 2
-        if not (is_pair and all(is_real(bound) for bound in bounds) and bounds[0] < bounds[1]):
-            raise self._error("target_bounds must be two finite numbers, the lower one first")
+        if not (is_pair and all(is_finite(bound) for bound in bounds) and bounds[0] < bounds[1]):
+            raise self._error(
+                "target_bounds must be two finite numbers, the lower one first", "target_bounds"
+            )
 
-    def _error(self, reason: str) -> ConfigurationError:
-        return ConfigurationError(f"{self!r}: {reason}.")
+    def _error(self, reason: str, *setting: str) -> ConfigurationError:
+        return ConfigurationError(f"{self!r}: {reason}.", key=("privacy", *setting))
 
     def resolve(self, queries: Queries) -> float:
         """Epsilon of every single query."""

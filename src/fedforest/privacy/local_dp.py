@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import ConfigurationError, DataError, PrivacyError
-from fedforest.kernels.answers import answer_at_random
-from fedforest.kernels.chacha import KEY_BYTES, open_stream, read_key
-from fedforest.kernels.permanent_response import respond_permanently
+from fedforest.kernels.noise.answers import answer_at_random
+from fedforest.kernels.noise.chacha import KEY_BYTES, open_stream, read_key
+from fedforest.kernels.noise.permanent_response import respond_permanently
+from fedforest.limits import is_finite, is_whole
 from fedforest.privacy.answer_laws import tabulate_answers
 from fedforest.privacy.bloom_codes import MAX_BITS, choose_code, largest_distance, membership
-from fedforest.privacy.number_checks import is_real, is_whole
 
 LEAST_CONTRAST = 1e-4  # of P(1 | bit set) and P(1 | bit clear); below, answers are all noise
 
@@ -71,33 +71,37 @@ class LocalDP:
 
     def _check_size(self) -> None:
         if not is_whole(self.hashes) or self.hashes < 1:
-            raise self._error("hashes must be a whole number of at least 1")
+            raise self._error("hashes must be a whole number of at least 1", "hashes")
         if self.bits is None:
             if self.hashes > MAX_BITS:
-                raise self._error(f"a code has at most {MAX_BITS} bits, so no more hashes")
+                reason = f"a code has at most {MAX_BITS} bits, so no more hashes"
+                raise self._error(reason, "hashes")
             return
         if not is_whole(self.bits) or not self.hashes <= self.bits <= MAX_BITS:
             raise self._error(
-                f"bits must be None or a whole number from hashes={self.hashes} to {MAX_BITS}"
+                f"bits must be None or a whole number from hashes={self.hashes} to {MAX_BITS}",
+                "bits",
             )
 
     def _check_probabilities(self) -> None:
         for name in ("keep", "p", "q"):
-            if not is_real(getattr(self, name)):
-                raise self._error(f"{name} must be a probability")
+            if not is_finite(getattr(self, name)):
+                raise self._error(f"{name} must be a probability", name)
         if not 0.0 < self.keep < 1.0:
-            raise self._error("keep must be above 0 (all noise) and below 1 (no privacy)")
+            raise self._error("keep must be above 0 (all noise) and below 1 (no privacy)", "keep")
         if not (0.0 <= self.q <= 1.0 and 0.0 <= self.p <= 1.0):
             raise self._error("p and q must be probabilities between 0 and 1")
         if not self.q < self.p:
-            raise self._error("p must be larger than q, or answers say nothing or the opposite")
+            raise self._error(
+                "p must be larger than q, or answers say nothing or the opposite", "p"
+            )
         if self.keep * (self.p - self.q) < LEAST_CONTRAST:
             raise self._error(
                 f"keep * (p - q) must be at least {LEAST_CONTRAST:g}, or answers are all noise"
             )
 
-    def _error(self, reason: str) -> ConfigurationError:
-        return ConfigurationError(f"{self!r}: {reason}.")
+    def _error(self, reason: str, *setting: str) -> ConfigurationError:
+        return ConfigurationError(f"{self!r}: {reason}.", key=("privacy", *setting))
 
     def resolve(self, n_classes: int, meaning: bytes = b"") -> "ResponseCode":
         """The code for this many classes.

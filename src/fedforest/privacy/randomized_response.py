@@ -1,21 +1,21 @@
 """k-ary randomized response: a label is kept with a known probability, else replaced at random.
 
 One release of a noisy label is epsilon-differentially private for that label, and so is everything
-computed from it afterwards. Arithmetic only; entropy is an argument.
+computed from it afterwards. Arithmetic only; randomness is an argument.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import ConfigurationError
+from fedforest.limits import is_finite
 
 LEAST_EPSILON = 1e-6  # below, shares of true classes drown in the rounding of noisy ones
-Entropy = Callable[[int], bytes]  # secure random bytes, as many as asked for
+Randomness = Callable[[int], bytes]  # secure random bytes, as many as asked for
 
 
 @dataclass(frozen=True)
@@ -35,15 +35,15 @@ class RandomizedResponse:
     def is_usable(self) -> bool:
         """Whether epsilon is a number, and neither no privacy nor nothing but noise."""
         value: object = self.epsilon  # users pass what they like
-        is_number = isinstance(value, Real) and not isinstance(value, bool)
-        return is_number and LEAST_EPSILON <= self.epsilon < math.inf
+        return is_finite(value) and value >= LEAST_EPSILON
 
     def check(self) -> None:
         """Refuse an epsilon that cannot be used."""
         if not self.is_usable:
             raise ConfigurationError(
                 f"RandomizedResponse(epsilon={self.epsilon!r}): epsilon must be a positive number "
-                f"of at least {LEAST_EPSILON:g}; 2.0 is a common choice."
+                f"of at least {LEAST_EPSILON:g}; 2.0 is a common choice.",
+                key=("labels", "epsilon"),
             )
 
     def keep_probability(self, n_classes: int) -> float:
@@ -53,13 +53,13 @@ class RandomizedResponse:
         return 1.0 / (1.0 + (n_classes - 1) * math.exp(-self.epsilon))
 
     def draw(
-        self, codes: NDArray[np.integer], n_classes: int, entropy: Entropy
+        self, codes: NDArray[np.integer], n_classes: int, randomness: Randomness
     ) -> NDArray[np.uint16]:
         """Noisy codes; call once per label and keep the result, or noise averages out."""
         exact = codes.astype(np.int64)
         if n_classes < 2:
             return exact.astype(np.uint16)
-        words = np.frombuffer(entropy(16 * len(exact)), np.uint64).reshape(2, -1)
+        words = np.frombuffer(randomness(16 * len(exact)), np.uint64).reshape(2, -1)
         threshold = np.uint64(min(math.ldexp(self.keep_probability(n_classes), 64), 2.0**64 - 2048))
         # one of the other classes, each as likely to within 2^-54
         step = 1 + (words[1] % np.uint64(n_classes - 1)).astype(np.int64)

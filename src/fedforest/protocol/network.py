@@ -1,6 +1,6 @@
-"""How fast the way to the parties is: a transport says it, and predictions plan by it.
+"""The speed of the network to the parties: a transport states it, and predictions plan by it.
 
-It stands apart from all protocols because transports carry messages without knowing any of them.
+It is a separate module because transports do not depend on any protocol.
 """
 
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """What an exchange costs."""
+    """The latency and bandwidth of an exchange."""
 
     latency_seconds: float
     bytes_per_second: float

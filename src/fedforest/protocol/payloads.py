@@ -1,4 +1,4 @@
-"""What may leave a party, one type each. Reviewing privacy means reading this file.
+"""Payloads that may leave a party, one type each. Reviewing privacy means reading this file.
 
 A reply may have fields of the types in `MAY_LEAVE` only; a test walks every reply. Everything here
 is a statistic, a bit or a protected label: no type holds a value of a column, an edge between bins,
@@ -12,16 +12,16 @@ import msgspec
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from fedforest.kernels.bit_ranges import count_bits
-from fedforest.kernels.gains import are_gains
-from fedforest.kernels.short_codes import (
+from fedforest.kernels.bits.ranges import count_bits
+from fedforest.kernels.bits.short_codes import (
     MAX_WIDTH,
     ZEROS_APART,
     choose_widths,
     read_codes,
     write_codes,
 )
-from fedforest.kernels.varints import MAX_VARINT_BYTES, read_varints, write_varints
+from fedforest.kernels.bits.varints import MAX_VARINT_BYTES, read_varints, write_varints
+from fedforest.kernels.growth.gains import are_gains
 from fedforest.protocol.asking import Payload, check
 
 Count = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
@@ -61,7 +61,7 @@ class RowBits(Payload, frozen=True):
         return cls(bits.data)
 
     def read(self, sizes: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """The bits of nodes with these sizes, and how many rows of each go left."""
+        """Read the bits of nodes with these sizes, and count the rows of each that go left."""
         lengths = (sizes + 7) >> 3
         bits = from_bytes(self.data, "u1", int(lengths.sum()), "row bits")
         counts = np.zeros(len(sizes), np.int64)
@@ -71,7 +71,7 @@ class RowBits(Payload, frozen=True):
 
 
 class NodeSums(Payload, frozen=True):
-    """What the labels of nodes add up to: class weights, or weight, target sum and purity."""
+    """Label sums of nodes: class weights, or weight, target sum and purity."""
 
     data: memoryview
 
@@ -89,14 +89,14 @@ class NodeSums(Payload, frozen=True):
 
     @classmethod
     def of_columns(cls, sums: NDArray[np.int64]) -> Self:
-        """Sums of which each column has a size of its own: fewer bytes, and a little more work."""
+        """Encode sums with a separate width for each column: fewer bytes, a little more work."""
         widths = np.zeros(sums.shape[1], np.uint8)
         room = np.zeros((int(choose_widths(sums, widths)) + 7) // 8, np.uint8)
         n_bytes = write_codes(sums, widths, room)
         return cls(np.concatenate([widths, room[:n_bytes]]).data)
 
     def read_columns(self, n_nodes: int, n_sums: int) -> NDArray[np.int64]:
-        """What `of_columns` was given."""
+        """Decode sums that `of_columns` encoded."""
         sums = np.zeros((n_nodes, n_sums), np.int64)
         data = from_bytes(self.data, "u1", len(self.data), "node sums")
         widths = data[:n_sums]
@@ -122,7 +122,7 @@ class NoisyLabels(EncodedLabels, frozen=True):
 
 
 class LabelScale(Payload, frozen=True):
-    """What codes mean to whoever may know: for the coordinator's ears, never for parties'."""
+    """The meaning of label codes: for the coordinator only, never sent to other parties."""
 
     n_classes: Count
     target_unit: float = 1.0
@@ -130,7 +130,7 @@ class LabelScale(Payload, frozen=True):
 
 
 class OutOfBagScores(Payload, frozen=True):
-    """How well the forest did on rows it left out, after each further tree."""
+    """The forest's scores on out-of-bag rows, after each further tree."""
 
     data: memoryview
 
@@ -145,7 +145,7 @@ class OutOfBagScores(Payload, frozen=True):
 
 
 class OutOfBagVotes(Payload, frozen=True):
-    """What the forest predicts for each training row by the trees that left it out."""
+    """The forest's prediction for each training row by the trees that left it out."""
 
     data: memoryview
 
@@ -160,7 +160,7 @@ class OutOfBagVotes(Payload, frozen=True):
 
 
 class Importances(Payload, frozen=True):
-    """How much each of a party's columns, in its own order and without names, helped."""
+    """The importance of each of a party's columns, in the party's order and without names."""
 
     data: memoryview
 
@@ -175,13 +175,13 @@ class Importances(Payload, frozen=True):
 
 
 class Outcomes(Payload, frozen=True):
-    """Prediction: what a party's own splits say about rows that can still reach them."""
+    """Prediction: the outcomes of a party's own splits for rows that can still reach them."""
 
     data: memoryview
 
 
 class PartialScores(Payload, frozen=True):
-    """Linear models: what a party's columns contribute to each row's score."""
+    """Linear models: the contribution of a party's columns to each row's score."""
 
     data: memoryview
 
@@ -245,7 +245,7 @@ class DotProducts(Payload, frozen=True):
 
 
 class RowWeights(Payload, frozen=True):
-    """Linear models: how much each row counts, as the user said; classes play no part."""
+    """Linear models: the user's weight of each row, without class weights."""
 
     data: memoryview
 
@@ -281,22 +281,28 @@ MAY_LEAVE = (
 
 
 def to_bytes(array: NDArray[Any], dtype: DTypeLike) -> memoryview:
-    """An array's content as it travels."""
+    """Return an array's content as bytes in wire format."""
     return np.ascontiguousarray(array, dtype).reshape(-1).view(np.uint8).data
 
 
 def from_bytes(data: memoryview, dtype: DTypeLike, length: int, what: str) -> NDArray[Any]:
-    """The array again, a writable copy; refused unless it has this length."""
+    """Read an array as a writable copy; refuse another length."""
     return view_bytes(data, dtype, length, what).copy()
 
 
 def view_bytes(data: memoryview, dtype: DTypeLike, length: int, what: str) -> NDArray[Any]:
-    """The array where it lies, to be read once; refused unless it has this length."""
+    """View bytes as an array without a copy; refuse another length."""
     wanted = np.dtype(dtype)
-    check(len(data) == length * wanted.itemsize, f"{what}: {len(data)} bytes for {length} entries")
+    check(
+        len(data) == length * wanted.itemsize,
+        "{what}: {n_bytes} bytes for {length} entries",
+        what=what,
+        n_bytes=len(data),
+        length=length,
+    )
     return np.frombuffer(data, wanted)
 
 
 def _finite(numbers: NDArray[np.float64], what: str) -> NDArray[np.float64]:
-    check(bool(np.isfinite(numbers).all()), f"{what} is not finite")
+    check(bool(np.isfinite(numbers).all()), "{what} is not finite", what=what)
     return numbers

@@ -1,4 +1,4 @@
-"""Runs a coordinator over a transport and keeps count of what it cost."""
+"""Run a coordinator's conversation over a transport, and log bytes and seconds."""
 
 import time
 from collections import Counter, defaultdict
@@ -7,16 +7,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from fedforest.protocol.asking import Ask, Conversation, Message, blame
+from fedforest.protocol.asking import Ask, Conversation, Message, Request, blame
 from fedforest.transport.base import ExchangeReading, Transport, reading_answers
 from fedforest.transport.codec import decode, encode
 
+Reply = TypeVar("Reply", bound=Message)
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One request and reply with some parties; no content."""
+    """The figures of one request and reply with some parties; no content."""
 
     request: str
     n_parties: int
@@ -40,19 +41,19 @@ class ExchangeLog:
 
     exchanges: list[Exchange] = field(default_factory=list)
     observers: list[Observer] = field(default_factory=list)
-    seconds: defaultdict[str, float] = field(  # by activity, exchanging apart
+    seconds: defaultdict[str, float] = field(  # by activity, without exchanges
         default_factory=lambda: defaultdict(float)
     )
 
     def add(self, exchange: Exchange) -> None:
-        """Note an exchange and tell whoever listens."""
+        """Record an exchange and call all observers."""
         self.exchanges.append(exchange)
         for observe in self.observers:
             observe(exchange)
 
     @contextmanager
     def clock(self, activity: str) -> Iterator[None]:
-        """What is done inside is counted as this activity of the coordinator."""
+        """Count the time of the block as this activity of the coordinator."""
         started = time.perf_counter()
         try:
             yield
@@ -71,7 +72,7 @@ class ExchangeLog:
 def run(
     conversation: Conversation[Result], transport: Transport, log: ExchangeLog | None = None
 ) -> Result:
-    """Carry every question of the coordinator to the parties until it is done."""
+    """Carry the coordinator's requests to the parties until the conversation ends."""
     log = log if log is not None else ExchangeLog()
     exchange = reading_answers(transport)
     replies: Mapping[str, Message] | None = None
@@ -82,18 +83,27 @@ def run(
     except StopIteration as done:
         return done.value  # type: ignore[no-any-return] # the generator's result
     finally:
-        conversation.close()  # after an error it is over, too
+        conversation.close()  # also after an error
+
+
+def ask_once(
+    requests: Mapping[str, Request[Reply]],
+    exchange: Callable[[dict[str, bytes]], Mapping[str, bytes]],
+) -> dict[str, Reply]:
+    """Make one exchange outside of a conversation; return the replies by party."""
+    answers = exchange(encode_requests(requests))
+    return {party: decode_reply(requests[party], party, data) for party, data in answers.items()}
 
 
 def _carry(ask: Ask, exchange: ExchangeReading, log: ExchangeLog) -> dict[str, Message]:
     if not ask.requests:
-        return {}  # nobody to ask: no exchange
+        return {}  # no requests: no exchange
     started = time.perf_counter()
-    requests = encode_requests(ask)
+    requests = encode_requests(ask.requests)
     reply_of: dict[str, Message] = {}
 
     def read(party: str, data: bytes) -> None:
-        reply_of[party] = decode_reply(ask, party, data)
+        reply_of[party] = decode_reply(ask.requests[party], party, data)
         if ask.read is not None:
             ask.read(party, reply_of[party])
 
@@ -102,30 +112,32 @@ def _carry(ask: Ask, exchange: ExchangeReading, log: ExchangeLog) -> dict[str, M
     return {party: reply_of[party] for party in answers}
 
 
-def encode_requests(ask: Ask) -> dict[str, bytes]:
-    """By party; the same request to many parties is encoded once."""
+def encode_requests(requests: Mapping[str, Request[Message]]) -> dict[str, bytes]:
+    """Encode requests by party; the same request to many parties is encoded once."""
     encoded: dict[int, bytes] = {}
-    for request in ask.requests.values():
+    for request in requests.values():
         if id(request) not in encoded:
             encoded[id(request)] = encode(request)
-    return {party: encoded[id(request)] for party, request in ask.requests.items()}
+    return {party: encoded[id(request)] for party, request in requests.items()}
 
 
 def decode_replies(ask: Ask, answers: Mapping[str, bytes]) -> dict[str, Message]:
-    """By party; one that is not of the asked type is its sender's fault."""
-    return {party: decode_reply(ask, party, data) for party, data in answers.items()}
+    """Decode the replies by party."""
+    return {
+        party: decode_reply(ask.requests[party], party, data) for party, data in answers.items()
+    }
 
 
-def decode_reply(ask: Ask, party: str, data: bytes) -> Message:
-    """A party's answer, if it is of the asked type."""
+def decode_reply(request: Request[Reply], party: str, data: bytes) -> Reply:
+    """Decode a party's reply; a reply of another type than the request names blames the party."""
     with blame(party):
-        return decode(data, (ask.reply,))
+        return decode(data, (request.reply,))  # type: ignore[return-value] # as `Request` reads it
 
 
 def describe_exchange(
     ask: Ask, requests: Mapping[str, bytes], answers: Mapping[str, bytes], seconds: float
 ) -> Exchange:
-    """What an exchange was about and what it cost."""
+    """Describe an exchange and its cost."""
     return Exchange(
         type(next(iter(ask.requests.values()))).__name__,
         len(requests),

@@ -1,4 +1,4 @@
-"""A party as a transport sees it: bytes in, bytes out."""
+"""A party's endpoint for transports: bytes in, bytes out."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ from fedforest.transport.codec import decode, encode
 def make_endpoint(
     handler: Handler, accepted: tuple[type[Message], ...]
 ) -> Callable[[bytes | memoryview], bytes]:
-    """Decode a request of an accepted type, have it handled, encode the reply."""
+    """Make a function that decodes a request, has it handled and encodes the reply."""
 
     def answer(data: bytes | memoryview) -> bytes:
         with blame("coordinator"):

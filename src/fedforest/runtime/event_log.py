@@ -1,8 +1,8 @@
 """Logs of services: one line per event, as text or as JSON; fields hold counts, never data.
 
-Lines are written beside the work that they tell of, a few milliseconds later; warnings at once. In
-a service, an event goes straight to the writer of its lines: the records of `logging`, made for
-every event of every exchange, took more time than what they told of.
+A background thread writes lines a few milliseconds later; warnings are written at once. In a
+service, an event goes directly to the writer: making a `logging` record for every event of every
+exchange took more time than the work itself.
 """
 
 import logging
@@ -26,7 +26,7 @@ _JSON = msgspec.json.Encoder(enc_hook=str)
 def log_event(
     logger: logging.Logger, event: str, *, severity: int = logging.INFO, **fields: Any
 ) -> None:
-    """One line about something that happened."""
+    """Log one event as one line."""
     if _writers:
         if logger.isEnabledFor(severity):
             _writers[-1].note(_Event(time.time(), severity, event, fields))
@@ -35,7 +35,7 @@ def log_event(
 
 
 def log_exchange(logger: logging.Logger, run: bytes, exchange: Exchange) -> None:
-    """One line for each party that an exchange asked."""
+    """Log an exchange as one line for each party."""
     note = exchange.note
     trees = note.get("trees")
     for party, n_bytes in exchange.bytes_to.items():
@@ -56,7 +56,7 @@ def log_exchange(logger: logging.Logger, run: bytes, exchange: Exchange) -> None
 
 
 class _Event(NamedTuple):
-    """What a line says."""
+    """The content of one line."""
 
     created: float
     severity: int
@@ -80,7 +80,7 @@ class _Line(logging.Formatter):
         )
 
     def write(self, event: _Event) -> str:
-        """The line of an event, without its end."""
+        """Return the line of an event, without a line break."""
         fields = {k: v for k, v in event.fields.items() if v is not None}
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(event.created))
         moment += f".{int(event.created % 1.0 * 1000):03d}Z"
@@ -95,9 +95,9 @@ class _Line(logging.Formatter):
 
 
 class LineWriter(logging.Handler):
-    """Writes lines on a thread of its own, many at a time: who logs does not wait for them.
+    """Write lines on a background thread, many at a time, so that the logging thread does not wait.
 
-    When the process ends by itself, `logging` closes its handlers, and what is left is written.
+    When the process exits normally, `logging` closes its handlers, which writes the rest.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -109,11 +109,11 @@ class LineWriter(logging.Handler):
         threading.Thread(target=self._write_all, name="fedforest-log", daemon=True).start()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep an event until it is written; a warning and what came before it are, at once."""
+        """Queue a record for writing; a warning writes all queued ones at once."""
         self._keep(record, record.levelno)
 
     def note(self, event: _Event) -> None:
-        """The same for one that is no record of `logging`."""
+        """Queue an event that is no record of `logging`, as `emit` does."""
         self._keep(event, event.severity)
 
     def _keep(self, event: logging.LogRecord | _Event, severity: int) -> None:
@@ -124,7 +124,7 @@ class LineWriter(logging.Handler):
             self._has_records.set()
 
     def flush(self) -> None:
-        """Write everything there is; a full disk must not end the work that a line tells of."""
+        """Write all queued events; a full disk must not stop the work that logs them."""
         self.acquire()
         try:
             records = [self._records.popleft() for _ in range(len(self._records))]
@@ -143,7 +143,7 @@ class LineWriter(logging.Handler):
         return self.formatter.write(event)
 
     def close(self) -> None:
-        """Write what is left, and end the thread."""
+        """Write all queued events, and end the thread."""
         if self in _writers:
             _writers.remove(self)
         self._is_closed.set()

@@ -1,4 +1,4 @@
-"""Federations that live in this process: parties on threads, the coordinator in the caller."""
+"""Federations in one process: parties on threads, the coordinator on the caller's thread."""
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -13,9 +13,9 @@ from fedforest.tree.workers import ALONE, Workers
 
 @contextmanager
 def start_workers(n_jobs: int) -> Iterator[Workers]:
-    """Threads that parties and kernels share, the calling one among them.
+    """Start the threads that parties and kernels use; the caller's thread is one of the `n_jobs`.
 
-    One more would take turns with the others, which then wait for what it has begun.
+    With one thread more, threads would compete for cores and wait for one another.
     """
     if n_jobs == 1:
         yield ALONE
@@ -27,7 +27,7 @@ def start_workers(n_jobs: int) -> Iterator[Workers]:
 def connect(
     handlers: Mapping[str, Handler], accepted: tuple[type[Message], ...], workers: Workers
 ) -> InProcess:
-    """A transport to these parties."""
+    """Make a transport to these parties."""
     endpoints = {
         party: _name_party(party, make_endpoint(handler, accepted))
         for party, handler in handlers.items()
@@ -36,7 +36,7 @@ def connect(
 
 
 def _name_party(party: str, endpoint: Endpoint) -> Endpoint:
-    """The same endpoint; where a party cannot use its table, the error says which party."""
+    """Wrap an endpoint so that a `DataError` names the party."""
 
     def answer(request: bytes) -> bytes:
         try:

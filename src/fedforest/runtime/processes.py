@@ -1,4 +1,4 @@
-"""The two processes of a federation, put together from their parts; they run until told to stop."""
+"""The two processes of a federation, coordinator and party; each runs until `stop` is set."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from fedforest.errors import ConfigurationError
-from fedforest.kernels.compilation import COMPILING, hear_of_compilation
-from fedforest.runtime.catalogue.catalogue import Catalogue
-from fedforest.runtime.coordinator_service import CoordinatorService
-from fedforest.runtime.egress_ledger import EgressLedger
+from fedforest.kernels.compiled.preparation import prepare
+from fedforest.kernels.compiled.progress import telling
+from fedforest.runtime.coordinator.service import CoordinatorService
+from fedforest.runtime.disclosure.egress_ledger import EgressLedger
 from fedforest.runtime.event_log import Format, log_event, start_logging
 from fedforest.runtime.federation import start_workers
-from fedforest.runtime.homes import (
+from fedforest.runtime.membership.homes import (
     COORDINATOR_FILE,
     PARTY_FILE,
     CoordinatorSettings,
@@ -24,43 +24,43 @@ from fedforest.runtime.homes import (
     load_keys,
     read_settings,
 )
-from fedforest.runtime.kernel_cache import are_compiled
-from fedforest.runtime.membership import Membership
-from fedforest.runtime.party_service import PartyService
-from fedforest.runtime.pins import Pins
-from fedforest.runtime.policy import PolicyFile
-from fedforest.runtime.presence import Presence, Present
-from fedforest.runtime.renewal import Renewal, noting
+from fedforest.runtime.membership.members import Membership
+from fedforest.runtime.membership.pins import Pins
+from fedforest.runtime.membership.presence import FolderPresence, Present
+from fedforest.runtime.membership.renewal import Renewal, noting
+from fedforest.runtime.party.catalogue.catalogue import Catalogue
+from fedforest.runtime.party.policy import PolicyFile
+from fedforest.runtime.party.service import PartyService
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from fedforest.transport.enrolment_server import EnrolmentServer
-    from fedforest.transport.grpc_coordinator import GrpcHub
+    from fedforest.transport.grpc.coordinator import GrpcHub
     from fedforest.transport.identity import Identity
     from fedforest.transport.tls import Credentials
 
 _LOG = logging.getLogger(__name__)
-# How soon a revocation acts; and a signal that reached another thread, as it may while the process
-# is stopped, is only heard when the main thread wakes up.
+# How soon a revocation acts. Also, a signal that reached another thread, as it may while the
+# process is stopped, is handled only when the main thread wakes up.
 _TICK_SECONDS = 0.25
 
 
 def serve_coordinator(
     home: Path, stop: threading.Event, form: Format, say: Callable[[str], None]
 ) -> None:
-    """Accept parties and users, carry out orders, resume what was left unfinished."""
-    from fedforest.transport.grpc_channel import Limits  # noqa: PLC0415 - grpc is an extra
-    from fedforest.transport.grpc_coordinator import GrpcHub  # noqa: PLC0415 - grpc is an extra
+    """Accept parties and users, answer requests, and resume unfinished runs."""
+    from fedforest.transport.grpc.channel import ChannelLimits  # noqa: PLC0415 - grpc is an extra
+    from fedforest.transport.grpc.coordinator import GrpcHub  # noqa: PLC0415 - grpc is an extra
 
     start_logging(form)
     settings = read_settings(home, COORDINATOR_FILE, CoordinatorSettings)
     members = Membership(home, settings.certificate_days) if Membership.is_in(home) else None
     with (
-        Presence(home) as presence,
+        FolderPresence(home) as presence,
         start_workers(settings.threads) as workers,
-        hear_of_compilation(_log_compilation),
+        _prepared_kernels(),
     ):
         service: CoordinatorService | None = None
 
@@ -73,7 +73,7 @@ def serve_coordinator(
             settings.address,
             serve_client=serve_client,
             renew=None if members is None else members.renew,
-            limits=Limits(patience_seconds=settings.patience_seconds),
+            limits=ChannelLimits(patience_seconds=settings.patience_seconds),
         )
         service = CoordinatorService(
             home,
@@ -83,7 +83,7 @@ def serve_coordinator(
             members=None if members is None else members.parties,
         )
         watch = _Gate(hub, members)
-        watch.look()  # whoever was revoked before is let in at no moment
+        watch.look()  # revoked members must never get in, not even at the start
         with hub, _enrolment(home, settings, members) as enrolment:
             service.start()
             say(_describe(hub, enrolment))
@@ -96,7 +96,7 @@ def serve_coordinator(
 
 
 class _Gate:
-    """Cuts off whoever was revoked since the last look."""
+    """Cut off members that were revoked since the last look."""
 
     def __init__(self, hub: GrpcHub, members: Membership | None) -> None:
         self._hub = hub
@@ -104,7 +104,7 @@ class _Gate:
         self._cut: set[Identity] = set()
 
     def look(self) -> Present:
-        """Who is connected after it, and who is refused."""
+        """Revoke at the hub; return the connected parties and the revoked members."""
         revoked = set() if self._members is None else self._members.revoked()
         for identity in revoked - self._cut:
             self._hub.revoke(identity)
@@ -116,7 +116,7 @@ class _Gate:
 def _enrolment(
     home: Path, settings: CoordinatorSettings, members: Membership | None
 ) -> Iterator[EnrolmentServer | None]:
-    """Let newcomers enrol, where this coordinator is also the federation's authority."""
+    """Let newcomers enrol if this coordinator is also the federation's authority."""
     from fedforest.transport.enrolment_server import EnrolmentServer  # noqa: PLC0415 - as its hub
 
     if members is None:
@@ -137,8 +137,12 @@ def _renew_own(
     return Renewal(home / "tls", members.renew_own, use)
 
 
-def _log_compilation() -> None:
-    log_event(_LOG, COMPILING, severity=logging.WARNING)
+@contextmanager
+def _prepared_kernels() -> Iterator[None]:
+    """Compile missing kernels in the background, and log the progress."""
+    with telling(lambda text: log_event(_LOG, text, severity=logging.WARNING)):
+        threading.Thread(target=prepare, daemon=True).start()
+        yield
 
 
 def _describe(hub: GrpcHub, enrolment: EnrolmentServer | None) -> str:
@@ -150,9 +154,9 @@ def _describe(hub: GrpcHub, enrolment: EnrolmentServer | None) -> str:
 def serve_party(
     home: Path, stop: threading.Event, form: Format, say: Callable[[str], None]
 ) -> None:
-    """Stay connected and answer."""
-    from fedforest.transport.grpc_party import GrpcLink  # noqa: PLC0415 - grpc is an extra
-    from fedforest.transport.grpc_renewal import (  # noqa: PLC0415 - grpc is an extra
+    """Stay connected to the coordinator and answer its requests."""
+    from fedforest.transport.grpc.party import GrpcLink  # noqa: PLC0415 - grpc is an extra
+    from fedforest.transport.grpc.renewal import (  # noqa: PLC0415 - grpc is an extra
         renew_certificate,
     )
 
@@ -166,7 +170,7 @@ def serve_party(
     with (
         start_workers(settings.threads) as workers,
         EgressLedger(home, identity.name) as ledger,
-        hear_of_compilation(_log_compilation),
+        _prepared_kernels(),
     ):
         policy = PolicyFile(home)
         policy.check()
@@ -179,11 +183,6 @@ def serve_party(
         )
         threading.Thread(target=renewal.keep_on, args=(stop,), daemon=True).start()
         say(f"party {identity.name} answers the coordinator at {settings.coordinator}")
-        if not are_compiled():
-            say(
-                "kernels are not compiled yet: the first run takes minutes longer, once per "
-                "installation. `fedforest warm-up` compiles them now"
-            )
         try:
             link.run(stop)
         finally:

@@ -1,8 +1,8 @@
-"""Where keys and values stand in a TOML document, which `tomllib` does not tell.
+"""Find the positions of keys and values in a TOML document, which `tomllib` does not tell.
 
-The scanner walks over a document that `tomllib` has read already, so it trusts the syntax and only
-keeps count: of the table it is in, of keys with dots, of strings and brackets that hide what looks
-like a key. A place is a path of keys; elements of arrays have their numbers as keys.
+The scanner reads a document that `tomllib` has already accepted, so it trusts the syntax. It only
+tracks the present table, keys with dots, and strings and brackets that may hold text like a key. A
+place is a path of keys; elements of arrays have their numbers as keys.
 """
 
 import re
@@ -13,14 +13,14 @@ Place = tuple[Key, ...]
 
 
 class Position(NamedTuple):
-    """Counted from 1, as editors do."""
+    """A line and column, counted from 1 as in editors."""
 
     line: int
     column: int
 
 
 class Span(NamedTuple):
-    """Where a key stands, and where its value does; a table's value is where its header is."""
+    """The positions of a key and of its value; a table's value is at its header."""
 
     key: Position
     value: Position
@@ -42,12 +42,12 @@ _ESCAPED = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r"}
 
 
 def find_positions(text: str) -> dict[Place, Span]:
-    """Every key of a valid document and every element of its arrays."""
+    """Find every key of a valid document and every element of its arrays."""
     return _Scanner(text).scan()
 
 
 class _Scanner:
-    """One pass from the first character to the last."""
+    """A scanner that makes one pass over the document."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -65,7 +65,7 @@ class _Scanner:
         return self._spans
 
     def _read_header(self) -> Place:
-        """`[table]` or `[[element of an array of tables]]`."""
+        """Read `[table]` or `[[element of an array of tables]]`."""
         start = self._position()
         is_array = self._text.startswith("[[", self._at)
         self._at += 2 if is_array else 1
@@ -97,7 +97,7 @@ class _Scanner:
         self._read_value(place)
 
     def _read_keys(self) -> list[tuple[str, Position]]:
-        """A key, or several with dots between them, up to what follows."""
+        """Read a key, or several with dots between them."""
         keys = []
         while True:
             self._skip(_SPACE)
@@ -148,7 +148,7 @@ class _Scanner:
             self._at += 1
 
     def _skip(self, pattern: re.Pattern[str]) -> bool:
-        """Go on behind what fits; whether anything follows."""
+        """Skip the text that matches; return False at the end of the document."""
         found = pattern.match(self._text, self._at)
         assert found is not None, "these patterns fit everywhere"
         self._at = found.end()

@@ -5,7 +5,7 @@ Nothing is ever unpickled. What is not exactly a message of an expected type is 
 
 import struct
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -13,6 +13,8 @@ from fedforest.errors import ProtocolError
 from fedforest.protocol.asking import Message
 
 LARGE, TOO_LARGE = 2**16, 2**32  # bytes: what msgpack counts in four bytes
+
+OneMessage = TypeVar("OneMessage", bound=Message)
 
 _ENCODER = msgspec.msgpack.Encoder()
 _NOTHING, _ENCODED_NOTHING = memoryview(b""), b"\xc4\x00"
@@ -46,18 +48,19 @@ def _without_content(value: Any) -> Any:
     return msgspec.structs.replace(value, **{last: _without_content(getattr(value, last))})
 
 
-def decode(data: bytes | memoryview, expected: tuple[type[Message], ...]) -> Message:
+def decode(data: bytes | memoryview, expected: tuple[type[OneMessage], ...]) -> OneMessage:
     """The message, one of the expected types; arrays in it are views of `data`."""
     try:
-        return _decoder(expected).decode(data)
+        message: OneMessage = _decoder(expected).decode(data)
+        return message
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         # the reason may quote what was sent, so it stays here
         names = " or ".join(kind.__name__ for kind in expected)
-        raise ProtocolError(f"a message is not a valid {names}") from None
+        raise ProtocolError.of("message.not_valid", expected=names) from None
 
 
 @cache
-def _decoder(expected: tuple[type[Message], ...]) -> msgspec.msgpack.Decoder[Message]:
+def _decoder(expected: tuple[type[OneMessage], ...]) -> msgspec.msgpack.Decoder[OneMessage]:
     kind = expected[0]
     for other in expected[1:]:
         kind = kind | other  # type: ignore[assignment] # a union is what the decoder wants

@@ -1,17 +1,27 @@
 """Which errors travel to a peer, and as what they are raised there.
 
-Errors of this package travel by name with their public text. Everything else is a bug whose text
-may hold anything: it stays in the log of whoever made it.
+Errors of this package travel by the name of their class, with their code and the fields that a peer
+may see; the peer makes the text (`error_texts.py`). Of a sentence without a code nothing travels
+but the class. Everything else is a bug whose text may hold anything: it stays in the log of whoever
+made it.
 """
 
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from fedforest import errors
+from fedforest.error_texts import (
+    FIELDS,
+    PUBLIC_TEXT_OF_CLASS,
+    TEXTS,
+    Text,
+    fields_of,
+    join,
+    render,
+    select_shared,
+)
 from fedforest.errors import (
-    DataError,
     FederationError,
-    ModelFileError,
     PartyLost,
     ProtocolError,
     RemoteProtocolError,
@@ -19,11 +29,7 @@ from fedforest.errors import (
 )
 from fedforest.transport.frames import LONGEST_TEXT, Refusal
 
-# The text of these may name columns, which are nobody else's business.
-_NAMES_COLUMNS = (DataError, ModelFileError)
-# These name a party, which is the peer itself where a party refuses.
-_NAMES_A_PARTY = (PartyLost, RemoteProtocolError)
-# The text of every error in the tree is public; of classes elsewhere nobody has promised that.
+# Of classes elsewhere nobody has promised that they may travel.
 _KIND_BY_NAME: dict[str, type[FederationError]] = {
     name: kind
     for name, kind in vars(errors).items()
@@ -31,27 +37,48 @@ _KIND_BY_NAME: dict[str, type[FederationError]] = {
 }
 
 INTERNAL = "internal"
-HIDDEN_NAME = "(named in its log)"  # instead of a name in a text that leaves a party
-_QUOTED = re.compile(r"""(?<!\w)('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
-# The texts of these name files of their machine; a peer is told the first that fits instead.
-_PUBLIC_TEXT: dict[type[FederationError], str] = {
-    errors.DamagedJournalError: "its journal of the run is damaged, see its log; begin it anew",
-    errors.StorageError: "a file cannot be written or read, see its log; then resume the run",
-    errors.ReplayError: "what it answered before it cannot answer again, see its log",
-}
 
 
 def refuse(request_id: int, error: BaseException, *, hides_names: bool) -> Refusal:
-    """What a peer may know of an error; `hides_names` hides names of columns and files."""
+    """What may be known of an error: by a peer, or by a user, from whom the coordinator hides none.
+
+    Both get the code; a peer gets the fields that it may see, a user the text as well.
+    """
     kind = type(error).__name__
-    if _KIND_BY_NAME.get(kind) is not type(error):
-        return Refusal(request_id, INTERNAL, "")
-    text = str(error.args[0]) if isinstance(error, _NAMES_A_PARTY) else str(error)
-    if hides_names and isinstance(error, _NAMES_COLUMNS):
-        text = _QUOTED.sub(HIDDEN_NAME, text)
-    if hides_names:
-        text = next((public for k, public in _PUBLIC_TEXT.items() if isinstance(error, k)), text)
-    return Refusal(request_id, kind, text[:LONGEST_TEXT], error.party[:64])
+    if not isinstance(error, FederationError) or _KIND_BY_NAME.get(kind) is not type(error):
+        return Refusal(request_id, INTERNAL)
+    fields = select_shared(error.fields) if hides_names else error.fields
+    return Refusal(
+        request_id,
+        kind,
+        error.code,
+        {name: _shorten(value) for name, value in fields.items()},
+        error.party[:64],
+        "" if hides_names else _text_of(error)[:LONGEST_TEXT],
+    )
+
+
+def _shorten(value: Any) -> str | int | float:
+    if isinstance(value, int | float):
+        return value
+    return (", ".join(value.values()) if isinstance(value, Mapping) else str(value))[:LONGEST_TEXT]
+
+
+def _text_of(error: FederationError) -> str:
+    """Without the party that some classes put in front."""
+    return str(error.args[0]) if isinstance(error, PartyLost | RemoteProtocolError) else str(error)
+
+
+def read_refusal(refusal: Refusal) -> Text:
+    """What a party says, in words of this machine."""
+    if refusal.code in TEXTS:
+        return render(refusal.code, _shared_of(refusal))
+    return Text(PUBLIC_TEXT_OF_CLASS[refusal.kind])
+
+
+def _shared_of(refusal: Refusal) -> dict[str, Any]:
+    """The fields of a refusal, but none that a party has no business to send."""
+    return select_shared({name: v for name, v in refusal.fields.items() if name in FIELDS})
 
 
 def error_of_party(refusal: Refusal, party: str) -> FederationError:
@@ -59,55 +86,53 @@ def error_of_party(refusal: Refusal, party: str) -> FederationError:
     kind = _KIND_BY_NAME.get(refusal.kind)
     if kind is None:
         return RemoteProtocolError("internal error at the party, see its log", party)
+    told = read_refusal(refusal)
     if issubclass(kind, PartyLost):
-        return kind(refusal.text, party)
+        return kind(join(told), party)
     if issubclass(kind, ProtocolError):
-        return RemoteProtocolError(f"refused the request: {refusal.text}", party)
-    return _named(kind(_say_who(party) + refusal.text), party)
+        return RemoteProtocolError(f"refused the request: {join(told)}", party)
+    code = refusal.code if refusal.code in TEXTS else ""
+    return _tell(kind, party, told, code, _shared_of(refusal) if code else {})
 
 
-def join_refusals(errors: Sequence[FederationError]) -> FederationError:
+def fill_in(error: FederationError, named: Mapping[str, Any]) -> FederationError:
+    """The same refusal of a party with what the asker named itself, where the party says so."""
+    known = {name: named[name] for name in named if error.code and name in fields_of(error.code)}
+    if not known:
+        return error
+    fields = {**error.fields, **known}
+    return _tell(type(error), error.party, render(error.code, fields), error.code, fields)
+
+
+def _tell(
+    kind: type[FederationError], party: str, told: Text, code: str, fields: Mapping[str, Any]
+) -> FederationError:
+    error = kind(f"party {party!r}: {join(told)}")
+    error.party, error.told, error.code, error.fields = party, told, code, fields
+    return error
+
+
+def join_refusals(refused: Sequence[FederationError]) -> FederationError:
     """One error for what several parties refused: of the first one's kind, with all texts.
 
     Who refuses for the same reason is named together, and what to do is said once.
     """
-    first = errors[0]
-    if len(errors) == 1:
+    first = refused[0]
+    if len(refused) == 1:
         return first
-    parties: dict[str, list[str]] = {}
-    for error in errors:
-        parties.setdefault(reason_of(error), []).append(repr(error.party))
-    advice = {reason.partition("; ")[2] for reason in parties}
-    shared = "; " + advice.pop() if len(advice) == 1 and "" not in advice else ""
-    text = "; ".join(
+    parties: dict[Text, list[str]] = {}
+    for error in refused:
+        parties.setdefault(error.told or Text(_text_of(error)), []).append(repr(error.party))
+    advice = {told.advice for told in parties}
+    shared = advice.pop() if len(advice) == 1 else ""
+    reasons = [
         f"{'party' if len(names) == 1 else 'parties'} {', '.join(names)}: "
-        + reason.removesuffix(shared)
-        for reason, names in parties.items()
-    )
-    text += shared
-    joined = _named(type(first)(text), first.party)
-    joined.refusals = tuple(errors)
+        + (told.says if shared else join(told))
+        for told, names in parties.items()
+    ]
+    joined = type(first)(join(Text("; ".join(reasons), shared)))
+    joined.party, joined.refusals = first.party, tuple(refused)
     return joined
-
-
-def reword(error: FederationError, text: str) -> FederationError:
-    """The same refusal of a party in other words."""
-    return _named(type(error)(_say_who(error.party) + text), error.party)
-
-
-def reason_of(error: FederationError) -> str:
-    """What a party said, without who says it."""
-    return str(error).removeprefix(_say_who(error.party))
-
-
-def _say_who(party: str) -> str:
-    return f"party {party!r}: "
-
-
-def _named(error: FederationError, party: str) -> FederationError:
-    if party:
-        error.party = party
-    return error
 
 
 def error_of_coordinator(refusal: Refusal) -> FederationError:
@@ -115,6 +140,10 @@ def error_of_coordinator(refusal: Refusal) -> FederationError:
     kind = _KIND_BY_NAME.get(refusal.kind)
     if kind is None:
         return TransportError("internal error at the coordinator, see its log")
-    if issubclass(kind, PartyLost | RemoteProtocolError):
-        return kind(refusal.text, refusal.party)
-    return _named(kind(refusal.text), refusal.party)
+    is_named = issubclass(kind, PartyLost | RemoteProtocolError)
+    error = kind(refusal.text, refusal.party) if is_named else kind(refusal.text)
+    if refusal.party:
+        error.party = refusal.party
+    if refusal.code:
+        error.code, error.fields = refusal.code, refusal.fields
+    return error

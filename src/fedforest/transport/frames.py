@@ -12,7 +12,8 @@ import msgspec
 from fedforest.errors import ProtocolError, TransportError, VersionMismatch
 
 # Of all messages together: whoever changes the format of one raises it (docs/decisions/0011).
-PROTOCOL_VERSION = 5
+# `tests/transport/wire.txt` pins what this version means; `make wire` writes it.
+PROTOCOL_VERSION = 6
 PIECE_BYTES = 2**20
 LARGEST_FRAME = PIECE_BYTES + 4096  # a piece with its head, or the longest refusal
 MAX_MESSAGE_BYTES = 2**30
@@ -46,12 +47,17 @@ class Piece(msgspec.Struct, frozen=True, array_like=True, tag=2, eq=False):
 
 
 class Refusal(msgspec.Struct, frozen=True, array_like=True, tag=3):
-    """Instead of a reply: what kind of error there was and what may be told about it."""
+    """Instead of a reply: what kind of error there was and what may be told about it.
+
+    A party sends a code with fields that its peers may see, and no text (`error_texts.py`).
+    """
 
     request_id: RequestId
     kind: ShortText
-    text: LongText
+    code: ShortText = ""
+    fields: Annotated[dict[ShortText, LongText | int | float], msgspec.Meta(max_length=16)] = {}
     party: ShortText = ""  # whom the error names, where it names somebody
+    text: LongText = ""  # of the coordinator, for its user
 
 
 class Forget(msgspec.Struct, frozen=True, array_like=True, tag=4):
@@ -91,7 +97,9 @@ def decode_frame(data: bytes) -> Frame:
     try:
         frame: Frame = _DECODER.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise ProtocolError("a frame of the stream is not valid") from None  # quotes no content
+        raise ProtocolError.stating(
+            "a frame of the stream is not valid"
+        ) from None  # quotes no content
     return frame
 
 
@@ -126,15 +134,12 @@ class Inbox:
         size = self._sizes.get(piece.request_id, 0) + len(piece.data)
         if piece.index != len(pieces):
             self.discard(piece.request_id)
-            raise ProtocolError("the pieces of a message are out of order")
+            raise ProtocolError.stating("the pieces of a message are out of order")
         if size > self._max_message_bytes:
             self.discard(piece.request_id)
             if not piece.is_last:
                 self._refused.add(piece.request_id)
-            raise TransportError(
-                f"a message is longer than the {self._max_message_bytes} bytes that are allowed "
-                "here; raise the limit or train in smaller batches"
-            )
+            raise TransportError.of("message.beyond", limit=self._max_message_bytes)
         pieces.append(piece.data)
         self._sizes[piece.request_id] = size
         if not piece.is_last:
@@ -156,7 +161,4 @@ class Inbox:
 def check_size(data: bytes, max_message_bytes: int) -> None:
     """Refuse to send what the other side would not take."""
     if len(data) > max_message_bytes:
-        raise TransportError(
-            f"a message of {len(data)} bytes is longer than the {max_message_bytes} that are "
-            "allowed; raise the limit at all roles or train in smaller batches"
-        )
+        raise TransportError.of("message.too_long", n_bytes=len(data), limit=max_message_bytes)

@@ -1,4 +1,4 @@
-"""The JSON of model files: a value has exactly one text, and a stranger's text is safe to parse.
+"""Canonical JSON of model files: one text per value, safe to parse from an unknown author.
 
 Canonical text has sorted keys, no spaces, UTF-8 and finite numbers. How deep it is nested is
 measured before it is parsed, and integers have few digits.
@@ -24,7 +24,7 @@ _STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]+|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
 
 def write_canonical(value: object) -> bytes:
-    """The one text of a value; raises `ValueError` for what no such text can hold."""
+    """Return the one text of a value; raises `ValueError` if JSON cannot hold the value."""
     text = json.dumps(
         value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
     )
@@ -32,7 +32,7 @@ def write_canonical(value: object) -> bytes:
 
 
 def read_canonical(text: bytes) -> object:
-    """The value of a canonical text; any other raises `ValueError`, which says what is wrong."""
+    """Parse a canonical text; raises `ValueError`, which says what is wrong with any other."""
     if _is_nested_too_deep(text):
         raise ValueError(f"it is nested more than {_MAX_DEPTH} deep")
     try:

@@ -27,7 +27,7 @@ class Workers:
         """Call `work` on every item, each once, in any order; after an error, on no further one.
 
         Raises the error of the calling thread, else the first of the others. `work` may call `run`
-        on the same executor: nobody waits for a task that no thread has begun.
+        on the same executor: `run` never waits for a task that no thread has begun.
         """
         waiting = deque(items)
         if self.executor is None or self.count <= 1 or len(waiting) <= 1:
@@ -45,17 +45,17 @@ class Workers:
             other.result()
 
     def if_worth(self, size: int, least: int) -> "Workers":
-        """These, or the calling thread alone where less than `least` is done before others wake."""
+        """Return these workers, or the calling thread alone for work smaller than `least`."""
         return self if size >= least else ALONE
 
     def divided(self, n_parts: int) -> "Workers":
-        """What each of several that work at the same time may use."""
+        """Return the workers for each of `n_parts` that work at the same time."""
         return Workers(self.executor, max(1, self.count // max(1, n_parts)))
 
     def ranges(
         self, costs: NDArray[np.int64], least: int = ROWS_WORTH_A_THREAD
     ) -> list[tuple[int, int]]:
-        """Consecutive ranges of about equal cost; one range if all cost less than `least`."""
+        """Divide into consecutive ranges of about equal cost; one if all cost less than `least`."""
         total = int(costs.sum()) if self.count > 1 else 0
         n_ranges = self.count * RANGES_PER_WORKER
         if self.count <= 1 or total < least or len(costs) < 2:
@@ -78,6 +78,6 @@ def _drain(waiting: deque[T], work: Callable[[T], object]) -> None:
             except IndexError:  # another thread was faster
                 return
             work(item)
-    except BaseException:  # Ctrl-C too: the other threads must stop, then it goes on its way
+    except BaseException:  # Ctrl-C too: stop the other threads, then raise again
         waiting.clear()
         raise

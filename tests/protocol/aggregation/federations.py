@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import PartyLost, ProtocolError
-from fedforest.masking.key_agreement import Entropy
+from fedforest.masking.key_agreement import Randomness
 from fedforest.protocol.aggregation.base import Aggregation, Gathered, Segment, SummingParty
-from fedforest.protocol.aggregation.introduction import Member, make_members
+from fedforest.protocol.aggregation.introduction import PartyIdentity, make_members
 from fedforest.protocol.aggregation.messages import REQUESTS
 from fedforest.protocol.aggregation.options import Masked, Ring, Shamir
 from fedforest.protocol.aggregation.plugs import Plug, make_aggregation, make_aggregator
@@ -30,7 +30,7 @@ PLUGS: tuple[Plug, ...] = ("plain", *PROTECTED)
 RUN = b"run number 1"
 
 
-def seeded_entropy(*seed: int) -> Entropy:
+def seeded_randomness(*seed: int) -> Randomness:
     """Bytes as a test wants them: the same every time."""
     return np.random.default_rng(seed).bytes
 
@@ -82,7 +82,7 @@ class Network:
         replies = {}
         for party, data in self.replies[-1].items():
             with blame(party):
-                replies[party] = decode(data, (ask.reply,))
+                replies[party] = decode(data, (ask.requests[party].reply,))
         return replies
 
     def _deliver(self, party: str, data: bytes) -> bytes:
@@ -107,7 +107,7 @@ class Federation:
     names: tuple[str, ...]
     answers: dict[str, Answers]
     parties: dict[str, SummingParty]
-    members: dict[str, Member]
+    members: dict[str, PartyIdentity]
     aggregation: Aggregation
     network: Network
 
@@ -145,16 +145,16 @@ def federation(
     """Parties that hold these vectors by question."""
     names = tuple(vectors)
     members = make_members(
-        {name: seeded_entropy(seed, number) for number, name in enumerate(names)}
+        {name: seeded_randomness(seed, number) for number, name in enumerate(names)}
     )
     answers = {name: Answers(dict(vectors[name])) for name in names}
     parties = {
-        name: SummingParty(make_aggregator(plug, answers[name], member=members[name], **options))
+        name: SummingParty(make_aggregator(plug, member=members[name], **options), answers[name])
         for name in names
     }
     endpoints = {name: make_endpoint(party, REQUESTS) for name, party in parties.items()}
-    entropy = seeded_entropy(seed, 10**6)
-    aggregation = make_aggregation(plug, run, entropy, **options)
+    randomness = seeded_randomness(seed, 10**6)
+    aggregation = make_aggregation(plug, run, randomness, **options)
     return Federation(names, answers, parties, members, aggregation, Network(endpoints))
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from fedforest.errors import FederationError, MaskingError, RemoteProtocolError
-from fedforest.kernels.prime_field import PRIME
+from fedforest.kernels.sums.prime_field import PRIME
 from fedforest.protocol.aggregation.messages import (
-    REPLIES,
+    REQUESTS,
     Counted,
     MaskedCounted,
     Passed,
@@ -31,6 +31,7 @@ from fedforest.protocol.aggregation.plugs import Plug
 from fedforest.protocol.asking import Conversation, Message
 from fedforest.transport.codec import encode
 from tests.protocol.aggregation.federations import Federation, federation, some_vectors
+from tests.protocol.named_replies import replies_to
 from tests.protocol.transcripts import RecordedReplies, Replaced
 from tests.protocol.vertical.mutations import little_memory, mutate
 
@@ -170,4 +171,4 @@ def test_vectors_under_other_masks_do_not_go_unnoticed() -> None:
 
 def test_every_reply_of_the_protocol_is_attacked() -> None:
     attacked = {kind for _, kind in SAID} | {"NoisilyCounted"}  # the same as Counted
-    assert attacked >= {reply.__name__ for reply in REPLIES}
+    assert attacked >= {reply.__name__ for reply in replies_to(REQUESTS)}

@@ -31,7 +31,7 @@ HEARD: list[tuple[Plug, str]] = [
     (Masked(), "Introduce"),
     (Masked(), "MeetPeers"),
     (Masked(), "TakeSeeds"),
-    (Masked(k=1), "Count"),
+    (Masked(k=1), "CountMasked"),
     (Ring(), "MeetPeers"),
     (Ring(), "PassOn"),
     (Shamir(3), "ShareOut"),

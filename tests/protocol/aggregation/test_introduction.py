@@ -11,10 +11,14 @@ import pytest
 from fedforest.errors import MaskingError, RemoteProtocolError
 from fedforest.masking.key_agreement import IdentityKey, fingerprint
 from fedforest.protocol.aggregation.base import SummingParty
-from fedforest.protocol.aggregation.introduction import Member, introduce_parties, make_members
+from fedforest.protocol.aggregation.introduction import (
+    PartyIdentity,
+    introduce_parties,
+    make_members,
+)
 from fedforest.protocol.aggregation.messages import (
     REQUESTS,
-    Count,
+    CountMasked,
     Introduce,
     Introduced,
     MaskedCounted,
@@ -35,7 +39,7 @@ from tests.protocol.aggregation.federations import (
     Answers,
     Federation,
     federation,
-    seeded_entropy,
+    seeded_randomness,
     some_vectors,
 )
 
@@ -50,13 +54,13 @@ def masked_federation(seed: int = 0) -> Federation:
 MASKED = Masked()
 
 
-def make_party(member: Member, plug: Plug = MASKED) -> SummingParty:
+def make_party(member: PartyIdentity, plug: Plug = MASKED) -> SummingParty:
     answers = Answers(some_vectors(1)["p0"])
-    return SummingParty(make_aggregator(plug, answers, member=member))
+    return SummingParty(make_aggregator(plug, member=member), answers)
 
 
-def members() -> dict[str, Member]:
-    return make_members({name: seeded_entropy(number) for number, name in enumerate(NAMES)})
+def members() -> dict[str, PartyIdentity]:
+    return make_members({name: seeded_randomness(number) for number, name in enumerate(NAMES)})
 
 
 def introduced(parties: Mapping[str, SummingParty], run: bytes = RUN) -> tuple[Peer, ...]:
@@ -79,15 +83,17 @@ def test_an_introduction_takes_three_exchanges_with_seeds_and_two_without() -> N
 def test_no_secret_is_seen_by_the_coordinator() -> None:
     drawn: list[bytes] = []
 
-    def listening(entropy: Callable[[int], bytes]) -> Callable[[int], bytes]:
+    def listening(randomness: Callable[[int], bytes]) -> Callable[[int], bytes]:
         def draw(n_bytes: int) -> bytes:
-            drawn.append(entropy(n_bytes))
+            drawn.append(randomness(n_bytes))
             return drawn[-1]
 
         return draw
 
-    entropies = {name: listening(seeded_entropy(n)) for n, name in enumerate(NAMES)}
-    parties = {name: make_party(member) for name, member in make_members(entropies).items()}
+    randomness_by_party = {name: listening(seeded_randomness(n)) for n, name in enumerate(NAMES)}
+    parties = {
+        name: make_party(member) for name, member in make_members(randomness_by_party).items()
+    }
     together = masked_federation()
     together.network.endpoints = {name: _endpoint(party) for name, party in parties.items()}
     together.introduce()
@@ -117,7 +123,7 @@ def test_a_party_without_a_pinned_fingerprint_is_named_and_told_nothing(plug: Pl
 def test_a_coordinator_in_the_middle_is_found_out(plug: Plug) -> None:
     parties = {name: make_party(member, plug) for name, member in members().items()}
     peers = introduced(parties)
-    own = IdentityKey.from_entropy(seeded_entropy(99))
+    own = IdentityKey.from_randomness(seeded_randomness(99))
     swapped = msgspec.structs.replace(peers[1], key=memoryview(own.public))
     with pytest.raises(MaskingError, match="party 'p1' shows a key that is not the pinned one"):
         parties["p0"].handle(MeetPeers((peers[0], swapped, peers[2])))
@@ -187,7 +193,7 @@ def test_one_cannot_be_introduced_before_a_run_has_begun() -> None:
         late.handle(TakeSeeds(()))
     parties["p0"].handle(MeetPeers(peers))
     with pytest.raises(RemoteProtocolError, match="before seeds were exchanged"):
-        parties["p0"].handle(Count(1, (QUESTION,)))
+        parties["p0"].handle(CountMasked(1, (QUESTION,)))
 
 
 def test_repeated_introductions_get_the_same_replies_and_others_are_refused() -> None:
@@ -214,7 +220,7 @@ def _decode(data: bytes) -> Message:
 
 
 def masked_vector(together: Federation, step: int) -> bytes:
-    reply = together.parties["p0"].handle(Count(step, (QUESTION,)))
+    reply = together.parties["p0"].handle(CountMasked(step, (QUESTION,)))
     assert isinstance(reply, MaskedCounted)
     return bytes(reply.sums.data)
 
@@ -235,7 +241,7 @@ def test_a_run_id_that_is_used_again_does_not_bring_back_masks() -> None:
 
 
 def test_masks_are_bound_to_the_run_even_if_nothing_else_differs() -> None:
-    """Entropy that repeats itself is a disaster, but not across runs with ids of their own."""
+    """Randomness that repeats itself is a disaster, but not across runs with ids of their own."""
     runs = [
         federation(Masked(), some_vectors(3), run=run).introduce() for run in (RUN, b"run two.")
     ]
@@ -247,9 +253,9 @@ def test_restarted_parties_have_new_masks_for_the_same_run_and_step() -> None:
     """The same keys and the same run id: only the nonces, drawn anew, are different."""
     vectors = []
     for seed in (0, 1):
-        entropies = {name: seeded_entropy(seed, n) for n, name in enumerate(NAMES)}
+        randomness_by_party = {name: seeded_randomness(seed, n) for n, name in enumerate(NAMES)}
         again = {
-            name: dataclasses.replace(member, entropy=entropies[name])
+            name: dataclasses.replace(member, randomness=randomness_by_party[name])
             for name, member in members().items()
         }
         parties = {name: make_party(member) for name, member in again.items()}

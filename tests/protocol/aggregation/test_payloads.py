@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as npst
 from numpy.typing import NDArray
 
 from fedforest.errors import ProtocolError
-from fedforest.kernels.prime_field import PRIME
+from fedforest.kernels.sums.prime_field import PRIME
 from fedforest.protocol.aggregation.payloads import (
     LARGEST_SUM,
     MaskedSums,

@@ -11,12 +11,13 @@ import pytest
 from numpy.typing import NDArray
 
 from fedforest.masking.secret_shares import combine
-from fedforest.protocol.aggregation.messages import REPLIES, MaskedCounted, Passed, SharedOut
+from fedforest.protocol.aggregation.messages import REQUESTS, MaskedCounted, Passed, SharedOut
 from fedforest.protocol.aggregation.options import Masked, Ring, Shamir
 from fedforest.protocol.aggregation.payloads import PlainSums
 from fedforest.protocol.aggregation.plugs import Plug
 from fedforest.transport.codec import decode
 from tests.protocol.aggregation.federations import PROTECTED, Federation, federation
+from tests.protocol.named_replies import replies_to
 
 N_PARTIES, LENGTH = 5, 64
 
@@ -41,7 +42,7 @@ def replies_of(together: Federation, kind: type) -> dict[str, list[Any]]:
     said: dict[str, list[Any]] = {party: [] for party in together.names}
     for replies in together.network.replies:
         for party, data in replies.items():
-            message = decode(data, REPLIES) if kind.__name__.encode() in data else None
+            message = decode(data, replies_to(REQUESTS)) if kind.__name__.encode() in data else None
             if isinstance(message, kind):
                 said[party].append(message)
     return said

@@ -17,7 +17,7 @@ from fedforest.errors import (
     TooFewParties,
 )
 from fedforest.protocol.aggregation.base import Segment
-from fedforest.protocol.aggregation.messages import Count, Part, PassOn, ShareOut
+from fedforest.protocol.aggregation.messages import Count, CountMasked, Part, PassOn, ShareOut
 from fedforest.protocol.aggregation.options import Masked, Ring, Shamir
 from fedforest.protocol.aggregation.payloads import LARGEST_SUM
 from fedforest.protocol.aggregation.plugs import Plug, make_aggregation, make_aggregator
@@ -25,9 +25,8 @@ from fedforest.protocol.asking import Message
 from tests.protocol.aggregation.federations import (
     PLUGS,
     PROTECTED,
-    Answers,
     federation,
-    seeded_entropy,
+    seeded_randomness,
     some_vectors,
 )
 
@@ -127,7 +126,7 @@ def test_noisy_sums_are_added_like_plain_ones_but_are_another_type() -> None:
     assert noisy.gather(1, [segment]).sums[0].tolist() == noisy.expected(segment).tolist()
     plain = federation("plain", vectors)
     plain.network.endpoints = noisy.network.endpoints
-    with pytest.raises(RemoteProtocolError, match="not a valid Counted"):
+    with pytest.raises(RemoteProtocolError, match="no request of this protocol"):
         plain.gather(2, [segment])
 
 
@@ -167,8 +166,8 @@ def test_the_floor_of_participants_can_be_raised_but_not_lowered(plug: Plug) -> 
         parties.gather(2, [parties.segment(b"q0", ["p0", "p2"])])
     member = parties.members["p0"]
     for make in (
-        lambda: make_aggregation(plug, b"a new run", seeded_entropy(1), least_participants=1),
-        lambda: make_aggregator(plug, Answers({}), member=member, least_participants=1),
+        lambda: make_aggregation(plug, b"a new run", seeded_randomness(1), least_participants=1),
+        lambda: make_aggregator(plug, member=member, least_participants=1),
     ):
         with pytest.raises(ConfigurationError, match="least_participants=1"):
             make()
@@ -176,7 +175,7 @@ def test_the_floor_of_participants_can_be_raised_but_not_lowered(plug: Plug) -> 
 
 def test_a_protected_sum_needs_a_member() -> None:
     with pytest.raises(LocalProtocolError, match="pins"):
-        make_aggregator(Masked(), Answers({}))
+        make_aggregator(Masked())
 
 
 def test_nobody_takes_part_twice() -> None:
@@ -190,7 +189,7 @@ def ask(plug: Plug, step: int, *parts: Part) -> Message:
         return PassOn(step, parts, tuple(memoryview(bytes(40)) for _ in parts))
     if isinstance(plug, Shamir):
         return ShareOut(step, parts)
-    return Count(step, parts)
+    return CountMasked(step, parts) if isinstance(plug, Masked) else Count(step, parts)
 
 
 def part(*participants: str, question: bytes = b"q0") -> Part:

@@ -3,14 +3,14 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fedforest.masking.key_agreement import Entropy
-from fedforest.protocol.aggregation.introduction import Member, make_members
+from fedforest.masking.key_agreement import Randomness
+from fedforest.protocol.aggregation.introduction import PartyIdentity, make_members
 from fedforest.protocol.alignment.coordinator import CommonRows, align
 from fedforest.protocol.alignment.messages import REQUESTS
 from fedforest.protocol.alignment.party import KeyedHashAligner
 from fedforest.runtime.driver import run
 from fedforest.runtime.endpoint import make_endpoint
-from tests.protocol.aggregation.federations import seeded_entropy
+from tests.protocol.aggregation.federations import seeded_randomness
 
 RUN = b"alignment number 1"
 
@@ -44,8 +44,8 @@ class Listener:
         return b"".join(data for exchange in carried for data in exchange.values())
 
 
-def make_entropies(names: Sequence[str], seed: int = 0) -> dict[str, Entropy]:
-    return {name: seeded_entropy(seed, number) for number, name in enumerate(names)}
+def make_randomness(names: Sequence[str], seed: int = 0) -> dict[str, Randomness]:
+    return {name: seeded_randomness(seed, number) for number, name in enumerate(names)}
 
 
 @dataclass
@@ -54,12 +54,12 @@ class Aligning:
 
     ids: Mapping[str, Sequence[bytes]]
     seed: int = 0
-    members: dict[str, Member] = field(init=False)
+    members: dict[str, PartyIdentity] = field(init=False)
     parties: dict[str, KeyedHashAligner] = field(init=False)
     listener: Listener = field(init=False)
 
     def __post_init__(self) -> None:
-        self.members = make_members(make_entropies(tuple(self.ids), self.seed))
+        self.members = make_members(make_randomness(tuple(self.ids), self.seed))
         self.put_together()
 
     def put_together(self) -> None:

@@ -28,7 +28,7 @@ from fedforest.protocol.alignment.messages import (
 )
 from fedforest.protocol.alignment.payloads import IdCounts, Pseudonyms
 from fedforest.transport.codec import decode, encode
-from tests.protocol.aggregation.federations import seeded_entropy
+from tests.protocol.aggregation.federations import seeded_randomness
 from tests.protocol.alignment.federations import Aligning
 
 NAMES = ("bank", "shop", "clinic", "school")
@@ -94,11 +94,11 @@ def test_nothing_of_an_id_and_no_key_is_seen_by_the_coordinator() -> None:
     drawn: list[bytes] = []
     for name, member in parties.members.items():
 
-        def draw(n_bytes: int, entropy: object = member.entropy) -> bytes:
-            drawn.append(entropy(n_bytes))  # type: ignore[operator] # as the member has it
+        def draw(n_bytes: int, randomness: object = member.randomness) -> bytes:
+            drawn.append(randomness(n_bytes))  # type: ignore[operator] # as the member has it
             return drawn[-1]
 
-        parties.members[name] = dataclasses.replace(member, entropy=draw)
+        parties.members[name] = dataclasses.replace(member, randomness=draw)
     parties.put_together()
     parties.align()
     transcript = parties.listener.everything()
@@ -140,7 +140,7 @@ def test_without_a_pin_nothing_is_hashed_and_the_command_is_told() -> None:
 
 def test_a_party_with_another_key_than_the_pinned_one_is_found_out() -> None:
     parties = some()
-    other = IdentityKey.from_entropy(seeded_entropy(99))
+    other = IdentityKey.from_randomness(seeded_randomness(99))
     parties.members["bank"] = dataclasses.replace(parties.members["bank"], identity=other)
     parties.put_together()
     with pytest.raises(MaskingError, match="party 'bank' shows a key that is not the pinned one"):

@@ -4,33 +4,32 @@ Requests and replies pass through the party's endpoint, as bytes.
 """
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.estimators.horizontal_training import REQUESTS
-from fedforest.protocol.aggregation.messages import Count, Counted, NoisilyCounted, Part
+from fedforest.protocol.aggregation.messages import Count, CountNoisily, Part
 from fedforest.protocol.aggregation.plugs import make_aggregator
 from fedforest.protocol.asking import Message
 from fedforest.protocol.fates import pack_fates, pack_flags
 from fedforest.protocol.horizontal.labels import PartyLabels
 from fedforest.protocol.horizontal.messages import (
     AgreeOnTable,
+    BeginTrees,
+    CutMoves,
     CutsQuestion,
-    Moves,
     ProposeThresholds,
     Protection,
-    StartTrees,
     ThresholdsProposed,
 )
 from fedforest.protocol.horizontal.party import HorizontalParty
 from fedforest.runtime.endpoint import make_endpoint
-from fedforest.runtime.entropy import Entropies
+from fedforest.runtime.randomness import SystemRandomness
+from fedforest.runtime.trainings.horizontal import REQUESTS
 from fedforest.transport.codec import decode, encode
-from fedforest.tree.table import read_table
+from fedforest.tree.table.frames import read_table
 
 NOTHING = memoryview(b"")
 
@@ -73,16 +72,16 @@ class AskedParty:
     ) -> None:
         self.n_rows, self.n_columns = X.shape
         is_noisy = "protection" in agreed
-        entropies = Entropies(seed)
+        randomness_by_party = SystemRandomness(seed)
         names = [f"x{column}" for column in range(self.n_columns)]
         self.party = make_party(
             read_table(dict(zip(names, X.T, strict=True))),
             PartyLabels(y),
-            entropies.of("training"),
-            partial(make_aggregator, "plain", is_noisy=is_noisy),
-            response_key=entropies.of("responses")(32),
+            randomness_by_party.of("training"),
+            make_aggregator("plain", is_noisy=is_noisy),
+            response_key=randomness_by_party.of("responses")(32),
         )
-        self._reply = NoisilyCounted if is_noisy else Counted
+        self._count = CountNoisily if is_noisy else Count
         self._answer = make_endpoint(self.party, REQUESTS)
         self.step = 0
         self.n_classes = int(y.max()) + 1
@@ -97,8 +96,8 @@ class AskedParty:
         self,
         candidates: Sequence[Sequence[int]],
         *,
-        start: StartTrees | None = None,
-        moves: Moves | None = None,
+        start: BeginTrees | None = None,
+        moves: CutMoves | None = None,
     ) -> NDArray[np.float32]:
         """Points for the candidate columns of each open node."""
         self.step += 1
@@ -115,17 +114,19 @@ class AskedParty:
         """What one question is answered with, one row of integers for each side or node."""
         self.step += 1
         question = ask_cuts(thresholds, wholes, segment)
-        reply = decode(self.tell(Count(self.step, (Part((), question),))), (self._reply,))
-        assert isinstance(reply, Counted | NoisilyCounted)
+        reply: Any = decode(
+            self.tell(self._count(self.step, (Part((), question),))), (self._count.reply,)
+        )
         data = np.frombuffer(reply.sums.data, np.uint8)
         n_numbers = int(np.count_nonzero(data < 128))  # the last byte of a number is below
-        return reply.sums.read(n_numbers)
+        plain: NDArray[np.int64] = reply.sums.read(n_numbers)
+        return plain
 
 
-def start_trees(n_trees: int, n_draws: int, *, left_out: int = 0) -> StartTrees:
+def start_trees(n_trees: int, n_draws: int, *, left_out: int = 0) -> BeginTrees:
     """Trees of one segment that draw without replacement."""
     segments = np.zeros(n_trees, "<u2").tobytes()
-    return StartTrees(memoryview(segments), bootstrap=False, n_draws=n_draws, left_out=left_out)
+    return BeginTrees(memoryview(segments), bootstrap=False, n_draws=n_draws, left_out=left_out)
 
 
 def pack_candidates(candidates: Sequence[Sequence[int]], n_columns: int) -> memoryview:
@@ -147,11 +148,11 @@ def ask_cuts(thresholds: Sequence[float], wholes: Sequence[bool], segment: int =
     return memoryview(msgspec.msgpack.encode(question))
 
 
-def split_all(columns: Sequence[int], thresholds: Sequence[float]) -> Moves:
+def split_all(columns: Sequence[int], thresholds: Sequence[float]) -> CutMoves:
     """Every open node is split; all children stay open."""
     n_nodes = len(columns)
     is_split, fate = np.ones(n_nodes, np.bool_), np.full(n_nodes, 3, np.uint8)
-    return Moves(
+    return CutMoves(
         pack_fates(is_split, fate),
         memoryview(np.array(columns, "<i4").tobytes()),
         memoryview(np.array(thresholds, "<f4").tobytes()),

@@ -6,33 +6,33 @@ from a seed, so that runs can be repeated.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import PartyLost
-from fedforest.estimators.horizontal_training import REQUESTS, make_members
 from fedforest.protocol.aggregation.base import Aggregation
 from fedforest.protocol.aggregation.plugs import Plug, make_aggregation, make_aggregator
 from fedforest.protocol.asking import Conversation
 from fedforest.protocol.horizontal.coordinator import train
 from fedforest.protocol.horizontal.labels import PartyLabels
-from fedforest.protocol.horizontal.order import Participation, Trained, TrainingOrder
+from fedforest.protocol.horizontal.order import HorizontalOrder, Participation, TrainedExtraTrees
 from fedforest.protocol.horizontal.party import HorizontalParty
 from fedforest.runtime.driver import ExchangeLog, run
 from fedforest.runtime.endpoint import make_endpoint
-from fedforest.runtime.entropy import Entropies
+from fedforest.runtime.randomness import SystemRandomness
+from fedforest.runtime.trainings.horizontal import REQUESTS
+from fedforest.runtime.trainings.in_process import make_members
 from fedforest.transport.base import Transport
 from fedforest.transport.in_process import InProcess
-from fedforest.tree.parameters import ForestParameters
-from fedforest.tree.table import read_table
+from fedforest.tree.growth.parameters import ForestParameters
+from fedforest.tree.table.frames import read_table
 from fedforest.tree.workers import ALONE, Workers
 from tests.protocol.transcripts import Recorder
 
 PartyClass = Callable[..., HorizontalParty]
-Coordinate = Callable[[TrainingOrder, Aggregation], Conversation[Trained]]
+Coordinate = Callable[[HorizontalOrder, Aggregation], Conversation[TrainedExtraTrees]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,28 +72,28 @@ class Shares:
 class OpenTraining:
     """A finished training and its transcript."""
 
-    order: TrainingOrder
-    trained: Trained
+    order: HorizontalOrder
+    trained: TrainedExtraTrees
     parties: dict[str, HorizontalParty]
     recorder: Recorder
     log: ExchangeLog
 
 
-def make_order(shares: Shares, **settings: Any) -> TrainingOrder:
+def make_order(shares: Shares, **settings: Any) -> HorizontalOrder:
     """The order of a small forest; order's own fields by name, the rest is the forest's."""
     own = {"privacy", "participation", "class_weight", "least_rows", "batch_bytes", "seed"}
     order = {name: value for name, value in settings.items() if name in own}
     parameters: dict[str, Any] = {"n_estimators": 4, "bootstrap": False}
     parameters |= {name: value for name, value in settings.items() if name not in own}
     if shares.y.dtype.kind == "f":
-        parameters |= {"task": "regression", "criterion": "squared_error"}
+        parameters = {"task": "regression", "criterion": "squared_error", **parameters}
     order.setdefault("seed", 0)
-    return TrainingOrder(shares.names, ForestParameters(**parameters), **order)
+    return HorizontalOrder(shares.names, ForestParameters(**parameters), **order)
 
 
 def make_parties(
     shares: Shares,
-    order: TrainingOrder,
+    order: HorizontalOrder,
     plug: Plug,
     *,
     make_party: PartyClass = HorizontalParty,
@@ -101,16 +101,16 @@ def make_parties(
     **options: Any,
 ) -> dict[str, HorizontalParty]:
     """Fresh parties with the same secrets every time."""
-    entropies = Entropies(7)
-    members = {} if plug == "plain" else make_members(order.parties, entropies)
+    randomness_by_party = SystemRandomness(7)
+    members = {} if plug == "plain" else make_members(order.parties, randomness_by_party)
     is_noisy = order.privacy is not None
     return {
         name: make_party(
             shares.table(name),
             shares.labels(name),
-            entropies.of(f"{name}/training"),
-            partial(make_aggregator, plug, member=members.get(name), is_noisy=is_noisy),
-            response_key=entropies.of(f"{name}/responses")(32),
+            randomness_by_party.of(f"{name}/training"),
+            make_aggregator(plug, member=members.get(name), is_noisy=is_noisy),
+            response_key=randomness_by_party.of(f"{name}/responses")(32),
             workers=workers,
             **options,
         )
@@ -132,7 +132,7 @@ def train_openly(
     parties = make_parties(shares, order, plug, **(party_options or {}))
     endpoints = {name: make_endpoint(party, REQUESTS) for name, party in parties.items()}
     recorder = Recorder(wrap(InProcess(endpoints)))
-    coordinator = Entropies(8).of("coordinator")
+    coordinator = SystemRandomness(8).of("coordinator")
     is_noisy = order.privacy is not None
     aggregation = make_aggregation(plug, coordinator(16), coordinator, is_noisy=is_noisy)
     trained = run(coordinate(order, aggregation), recorder, log)

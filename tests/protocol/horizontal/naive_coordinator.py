@@ -10,17 +10,16 @@ from dataclasses import replace
 import numpy as np
 
 from fedforest.protocol.aggregation.base import Aggregation
-from fedforest.protocol.asking import Ask, Conversation
+from fedforest.protocol.asking import Conversation, ask
 from fedforest.protocol.horizontal import coordinator as real
-from fedforest.protocol.horizontal.coordinator_trees import CoordinatorTrees
-from fedforest.protocol.horizontal.messages import ThresholdsProposed
-from fedforest.protocol.horizontal.order import Trained, TrainingOrder
+from fedforest.protocol.horizontal.coordinator_trees import HorizontalCoordinatorTrees
+from fedforest.protocol.horizontal.order import HorizontalOrder, TrainedExtraTrees
 from fedforest.protocol.horizontal.participants import Group, Participants
 from fedforest.protocol.horizontal.preparation import prepare
 from fedforest.tree.workers import ALONE
 
 
-class NaiveTrees(CoordinatorTrees):
+class NaiveTrees(HorizontalCoordinatorTrees):
     """Trees whose nodes may have to be counted again."""
 
     def ask_totals_again(self) -> None:
@@ -28,7 +27,9 @@ class NaiveTrees(CoordinatorTrees):
         self._cuts = replace(self.cuts, wholes=np.ones(self.n_open, np.bool_))
 
 
-def train_naively(order: TrainingOrder, aggregation: Aggregation) -> Conversation[Trained]:
+def train_naively(
+    order: HorizontalOrder, aggregation: Aggregation
+) -> Conversation[TrainedExtraTrees]:
     """One batch of trees; a loss is expected while labels are counted."""
     session = yield from prepare(order, aggregation, ALONE)
     trees = range(order.parameters.n_estimators)
@@ -46,7 +47,7 @@ def train_naively(order: TrainingOrder, aggregation: Aggregation) -> Conversatio
         groups = _keep(growing.still_growing(drawn.of_step(step, by_tree)), session.present)
         requests = real._propose_requests(session, growing, groups, start)
         present = {party: requests[party] for party in session.present}
-        proposed = yield Ask(present, ThresholdsProposed)
+        proposed = yield from ask(present)
         for party, reply in proposed.items():
             growing.read_points(party, reply.points)
         growing.merge(list(proposed))
@@ -61,7 +62,9 @@ def train_naively(order: TrainingOrder, aggregation: Aggregation) -> Conversatio
     forest, classes = growing.assemble(), session.labels.classes
     lost = tuple(party for party in order.parties if party not in session.present)
     nothing = memoryview(b"")
-    return Trained(forest, session.bins, classes, nothing, 0, (growing.n_steps,), (), lost, 0, 0)
+    return TrainedExtraTrees(
+        forest, session.bins, classes, nothing, 0, (growing.n_steps,), (), lost, 0, 0
+    )
 
 
 def _keep(groups: Sequence[Group], present: Sequence[str]) -> list[Group]:

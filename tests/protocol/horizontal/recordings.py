@@ -8,15 +8,15 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from fedforest.estimators.horizontal_training import REQUESTS
 from fedforest.privacy.global_dp import GlobalDP
 from fedforest.privacy.local_dp import LocalDP
-from fedforest.protocol.aggregation.messages import Count
+from fedforest.protocol.aggregation.messages import CountParts
 from fedforest.protocol.aggregation.options import Masked
 from fedforest.protocol.aggregation.plugs import Plug
 from fedforest.protocol.horizontal.order import Participation
 from fedforest.protocol.horizontal.party import HorizontalParty
 from fedforest.runtime.endpoint import make_endpoint
+from fedforest.runtime.trainings.horizontal import REQUESTS
 from fedforest.transport.codec import decode, encode
 from tests.protocol.horizontal.federations import (
     PER_STEP,
@@ -76,8 +76,9 @@ class Recording:
     replies: list[bytes]
 
     def steps_of(self, kind: str) -> list[int]:
-        kinds = [type(decode(request, REQUESTS)).__name__ for request in self.requests]
-        return [step for step, heard in enumerate(kinds) if heard == kind]
+        """Of this kind, or of one derived from it."""
+        kinds = [type(decode(request, REQUESTS)).__mro__ for request in self.requests]
+        return [step for step, bases in enumerate(kinds) if kind in [b.__name__ for b in bases]]
 
     def request(self, step: int) -> Any:
         return decode(self.requests[step], REQUESTS)
@@ -114,7 +115,7 @@ def record(kind: str) -> Recording:
 def mutate_request(data: bytes, rng: np.random.Generator) -> bytes:
     """A hostile variant of a request; of counting, every other one is changed in its question."""
     request = decode(data, REQUESTS)
-    if not isinstance(request, Count) or rng.random() < 0.5:
+    if not isinstance(request, CountParts) or rng.random() < 0.5:
         return mutate(data, rng)
     place = int(rng.integers(len(request.parts)))
     part = request.parts[place]

@@ -19,6 +19,7 @@ from fedforest.errors import ProtocolError
 from fedforest.protocol.aggregation.messages import Part
 from fedforest.protocol.aggregation.options import Masked, Ring, Shamir
 from fedforest.protocol.aggregation.plugs import Plug
+from fedforest.protocol.horizontal.messages import CutsQuestion
 from fedforest.protocol.horizontal.order import Participation
 from tests.protocol.horizontal.federations import (
     PER_STEP,
@@ -41,7 +42,7 @@ from tests.protocol.horizontal.transcripts import (
 class CarelessParty(SpiedParty):
     """Does not watch whom it is added up with."""
 
-    def _join(self, parts: Sequence[Part]) -> None:
+    def _join(self, parts: Sequence[Part], questions: Sequence[CutsQuestion]) -> None:
         pass
 
 

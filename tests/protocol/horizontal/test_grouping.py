@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fedforest.errors import ProtocolError
+from fedforest.protocol.aggregation.base import Answers
 from fedforest.protocol.aggregation.messages import Count, Part
 from fedforest.protocol.horizontal.grouping import (
     Grouping,
@@ -21,7 +22,7 @@ from fedforest.protocol.horizontal.grouping import (
     take,
     within,
 )
-from fedforest.protocol.horizontal.messages import StartTrees
+from fedforest.protocol.horizontal.messages import AgreeOnTable, BeginTrees, CutsQuestion
 from fedforest.protocol.horizontal.order import Participation
 from fedforest.protocol.horizontal.party import HorizontalParty
 from tests.protocol.horizontal.asking_one import AskedParty, ask_cuts
@@ -87,8 +88,8 @@ def test_what_lies_in_ranges_of_trees_is_taken_out_and_put_back(
 class OneByOne(HorizontalParty):
     """Answers every question of a request alone."""
 
-    def _answer_questions(self, encoded: Sequence[memoryview]) -> list[NDArray[np.int64]]:
-        return [self._answer_alone(one) for one in self._read_questions(encoded)]
+    def _answer(self, agreed: AgreeOnTable, questions: Sequence[CutsQuestion]) -> Answers:
+        return Answers.of([self._answer_alone(agreed, one) for one in questions])
 
 
 def make_table(rng: np.random.Generator) -> dict[str, Sequence[object]]:
@@ -114,7 +115,7 @@ def test_segments_whose_trees_do_not_follow_each_other_are_refused() -> None:
     rng = np.random.default_rng(0)
     asked = AskedParty(rng.normal(size=(40, 2)), rng.integers(0, 2, 40))
     segments = memoryview(np.array([0, 1, 0], "<u2").tobytes())
-    start = StartTrees(segments, bootstrap=False, n_draws=40, left_out=0)
+    start = BeginTrees(segments, bootstrap=False, n_draws=40, left_out=0)
     with pytest.raises(ProtocolError, match="do not follow each other"):
         asked.propose([[0], [1], [0]], start=start)
 
@@ -123,7 +124,7 @@ def test_a_segment_that_is_asked_twice_in_one_request_is_refused() -> None:
     rng = np.random.default_rng(0)
     asked = AskedParty(rng.normal(size=(40, 2)), rng.integers(0, 2, 40))
     segments = memoryview(np.array([0, 1], "<u2").tobytes())
-    asked.propose([[0], [1]], start=StartTrees(segments, bootstrap=False, n_draws=40, left_out=0))
+    asked.propose([[0], [1]], start=BeginTrees(segments, bootstrap=False, n_draws=40, left_out=0))
     parts = [Part((), ask_cuts([cut], [False])) for cut in (0.0, 0.5)]
     with pytest.raises(ProtocolError, match="asked twice"):
         asked.tell(Count(asked.step + 1, tuple(parts)))

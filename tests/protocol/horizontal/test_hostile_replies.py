@@ -22,7 +22,7 @@ from fedforest.errors import (
 from fedforest.protocol.aggregation.messages import Counted, MaskedCounted, NoisilyCounted
 from fedforest.protocol.aggregation.payloads import MaskedSums, StepEcho
 from fedforest.protocol.asking import Message
-from fedforest.protocol.horizontal.messages import Prepared, ThresholdsProposed
+from fedforest.protocol.horizontal.messages import TableDeclared, ThresholdsProposed
 from fedforest.protocol.horizontal.payloads import Points
 from fedforest.transport.base import Transport
 from fedforest.transport.codec import decode, encode
@@ -35,7 +35,7 @@ LIAR = "p1"
 NUMBERS = (0, 1, -1, 2, 100, -100, 2**31, 2**32 + 1, -(2**40), 2**52, 2**52 + 1, 2**59, -(2**59))
 POINTS = np.array([0.0, -0.0, 1e-45, 3.4e38, -3.4e38, np.nan, 1.0, -1.0, 0.5], np.float32)
 REPLIES: dict[str, type[Message]] = {
-    "Prepared": Prepared,
+    "TableDeclared": TableDeclared,
     "ThresholdsProposed": ThresholdsProposed,
     "Counted": Counted,
     "NoisilyCounted": NoisilyCounted,
@@ -118,7 +118,7 @@ def assert_can_be_used(training: OpenTraining) -> None:
 
 
 MUTATED = [
-    *((kind, "Prepared") for kind in ("classes", "weights", "numbers", "local")),
+    *((kind, "TableDeclared") for kind in ("classes", "weights", "numbers", "local")),
     *((kind, "ThresholdsProposed") for kind in ("classes", "masked", "steps")),
     *((kind, "Counted") for kind in ("classes", "weights", "numbers")),
     *((kind, "NoisilyCounted") for kind in ("local", "global", "bounded")),
@@ -151,12 +151,12 @@ def lie_about_numbers(data: bytes, rng: np.random.Generator) -> bytes:
         is_lie = rng.random(len(points)) < 0.5
         points[is_lie] = rng.choice(POINTS, np.count_nonzero(is_lie))
         return encode(ThresholdsProposed(Points.of(points)))
-    if isinstance(reply, Prepared):
+    if isinstance(reply, TableDeclared):
         return encode(_lie_about_table(reply, rng))
     return encode(msgspec.structs.replace(reply, sums=_lie_about_sums(reply.sums, rng)))
 
 
-def _lie_about_table(reply: Prepared, rng: np.random.Generator) -> Prepared:
+def _lie_about_table(reply: TableDeclared, rng: np.random.Generator) -> TableDeclared:
     n_rows = int(rng.choice([0, 1, 2, reply.size.n_rows, 10**6, 2**31 - 1]))
     exponents = [-1074, -1000, -5, 0, 5, 100, 900, 901, 1024]
     changes = {}
@@ -258,15 +258,15 @@ def test_a_side_that_is_larger_than_its_node_is_refused(kind: str, more: int) ->
 
 
 def test_targets_beyond_what_sums_can_hold_are_named() -> None:
-    def exaggerate(reply: Prepared) -> Any:
+    def exaggerate(reply: TableDeclared) -> Any:
         return changed(reply, labels=changed(reply.labels, target_exponent=1000))
 
-    assert isinstance(refuse("numbers", "Prepared", exaggerate, "beyond 2"), DataError)
+    assert isinstance(refuse("numbers", "TableDeclared", exaggerate, "beyond 2"), DataError)
 
 
 def test_few_bytes_that_claim_to_be_many_rows_take_no_memory() -> None:
-    def exaggerate(reply: Prepared) -> Any:
+    def exaggerate(reply: TableDeclared) -> Any:
         return changed(reply, size=changed(reply.size, n_rows=2**31 - 1))
 
     with little_memory(2**28):
-        refuse("classes", "Prepared", exaggerate, "more rows than exist")
+        refuse("classes", "TableDeclared", exaggerate, "more rows than exist")

@@ -8,24 +8,24 @@ import numpy as np
 import pytest
 
 from fedforest.errors import DataError, FederationError, MaskingError, RemoteProtocolError
-from fedforest.estimators.horizontal_training import REQUESTS
-from fedforest.protocol.aggregation.messages import Count, Part
+from fedforest.protocol.aggregation.messages import Count, CountParts, Part
 from fedforest.protocol.asking import Accepted, Message
 from fedforest.protocol.horizontal.messages import (
     AgreeOnTable,
+    BeginTrees,
+    CutMoves,
     CutsQuestion,
-    Moves,
-    Prepare,
+    DeclareTable,
     ProposeThresholds,
     Protection,
-    StartTrees,
     TakeForest,
 )
 from fedforest.protocol.horizontal.party import HorizontalParty
 from fedforest.runtime.endpoint import make_endpoint
+from fedforest.runtime.trainings.horizontal import REQUESTS
 from fedforest.transport.codec import decode, encode
-from fedforest.tree.forest import concatenate_forests
-from fedforest.tree.forest_file import decode_forest, encode_forest
+from fedforest.tree.files.forests import decode_forest, encode_forest
+from fedforest.tree.forest.forest import concatenate_forests
 from tests.protocol.horizontal.asking_one import (
     NOTHING,
     AskedParty,
@@ -40,8 +40,11 @@ FEW, MANY = 60, 1200
 HEARD = [
     *((kind, "AgreeOnTable") for kind in ("classes", "weights", "numbers", "local", "bounded")),
     *((kind, "ProposeThresholds") for kind in ("classes", "numbers", "masked", "steps", "local")),
-    *((kind, "Count") for kind in ("classes", "weights", "masked", "steps", "local", "bounded")),
-    ("classes", "Prepare"),
+    *(
+        (kind, "CountParts")
+        for kind in ("classes", "weights", "masked", "steps", "local", "bounded")
+    ),
+    ("classes", "DeclareTable"),
     ("classes", "TakeForest"),
     ("numbers", "TakeForest"),
 ]
@@ -262,7 +265,7 @@ def test_a_proposal_that_is_refused_is_not_charged() -> None:
         party.party._table,
         party.party._labels,
         bytes,
-        lambda _: party.party._handlers()[Count].__self__,  # type: ignore[attr-defined]
+        party.party._aggregator,
         approve=lambda agreed: charged.append(agreed.protection),
     )
     refuse(other, changed(party.agreed, classes=(0, "1")), "cannot be used")
@@ -284,7 +287,7 @@ def test_trees_that_cannot_be_started_are_refused_without_setting_memory_aside(
     changes: Any, reason: str
 ) -> None:
     party, request, recording, step = before("classes", ProposeThresholds)
-    assert isinstance(request.start, StartTrees)
+    assert isinstance(request.start, BeginTrees)
     with little_memory(2**28):
         refuse(party, changed(request, start=changed(request.start, **changes)), reason)
     recording.assert_goes_on_as_recorded(party, step)
@@ -323,7 +326,7 @@ def test_a_split_by_a_column_that_was_no_candidate_reads_that_column_and_nothing
 def test_moves_that_cannot_be_are_refused() -> None:
     party, request, recording, step = before("classes", ProposeThresholds, 1)
     moves = request.moves
-    assert isinstance(moves, Moves)
+    assert isinstance(moves, CutMoves)
     n_split = len(moves.feature) // 4
     fates = np.frombuffer(moves.fates, np.uint8)
     padded = fates.copy()
@@ -368,7 +371,7 @@ def decode_question(part: Part) -> CutsQuestion:
     ],
 )
 def test_questions_that_do_not_fit_the_open_nodes_are_refused(change: Any, reason: str) -> None:
-    party, request, recording, step = before("classes", Count)
+    party, request, recording, step = before("classes", CountParts)
     question = decode_question(request.parts[0])
     other = memoryview(msgspec.msgpack.encode(changed(question, **change(question))))
     refuse(party, changed(request, parts=(Part((), other),)), reason)
@@ -377,7 +380,7 @@ def test_questions_that_do_not_fit_the_open_nodes_are_refused(change: Any, reaso
 
 @pytest.mark.parametrize("question", [b"", b"\xc1", b"\x91" * 5000, b"\x90", b"\xa1\xff"])
 def test_questions_that_cannot_be_read_are_refused(question: bytes) -> None:
-    party, request, recording, step = before("classes", Count)
+    party, request, recording, step = before("classes", CountParts)
     refuse(party, changed(request, parts=(Part((), memoryview(question)),)), "cannot be read")
     recording.assert_goes_on_as_recorded(party, step)
 
@@ -385,11 +388,11 @@ def test_questions_that_cannot_be_read_are_refused(question: bytes) -> None:
 def test_the_whole_table_is_counted_once_at_the_start_and_never_with_noise() -> None:
     table = CutsQuestion(0, NOTHING, NOTHING, NOTHING, NOTHING, whole_table=True)
     ask_table = (Part((), memoryview(msgspec.msgpack.encode(table))),)
-    party, request, recording, step = before("classes", Count, 1)
+    party, request, recording, step = before("classes", CountParts, 1)
     refuse(party, changed(request, parts=ask_table), "only once, at the start")
     recording.assert_goes_on_as_recorded(party, step)
     for kind in ("local", "global"):
-        party, request, recording, step = before(kind, Count)
+        party, request, recording, step = before(kind, CountParts)
         refuse(party, changed(request, parts=ask_table), "paid for")
         recording.assert_goes_on_as_recorded(party, step)
 
@@ -397,7 +400,7 @@ def test_the_whole_table_is_counted_once_at_the_start_and_never_with_noise() -> 
 @pytest.mark.parametrize("kind", ["local", "global", "bounded"])
 def test_a_question_that_is_refused_does_not_use_up_another(kind: str) -> None:
     """The first part is counted, the second cannot be: nothing was sent, so nothing was spent."""
-    party, request, recording, step = before(kind, Count)
+    party, request, recording, step = before(kind, CountParts)
     parts = (*request.parts, Part((), memoryview(b"\xc1")))
     for _ in range(3):
         refuse(party, changed(request, parts=parts), "cannot be read")
@@ -462,7 +465,7 @@ def test_requests_are_refused_in_any_other_order() -> None:
     for heard in (0, 1, 2, 3):
         party = recording.party_before(heard)
         for later in recording.requests[heard + 1 :]:
-            if isinstance(decode(later, REQUESTS), Prepare | TakeForest):
+            if isinstance(decode(later, REQUESTS), DeclareTable | TakeForest):
                 continue
             try:
                 make_endpoint(party, REQUESTS)(later)

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from fedforest.errors import ProtocolError, TooFewParties
-from fedforest.estimators.horizontal_training import REQUESTS
 from fedforest.protocol.aggregation.options import Masked
 from fedforest.protocol.aggregation.plugs import Plug
 from fedforest.protocol.horizontal.companions import Companions
-from fedforest.protocol.horizontal.messages import Prepare
+from fedforest.protocol.horizontal.messages import DeclareTable
 from fedforest.protocol.horizontal.order import Participation
+from fedforest.runtime.trainings.horizontal import REQUESTS
 from fedforest.transport.base import Transport
 from fedforest.transport.codec import decode
 from tests.protocol.horizontal.federations import Losing, Shares, train_openly
@@ -67,7 +67,7 @@ def test_too_few_parties_with_rows_are_told_before_labels_are_counted(
             participation=Participation(1.0, "tree", 2),
             class_weight=class_weight,
         )
-    assert watched.asked() == [Prepare]
+    assert watched.asked() == [DeclareTable]
 
 
 def test_training_ends_when_a_loss_leaves_too_few() -> None:

@@ -13,7 +13,7 @@ from fedforest.errors import BudgetExhausted, PartyLost, RemoteProtocolError
 from fedforest.privacy.budget import BudgetLedger
 from fedforest.privacy.global_dp import GlobalDP
 from fedforest.privacy.local_dp import LocalDP
-from fedforest.protocol.aggregation.messages import Count, Part
+from fedforest.protocol.aggregation.messages import CountNoisily, Part
 from fedforest.protocol.horizontal.approval import approve_within, spending_of
 from fedforest.protocol.horizontal.messages import ProposeThresholds, Protection
 from fedforest.protocol.horizontal.statistics import QUERIES_OF_A_BLOCK, LocalStatistics
@@ -98,7 +98,7 @@ def test_parts_of_one_request_count_together(protection: Protection) -> None:
     party = noisy_party(protection)
     party.propose([[0, 1]], start=start_trees(1, N_ROWS))
     parts = (Part((), ask_cuts([0.0, 0.1], [False])), Part((), ask_cuts([0.2, np.nan], [False])))
-    refuse("more often", lambda: party.tell(Count(2, parts)))
+    refuse("more often", lambda: party.tell(CountNoisily(2, parts)))
     party.step = 2
     party.count([0.0, 0.1], [False])  # nothing was sent, so nothing was spent
 
@@ -137,7 +137,7 @@ def test_noise_is_the_same_whoever_draws_it() -> None:
 def test_the_same_request_gets_the_same_noise(protection: Protection) -> None:
     party = noisy_party(protection)
     party.propose([[0, 1]], start=start_trees(1, N_ROWS))
-    request = Count(2, (Part((), ask_cuts([0.0, 0.1], [False])),))
+    request = CountNoisily(2, (Part((), ask_cuts([0.0, 0.1], [False])),))
     assert party.tell(request) == party.tell(request)
 
 
@@ -181,6 +181,8 @@ def test_a_party_that_only_follows_is_not_asked() -> None:
     party.propose([], start=start_trees(1, N_ROWS))
     request = ProposeThresholds(2, None, split_all([3], [0.0]), NOTHING)
     party.tell(request)
-    refuse("before points", lambda: party.tell(Count(3, (Part((), ask_cuts([0.0], [True])),))))
+    refuse(
+        "before points", lambda: party.tell(CountNoisily(3, (Part((), ask_cuts([0.0], [True])),)))
+    )
     candidates = pack_candidates([[0], [1]], 4)
     party.tell(ProposeThresholds(4, None, None, candidates))

@@ -13,10 +13,9 @@ from fedforest.protocol.aggregation.options import Masked, Ring, Shamir
 from fedforest.protocol.aggregation.plugs import Plug
 from fedforest.protocol.horizontal.messages import TakeForest
 from fedforest.protocol.horizontal.party import HorizontalParty
-from fedforest.protocol.horizontal.party_trees import PartyTrees
+from fedforest.protocol.horizontal.party_trees import HorizontalPartyTrees
 from tests.protocol.horizontal.asking_one import AskedParty, start_trees
 from tests.protocol.horizontal.federations import Shares, train_openly
-from tests.tree.files_by_node import write_forest
 from tests.tree.grown_forests import assert_same_arrays
 
 PLUGS: list[Plug] = ["plain", Masked(), Ring(), Shamir(threshold=2)]
@@ -25,9 +24,9 @@ PLUGS: list[Plug] = ["plain", Masked(), Ring(), Shamir(threshold=2)]
 class WatchedParty(HorizontalParty):
     """Notes the trees it grows, without keeping them."""
 
-    def _start(self, start: Any) -> PartyTrees:
+    def _start(self, start: Any) -> HorizontalPartyTrees:
         trees = super()._start(start)
-        self.grown: ReferenceType[PartyTrees] = ref(trees)
+        self.grown: ReferenceType[HorizontalPartyTrees] = ref(trees)
         return trees
 
 
@@ -70,16 +69,6 @@ def test_a_forest_is_expanded_once_and_is_the_one_that_was_trained() -> None:
         assert model is not None
         assert party.model is model
         assert_same_arrays(model.forest, training.trained.forest)
-
-
-def test_a_forest_in_a_file_of_before_is_taken() -> None:
-    shares = make_shares()
-    trained = train_openly(shares).trained
-    file = write_forest(trained.forest, trained.bins, trained.classes, {})
-    asked = AskedParty(shares.X, shares.y)
-    asked.tell(TakeForest(memoryview(file)))
-    assert asked.party.model is not None
-    assert_same_arrays(asked.party.model.forest, trained.forest)
 
 
 def test_no_trees_grow_after_the_forest_was_taken() -> None:

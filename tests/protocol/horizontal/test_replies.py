@@ -16,4 +16,4 @@ def test_every_reply_of_a_training_is_one_whose_fields_are_on_the_allow_list(mod
         for data in replies.values()
     }
     assert said <= walked
-    assert {"Prepared", "ThresholdsProposed", "Accepted"} <= said
+    assert {"TableDeclared", "ThresholdsProposed", "Accepted"} <= said

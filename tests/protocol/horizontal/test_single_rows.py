@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from numpy.typing import NDArray
 
-from fedforest.kernels.pairs import Pairs
+from fedforest.kernels.cuts.pairs import Pairs
 from fedforest.protocol.aggregation.options import Masked
 from fedforest.protocol.horizontal.party import HorizontalParty
-from fedforest.protocol.horizontal.party_trees import PartyTrees
-from fedforest.tree.point_search import DrawWords
+from fedforest.protocol.horizontal.party_trees import HorizontalPartyTrees
+from fedforest.tree.growth.point_search import DrawWords
 from tests.protocol.horizontal.asking_one import AskedParty, split_all, start_trees
 from tests.protocol.horizontal.federations import OpenTraining, Shares, train_openly
 from tests.protocol.horizontal.transcripts import read_transcript
@@ -26,7 +26,7 @@ from tests.protocol.horizontal.transcripts import read_transcript
 class PaperParty(HorizontalParty):
     """Names a point in every node in which it has a row, uniform from its lowest to its highest."""
 
-    def _start(self, start: Any) -> PartyTrees:
+    def _start(self, start: Any) -> HorizontalPartyTrees:
         trees = super()._start(start)
         search = trees.search
         propose = search.propose

@@ -10,15 +10,15 @@ import msgspec
 import pytest
 
 from fedforest.errors import RemoteProtocolError
-from fedforest.estimators.horizontal_training import REQUESTS
-from fedforest.protocol.aggregation.messages import Count
+from fedforest.protocol.aggregation.messages import CountParts
 from fedforest.protocol.horizontal.messages import ProposeThresholds
 from fedforest.runtime.endpoint import make_endpoint
+from fedforest.runtime.trainings.horizontal import REQUESTS
 from fedforest.transport.codec import encode
 from tests.protocol.horizontal.recordings import Recording, record
 
 KINDS = ["classes", "numbers", "masked", "local", "global"]
-REPEATED = ["ProposeThresholds", "Count"]
+REPEATED = ["ProposeThresholds", "CountParts"]
 
 
 def changed(request: Any) -> bytes:
@@ -27,7 +27,7 @@ def changed(request: Any) -> bytes:
         candidates = bytearray(request.candidates)
         candidates[0] ^= 1
         return encode(msgspec.structs.replace(request, candidates=memoryview(bytes(candidates))))
-    assert isinstance(request, Count)
+    assert isinstance(request, CountParts)
     return encode(msgspec.structs.replace(request, parts=request.parts[:1] * 2))
 
 

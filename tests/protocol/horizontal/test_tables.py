@@ -8,14 +8,14 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from fedforest.errors import DataError
-from fedforest.kernels.raw_columns import ROWS_TOGETHER
+from fedforest.kernels.bins.raw_columns import ROWS_TOGETHER
 from fedforest.protocol.horizontal.payloads import CATEGORICAL, EMPTY, NUMERIC
 from fedforest.protocol.horizontal.tables import (
     ColumnUnion,
     declare_columns,
     list_kinds,
 )
-from fedforest.tree.table import read_table
+from fedforest.tree.table.frames import read_table
 
 NUMBERS = st.sampled_from([np.nan, -np.inf, np.inf, 0.0, 1.5])
 MATRICES = st.tuples(st.integers(0, 5), st.integers(1, 4)).flatmap(

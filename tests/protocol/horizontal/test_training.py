@@ -1,6 +1,7 @@
 """One forest over the rows of several parties: the same whatever protects the sums."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -10,25 +11,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fedforest.errors import BudgetExhausted, DataError, TooFewParties
-from fedforest.estimators.horizontal_training import REQUESTS
-from fedforest.kernels.pairs import Pairs
+from fedforest.errors import BudgetExhausted, ConfigurationError, DataError, TooFewParties
+from fedforest.kernels.cuts.pairs import Pairs
 from fedforest.privacy.budget import BudgetLedger
 from fedforest.privacy.global_dp import GlobalDP
 from fedforest.privacy.local_dp import LocalDP
-from fedforest.protocol.aggregation.messages import Count, MaskedCounted
+from fedforest.protocol.aggregation.messages import CountParts, MaskedCounted
 from fedforest.protocol.aggregation.options import Masked, Ring, Shamir
 from fedforest.protocol.aggregation.plugs import Plug
 from fedforest.protocol.horizontal.approval import approve_within
 from fedforest.protocol.horizontal.messages import CutsQuestion
-from fedforest.protocol.horizontal.order import Participation, Trained
+from fedforest.protocol.horizontal.order import Participation, TrainedExtraTrees
 from fedforest.protocol.horizontal.party import HorizontalParty
-from fedforest.protocol.horizontal.party_trees import PartyTrees
+from fedforest.protocol.horizontal.party_trees import HorizontalPartyTrees
+from fedforest.runtime.trainings.horizontal import REQUESTS
 from fedforest.transport.codec import decode
-from fedforest.tree.forest import ForestWalker
-from fedforest.tree.forest_file import encode_forest
-from fedforest.tree.point_search import DrawWords
-from fedforest.tree.table import read_table
+from fedforest.tree.files.forests import encode_forest
+from fedforest.tree.forest.forest import ForestWalker
+from fedforest.tree.growth.point_search import DrawWords
+from fedforest.tree.table.frames import read_table
 from fedforest.tree.workers import ALONE, Workers
 from tests.protocol.horizontal.federations import (
     PER_STEP,
@@ -72,6 +73,34 @@ def test_every_protection_gives_the_same_forest_to_the_byte(kind: str) -> None:
     assert len(set(models.values())) == 1, models.keys()
 
 
+def make_counts() -> Shares:
+    """The same rows with counts, most of them zero; all those of one party are."""
+    shares = make_shares(kind="numbers")
+    counts = np.maximum(np.round(shares.y - 1.0), 0.0)
+    return replace(shares, y=np.where(shares.owner == 2, 0.0, counts))
+
+
+def test_counts_are_scored_by_deviance_whatever_protects_the_sums() -> None:
+    models = [
+        forest_bytes(train_openly(make_counts(), plug, criterion="poisson")) for plug in PLUGS
+    ]
+    assert len(set(models)) == 1
+    assert models[0] != forest_bytes(train_openly(make_counts()))
+
+
+def test_targets_below_zero_or_all_at_it_are_refused_where_counts_are_demanded() -> None:
+    below = replace(make_counts(), y=np.where(np.arange(120) == 7, -0.125, make_counts().y))
+    for shares, reason in ((below, "some are negative"), (zeros(), "all are zero")):
+        with pytest.raises(ConfigurationError, match=reason) as refused:
+            train_openly(shares, Masked(), criterion="poisson")
+        assert "0.125" not in str(refused.value)
+
+
+def zeros() -> Shares:
+    """The same rows, in which nothing was counted."""
+    return replace(make_counts(), y=np.zeros(120))
+
+
 def test_a_bootstrap_too_is_the_same_whatever_protects_the_sums() -> None:
     shares = make_shares(seed=3)
     plain, masked = (
@@ -83,7 +112,7 @@ def test_a_bootstrap_too_is_the_same_whatever_protects_the_sums() -> None:
 class FixedPoints(HorizontalParty):
     """Names the points that everybody names, as if all had drawn them inside the same range."""
 
-    def _start(self, start: Any) -> PartyTrees:
+    def _start(self, start: Any) -> HorizontalPartyTrees:
         trees = super()._start(start)
         search = trees.search
         propose, n_calls = search.propose, [0]
@@ -104,14 +133,18 @@ class FixedPoints(HorizontalParty):
 @given(
     st.integers(0, 1000),
     st.integers(1, 6),
-    st.sampled_from(["classes", "weights", "numbers"]),
+    st.sampled_from(["classes", "weights", "numbers", "counts"]),
     st.sampled_from([0.0, 0.0, 0.04]),
 )
 def test_one_party_and_many_grow_the_same_forest_from_the_same_points(
     seed: int, n_parties: int, kind: str, share: float
 ) -> None:
-    shares = make_shares(seed, 60, n_parties, kind)
+    is_count = kind == "counts"
+    shares = make_shares(seed, 60, n_parties, "numbers" if is_count else kind)
+    criterion = "poisson" if is_count else "squared_error" if kind == "numbers" else "gini"
+    shares = replace(shares, y=np.maximum(shares.y, 0.0)) if is_count else shares
     settings: dict[str, Any] = {
+        "criterion": criterion,
         "party_options": {"make_party": FixedPoints},
         "max_depth": 5,
         "min_weight_fraction_leaf": share,
@@ -136,7 +169,7 @@ def test_every_leaf_weighs_its_share_of_all_rows(kind: str, share: float) -> Non
     assert limited.forest.shape.n_nodes > n_trees or share == 0.5  # roots are split
 
 
-def lightest_leaf(trained: Trained, shares: Shares) -> float:
+def lightest_leaf(trained: TrainedExtraTrees, shares: Shares) -> float:
     """The least share of the weight of all rows that any leaf has."""
     values = trained.bins.raw_values(read_table(shares.X), ALONE)
     leaves = ForestWalker(trained.forest).apply(values, ALONE)
@@ -177,7 +210,7 @@ def test_two_exchanges_per_step_and_three_around_them() -> None:
 class MiddlePoints(HorizontalParty):
     """Names the middle of its ranges: by its rows alone, whatever grows beside a tree."""
 
-    def _start(self, start: Any) -> PartyTrees:
+    def _start(self, start: Any) -> HorizontalPartyTrees:
         trees = super()._start(start)
         search = trees.search
         propose = search.propose
@@ -293,7 +326,7 @@ def test_where_every_step_draws_one_side_of_each_cut_and_its_node_are_asked() ->
     ):
         for party, data in requests.items():
             request = decode(data, REQUESTS)
-            if not isinstance(request, Count):
+            if not isinstance(request, CountParts):
                 continue
             [part] = request.parts
             question = msgspec.msgpack.decode(part.question, type=CutsQuestion)

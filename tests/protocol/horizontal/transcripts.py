@@ -14,10 +14,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.estimators.horizontal_training import REQUESTS
-from fedforest.kernels.pairs import Pairs, list_pairs
-from fedforest.protocol.aggregation.base import Answers, OwnVectors
-from fedforest.protocol.aggregation.messages import Count, MaskedCounted, Part
+from fedforest.kernels.cuts.pairs import Pairs, list_pairs
+from fedforest.protocol.aggregation.base import Answers
+from fedforest.protocol.aggregation.messages import CountParts, MaskedCounted, Part
 from fedforest.protocol.fates import unpack_fates, unpack_flags
 from fedforest.protocol.horizontal.messages import (
     AgreeOnTable,
@@ -26,8 +25,9 @@ from fedforest.protocol.horizontal.messages import (
     ThresholdsProposed,
 )
 from fedforest.protocol.horizontal.party import HorizontalParty
+from fedforest.runtime.trainings.horizontal import REQUESTS
 from fedforest.transport.codec import decode
-from fedforest.tree.structure import Structure
+from fedforest.tree.growth.structure import Structure
 from tests.masking.federations import unmask_sum
 from tests.protocol.horizontal.federations import OpenTraining
 
@@ -43,7 +43,7 @@ def sizes_of_sums(training: OpenTraining) -> set[int]:
         len(part.participants)
         for requests in training.recorder.requests
         for data in requests.values()
-        if isinstance(request := decode(data, REQUESTS), Count)
+        if isinstance(request := decode(data, REQUESTS), CountParts)
         for part in request.parts
     }
 
@@ -118,10 +118,10 @@ class SpiedParty(HorizontalParty):
         self.answers: dict[bytes, Counts] = {}
         super().__init__(*arguments, **options)
 
-    def _answer_questions(self, encoded: Sequence[memoryview]) -> OwnVectors:
-        answers = super()._answer_questions(encoded)
-        each = answers.each() if isinstance(answers, Answers) else answers
-        self.answers.update(zip(map(bytes, encoded), each, strict=True))
+    def _answer(self, agreed: AgreeOnTable, questions: Sequence[CutsQuestion]) -> Answers:
+        answers = super()._answer(agreed, questions)
+        encoded = map(msgspec.msgpack.encode, questions)
+        self.answers.update(zip(encoded, answers.each(), strict=True))
         return answers
 
 
@@ -167,7 +167,7 @@ class _Reader:
             self._n_batches += first.start is not None
             for party, request in requests.items():
                 self._propose(party, request, heard.get(party))
-        elif isinstance(first, Count):
+        elif isinstance(first, CountParts):
             for part, vectors in self._sort_by_part(requests, heard):
                 total = self._read_sum(part, vectors)
                 if total is not None:
@@ -199,7 +199,7 @@ class _Reader:
             facts[right][cut.parties] = facts[node][cut.parties] - cut.left
 
     def _sort_by_part(
-        self, requests: Mapping[str, Count], heard: Mapping[str, bytes]
+        self, requests: Mapping[str, CountParts[Any]], heard: Mapping[str, bytes]
     ) -> Iterator[tuple[Part, Vectors]]:
         """Each part of a step, with the masked vectors that came back for it."""
         parts: dict[bytes, Part] = {}

@@ -15,7 +15,7 @@ from fedforest.runtime.driver import ExchangeLog, run
 from fedforest.runtime.endpoint import make_endpoint
 from fedforest.transport.base import Transport
 from fedforest.transport.in_process import InProcess
-from fedforest.tree.table import read_table
+from fedforest.tree.table.frames import read_table
 
 
 @dataclass

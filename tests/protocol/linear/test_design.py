@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from fedforest.errors import DataError
 from fedforest.protocol.linear.design import MAX_CATEGORIES, fit_design
-from fedforest.tree.table import read_table
+from fedforest.tree.table.frames import read_table
 
 
 def test_numbers_are_standardised_with_missing_ones_at_the_mean_as_by_scikit_learn() -> None:

@@ -12,20 +12,20 @@ from fedforest.protocol.linear.labels import BinaryLabels, Labels, NumericLabels
 from fedforest.protocol.linear.messages import (
     REQUESTS,
     Measure,
-    Prepare,
     Propose,
     Proposed,
     RowsScored,
     ScoreRows,
     Settle,
     ShareWeights,
+    StandardiseColumns,
 )
 from fedforest.protocol.linear.party import LinearParty
 from fedforest.protocol.payloads import Curvatures, Residuals, RowWeights, to_bytes
 from fedforest.runtime.driver import run
 from fedforest.runtime.endpoint import make_endpoint
 from fedforest.transport.in_process import InProcess
-from fedforest.tree.table import read_table
+from fedforest.tree.table.frames import read_table
 from tests.protocol.linear.federations import correlated, federation, numbers
 
 X = correlated(20, 3)
@@ -34,7 +34,7 @@ NONE = to_bytes(np.zeros(0), "<f8")
 
 def prepared_party(**parts: Any) -> LinearParty:
     party = LinearParty(read_table(X), **parts)
-    party.handle(Prepare(1.0))
+    party.handle(StandardiseColumns(1.0))
     return party
 
 
@@ -72,8 +72,8 @@ def test_a_direction_without_known_curvatures_is_refused() -> None:
         Propose(Residuals.of(np.ones(20)), NONE, Curvatures.of(np.full(20, -1.0))),
         Propose(Residuals.of(np.full(20, np.nan)), NONE, Curvatures.of(np.ones(20))),
         Settle(to_bytes(np.ones(2), "<f8")),
-        Prepare(np.inf),
-        Prepare(1.0, RowWeights.of(np.ones(3))),
+        StandardiseColumns(np.inf),
+        StandardiseColumns(1.0, RowWeights.of(np.ones(3))),
         Measure(to_bytes(np.zeros(19), "<f8")),
         Measure(to_bytes(np.full(20, np.inf), "<f8")),
     ],

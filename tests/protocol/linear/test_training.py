@@ -18,7 +18,7 @@ from fedforest.errors import DataError, RemoteProtocolError
 from fedforest.protocol.asking import Message
 from fedforest.protocol.linear import messages
 from fedforest.protocol.linear.labels import BinaryLabels, Labels, NumericLabels
-from fedforest.protocol.linear.messages import Measured, Prepared, Proposed
+from fedforest.protocol.linear.messages import ColumnsStandardised, Measured, Proposed
 from fedforest.protocol.payloads import (
     MAY_LEAVE,
     Curvatures,
@@ -37,6 +37,7 @@ from tests.protocol.linear.federations import (
     numbers,
     two_classes,
 )
+from tests.protocol.named_replies import replies_to
 
 X = correlated(300, 6)
 LABELS: dict[str, Labels] = {"classes": two_classes(X), "numbers": numbers(X)}
@@ -120,11 +121,11 @@ def test_a_step_costs_two_exchanges_for_classes_and_one_for_numbers() -> None:
         model.train()
         names[kind] = [exchange.request for exchange in model.log.exchanges]
     steps = names["numbers"].count("Propose")
-    assert names["numbers"] == ["Prepare", "Measure", *["Propose"] * steps, "Settle"]
+    assert names["numbers"] == ["StandardiseColumns", "Measure", *["Propose"] * steps, "Settle"]
     assert 2 <= steps <= 4, "three columns at each party span everything after three steps"
     pairs = names["classes"].count("Propose") - 1
     assert names["classes"] == [
-        *["Prepare", "Measure"],
+        *["StandardiseColumns", "Measure"],
         *["Propose", "Measure"] * pairs,
         *["Propose", "Settle"],
     ]
@@ -209,7 +210,7 @@ def test_the_signs_of_residuals_are_the_classes_as_the_module_admits() -> None:
     assert ((first.residuals.read(300) < 0) == labels.is_second).all()
 
 
-@pytest.mark.parametrize("reply", messages.REPLIES)
+@pytest.mark.parametrize("reply", replies_to(messages.REQUESTS))
 def test_replies_hold_what_may_leave_a_party_and_nothing_else(reply: type[Message]) -> None:
     fields = msgspec.structs.fields(reply)
     assert fields
@@ -267,6 +268,6 @@ def test_a_bad_reply_is_refused_and_its_sender_named(
 
 def test_a_reply_of_another_kind_is_refused() -> None:
     model = federation(divide(X, [3]), LABELS["classes"])
-    spoil(model, Proposed, Prepared(TableSize(300, 3)), "p1")
+    spoil(model, Proposed, ColumnsStandardised(TableSize(300, 3)), "p1")
     with pytest.raises(RemoteProtocolError, match=r"p1.*not a valid Proposed"):
         model.train()

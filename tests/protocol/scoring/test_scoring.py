@@ -16,7 +16,7 @@ from fedforest.runtime.driver import run
 from fedforest.runtime.endpoint import make_endpoint
 from fedforest.transport.codec import decode, encode
 from fedforest.transport.in_process import InProcess
-from fedforest.tree.scores import score_classes
+from fedforest.tree.forest.metrics import score_classes
 
 CODES = np.array([0, 1, 1, 0, 1])
 VOTES = np.array([[0.9, 0.1], [0.4, 0.6], [0.7, 0.3], [0.6, 0.4], [1 / 3, 2 / 3]])
@@ -86,7 +86,7 @@ def test_votes_of_any_size_are_judged_without_a_crash() -> None:
     numbers = ScoringParty(TrueNumbers(np.array([1.0, 2.0])))
     reply = numbers.handle(ask(np.full((2, 1), 1e300)))
     assert isinstance(reply, Scored)
-    judged = decode(encode(reply), (Scored,)).scores.read(is_regression=True)  # type: ignore[attr-defined]
+    judged = decode(encode(reply), (Scored,)).scores.read(is_regression=True)
     assert judged.values.keys() == {"mae"}
 
 

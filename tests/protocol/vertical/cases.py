@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_sample_weight
 
 from fedforest.estimators.pooled import PooledForest
-from fedforest.estimators.vertical import VerticalForestClassifier, VerticalForestRegressor
-from fedforest.tree.bins import Bins
-from fedforest.tree.forest import Forest
-from fedforest.tree.forest_file import encode_forest
-from fedforest.tree.table import Table, read_table
+from fedforest.estimators.vertical.forests import VerticalForestClassifier, VerticalForestRegressor
+from fedforest.tree.files.forests import encode_forest
+from fedforest.tree.forest.forest import Forest
+from fedforest.tree.table.bins import Bins
+from fedforest.tree.table.frames import Table, read_table
 from tests.strategies import SEEDS, numeric_columns, sample_weights
 
 Vertical = VerticalForestClassifier | VerticalForestRegressor
@@ -107,11 +107,19 @@ def vertical_cases(draw: st.DrawFn, max_rows: int = 1500) -> VerticalCase:
     rng = np.random.default_rng(draw(SEEDS, label="label seed"))
     n_classes = draw(st.sampled_from([0, 2, 2, 3, 4, 5, 6, 9]), label="classes")
     shares = draw(column_shares(n_columns), label="shares")
-    return VerticalCase(
-        columns,
+    target, weights = (
         _make_target(list(columns.values()), n_classes, rng),
         draw(sample_weights(n_rows)),
-        draw(forest_parameters(is_regression=n_classes == 0)),
+    )
+    parameters = draw(forest_parameters(is_regression=n_classes == 0))
+    if parameters["criterion"] == "poisson":  # some are zero, and one with weight is not
+        target = np.maximum(target, 0.0)
+        target[0 if weights is None else int(np.argmax(weights))] = 1.0
+    return VerticalCase(
+        columns,
+        target,
+        weights,
+        parameters,
         shares,
         draw(st.integers(0, len(shares) - 1), label="label party"),
         draw(st.sampled_from([1, 30 * n_rows, LARGE]), label="batch bytes"),
@@ -176,8 +184,14 @@ def forest_parameters(draw: st.DrawFn, *, is_regression: bool) -> dict[str, Any]
     }
     if bootstrap:
         parameters["max_samples"] = draw(st.sampled_from([None, 0.4]), label="draws")
-    if not is_regression:
-        parameters["criterion"] = draw(st.sampled_from(["gini", "entropy"]), label="criterion")
+    if is_regression:
+        parameters["criterion"] = draw(
+            st.sampled_from(["squared_error", "poisson"]), label="criterion"
+        )
+    else:
+        parameters["criterion"] = draw(
+            st.sampled_from(["gini", "entropy", "log_loss"]), label="criterion"
+        )
     return parameters
 
 

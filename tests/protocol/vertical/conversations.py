@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.leap import LEAP
+from fedforest.kernels.prediction.leap import LEAP
 from fedforest.protocol.vertical import messages, prediction_messages
 from fedforest.protocol.vertical.coordinator import train
 from fedforest.protocol.vertical.labels import ClassLabels, LabelSource, TargetValues
-from fedforest.protocol.vertical.order import Trained, TrainingOrder
+from fedforest.protocol.vertical.order import TrainedForest, VerticalOrder
 from fedforest.protocol.vertical.party import PartyModel, VerticalParty
 from fedforest.protocol.vertical.prediction import (
     Pace,
@@ -29,8 +29,8 @@ from fedforest.runtime.driver import ExchangeLog, run
 from fedforest.runtime.endpoint import make_endpoint
 from fedforest.transport.base import Transport
 from fedforest.transport.in_process import InProcess
-from fedforest.tree.parameters import ForestParameters
-from fedforest.tree.table import Table, read_table
+from fedforest.tree.growth.parameters import ForestParameters
+from fedforest.tree.table.frames import Table, read_table
 from tests.protocol.transcripts import Recorder
 from tests.protocol.vertical.cases import VerticalCase
 
@@ -55,8 +55,8 @@ class OpenTraining:
     """A finished training and its transcript."""
 
     case: VerticalCase
-    order: TrainingOrder
-    trained: Trained
+    order: VerticalOrder
+    trained: TrainedForest
     parties: dict[str, VerticalParty]
     recorder: Recorder
     log: ExchangeLog
@@ -65,15 +65,15 @@ class OpenTraining:
         return {party: handler.model() for party, handler in self.parties.items()}
 
 
-def make_order(case: VerticalCase, **changes: Any) -> TrainingOrder:
+def make_order(case: VerticalCase, **changes: Any) -> VerticalOrder:
     """The order that an estimator would give."""
     parameters = {**case.parameters}
     out_of_bag = parameters.pop("oob_score", False)
     if case.is_regression:
-        parameters |= {"task": "regression", "criterion": "squared_error"}
+        parameters = {"task": "regression", "criterion": "squared_error", **parameters}
     settings = {"out_of_bag": out_of_bag, "batch_bytes": case.batch_bytes, **changes}
     names = tuple(case.parties)
-    return TrainingOrder(
+    return VerticalOrder(
         names, names[case.label_party], ForestParameters(**parameters), case.seed, **settings
     )
 
@@ -96,7 +96,7 @@ def make_parties(case: VerticalCase) -> dict[str, VerticalParty]:
     return {
         party: VerticalParty(
             table,
-            fixed_entropy,
+            fixed_randomness,
             labels=make_labels(case) if party == label_party else None,
         )
         for party, table in party_tables(case).items()
@@ -156,6 +156,6 @@ def depths_of_leaves(training: OpenTraining, leaf_of: NDArray[np.int32]) -> list
     return [int(depth[shape.tree_start[t] + leaf]) for t, row in enumerate(leaf_of) for leaf in row]
 
 
-def fixed_entropy(n_bytes: int) -> bytes:
+def fixed_randomness(n_bytes: int) -> bytes:
     """The same bytes every time, so that runs can be repeated."""
     return np.random.default_rng(0).bytes(n_bytes)

@@ -31,9 +31,9 @@ from fedforest.protocol.payloads import (
 from fedforest.protocol.vertical import messages
 from fedforest.protocol.vertical.coordinator import train
 from fedforest.protocol.vertical.messages import (
+    ColumnsBinned,
     ColumnsWeighed,
     LabelsShared,
-    Prepared,
     SplitsApplied,
     SplitsFound,
     TreesFinished,
@@ -56,6 +56,7 @@ from fedforest.runtime.endpoint import make_endpoint
 from fedforest.transport.base import Transport
 from fedforest.transport.codec import encode
 from fedforest.transport.in_process import InProcess
+from tests.protocol.named_replies import replies_to
 from tests.protocol.transcripts import RecordedReplies, Replaced, Replay
 from tests.protocol.vertical.cases import VerticalCase, sample_case
 from tests.protocol.vertical.conversations import (
@@ -143,14 +144,14 @@ def assert_survives_mutants(recording: RecordedReplies, kind: str, n_mutants: in
 
 def assert_names(refusal: FederationError, kind: str, party: str) -> None:
     """The sender is to blame; where sizes differ, nobody can tell who is right: all are told."""
-    if kind == "Prepared" and isinstance(refusal, DataError):
+    if kind == "ColumnsBinned" and isinstance(refusal, DataError):
         assert repr(party) in str(refusal)
     else:
         assert isinstance(refusal, RemoteProtocolError)
         assert refusal.party == party
 
 
-TRAINING_KINDS = [kind.__name__ for kind in messages.REPLIES]
+TRAINING_KINDS = [kind.__name__ for kind in replies_to(messages.REQUESTS)]
 
 
 @pytest.mark.parametrize("task", ["classes", "numbers"])
@@ -259,7 +260,7 @@ def changed(reply: Any, **fields: Any) -> Any:
 def test_an_honest_replay_is_taken() -> None:
     for task in ("classes", "numbers"):
         recording = training_recording(task)
-        for kind in messages.REPLIES:
+        for kind in replies_to(messages.REQUESTS):
             at, party, honest = recording.reply(kind)
             if at < len(recording.replies) - 1:
                 with pytest.raises(Replaced):
@@ -270,12 +271,12 @@ def test_an_honest_replay_is_taken() -> None:
 
 def test_a_table_of_absurdly_many_columns_is_refused_without_setting_memory_aside() -> None:
     size = TableSize(150, 2**31 - 1)
-    refuse("classes", Prepared, lambda honest: changed(honest, size=size), "more columns")
+    refuse("classes", ColumnsBinned, lambda honest: changed(honest, size=size), "more columns")
 
 
 def test_tables_of_different_length_are_refused_and_all_lengths_told() -> None:
     recording = training_recording("classes")
-    at, party, honest = recording.reply(Prepared, 2)
+    at, party, honest = recording.reply(ColumnsBinned, 2)
     bad = changed(honest, size=TableSize(151, 1))
     with pytest.raises(DataError, match=f"{party!r} has 151"):
         recording.replace(at, party, encode(bad))
@@ -300,7 +301,7 @@ def test_labels_that_cannot_be_those_of_the_task_are_refused(
     task: str, scale: LabelScale | None, reason: str
 ) -> None:
     recording = training_recording(task)
-    at, party, honest = recording.reply(Prepared, 1)  # p1 is the label party
+    at, party, honest = recording.reply(ColumnsBinned, 1)  # p1 is the label party
     with pytest.raises(RemoteProtocolError, match=reason) as caught, little_memory(2**28):
         recording.replace(at, party, encode(changed(honest, scale=scale)))
     assert caught.value.party == "p1"
@@ -555,4 +556,4 @@ def test_questions_and_their_replies_have_known_types() -> None:
     conversation = training_recording("classes").begin()
     ask = next(conversation)
     assert isinstance(ask, Ask)
-    assert ask.reply is Prepared
+    assert {request.reply for request in ask.requests.values()} == {ColumnsBinned}

@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 
 from fedforest.errors import FederationError, RemoteProtocolError
-from fedforest.kernels.leap import LEAP
+from fedforest.kernels.prediction.leap import LEAP
 from fedforest.protocol.asking import Handler, Message
 from fedforest.protocol.payloads import RowBits
 from fedforest.protocol.vertical import messages, prediction_messages
 from fedforest.protocol.vertical.messages import (
     ApplySplits,
+    BinColumns,
     FindSplits,
     FinishTrees,
     LeafValues,
-    Prepare,
     ShareLabels,
     StartTrees,
     TakeLabels,
@@ -249,7 +249,7 @@ def test_columns_of_a_forest_without_trees_weigh_nothing() -> None:
 
 def test_labels_are_given_out_once() -> None:
     party = make_parties(sample_case())["p1"]
-    party.handle(Prepare(0, 255))
+    party.handle(BinColumns(0, 255))
     party.handle(ShareLabels((0, 1, 2), 1.0))
     refuse(party, ShareLabels((0, 1, 2), 1.0), "twice")
     refuse(party, ShareLabels((0, 1, 2)), "twice")

@@ -8,27 +8,35 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fedforest.kernels.walk import Leaves
+from fedforest.errors import ConfigurationError, ProtocolError
+from fedforest.kernels.criteria.registry import BY_NAME
+from fedforest.kernels.prediction.walk import Leaves
 from fedforest.privacy.randomized_response import LEAST_EPSILON, RandomizedResponse
 from fedforest.protocol.payloads import EncodedLabels
 from fedforest.protocol.vertical.labels import (
     ClassLabels,
+    LabelSource,
     TargetValues,
     debias_leaves,
     draw_codes,
+    read_criterion,
     read_labels,
 )
 from fedforest.protocol.vertical.messages import (
+    BinColumns,
+    ColumnsBinned,
     LabelsShared,
     ShareLabels,
     SplitsApplied,
     TakeLabels,
 )
 from fedforest.protocol.vertical.order import EarlyStopping
+from fedforest.protocol.vertical.party import VerticalParty
 from fedforest.transport.codec import decode, encode
-from fedforest.tree.targets import classification_targets, fix_weights, regression_targets
+from fedforest.tree.table.frames import read_table
+from fedforest.tree.table.targets import classification_targets, fix_weights, regression_targets
 from tests.protocol.vertical.cases import sample_case
-from tests.protocol.vertical.conversations import OpenTraining, fixed_entropy, train_openly
+from tests.protocol.vertical.conversations import OpenTraining, fixed_randomness, train_openly
 
 CLASSES = np.array([2, 0, 1, 1, 0, 2, 2, 0])
 WEIGHTS = np.array([1.0, 2.0, 0.5, 3.0, 1.0, 0.0, 2.5, 4.0])
@@ -36,7 +44,7 @@ CODES = (1, 2, 0)
 
 
 def give_out(labels: ClassLabels | TargetValues, request: ShareLabels) -> EncodedLabels:
-    shared, _ = labels.share(request, fixed_entropy)
+    shared, _ = labels.share(request, fixed_randomness)
     given_out = shared.labels or shared.noisy_labels
     assert given_out is not None
     return given_out
@@ -110,11 +118,63 @@ def test_honest_weights_and_targets_of_any_size_pass_the_check_for_overflow(
 NOISY = ShareLabels((0, 1, 2), 0.5)
 
 
+def test_where_a_criterion_counts_from_zero_targets_leave_counted_from_zero() -> None:
+    values = np.array([0.0, 2.0, 1.0, 0.0, 8.0])
+    source = TargetValues(values).scored_by(BY_NAME["poisson"])
+    labels, scale = give_out(source, ShareLabels(())), source.scale()
+    read = read_labels(TakeLabels(0, "poisson", labels), len(values))
+    assert scale.target_offset == 0.0
+    assert (read.kernel.levels * scale.target_unit).tolist() == values.tolist()
+    assert read.kind.criterion is BY_NAME["poisson"]
+
+
+@pytest.mark.parametrize(
+    ("values", "weights", "reason"),
+    [
+        ([0.0, 3.5, -1.25], None, "some are negative"),
+        ([0.0, 0.0], None, "all are zero"),
+        ([0.0, 7.75], [1.0, 0.0], "all are zero"),
+    ],
+)
+def test_the_label_party_refuses_targets_that_cannot_be_counted_and_says_none_of_them(
+    values: list[float], weights: list[float] | None, reason: str
+) -> None:
+    given = None if weights is None else np.array(weights)
+    labels = TargetValues(np.array(values), given)
+    table = read_table({"x": np.arange(len(values), dtype=float)})
+    party = VerticalParty(table, fixed_randomness, labels=labels)
+    with pytest.raises(ConfigurationError, match=reason) as refused:
+        party.handle(BinColumns(0, 255, "poisson"))
+    assert not any(str(value) in str(refused.value) for value in values if value)
+    prepared = party.handle(BinColumns(0, 255, "variance"))
+    assert isinstance(prepared, ColumnsBinned)
+    assert prepared.scale is not None
+
+
+def test_targets_that_are_not_counted_from_zero_are_refused_on_arrival() -> None:
+    for values in (np.array([-1.0, 1.0]), np.zeros(2)):
+        labels = give_out(TargetValues(values), ShareLabels(()))
+        with pytest.raises(ProtocolError, match="not counted from zero"):
+            read_labels(TakeLabels(0, "poisson", labels), 2)
+
+
+def test_a_criterion_that_is_unknown_or_of_another_task_is_refused_before_labels_are_told() -> None:
+    sources: tuple[tuple[LabelSource, str], ...] = (
+        (TargetValues(np.arange(3.0)), "gini"),
+        (ClassLabels(CLASSES, 3), "poisson"),
+    )
+    for labels, wrong in sources:
+        with pytest.raises(ProtocolError, match="another task"):
+            labels.scored_by(BY_NAME[wrong])
+    with pytest.raises(ProtocolError, match="unknown"):
+        read_criterion("luck")
+
+
 def test_noisy_labels_leave_as_noisy_labels_and_never_beside_the_true_ones() -> None:
-    shared, key = ClassLabels(CLASSES, 3).share(NOISY, fixed_entropy)
+    shared, key = ClassLabels(CLASSES, 3).share(NOISY, fixed_randomness)
     assert shared.labels is None
     assert shared.noisy_labels is not None
-    expected = RandomizedResponse(0.5).draw(CLASSES, 3, fixed_entropy)
+    expected = RandomizedResponse(0.5).draw(CLASSES, 3, fixed_randomness)
     assert codes_of(shared.noisy_labels) == expected.tolist() != CLASSES.tolist()
     assert key.answers.tolist() == expected.tolist()
     assert isinstance(decode(encode(shared), (LabelsShared,)), LabelsShared)
@@ -146,7 +206,7 @@ def train_noisily(epsilon: float = 1.0, **changes: Any) -> OpenTraining:
 
 def noisy_labels_of(training: OpenTraining) -> NDArray[np.uint16]:
     case = training.case
-    return RandomizedResponse(1.0).draw(case.y, 3, fixed_entropy)
+    return RandomizedResponse(1.0).draw(case.y, 3, fixed_randomness)
 
 
 def test_the_out_of_bag_score_compares_with_noisy_labels_and_corrects_for_the_noise() -> None:
@@ -185,7 +245,7 @@ def test_a_coordinator_that_adds_up_weights_itself_adds_up_those_of_noisy_labels
         if b"SplitsApplied" in reply[:20]
     ]
     assert said
-    assert all(isinstance(r, SplitsApplied) and r.left_sums is None for r in said)
+    assert all(reply.left_sums is None for reply in said)
     leaves, others = plain.trained.outline.leaves, weighted.trained.outline.leaves
     assert leaves.value.tolist() == others.value.tolist()
     assert leaves.label.tolist() == others.label.tolist()

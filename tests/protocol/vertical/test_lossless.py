@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fedforest.estimators.pooled import PooledForest
-from fedforest.estimators.vertical import VerticalForestClassifier
-from fedforest.tree.forest_file import encode_forest
-from fedforest.tree.table import read_table
+from fedforest.estimators.vertical.forests import VerticalForestClassifier
+from fedforest.tree.files.forests import encode_forest
+from fedforest.tree.table.frames import read_table
 from tests.estimators.vertical_samples import few_trees
 from tests.protocol.vertical.cases import (
     Vertical,

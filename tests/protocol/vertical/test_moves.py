@@ -18,7 +18,7 @@ from fedforest.protocol.fates import (
 )
 from fedforest.protocol.payloads import RowBits
 from fedforest.protocol.vertical.moves import AwaitedBits, NodeBits, follow_sizes
-from fedforest.tree.structure import Structure
+from fedforest.tree.growth.structure import Structure
 
 # (split, fate): closed, stays open, and split with any of its children open
 FATES = st.lists(

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fedforest.errors import FederationError
-from fedforest.kernels.leap import LEAP
-from fedforest.kernels.sweep import MAX_SWEPT_LEVELS
+from fedforest.kernels.prediction.leap import LEAP
+from fedforest.kernels.prediction.sweep import MAX_SWEPT_LEVELS
 from fedforest.protocol.network import Network
 from fedforest.protocol.vertical import prediction
 from fedforest.protocol.vertical.prediction import Pace
@@ -29,8 +29,8 @@ from fedforest.protocol.vertical.prediction_plan import (
     plan_for,
 )
 from fedforest.transport.codec import decode
-from fedforest.tree.partial import PartialForest
-from fedforest.tree.routes import OwnerRoutes
+from fedforest.tree.forest.partial import PartialForest
+from fedforest.tree.forest.routes import OwnerRoutes
 from tests.protocol.vertical.cases import VerticalCase, sample_case, vertical_cases
 from tests.protocol.vertical.conversations import (
     CLASSICAL,

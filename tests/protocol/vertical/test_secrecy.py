@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fedforest.protocol.vertical import messages
-from fedforest.protocol.vertical.messages import ApplySplits, FindSplits, Moves
+from fedforest.protocol.vertical.messages import ApplySplits, FindSplits, RowMoves
 from fedforest.protocol.vertical.prediction import Pace
 from fedforest.transport.codec import decode, encode
 from tests.protocol.transcripts import Recorder
@@ -130,7 +130,9 @@ def test_bin_edges_never_leave() -> None:
 def test_nothing_in_a_request_could_name_a_party() -> None:
     """Requests hold flags, bits, codes and seeds; no field is made for an owner or a winner."""
     fields = {
-        field.name for kind in (*messages.REQUESTS, Moves) for field in msgspec.structs.fields(kind)
+        field.name
+        for kind in (*messages.REQUESTS, RowMoves)
+        for field in msgspec.structs.fields(kind)
     }
     assert not {name for name in fields if "own" in name or "part" in name} - {"own_decrease"}
 

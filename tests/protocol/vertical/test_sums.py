@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 
 from fedforest.errors import ProtocolError
+from fedforest.kernels.criteria.registry import BY_NAME
 from fedforest.protocol.vertical.sums import LeftSums, are_short, estimate_bytes, pack_sums
-from fedforest.tree.targets import TargetKind, encode_classes, encode_values, weight_of
+from fedforest.tree.table.targets import TargetKind, encode_classes, encode_values, weight_of
 
 WEIGHTS = np.ones(1, np.int64)
-CLASSES = encode_classes(np.zeros(1, np.int64), 2, WEIGHTS, "gini").kind
+GINI = BY_NAME["gini"]
+CLASSES = encode_classes(np.zeros(1, np.int64), 2, WEIGHTS, GINI).kind
 NUMBERS = encode_values(np.zeros(1, np.int64), WEIGHTS).kind
 NODES = {"classes": (CLASSES, [60, 40, 9]), "numbers": (NUMBERS, [100, 5, 9, 0])}
 
@@ -41,8 +43,8 @@ def test_children_that_weigh_enough_are_taken(sums: str, weight: int) -> None:
 def test_sums_travel_beside_bits_where_they_are_counts_of_few_classes() -> None:
     label = np.zeros(1, np.int64)
     for n_classes in range(1, 12):
-        assert are_short(encode_classes(label, n_classes, None, "gini")) == (n_classes <= 6)
-        assert not are_short(encode_classes(label, n_classes, WEIGHTS, "gini"))
+        assert are_short(encode_classes(label, n_classes, None, GINI)) == (n_classes <= 6)
+        assert not are_short(encode_classes(label, n_classes, WEIGHTS, GINI))
     assert not are_short(encode_values(label, None))
     assert not are_short(encode_values(label, WEIGHTS))
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from fedforest.estimators.fit_log import describe_steps
+from fedforest.estimators.progress.fit_log import describe_steps
 from fedforest.protocol.vertical.order import EarlyStopping
 from tests.protocol.vertical.cases import VerticalCase, sample_case, vertical_cases
 from tests.protocol.vertical.conversations import (

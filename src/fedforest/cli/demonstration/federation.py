@@ -23,14 +23,14 @@ import pyarrow.parquet
 from fedforest.cli.demonstration.letters import ID
 from fedforest.errors import TransportError
 from fedforest.masking.key_agreement import fingerprint
-from fedforest.runtime.catalogue.catalogue import Catalogue
-from fedforest.runtime.catalogue.entries import Entry
-from fedforest.runtime.coordinator_home import load_members, make_coordinator, public_addresses
-from fedforest.runtime.homes import CoordinatorSettings, load_identity
-from fedforest.runtime.invitations import InvitedRole
-from fedforest.runtime.joining import join
-from fedforest.runtime.pins import Pins
-from fedforest.runtime.presence import read_presence
+from fedforest.runtime.coordinator.home import load_members, make_coordinator, public_addresses
+from fedforest.runtime.membership.homes import CoordinatorSettings, load_identity
+from fedforest.runtime.membership.invitations import InvitedRole
+from fedforest.runtime.membership.joining import join
+from fedforest.runtime.membership.pins import Pins
+from fedforest.runtime.membership.presence import read_presence
+from fedforest.runtime.party.catalogue.catalogue import Catalogue
+from fedforest.runtime.party.catalogue.entries import Entry
 
 _START_SECONDS = 120.0  # for a process to be there, on a busy machine
 _STOP_SECONDS = 15.0

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table as Report
 
-    from fedforest.estimators.vertical import VerticalForestClassifier
+    from fedforest.estimators.vertical.forests import VerticalForestClassifier
 
 PARTIES = ("bank", "insurer", "shop")
 _COLUMNS = 30
@@ -148,7 +148,7 @@ def _draw(alone: dict[str, Result], together: Result, pooled: Result, plot: Path
 
 def _print_identity(console: Console, together: Result, pooled: Result) -> None:
     """Compare the forests themselves, not only what they predict."""
-    from fedforest.tree.forest_file import decode_forest, encode_forest
+    from fedforest.tree.files.forests import decode_forest, encode_forest
 
     joined = decode_forest(pooled.forest.complete_model({"party_0": True}))
     united = together.forest.union(dict.fromkeys(PARTIES, True))

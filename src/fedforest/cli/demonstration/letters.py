@@ -23,11 +23,10 @@ _SIDE = 8
 
 
 class Letters(NamedTuple):
-    """Tables by office and name of data set, and what nobody could know: everything in one."""
+    """Tables by office and name of data set, and everything in one, which no office has."""
 
     tables: Mapping[str, Mapping[str, pyarrow.Table]]
     old: NDArray[np.int64]  # letters for training
-    common: NDArray[np.int64]  # those of them that all offices have
     pixels: NDArray[np.float32]
     digits: NDArray[np.int64]
 
@@ -40,19 +39,27 @@ def draw_letters(seed: int) -> Letters:
     shuffled = rng.permutation(len(digits))
     new, old = shuffled[:N_NEW], shuffled[N_NEW:]
     tables: dict[str, dict[str, pyarrow.Table]] = {}
-    common = set(old.tolist())
     for number, office in enumerate(OFFICES):
         known = rng.permutation(old)[: round(KNOWN_SHARE * len(old))]
-        common &= set(known.tolist())
         own = old[number :: len(OFFICES)]
         label = digits if number == 0 else None
-        strip = _pixels_of(_COLUMNS_OF_PIXELS[number])
+        strip = pixels_of(office)
         tables[office] = {
             STRIPS: _table(known, pixels, strip, label),
             NEW: _table(rng.permutation(new), pixels, strip, None),
             SCANS: _table(own, pixels, range(_SIDE * _SIDE), digits),
         }
-    return Letters(tables, old, np.array(sorted(common)), pixels, digits)
+    return Letters(tables, old, pixels, digits)
+
+
+def pixels_of(office: str) -> list[int]:
+    """The pixels in the strip of an office, in the order of its columns."""
+    return _pixels_of(_COLUMNS_OF_PIXELS[OFFICES.index(office)])
+
+
+def rows_of(letters: Letters, office: str) -> NDArray[np.int64]:
+    """The letters that an office has whole scans of, in the order of its table."""
+    return letters.old[OFFICES.index(office) :: len(OFFICES)]
 
 
 def letter_id(number: int) -> str:

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from rich.table import Table
 
 from fedforest.cli.terminal import format_bytes, format_seconds
-from fedforest.errors import ConfigurationError
-from fedforest.runtime.results import RunDetails
+from fedforest.extras import import_extra
+from fedforest.runtime.messages.results import RunDetails
 
 _FEDERATED, _POOLED, _ALONE = "#2a7f62", "#8a8a8a", "#d9a441"
 
@@ -29,7 +29,7 @@ class Panel(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """A run beside what nobody has, the forest of the pooled table."""
+    """A run beside the forest of the pooled table, scored on the same rows."""
 
     title: str
     details: RunDetails
@@ -67,11 +67,8 @@ def _cost(details: RunDetails) -> tuple[str, str, str]:
 
 def draw(panels: list[Panel], path: Path) -> None:
     """Panels side by side; raises `ConfigurationError` where matplotlib is not installed."""
-    try:
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError:
-        raise ConfigurationError("a picture needs matplotlib: pip install matplotlib") from None
-    figure = Figure(figsize=(4.5 * len(panels), 3.2), layout="constrained")
+    figure_type = import_extra("matplotlib.figure", "a picture").Figure
+    figure = figure_type(figsize=(4.5 * len(panels), 3.2), layout="constrained")
     places = figure.subplots(1, len(panels), squeeze=False)[0]
     for axes, panel in zip(places, panels, strict=True):
         names, accuracies, colours = zip(*panel.bars(), strict=True)

@@ -1,4 +1,4 @@
-"""What the demo does with its federation: two runs from files, a prediction, and what nobody has.
+"""What the demo does: two runs from files, a prediction, and forests of pooled tables.
 
 The files are those that a user would write (docs/runs.md); they stay in the demo's folder.
 """
@@ -18,26 +18,28 @@ from fedforest.cli.demonstration.letters import (
     STRIPS,
     Letters,
     number_of,
+    pixels_of,
+    rows_of,
 )
 from fedforest.cli.progress import RunProgress, watching
 from fedforest.cli.terminal import Terminal
-from fedforest.estimators.horizontal import HorizontalExtraTreesClassifier
-from fedforest.estimators.run_orders import order_run
-from fedforest.estimators.vertical import VerticalForestClassifier
-from fedforest.runtime.aligned_ids import read_ids
-from fedforest.runtime.client import Federation
-from fedforest.runtime.orders import PredictVertical, ShowRun, TrainVertical, WatchRun
-from fedforest.runtime.results import (
-    HorizontalResult,
+from fedforest.estimators.horizontal.forests import HorizontalExtraTreesClassifier
+from fedforest.estimators.run_files import order_run
+from fedforest.estimators.vertical.forests import VerticalForestClassifier
+from fedforest.runtime.client.connection import Federation
+from fedforest.runtime.client.run_files import read_run_file
+from fedforest.runtime.messages.orders import PredictVertical, ShowRun, WatchRun
+from fedforest.runtime.messages.results import (
     Predictions,
     RunDetails,
-    VerticalResult,
 )
-from fedforest.runtime.run_files import read_run_file
+from fedforest.runtime.party.aligned_ids import read_ids
+from fedforest.runtime.party.row_selection import hold_out
+from fedforest.runtime.trainings.forests import choose_rows
+from fedforest.runtime.trainings.registry import training_of
 
 TREES, MIN_ROWS = 100, 5
 HELD_OUT = 0.2
-_DIVISIONS = 3
 _PARAMETERS = f"""
 [parameters]
 n_estimators = {TREES}
@@ -68,7 +70,7 @@ def carry_out(federation: Federation, file: Path, terminal: Terminal) -> RunDeta
     order = order_run(read_run_file(file))
     run = federation.begin(order)
     progress = RunProgress(order.parameters.n_estimators)
-    kind: Any = VerticalResult if isinstance(order, TrainVertical) else HorizontalResult
+    kind: Any = training_of(order).result_type
     with watching(terminal, run, progress) as tell:
         federation.watch(WatchRun(run=run), kind, tell)
     return federation.ask(ShowRun(run=run), RunDetails)
@@ -88,26 +90,48 @@ def predict_new(federation: Federation, run: str, folder: Path, letters: Letters
     return float((predicted == letters.digits[numbers]).mean())
 
 
-def pool(letters: Letters, seed: int) -> tuple[float, float]:
-    """Accuracies of forests over all strips and over all scans in one table, which nobody has."""
-    strips = VerticalForestClassifier(
-        TREES, min_samples_leaf=MIN_ROWS, parties=len(OFFICES), random_state=seed
-    )
-    scans = HorizontalExtraTreesClassifier(TREES, min_samples_leaf=MIN_ROWS, random_state=seed)
-    return (
-        _score(strips, letters, letters.common, seed),
-        _score(scans, letters, letters.old, seed),
-    )
+def find_held_out(file: Path, n_rows: int) -> NDArray[np.bool_]:
+    """Which rows a run holds out, as every party finds them from the seed of its run file."""
+    choice = choose_rows(order_run(read_run_file(file)), None)
+    assert choice is not None, "the demo's runs hold rows out"
+    return hold_out(n_rows, choice.held_out, choice.seed)
 
 
-def _score(forest: Any, letters: Letters, rows: NDArray[np.int64], seed: int) -> float:
-    """On held-out rows, as many as the federation holds out; the mean of some divisions."""
-    rng = np.random.default_rng(seed)
-    n_held_out = round(HELD_OUT * len(rows))
-    scores = []
-    for _ in range(_DIVISIONS):
-        shuffled = rng.permutation(rows)
-        held_out, trained = shuffled[:n_held_out], shuffled[n_held_out:]
-        forest.fit(letters.pixels[trained], letters.digits[trained])
-        scores.append(forest.score(letters.pixels[held_out], letters.digits[held_out]))
-    return float(np.mean(scores))
+def pool_strips(letters: Letters, folder: Path, details: RunDetails, file: Path) -> float:
+    """The accuracy of a forest on all strips in one table, which no office has.
+
+    It learns from the letters that the federation learned from, in the same order, and is scored on
+    those that the federation held out. The order is known to offices only: the demo reads it in
+    the folder of one.
+    """
+    assert details.alignment is not None
+    ids = read_ids(folder / OFFICES[0], STRIPS, details.alignment.id).column(ID).to_pylist()
+    rows = np.array([number_of(letter) for letter in ids])
+    seed = details.order["seed"]
+    forest = VerticalForestClassifier(TREES, min_samples_leaf=MIN_ROWS, random_state=seed)
+    pixels = letters.pixels[:, [pixel for office in OFFICES for pixel in pixels_of(office)]]
+    is_held_out = find_held_out(file, len(rows))
+    return _score(forest, pixels, letters.digits, rows[~is_held_out], rows[is_held_out])
+
+
+def pool_scans(letters: Letters, details: RunDetails, file: Path) -> float:
+    """The accuracy of a forest on all scans in one table, over the letters of the federation."""
+    parts = [rows_of(letters, office) for office in OFFICES]
+    held_out = [find_held_out(file, len(rows)) for rows in parts]
+    seed = details.order["seed"]
+    forest = HorizontalExtraTreesClassifier(TREES, min_samples_leaf=MIN_ROWS, random_state=seed)
+    pairs = list(zip(parts, held_out, strict=True))
+    trained = np.concatenate([rows[~is_out] for rows, is_out in pairs])
+    scored = np.concatenate([rows[is_out] for rows, is_out in pairs])
+    return _score(forest, letters.pixels, letters.digits, trained, scored)
+
+
+def _score(
+    forest: Any,
+    pixels: NDArray[np.float32],
+    digits: NDArray[np.int64],
+    trained: NDArray[np.int64],
+    scored: NDArray[np.int64],
+) -> float:
+    forest.fit(pixels[trained], digits[trained])
+    return float(forest.score(pixels[scored], digits[scored]))

@@ -1,14 +1,14 @@
-"""How a sum over parties is formed: what a coordinator asks for and what every plug offers.
+"""The interface of sums over parties: what a coordinator asks for and what every plug offers.
 
-A *segment* is one sum: a question, and the parties whose answers are added up. What a question
-means is known to whoever asks it and to the callback that answers it, never here. Numbers must be
-small enough for their sum to stay below `LARGEST_SUM`: whoever chooses their unit sees to it.
+A *segment* is one sum: a question, and the parties whose answers are added up. This module does not
+interpret questions; only their sender and the callback that answers them do. The caller chooses the
+unit of the numbers, so that their sum stays below `LARGEST_SUM`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple, Protocol, Union
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,15 +20,15 @@ from fedforest.errors import (
     ProtocolError,
     TooFewParties,
 )
-from fedforest.kernels.runs import add_runs, find_runs
-from fedforest.protocol.aggregation.messages import Part
+from fedforest.kernels.sums.spans import add_runs, find_runs
+from fedforest.protocol.aggregation.messages import CountParts, Part
 from fedforest.protocol.aggregation.payloads import LARGEST_SUM, is_in_range
-from fedforest.protocol.asking import Conversation, Message, answer, blame
+from fedforest.protocol.asking import Conversation, Message, Request, answer, blame
 
-OwnVectors = Union["Answers", Sequence[NDArray[np.int64]]]  # end to end, or each for itself
-AnswerQuestions = Callable[[Sequence[memoryview]], OwnVectors]
+AnswerQuestions = Callable[[Sequence[memoryview]], Sequence[NDArray[np.int64]]]
 Handlers = dict[type[Message], Callable[[Any], Message]]
 Note = Mapping[str, Any] | None
+OneRequest = TypeVar("OneRequest", bound=Request[Message])
 
 _TOO_MUCH = "what the parties say adds up to more than a sum can be"
 
@@ -37,10 +37,10 @@ LEAST_PARTICIPANTS = 2  # of a protected sum: the sum over one party is that par
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One sum that is wanted: the answers of these parties to this question.
+    """One requested sum: of the answers of these parties to this question.
 
-    No number of the sum is above `largest` in magnitude. The tighter it is, the surer is it noticed
-    when masks did not cancel or shares do not belong together.
+    No number of the sum is above `largest` in magnitude. A tighter bound detects more reliably that
+    masks did not cancel or that shares do not belong together.
     """
 
     participants: tuple[str, ...]
@@ -75,29 +75,59 @@ class Aggregation(Protocol):
     def gather(
         self, step: int, segments: Sequence[Segment], note: Note = None
     ) -> Conversation[Gathered]:
-        """The sum of each segment; `step` was never used before in this run."""
+        """Return the sum of each segment; `step` must be new in this run."""
+
+
+class Admitted(NamedTuple):
+    """The admission of a request to count that a party takes part in."""
+
+    reply: Message | None  # the stored reply, if the same request was answered before
+    hop: int = 0  # number of the exchange within its step
+    digests: Sequence[bytes] = ()  # one per part, to tell sums apart; empty for plain sums
 
 
 class Aggregator(Protocol):
-    """A party's side of a plug."""
+    """A party's side of a plug.
+
+    A request to count is admitted, the party computes its vectors, and they leave protected.
+    """
+
+    @property
+    def counts(self) -> type[CountParts[Message]]:
+        """The type of the request to count."""
 
     def handlers(self) -> Handlers:
-        """What answers each type of request."""
+        """Return the handler of each type of request that asks for no vectors."""
+
+    def admit(self, request: Any) -> Admitted:
+        """Refuse sums that this party must not join, and steps that are over."""
+
+    def protect(self, request: Any, admitted: Admitted, own: "Answers") -> Message:
+        """Return the reply with the party's own vectors, one per part, and remember it."""
 
 
 class SummingParty:
-    """A party that takes part in sums and does nothing else."""
+    """A party that only takes part in sums."""
 
-    def __init__(self, aggregator: Aggregator) -> None:
-        self._handlers = aggregator.handlers()
+    def __init__(self, aggregator: Aggregator, answer_questions: AnswerQuestions) -> None:
+        self._aggregator = aggregator
+        self._answer_questions = answer_questions
 
     def handle(self, request: Message) -> Message:
-        """Answer one request; a refused one changes nothing."""
-        return answer(self._handlers, request)
+        """Answer one request; a refused request changes nothing."""
+        aggregator = self._aggregator
+        return answer({**aggregator.handlers(), aggregator.counts: self._count}, request)
+
+    def _count(self, request: CountParts[Message]) -> Message:
+        admitted = self._aggregator.admit(request)
+        if admitted.reply is not None:
+            return admitted.reply
+        own = Answers.of(self._answer_questions([part.question for part in request.parts]))
+        return self._aggregator.protect(request, admitted, own)
 
 
 def require_participants(segments: Sequence[Segment], least: int) -> None:
-    """Refuse, before anything is asked, sums over so few parties that they would be exposed."""
+    """Refuse, before any request is sent, sums over so few parties that they would be exposed."""
     for segment in segments:
         n_participants = len(segment.participants)
         if n_participants < least:
@@ -108,7 +138,7 @@ def require_participants(segments: Sequence[Segment], least: int) -> None:
 
 
 def check_least(least: int) -> int:
-    """Refuse a floor below which a party's own numbers would be exposed."""
+    """Refuse a minimum so low that a party's own numbers would be exposed."""
     if least < LEAST_PARTICIPANTS:
         raise ConfigurationError(
             f"least_participants={least}: a protected sum needs {LEAST_PARTICIPANTS} or more"
@@ -117,13 +147,13 @@ def check_least(least: int) -> int:
 
 
 def choose_least(demanded: int | None, *, is_protected: bool) -> int:
-    """How many parties every sum is over at least: as many as demanded, and as protection needs."""
+    """Return the least number of parties in every sum: as demanded, and as protection needs."""
     needed = LEAST_PARTICIPANTS if is_protected else 1
     return needed if demanded is None else max(needed, demanded)
 
 
 def check_min_participants(demanded: int | None, n_parties: int, *, is_protected: bool) -> None:
-    """Refuse, before anybody is asked, a number of participants that cannot be."""
+    """Refuse, before any request is sent, an impossible minimum of participants."""
     needed = choose_least(None, is_protected=is_protected)
     if demanded is not None and not needed <= demanded <= n_parties:
         raise ConfigurationError(
@@ -133,7 +163,7 @@ def check_min_participants(demanded: int | None, n_parties: int, *, is_protected
 
 
 def places_by_party(segments: Sequence[Segment]) -> dict[str, tuple[int, ...]]:
-    """For each party the places of the segments it takes part in."""
+    """Return, for each party, the indices of the segments it takes part in."""
     places: dict[str, list[int]] = {}
     for place, segment in enumerate(segments):
         for party in segment.participants:
@@ -142,9 +172,9 @@ def places_by_party(segments: Sequence[Segment]) -> dict[str, tuple[int, ...]]:
 
 
 class PartsByParty:
-    """The parts of segments that each party is asked for.
+    """The requested parts of each party, one per segment that it takes part in.
 
-    Parties that take part in the same segments are given one and the same tuple, so that their
+    Parties that take part in the same segments get the same tuple object, so that their
     requests are encoded once.
     """
 
@@ -156,9 +186,9 @@ class PartsByParty:
         self._segments = segments
         self.places = places_by_party(segments)
 
-    def requests(self, build: Callable[[tuple[Part, ...]], Message]) -> dict[str, Message]:
-        """One request for each party, built of its parts."""
-        built: dict[tuple[int, ...], Message] = {}
+    def requests(self, build: Callable[[tuple[Part, ...]], OneRequest]) -> dict[str, OneRequest]:
+        """Build one request for each party from its parts."""
+        built: dict[tuple[int, ...], OneRequest] = {}
         requests = {}
         for party, places in self.places.items():
             if places not in built:
@@ -167,7 +197,7 @@ class PartsByParty:
         return requests
 
     def read(self, step: int, party: str, reply: Any) -> NDArray[Any]:
-        """A party's vectors, end to end, out of `reply.sums`; those of others do not matter."""
+        """Read one party's vectors, concatenated, from `reply.sums`."""
         with blame(party):
             reply.step.check_is(step)
             length = sum([self._segments[place].length for place in self.places[party]])
@@ -175,14 +205,14 @@ class PartsByParty:
         return vector
 
     def add_up(self, vectors: Mapping[str, NDArray[Any]]) -> list[NDArray[np.int64]]:
-        """The sum of each segment modulo 2^64, of everybody's vectors as they were read."""
+        """Return the sum of each segment modulo 2^64, from the vectors that `read` returned."""
         ends = list(accumulate([segment.length for segment in self._segments], initial=0))
         bounds, n_numbers = np.array(ends), ends[-1]
         total: NDArray[np.uint64] | None = None
         for party, vector in vectors.items():
             words = vector.view(np.uint64)
             if total is None and len(words) == n_numbers:
-                total = words  # the first takes part in everything: its copy is added to
+                total = words  # the first party takes part in every segment: add to its copy
                 continue
             total = np.zeros(n_numbers, np.uint64) if total is None else total
             add_runs(total, words, find_runs(bounds, self.places[party]))
@@ -192,62 +222,57 @@ class PartsByParty:
 
 
 def who_is_lost(asked: Mapping[str, Any], replies: Mapping[str, Any]) -> frozenset[str]:
-    """Parties that were asked and did not answer."""
+    """Return the parties that were asked and did not answer."""
     return frozenset(asked.keys() - replies.keys())
 
 
 class Answers(NamedTuple):
-    """A party's own vectors, one for each question of a request, end to end."""
+    """A party's own vectors, one for each question of a request, concatenated."""
 
     together: NDArray[np.int64]
     lengths: list[int]
 
     @classmethod
     def of(cls, vectors: Sequence[NDArray[np.int64]]) -> "Answers":
-        """Of vectors that are each for itself."""
+        """Concatenate separate vectors."""
         if any(plain.ndim != 1 or plain.dtype != np.int64 for plain in vectors):
             raise LocalProtocolError("an answer is not one vector of 64-bit integers")
         is_one = len(vectors) == 1
         together = np.ascontiguousarray(vectors[0]) if is_one else np.concatenate(vectors)
         return cls(together, [len(plain) for plain in vectors])
 
+    def require_summable(self, parts: Sequence[Part]) -> None:
+        """Raise a local error for a wrong number of answers or numbers that no plug can carry."""
+        if len(self.lengths) != len(parts):
+            raise LocalProtocolError("not every question has its answer")
+        if not is_in_range(self.together):
+            raise LocalProtocolError("an answer is too large to be summed: its unit is too small")
+
     def each(self) -> list[NDArray[np.int64]]:
-        """One by one."""
+        """Return the separate vectors."""
         ends = accumulate(self.lengths, initial=0)
         return [self.together[first:last] for first, last in pairwise(ends)]
 
 
-def compute_answers(answer_questions: AnswerQuestions, parts: Sequence[Part]) -> Answers:
-    """A party's own vectors; those that no plug could carry are our own fault."""
-    own = answer_questions([part.question for part in parts])
-    n_answers = len(own.lengths) if isinstance(own, Answers) else len(own)
-    if n_answers != len(parts):
-        raise LocalProtocolError("not every question has its answer")
-    answers = own if isinstance(own, Answers) else Answers.of(own)
-    if not is_in_range(answers.together):
-        raise LocalProtocolError("an answer is too large to be summed: its unit is too small")
-    return answers
-
-
 def require_no_wrap(vectors: Sequence[NDArray[np.int64]]) -> None:
-    """Refuse numbers whose sum over parties might be beyond 64 bits, and look small."""
-    # every number is below LARGEST_SUM: that was checked when it was read
+    """Refuse numbers whose sum over parties might overflow 64 bits and so look small."""
+    # every number is below LARGEST_SUM: `read` checked it
     may_wrap = len(vectors) * LARGEST_SUM >= 2**63 and sum(map(_largest, vectors)) >= 2**63
     if may_wrap:
-        raise ProtocolError(_TOO_MUCH)
+        raise ProtocolError.stating(_TOO_MUCH)
 
 
 def require_possible(total: NDArray[np.int64], segment: Segment) -> NDArray[np.int64]:
-    """A plain sum, refused where it is larger than it can be."""
+    """Return a plain sum; refuse one above `segment.largest`."""
     if not is_in_range(total, segment.largest):
-        raise ProtocolError(_TOO_MUCH)
+        raise ProtocolError.stating(_TOO_MUCH)
     return total
 
 
 def require_in_range(total: NDArray[np.int64], segment: Segment) -> NDArray[np.int64]:
-    """Where masks did not cancel, numbers are random; one too large, and no sum is used."""
+    """Return a sum; refuse one above `segment.largest`: its masks did not cancel."""
     if not is_in_range(total, segment.largest):
-        raise MaskingError(
+        raise MaskingError.stating(
             "masks did not cancel, or a sum is larger than it can be: parties do not agree on "
             "keys, peers or questions, or one of them sent something else; introduce them anew"
         )

@@ -1,15 +1,15 @@
-"""Who holds which shares of a sum that is formed by secret sharing; both sides agree on it."""
+"""The holders of the shares of a sum; the coordinator and the parties derive the same ones."""
 
 from functools import partial
 from typing import NamedTuple
 
-from fedforest.masking.key_agreement import KEY_BYTES, Entropy, draw_bytes
+from fedforest.masking.key_agreement import KEY_BYTES, Randomness, draw_bytes
 from fedforest.masking.keystream import expand
 from fedforest.masking.secret_shares import Words
 
 
 class Holders(NamedTuple):
-    """Where shares of one sum lie: participants at the points 1 to n, the coordinator at n + 1."""
+    """The holders of one sum's shares: participants at points 1 to n, the coordinator at n + 1."""
 
     participants: tuple[str, ...]
     threshold: int
@@ -31,15 +31,15 @@ class Holders(NamedTuple):
         return self.participants.index(party) + 1
 
     def without(self, party: str) -> list[str]:
-        """The other participants, in order."""
+        """Return the other participants, in order."""
         return [name for name in self.participants if name != party]
 
     @property
     def returning(self) -> tuple[str, ...]:
-        """Who tells the coordinator its sum of shares: with its own there are enough."""
+        """Parties that send their sum of shares: enough together with the coordinator's own."""
         return self.participants[: self.threshold - 1]
 
 
-def draw_words(entropy: Entropy) -> Words:
-    """Random words for the coefficients of one polynomial per number."""
-    return partial(expand, draw_bytes(entropy, KEY_BYTES))
+def draw_words(randomness: Randomness) -> Words:
+    """Return a source of random words for the coefficients of one polynomial per number."""
+    return partial(expand, draw_bytes(randomness, KEY_BYTES))

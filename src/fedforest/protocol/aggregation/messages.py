@@ -1,10 +1,10 @@
-"""Every message by which a sum over parties is formed: requests and replies.
+"""Every message of a sum over parties: requests and replies.
 
-Fields of replies are payloads from the allow-list (`aggregation/payloads.py`). A request carries a
-party only the parts it takes part in. Which vector a question asks for is not known here.
+Fields of replies are payloads from the allow-list (`payloads.py`). A request to a
+party holds only the parts it takes part in. This module does not interpret questions.
 """
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Generic
 
 import msgspec
 
@@ -23,18 +23,10 @@ from fedforest.protocol.aggregation.payloads import (
     StepEcho,
     StepNumber,
 )
-from fedforest.protocol.asking import Message, Payload
+from fedforest.protocol.asking import Accepted, Message, Payload, Reply_co, Request
 
 PartyName = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 RunId = Annotated[memoryview, msgspec.Meta(min_length=8, max_length=64)]
-
-
-class Introduce(Message, frozen=True):
-    """A run with this id begins: say who you are."""
-
-    reveals: ClassVar[str] = "nothing of others"
-
-    run: RunId
 
 
 class Introduced(Message, frozen=True):
@@ -45,24 +37,24 @@ class Introduced(Message, frozen=True):
     key: PublicKey
 
 
+class Introduce(Request[Introduced], frozen=True):
+    """Begin a run with this id: send your public key and a nonce."""
+
+    reveals: ClassVar[str] = "nothing of others"
+
+    run: RunId
+
+
 class Peer(Payload, frozen=True):
-    """What one party said of itself."""
+    """The name, key and nonce of one party."""
 
     name: PartyName
     key: Key
     nonce: Nonce
 
 
-class MeetPeers(Message, frozen=True):
-    """These take part in the run, you among them."""
-
-    reveals: ClassVar[str] = "who the other parties are, and their public keys"
-
-    peers: tuple[Peer, ...]
-
-
 class Met(Message, frozen=True):
-    """For every other party, in the order of introduction, the selection seed; none if unused."""
+    """The party's seed sealed for each other party, in order of introduction; none if unused."""
 
     reveals: ClassVar[str] = (
         "nothing to the coordinator: seeds that only the other parties can open"
@@ -71,8 +63,16 @@ class Met(Message, frozen=True):
     seeds: tuple[SealedSeed, ...]
 
 
-class TakeSeeds(Message, frozen=True):
-    """What every other party, in the order of introduction, has sealed for you."""
+class MeetPeers(Request[Met], frozen=True):
+    """The parties of the run, the receiver among them."""
+
+    reveals: ClassVar[str] = "who the other parties are, and their public keys"
+
+    peers: tuple[Peer, ...]
+
+
+class TakeSeeds(Request[Accepted], frozen=True):
+    """Take the seeds that the other parties sealed for you, in the order of introduction."""
 
     reveals: ClassVar[str] = "by which seeds the others choose their peers"
 
@@ -80,25 +80,21 @@ class TakeSeeds(Message, frozen=True):
 
 
 class Part(Payload, frozen=True):
-    """A question whose answers are summed over these parties; for plain sums they are not told."""
+    """A question whose answers are summed over these parties; plain sums do not name them."""
 
     participants: tuple[PartyName, ...]
     question: memoryview
 
 
-class Count(Message, frozen=True):
-    """Answer the question of every part, as the chosen plug protects answers."""
-
-    reveals: ClassVar[str] = (
-        "the thresholds that are tried and, where sums are protected, who takes part"
-    )
+class CountParts(Request[Reply_co], Generic[Reply_co], frozen=True):
+    """Base of all requests to count; each subclass stands for one protection of the answers."""
 
     step: StepNumber
     parts: tuple[Part, ...]
 
 
 class Counted(Message, frozen=True):
-    """One vector for every part, end to end, in the clear."""
+    """One vector for every part, concatenated, in the clear."""
 
     reveals: ClassVar[str] = (
         "exact sums of the party's labels and numbers of its rows on each side of every "
@@ -109,8 +105,14 @@ class Counted(Message, frozen=True):
     sums: PlainSums
 
 
+class Count(CountParts[Counted], frozen=True):
+    """Answer the question of every part in the clear."""
+
+    reveals: ClassVar[str] = "the thresholds that are tried"
+
+
 class NoisilyCounted(Message, frozen=True):
-    """One noisy vector for every part, end to end, in the clear."""
+    """One noisy vector for every part, concatenated, in the clear."""
 
     reveals: ClassVar[str] = (
         "noisy sums of the party's labels on each side of every candidate split, and exact "
@@ -121,8 +123,14 @@ class NoisilyCounted(Message, frozen=True):
     sums: NoisySums
 
 
+class CountNoisily(CountParts[NoisilyCounted], frozen=True):
+    """Answer the question of every part, with the noise that was agreed on."""
+
+    reveals: ClassVar[str] = "the thresholds that are tried"
+
+
 class MaskedCounted(Message, frozen=True):
-    """One masked vector for every part, end to end."""
+    """One masked vector for every part, concatenated."""
 
     reveals: ClassVar[str] = (
         "only the sum over all participants: the party's own numbers are under masks"
@@ -132,24 +140,14 @@ class MaskedCounted(Message, frozen=True):
     sums: MaskedSums
 
 
-class PassOn(Message, frozen=True):
-    """Ring: add your answers to these totals, one for each part, and pass them on.
+class CountMasked(CountParts[MaskedCounted], frozen=True):
+    """Answer the question of every part, under masks that cancel over its participants."""
 
-    The first participant is given the coordinator's random numbers, the others what their
-    predecessor sealed. A party stands at the same place in all parts of one request.
-    """
-
-    reveals: ClassVar[str] = (
-        "the thresholds that are tried, who takes part, and a total that random numbers hide"
-    )
-
-    step: StepNumber
-    parts: tuple[Part, ...]
-    totals: tuple[memoryview, ...]
+    reveals: ClassVar[str] = "the thresholds that are tried, and who takes part"
 
 
 class Passed(Message, frozen=True):
-    """For each part the total: sealed for the next, or from the last participant as it is."""
+    """The total of each part: sealed for the next participant; unsealed from the last one."""
 
     reveals: ClassVar[str] = (
         "only the sum over all participants: totals on their way are sealed for the next party"
@@ -160,17 +158,22 @@ class Passed(Message, frozen=True):
     sums: tuple[MaskedSums, ...] = ()
 
 
-class ShareOut(Message, frozen=True):
-    """Shamir: divide your answer to each part's question among all participants and me."""
+class PassOn(CountParts[Passed], frozen=True):
+    """Ring: add your answers to these totals, one for each part, and pass them on.
 
-    reveals: ClassVar[str] = "the thresholds that are tried, and who takes part"
+    The first participant gets the coordinator's random numbers, the others the totals that their
+    predecessor sealed. A party has the same position in all parts of one request.
+    """
 
-    step: StepNumber
-    parts: tuple[Part, ...]
+    reveals: ClassVar[str] = (
+        "the thresholds that are tried, who takes part, and a total that random numbers hide"
+    )
+
+    totals: tuple[memoryview, ...]
 
 
 class SharedOut(Message, frozen=True):
-    """Shares of each part: the coordinator's, and the others' part by part in their order."""
+    """Shares of each part: those for the coordinator, and those for the others in their order."""
 
     reveals: ClassVar[str] = (
         "only the sum over all participants: shares, of which too few together tell nothing"
@@ -181,21 +184,18 @@ class SharedOut(Message, frozen=True):
     sealed: tuple[SealedShares, ...]
 
 
+class ShareOut(CountParts[SharedOut], frozen=True):
+    """Shamir: divide your answer to each part's question among all participants and me."""
+
+    reveals: ClassVar[str] = "the thresholds that are tried, and who takes part"
+
+
 class Delivery(Payload, frozen=True):
-    """Shares for one party of one part: the coordinator's of zero, and the others' in order."""
+    """Shares of one part for one party: the coordinator's of zero, and the others' in order."""
 
     zeros: memoryview
     sealed: tuple[SealedShares, ...]
-    is_returned: bool  # the sum of shares is asked for
-
-
-class AddShares(Message, frozen=True):
-    """Shamir: add up the shares you hold of each part of the step, your own among them."""
-
-    reveals: ClassVar[str] = "shares of others' sums, of which too few together tell nothing"
-
-    step: StepNumber
-    deliveries: tuple[Delivery, ...]
+    is_returned: bool  # whether the party replies with its sum of shares
 
 
 class SharesAdded(Message, frozen=True):
@@ -207,5 +207,23 @@ class SharesAdded(Message, frozen=True):
     sums: tuple[ShareSum, ...]
 
 
-REQUESTS = (Introduce, MeetPeers, TakeSeeds, Count, PassOn, ShareOut, AddShares)
-REPLIES = (Introduced, Met, Counted, NoisilyCounted, MaskedCounted, Passed, SharedOut, SharesAdded)
+class AddShares(Request[SharesAdded], frozen=True):
+    """Shamir: add up the shares you hold of each part of the step, your own among them."""
+
+    reveals: ClassVar[str] = "shares of others' sums, of which too few together tell nothing"
+
+    step: StepNumber
+    deliveries: tuple[Delivery, ...]
+
+
+REQUESTS = (
+    Introduce,
+    MeetPeers,
+    TakeSeeds,
+    Count,
+    CountNoisily,
+    CountMasked,
+    PassOn,
+    ShareOut,
+    AddShares,
+)

@@ -1,13 +1,13 @@
-"""How the sum over parties is protected, as users choose it: `aggregation=Masked(k=3)`.
+"""The user's options for the protection of sums over parties: `aggregation=Masked(k=3)`.
 
-The objects hold settings and say whether they can be used with so many parties; what they set in
-motion is in the modules of the same names.
+The objects hold settings and check them against the number of parties; the protocols are in the
+modules of the same names.
 """
 
 from dataclasses import dataclass
-from numbers import Integral
 
 from fedforest.errors import ConfigurationError
+from fedforest.limits import is_whole
 
 
 @dataclass(frozen=True)
@@ -17,9 +17,9 @@ class Masked:
     Parameters
     ----------
     k : int, optional
-        With how many other parties each party shares masks in a sum. So many of them, together with
-        the coordinator, can expose a party. By default all others that take part, which costs no
-        further messages. Where fewer take part in a sum, it is all of those.
+        Number of peers with which each party has common masks in a sum. That many peers, together
+        with the coordinator, can expose a party. The default is all other participants, at no cost
+        in messages; so it is in a sum with fewer others than `k`.
 
     Examples
     --------
@@ -30,22 +30,23 @@ class Masked:
     k: int | None = None
 
     def check(self, n_parties: int) -> None:
-        """Refuse what cannot be done with so many parties."""
+        """Refuse settings that are impossible with `n_parties` parties."""
         require_two_parties("Masked", n_parties)
         if self.k is None:
             return
-        if not is_integer(self.k) or not 1 <= self.k < n_parties:
+        if not is_whole(self.k) or not 1 <= self.k < n_parties:
             raise ConfigurationError(
                 f"Masked(k={self.k!r}): k must be an integer from 1 to {n_parties - 1}, the number "
-                "of other parties; None takes all of them, which protects best."
+                "of other parties; None takes all of them, which protects best.",
+                key=("aggregation", "k"),
             )
 
 
 @dataclass(frozen=True)
 class Ring:
-    """A running total that goes from party to party: exposed by one colluding party.
+    """A running total that goes from party to party: one colluding party exposes another.
 
-    It is here to be compared with. `Masked` protects better in fewer messages.
+    For comparison only. `Masked` protects better in fewer messages.
 
     Examples
     --------
@@ -54,7 +55,7 @@ class Ring:
     """
 
     def check(self, n_parties: int) -> None:
-        """Refuse what cannot be done with so many parties."""
+        """Refuse settings that are impossible with `n_parties` parties."""
         require_two_parties("Ring", n_parties)
 
 
@@ -67,7 +68,7 @@ class Shamir:
     threshold : int
         How many holders of shares, the coordinator among them, must put them together to expose a
         party; as many are needed for the sum. From 2 to the number of parties plus one. Where fewer
-        take part in a sum, all of its holders are needed.
+        holders have shares of a sum, all of them are needed.
 
     Examples
     --------
@@ -78,24 +79,21 @@ class Shamir:
     threshold: int
 
     def check(self, n_parties: int) -> None:
-        """Refuse what cannot be done with so many parties."""
+        """Refuse settings that are impossible with `n_parties` parties."""
         require_two_parties("Shamir", n_parties)
-        if not is_integer(self.threshold) or not 2 <= self.threshold <= n_parties + 1:
+        if not is_whole(self.threshold) or not 2 <= self.threshold <= n_parties + 1:
             raise ConfigurationError(
                 f"Shamir(threshold={self.threshold!r}): the threshold must be an integer from 2 to "
-                f"{n_parties + 1}, the number of parties and the coordinator."
+                f"{n_parties + 1}, the number of parties and the coordinator.",
+                key=("aggregation", "threshold"),
             )
 
 
-def is_integer(value: object) -> bool:
-    """Whether users passed a whole number; True and False are none."""
-    return isinstance(value, Integral) and not isinstance(value, bool)
-
-
 def require_two_parties(option: str, n_parties: int) -> None:
-    """Refuse to protect the sum over one party: it is that party's own."""
+    """Refuse to protect the sum over one party: it equals that party's own numbers."""
     if n_parties < 2:
         raise ConfigurationError(
             f"aggregation={option}: {n_parties} party has nobody to hide among; use at least two "
-            "parties, or aggregation='plain'."
+            "parties, or aggregation='plain'.",
+            key="aggregation",
         )

@@ -1,7 +1,7 @@
 """What may leave a party when a sum over parties is formed, one type for each protection.
 
 `MAY_LEAVE` is part of the allow-list of `protocol/payloads.py`; the same test walks it. Only
-`PlainSums` shows the coordinator what one party's labels add up to; everything else is noisy,
+`PlainSums` shows the coordinator exact sums of one party's labels; everything else is noisy,
 masked, one share of several, sealed for another party, or public.
 """
 
@@ -11,14 +11,14 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.prime_field import PRIME
-from fedforest.kernels.side_checks import lies_between
-from fedforest.kernels.varints import MAX_VARINT_BYTES, read_varints, write_varints
+from fedforest.kernels.bits.varints import MAX_VARINT_BYTES, read_varints, write_varints
+from fedforest.kernels.sums.checks import lies_between
+from fedforest.kernels.sums.prime_field import PRIME
 from fedforest.masking.key_agreement import KEY_BYTES
 from fedforest.protocol.asking import Payload, check
 from fedforest.protocol.payloads import from_bytes, to_bytes
 
-LARGEST_SUM = 2**60  # sums, and every party's part of them, stay below: all plugs can carry them
+LARGEST_SUM = 2**60  # sums and every party's summand stay below: all plugs can carry them
 NONCE_BYTES = 32
 
 StepNumber = Annotated[int, msgspec.Meta(ge=0, lt=2**62)]
@@ -27,16 +27,21 @@ Nonce = Annotated[memoryview, msgspec.Meta(min_length=NONCE_BYTES, max_length=NO
 
 
 class StepEcho(Payload, frozen=True):
-    """Which of the coordinator's steps a reply answers, so that a late one is recognised."""
+    """The number of the step that a reply answers, so that a late reply is recognised."""
 
     number: StepNumber
 
     def check_is(self, step: int) -> None:
-        check(self.number == step, f"a late reply: it answers step {self.number}, not {step}")
+        check(
+            self.number == step,
+            "a late reply: it answers step {number}, not {step}",
+            number=self.number,
+            step=step,
+        )
 
 
 class PlainSums(Payload, frozen=True):
-    """What a party's labels add up to, as it is."""
+    """Exact sums of a party's labels."""
 
     data: memoryview
 
@@ -46,20 +51,25 @@ class PlainSums(Payload, frozen=True):
         return cls(out[: write_varints(sums, out)].data)
 
     def read(self, length: int) -> NDArray[np.int64]:
-        check(len(self.data) >= length, f"sums: {len(self.data)} bytes for {length} numbers")
+        check(
+            len(self.data) >= length,
+            "sums: {n_bytes} bytes for {length} numbers",
+            n_bytes=len(self.data),
+            length=length,
+        )
         sums = np.empty(length, np.int64)
         data = np.frombuffer(self.data, np.uint8)
-        check(bool(read_varints(data, sums)), f"sums are not {length} numbers")
+        check(bool(read_varints(data, sums)), "sums are not {length} numbers", length=length)
         check(is_in_range(sums), "a sum is too large")
         return sums
 
 
 class NoisySums(PlainSums, frozen=True):
-    """The same after noise was added, or made of noisy labels."""
+    """Sums with noise added, or of noisy labels."""
 
 
 class MaskedSums(Payload, frozen=True):
-    """Sums plus masks that nobody but their owners knows, modulo 2^64."""
+    """Sums plus masks modulo 2^64; only the two parties of a mask know it."""
 
     data: memoryview
 
@@ -101,7 +111,7 @@ class ShareSum(OpenShares, frozen=True):
 
 
 class PublicKey(Payload, frozen=True):
-    """Who a party is to the others, and a number it used never before."""
+    """A party's public key, and a nonce it never used before."""
 
     key: Key
     nonce: Nonce
@@ -128,12 +138,12 @@ MAY_LEAVE = (
 
 
 def read_shares(data: memoryview | bytes, length: int) -> NDArray[np.uint64]:
-    """Shares as they travel: numbers below the prime."""
+    """Read shares from bytes; refuse numbers that are not below the prime."""
     shares: NDArray[np.uint64] = from_bytes(memoryview(data), "<u8", length, "shares")
     check(bool((shares < PRIME).all()), "a share is not in the field")
     return shares
 
 
 def is_in_range(sums: NDArray[np.int64], largest: int = LARGEST_SUM - 1) -> bool:
-    """Whether no number is larger in magnitude; by default, than every plug can carry."""
+    """Return whether no magnitude is above `largest`, by default the most every plug can carry."""
     return bool(lies_between(sums, -largest, largest))

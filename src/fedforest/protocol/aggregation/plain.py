@@ -1,4 +1,4 @@
-"""Sums as they are: every party sends its vector to the coordinator, which adds them up.
+"""Plain sums: every party sends its vector to the coordinator, which adds them up.
 
 Who learns what. The coordinator sees every party's own vector: plain, or noisy where a party adds
 noise before it answers; then noise is the only protection. A party learns nothing about others, not
@@ -7,43 +7,50 @@ even who takes part. No keys are needed.
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 from fedforest.protocol.aggregation.base import (
-    AnswerQuestions,
+    Admitted,
+    Answers,
     Gathered,
     Handlers,
     Note,
     PartsByParty,
     Segment,
-    compute_answers,
     require_no_wrap,
     require_possible,
     who_is_lost,
 )
-from fedforest.protocol.aggregation.messages import Count, Counted, NoisilyCounted
+from fedforest.protocol.aggregation.messages import (
+    Count,
+    Counted,
+    CountNoisily,
+    CountParts,
+    NoisilyCounted,
+)
 from fedforest.protocol.aggregation.payloads import NoisySums, PlainSums, StepEcho
 from fedforest.protocol.aggregation.steps import StepMemory
-from fedforest.protocol.asking import Ask, AsTheyCome, Conversation, Message, check
+from fedforest.protocol.asking import AsTheyCome, Conversation, ask, check
 
 
 class PlainAggregation:
-    """The coordinator's side; `is_noisy` says in which form parties answer."""
+    """The coordinator's side; `is_noisy` says whether parties answer with noisy sums."""
 
     def __init__(self, *, is_noisy: bool = False) -> None:
-        self._reply: type[Message] = NoisilyCounted if is_noisy else Counted
+        self._count = CountNoisily if is_noisy else Count
 
     def introduce(self, parties: Sequence[str]) -> Conversation[None]:  # noqa: ARG002
-        """Nothing: plain sums need no keys."""
+        """Ask nothing: plain sums need no keys."""
         yield from ()
 
     def gather(
         self, step: int, segments: Sequence[Segment], note: Note = None
     ) -> Conversation[Gathered]:
-        """One exchange."""
+        """Gather the sums in one exchange."""
         parts = PartsByParty(segments, name_participants=False)
-        requests = parts.requests(partial(Count, step))
+        requests = parts.requests(partial(self._count, step))
         read = AsTheyCome(partial(parts.read, step))
-        replies = yield Ask(requests, self._reply, note, may_lose=True, read=read)
+        replies = yield from ask(requests, note, may_lose=True, read=read)
         lost = who_is_lost(requests, replies)
         if lost:
             return Gathered([], lost)
@@ -53,23 +60,31 @@ class PlainAggregation:
 
 
 class PlainAggregator:
-    """A party's side; `is_noisy` if its answers have noise in them already."""
+    """A party's side; `is_noisy` says whether its answers already contain noise."""
 
-    def __init__(self, answer_questions: AnswerQuestions, *, is_noisy: bool = False) -> None:
-        self._answer_questions = answer_questions
-        self._is_noisy = is_noisy
+    def __init__(self, *, is_noisy: bool = False) -> None:
+        self.counts: type[CountParts[Any]] = CountNoisily if is_noisy else Count
         self._steps = StepMemory()
 
     def handlers(self) -> Handlers:
-        return {Count: self._count}
+        return {}
 
-    def _count(self, request: Count) -> Counted | NoisilyCounted:
+    def admit(self, request: CountParts[Any]) -> Admitted:
         check(len(request.parts) > 0, "nothing is asked")
-        return self._steps.answer(request.step, 0, request, partial(self._answer, request))
+        return Admitted(self._steps.recall(request.step, 0, request))
 
-    def _answer(self, request: Count) -> Counted | NoisilyCounted:
-        plain = compute_answers(self._answer_questions, request.parts).together
+    def protect(
+        self,
+        request: CountParts[Any],
+        admitted: Admitted,
+        own: Answers,
+    ) -> Counted | NoisilyCounted:
+        own.require_summable(request.parts)
         step = StepEcho(request.step)
-        if self._is_noisy:
-            return NoisilyCounted(step, NoisySums.of(plain))
-        return Counted(step, PlainSums.of(plain))
+        reply: Counted | NoisilyCounted
+        if isinstance(request, CountNoisily):
+            reply = NoisilyCounted(step, NoisySums.of(own.together))
+        else:
+            reply = Counted(step, PlainSums.of(own.together))
+        self._steps.remember(request.step, admitted.hop, request, reply)
+        return reply

@@ -1,16 +1,15 @@
-"""From what a user chose to the two sides that do it."""
+"""Make the two sides of a sum, the coordinator's and a party's, from the user's option."""
 
 from typing import Literal
 
 from fedforest.errors import LocalProtocolError
-from fedforest.masking.key_agreement import Entropy
+from fedforest.masking.key_agreement import Randomness
 from fedforest.protocol.aggregation.base import (
     LEAST_PARTICIPANTS,
     Aggregation,
     Aggregator,
-    AnswerQuestions,
 )
-from fedforest.protocol.aggregation.introduction import Member
+from fedforest.protocol.aggregation.introduction import PartyIdentity
 from fedforest.protocol.aggregation.masked import MaskedAggregation, MaskedAggregator
 from fedforest.protocol.aggregation.options import Masked, Ring, Shamir
 from fedforest.protocol.aggregation.plain import PlainAggregation, PlainAggregator
@@ -24,42 +23,37 @@ Plug = Literal["plain"] | Masked | Ring | Shamir
 def make_aggregation(
     plug: Plug,
     run: bytes,
-    entropy: Entropy,
+    randomness: Randomness,
     *,
     is_noisy: bool = False,
     least_participants: int = LEAST_PARTICIPANTS,
 ) -> Aggregation:
-    """The coordinator's side; a `run` id must be new, `entropy` the coordinator's own."""
+    """Make the coordinator's side; `run` must be new, `entropy` the coordinator's own."""
     if isinstance(plug, Masked):
         return MaskedAggregation(run, least_participants=least_participants)
     if isinstance(plug, Ring):
-        return RingAggregation(run, entropy, least_participants=least_participants)
+        return RingAggregation(run, randomness, least_participants=least_participants)
     if isinstance(plug, Shamir):
         return ShamirAggregation(
-            run, plug.threshold, entropy, least_participants=least_participants
+            run, plug.threshold, randomness, least_participants=least_participants
         )
     return PlainAggregation(is_noisy=is_noisy)
 
 
 def make_aggregator(
     plug: Plug,
-    answer_questions: AnswerQuestions,
     *,
-    member: Member | None = None,
+    member: PartyIdentity | None = None,
     is_noisy: bool = False,
     least_participants: int = LEAST_PARTICIPANTS,
 ) -> Aggregator:
-    """A party's side; only plain sums do without a `member`'s key and pins."""
+    """Make a party's side; all but plain sums need the key and pins of a `member`."""
     if plug == "plain":
-        return PlainAggregator(answer_questions, is_noisy=is_noisy)
+        return PlainAggregator(is_noisy=is_noisy)
     if member is None:
         raise LocalProtocolError("a protected sum needs the party's key and the others' pins")
     if isinstance(plug, Masked):
-        return MaskedAggregator(
-            member, answer_questions, k=plug.k, least_participants=least_participants
-        )
+        return MaskedAggregator(member, k=plug.k, least_participants=least_participants)
     if isinstance(plug, Ring):
-        return RingAggregator(member, answer_questions, least_participants=least_participants)
-    return ShamirAggregator(
-        member, answer_questions, plug.threshold, least_participants=least_participants
-    )
+        return RingAggregator(member, least_participants=least_participants)
+    return ShamirAggregator(member, plug.threshold, least_participants=least_participants)

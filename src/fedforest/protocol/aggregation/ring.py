@@ -1,41 +1,40 @@
 """The ring that distributed ERT used before k-PPD-ERT: a running total goes from party to party.
 
-Who learns what. The coordinator starts with random numbers and gets them back with the sum on top:
-it learns the sum. Totals in between are sealed for the next party, so it relays what it cannot
-read. A party sees the total of those before it under the coordinator's random numbers: nothing, on
-its own. A party is exposed as soon as the coordinator and its successor put together what they know
-(the first and the last: the coordinator and one neighbour), or both its neighbours do: the paper's
-"one colluding party".
+Who learns what. The coordinator starts with random numbers and gets them back plus the sum: it
+learns the sum. Totals in between are sealed for the next party, so the coordinator relays them
+without reading them. A party sees the total of the parties before it plus the coordinator's random
+numbers, which alone tells nothing. A party is exposed if the coordinator and the party's successor
+combine their knowledge (for the first and the last party: the coordinator and one neighbour), or if
+both its neighbours do: the paper's "one colluding party".
 
-Every hop is an exchange, so a sum over n participants costs n of them; segments go round together.
+Every hop is an exchange, so a sum over n participants costs n exchanges; segments share them.
 """
 
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.masking.key_agreement import KEY_BYTES, Entropy, draw_bytes, encode_number
+from fedforest.masking.key_agreement import KEY_BYTES, Randomness, draw_bytes, encode_number
 from fedforest.masking.keystream import expand
 from fedforest.protocol.aggregation.base import (
     LEAST_PARTICIPANTS,
-    AnswerQuestions,
+    Admitted,
+    Answers,
     Gathered,
-    Handlers,
     Note,
     Segment,
     check_least,
-    compute_answers,
     require_in_range,
     require_participants,
     who_is_lost,
 )
-from fedforest.protocol.aggregation.introduction import MeetingParty, Member, introduce_parties
+from fedforest.protocol.aggregation.introduction import introduce_parties
+from fedforest.protocol.aggregation.meeting import ProtectedAggregator
 from fedforest.protocol.aggregation.messages import Part, Passed, PassOn
 from fedforest.protocol.aggregation.payloads import MaskedSums, SealedTotal, StepEcho
-from fedforest.protocol.aggregation.session import Session
-from fedforest.protocol.asking import Ask, Conversation, Message, blame, check
+from fedforest.protocol.aggregation.session import PeerSession
+from fedforest.protocol.asking import Conversation, ask, blame, check
 from fedforest.protocol.payloads import from_bytes, to_bytes
 
 _PURPOSE = b"ring total"
@@ -45,29 +44,29 @@ class RingAggregation:
     """The coordinator's side: the paper's mediator, which starts and ends the ring."""
 
     def __init__(
-        self, run: bytes, entropy: Entropy, *, least_participants: int = LEAST_PARTICIPANTS
+        self, run: bytes, randomness: Randomness, *, least_participants: int = LEAST_PARTICIPANTS
     ) -> None:
         self._run = run
-        self._entropy = entropy
+        self._randomness = randomness
         self._least = check_least(least_participants)
 
     def introduce(self, parties: Sequence[str]) -> Conversation[None]:
-        """Two exchanges: keys out, keys in."""
+        """Introduce the parties in two exchanges: keys out, keys in."""
         yield from introduce_parties(self._run, parties, with_seeds=False)
 
     def gather(
         self, step: int, segments: Sequence[Segment], note: Note = None
     ) -> Conversation[Gathered]:
-        """As many exchanges as the longest ring has participants."""
+        """Gather the sums in as many exchanges as the longest ring has participants."""
         require_participants(segments, self._least)
-        rings = [_Ring(segment, self._entropy) for segment in segments]
+        rings = [_Ring(segment, self._randomness) for segment in segments]
         for hop in range(max((len(segment.participants) for segment in segments), default=0)):
             turns: dict[str, list[_Ring]] = {}
             for ring in rings:
                 if hop < len(ring.participants):
                     turns.setdefault(ring.participants[hop], []).append(ring)
             requests = {party: _pass_on(step, at_turn) for party, at_turn in turns.items()}
-            replies = yield Ask(requests, Passed, note, may_lose=True)
+            replies = yield from ask(requests, note, may_lose=True)
             lost = who_is_lost(requests, replies)
             if lost:
                 return Gathered([], lost)
@@ -78,13 +77,13 @@ class RingAggregation:
 
 
 class _Ring:
-    """One segment's total on its way; between parties it is sealed."""
+    """One segment's total during its round; it is sealed between parties."""
 
-    def __init__(self, segment: Segment, entropy: Entropy) -> None:
+    def __init__(self, segment: Segment, randomness: Randomness) -> None:
         self._segment = segment
         self.participants = segment.participants
         self.part = Part(segment.participants, memoryview(segment.question))
-        self._start = expand(draw_bytes(entropy, KEY_BYTES), segment.length)
+        self._start = expand(draw_bytes(randomness, KEY_BYTES), segment.length)
         self.total = to_bytes(self._start, "<u8")
         self._end = self._start
 
@@ -95,13 +94,13 @@ class _Ring:
         return require_in_range((self._end - self._start).view(np.int64), self._segment)
 
 
-def _pass_on(step: int, rings: Sequence[_Ring]) -> Message:
+def _pass_on(step: int, rings: Sequence[_Ring]) -> PassOn:
     parts, totals = tuple(ring.part for ring in rings), tuple(ring.total for ring in rings)
     return PassOn(step, parts, totals)
 
 
 def _take_totals(step: int, hop: int, rings: Sequence[_Ring], reply: Passed) -> None:
-    """Totals of rings that go on, sums of those that end here."""
+    """Store the totals of rings that continue and the sums of rings that end at this hop."""
     reply.step.check_is(step)
     is_last = [hop + 1 == len(ring.participants) for ring in rings]
     n_last = sum(is_last)
@@ -115,44 +114,30 @@ def _take_totals(step: int, hop: int, rings: Sequence[_Ring], reply: Passed) -> 
             ring.total = next(totals).data
 
 
-class RingAggregator:
+class RingAggregator(ProtectedAggregator):
     """A party's side."""
 
-    def __init__(
-        self,
-        member: Member,
-        answer_questions: AnswerQuestions,
-        *,
-        least_participants: int = LEAST_PARTICIPANTS,
-    ) -> None:
-        self._meeting = MeetingParty(member, with_seeds=False)
-        self._answer_questions = answer_questions
-        self._least = check_least(least_participants)
+    counts = PassOn
 
-    def handlers(self) -> Handlers:
-        return {**self._meeting.handlers(), PassOn: self._pass_on}
-
-    def _pass_on(self, request: PassOn) -> Passed:
-        session = self._meeting.session()
-        digests = session.check_parts(request.parts, self._least)
+    def admit(self, request: PassOn, hop: int = 0) -> Admitted:  # noqa: ARG002 - computed below
         check(len(request.totals) == len(request.parts), "not one total for every question")
-        hops = {part.participants.index(session.party) for part in request.parts}
-        check(len(hops) == 1, "this party stands at different places of rings in one request")
-        answer = partial(self._add, session, request, digests)
-        return session.steps.answer(request.step, hops.pop(), request, answer)
+        named = [part.participants for part in request.parts]
+        me = self._meeting.name
+        is_named = all(me in names for names in named)
+        check(is_named, "a total is passed on to a party that takes no part in its sum")
+        hops = {names.index(me) for names in named}
+        check(len(hops) < 2, "this party stands at different places of rings in one request")
+        return super().admit(request, hops.pop() if hops else 0)
 
-    def _add(self, session: Session, request: PassOn, digests: Sequence[bytes]) -> Passed:
-        step = encode_number(request.step)
-        links = [
-            _Link(session, part.participants, step, digest)
-            for part, digest in zip(request.parts, digests, strict=True)
-        ]
-        incoming = [link.receive(total) for link, total in zip(links, request.totals, strict=True)]
-        answers = compute_answers(self._answer_questions, request.parts).each()
-        totals, sums = [], []
-        for link, total, plain in zip(links, incoming, answers, strict=True):
+    def hide(
+        self, session: PeerSession, request: PassOn, digests: Sequence[bytes], own: Answers
+    ) -> Passed:
+        step, totals, sums = encode_number(request.step), [], []
+        asked = zip(request.parts, request.totals, digests, own.each(), strict=True)
+        for part, total, digest, plain in asked:
+            link = _Link(session, part.participants, step, digest)
             with blame(link.predecessor or "coordinator"):
-                masked = from_bytes(total, "<u8", len(plain), "a total of the ring")
+                masked = from_bytes(link.receive(total), "<u8", len(plain), "a total of the ring")
             masked += plain.view(np.uint64)
             if link.successor is None:
                 sums.append(MaskedSums.of(masked))
@@ -162,10 +147,10 @@ class RingAggregator:
 
 
 class _Link:
-    """A party's place in one ring."""
+    """A party's position in one ring."""
 
     def __init__(
-        self, session: Session, participants: tuple[str, ...], step: bytes, digest: bytes
+        self, session: PeerSession, participants: tuple[str, ...], step: bytes, digest: bytes
     ) -> None:
         self._session = session
         self._context = (_PURPOSE, step, digest)
@@ -174,12 +159,12 @@ class _Link:
         self.successor = participants[hop + 1] if hop + 1 < len(participants) else None
 
     def receive(self, total: memoryview) -> memoryview:
-        """The total so far; the first participant has it from the coordinator, as it is."""
+        """Decrypt the total so far; the first participant gets it unsealed from the coordinator."""
         if self.predecessor is None:
             return total
         return memoryview(self._session.open(self.predecessor, total, *self._context))
 
     def send(self, successor: str, masked: NDArray[np.uint64]) -> memoryview:
-        """The total with this party's part, sealed for the next."""
+        """Seal the total, which now includes this party's vector, for the next party."""
         text = bytes(to_bytes(masked, "<u8"))
         return self._session.seal(successor, text, *self._context)

@@ -1,4 +1,4 @@
-"""What a party knows once it met the others in a run, and what it refuses because of it."""
+"""A party's secrets after the introduction of a run, and its checks of requested sums."""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,28 +17,28 @@ MOST_KNOWN = 256  # sets of participants that a party remembers
 
 @dataclass(slots=True)
 class _Accepted:
-    """Participants that need not be looked at again, and what they hash as."""
+    """Participants that were checked already, with their encoded names."""
 
     last: list[tuple[str, ...]] = field(default_factory=list)  # of the last request, part by part
     joined: list[bytes] = field(default_factory=list)
     known: dict[tuple[str, ...], bytes] = field(default_factory=dict)
-    least: int = 0  # by which they were accepted
+    least: int = 0  # the minimum of participants that they were checked against
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Session:
-    """What a party knows once it met the others: their secrets with it, for one run only."""
+class PeerSession:
+    """A party's secrets after the introduction, one per other party, for one run only."""
 
     party: str
-    id: bytes  # everything that was said at the introduction, hashed
+    id: bytes  # hash of the run id and of every party's name, key and nonce
     pair_secrets: Mapping[str, bytes]
-    seeds: Mapping[str, bytes]  # by which each party chooses its peers; empty where unused
+    seeds: Mapping[str, bytes]  # by party, to choose its peers; empty if unused
     steps: StepMemory
     masker: Masker
     accepted: _Accepted = field(default_factory=_Accepted)
 
     def check_parts(self, parts: Sequence[Part], least: int) -> list[bytes]:
-        """Refuse sums that this party should not be in; returns what each is told apart by."""
+        """Refuse sums that this party must not join; return a digest of each part."""
         check(len(parts) > 0, "nothing is asked")
         joined = self._join_participants([part.participants for part in parts], least)
         digests = [_digest(one, part.question) for one, part in zip(joined, parts, strict=True)]
@@ -46,7 +46,7 @@ class Session:
         return digests
 
     def _join_participants(self, named: list[tuple[str, ...]], least: int) -> list[bytes]:
-        """What the participants of each part hash as; seldom others are named in the next step."""
+        """Encode the participants of each part; cached, as most steps name the same ones."""
         accepted = self.accepted
         if least != accepted.least or len(accepted.known) > MOST_KNOWN:
             accepted.known, accepted.last, accepted.least = {}, [], least
@@ -67,29 +67,26 @@ class Session:
         check(self.party in names, "a sum is asked of a party that takes no part in it")
         check(len(names) == len(participants), "a participant is named twice")
         check(names - {self.party} <= self.pair_secrets.keys(), "a participant is a stranger")
-        check(len(names) >= least, f"a sum over fewer than {least} parties")
+        check(len(names) >= least, "a sum over fewer than {least} parties", least=least)
 
     def seal(self, receiver: str, plain: bytes, *context: bytes) -> memoryview:
-        """Encrypt for another party; a context is used once."""
+        """Encrypt for another party; use each context once."""
         ends = (encode_name(self.party), encode_name(receiver))
         key = derive_key(self.pair_secrets[receiver], *context, *ends)
         return memoryview(seal(key, plain, self.id))
 
     def open(self, sender: str, sealed: memoryview, *context: bytes) -> bytes:
-        """Decrypt what another party sealed for this one in the same context."""
+        """Decrypt bytes that another party sealed for this one in the same context."""
         ends = (encode_name(sender), encode_name(self.party))
         key = derive_key(self.pair_secrets[sender], *context, *ends)
         try:
             return open_sealed(key, bytes(sealed), self.id)
         except MaskingError:
-            raise MaskingError(
-                f"what party {sender!r} sealed for {self.party!r} cannot be opened: it was "
-                "changed on its way, or answers another request"
-            ) from None
+            raise MaskingError.of("key.not_opened", peer=sender, receiver=self.party) from None
 
 
 def digest_session(run: bytes, peers: Sequence[Peer]) -> bytes:
-    """A hash of all that everybody said: equal only where everybody was told the same."""
+    """Hash the run id and all introductions: equal only if all parties got the same list."""
     fields = [run]
     for peer in peers:
         fields += [encode_name(peer.name), bytes(peer.key), bytes(peer.nonce)]
@@ -97,7 +94,7 @@ def digest_session(run: bytes, peers: Sequence[Peer]) -> bytes:
 
 
 def digest_part(participants: tuple[str, ...], question: memoryview | bytes) -> bytes:
-    """A hash of who takes part in a sum of what."""
+    """Hash the participants and the question of a sum."""
     return _digest(_join_names(participants), question)
 
 
@@ -108,11 +105,11 @@ def _digest(joined: bytes, question: memoryview | bytes) -> bytes:
 
 
 def _join_names(participants: tuple[str, ...]) -> bytes:
-    """All of a part but its question."""
+    """Encode the participants of a part."""
     return _join(b"part", len(participants) + 1, map(encode_name, participants))
 
 
 def _join(what: bytes, n_fields: int, fields: Iterable[bytes]) -> bytes:
-    """Fields with their lengths, so that no two lists of fields look alike."""
+    """Join fields with their lengths, so that no two lists of fields give the same bytes."""
     sized = [len(content).to_bytes(8, "little") + content for content in fields]
     return b"".join([what, n_fields.to_bytes(8, "little"), *sized])

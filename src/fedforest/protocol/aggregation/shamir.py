@@ -1,13 +1,13 @@
 """Sums by secret sharing (Shamir): every party divides its vector among all holders of shares.
 
-Who learns what. Holders are the participants and the coordinator. Each adds up the shares it has of
-everybody's vectors, and `threshold` of these sums, the coordinator's among them, give the sum over
-parties. The coordinator learns the sum, and relays shares between parties that it cannot read. A
-party learns nothing. Any `threshold` holders together learn every vector of the sum; fewer learn
-nothing. Where a sum has so few participants that there are fewer holders, all of them are needed.
+Who learns what. Holders are the participants and the coordinator. Each holder adds up its shares of
+all vectors, and `threshold` of these sums, the coordinator's among them, give the sum over parties.
+The coordinator learns the sum, and relays shares between parties that it cannot read. A party
+learns nothing. Any `threshold` holders together learn every vector of the sum; fewer learn nothing.
+If a sum has fewer holders than `threshold`, all of them are needed.
 
-The coordinator shares zeros, as the paper's Table 1 has every holder share something; that changes
-nothing. Two exchanges: shares out and back, then sums of shares.
+The coordinator divides zeros into shares, because in the paper's Table 1 every holder divides a
+vector; the sum stays the same. Two exchanges: shares out and back, then sums of shares.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.masking.key_agreement import Entropy
+from fedforest.masking.key_agreement import Randomness
 from fedforest.masking.secret_shares import combine, split, sum_shares
 from fedforest.protocol.aggregation.base import (
     LEAST_PARTICIPANTS,
@@ -38,7 +38,7 @@ from fedforest.protocol.aggregation.messages import (
     SharesAdded,
 )
 from fedforest.protocol.aggregation.payloads import OpenShares, SealedShares, ShareSum
-from fedforest.protocol.asking import Ask, Conversation, blame, check
+from fedforest.protocol.asking import Conversation, ask, blame, check
 from fedforest.protocol.payloads import to_bytes
 
 
@@ -49,31 +49,31 @@ class ShamirAggregation:
         self,
         run: bytes,
         threshold: int,
-        entropy: Entropy,
+        randomness: Randomness,
         *,
         least_participants: int = LEAST_PARTICIPANTS,
     ) -> None:
         self._run = run
         self._threshold = threshold
-        self._entropy = entropy
+        self._randomness = randomness
         self._least = check_least(least_participants)
 
     def introduce(self, parties: Sequence[str]) -> Conversation[None]:
-        """Two exchanges: keys out, keys in."""
+        """Introduce the parties in two exchanges: keys out, keys in."""
         yield from introduce_parties(self._run, parties, with_seeds=False)
 
     def gather(
         self, step: int, segments: Sequence[Segment], note: Note = None
     ) -> Conversation[Gathered]:
-        """Two exchanges: shares of everybody to everybody, then sums of shares."""
+        """Gather the sums in two exchanges: shares from all to all, then sums of shares."""
         require_participants(segments, self._least)
         parts = PartsByParty(segments, name_participants=True)
         requests = parts.requests(partial(ShareOut, step))
-        shared = yield Ask(requests, SharedOut, note, may_lose=True)
+        shared = yield from ask(requests, note, may_lose=True)
         lost = who_is_lost(requests, shared)
         if lost:
             return Gathered([], lost)
-        desks = [_Desk(segment, self._threshold, self._entropy) for segment in segments]
+        desks = [_Desk(segment, self._threshold, self._randomness) for segment in segments]
         at_desks = {party: [desks[i] for i in places] for party, places in parts.places.items()}
         for party, own in at_desks.items():
             with blame(party):
@@ -82,7 +82,7 @@ class ShamirAggregation:
             party: AddShares(step, tuple(desk.delivery(party) for desk in own))
             for party, own in at_desks.items()
         }
-        added = yield Ask(deliveries, SharesAdded, note, may_lose=True)
+        added = yield from ask(deliveries, note, may_lose=True)
         lost = who_is_lost(deliveries, added)
         if lost:
             return Gathered([], lost)
@@ -93,19 +93,21 @@ class ShamirAggregation:
 
 
 class _Desk:
-    """One segment at the coordinator: letters between parties, and its own shares."""
+    """One segment at the coordinator: sealed shares between parties, and its own shares."""
 
-    def __init__(self, segment: Segment, threshold: int, entropy: Entropy) -> None:
+    def __init__(self, segment: Segment, threshold: int, randomness: Randomness) -> None:
         self.holders = Holders.of(segment.participants, threshold)
         self._segment = segment
         zeros = np.zeros(segment.length, np.int64)
-        self._zeros = split(zeros, self.holders.threshold, self.holders.points, draw_words(entropy))
+        self._zeros = split(
+            zeros, self.holders.threshold, self.holders.points, draw_words(randomness)
+        )
         self._held = [self._zeros[self.holders.coordinator]]
         self._letters: dict[tuple[str, str], SealedShares] = {}  # by sender and receiver
         self._sums: dict[int, NDArray[np.uint64]] = {}
 
     def take(self, sender: str, opened: OpenShares, sealed: Sequence[SealedShares]) -> None:
-        """What one participant shared out."""
+        """Take the shares that one participant made of its vector."""
         self._held.append(opened.read(self._segment.length))
         for receiver, letter in zip(self.holders.without(sender), sealed, strict=True):
             self._letters[sender, receiver] = letter

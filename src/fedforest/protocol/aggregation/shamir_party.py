@@ -1,11 +1,12 @@
 """A party of a sum by secret sharing.
 
 Who learns what. A party divides its vector into shares: one for the coordinator, one sealed for
-each other participant, one for itself. Of the others' vectors it holds one share each, which tells
-nothing, and it gives away only the sum of all these shares. Any `threshold` holders together, the
-coordinator or not among them, learn its vector.
+each other participant, one for itself. It holds one share of each other vector, which tells
+nothing, and sends only the sum of all these shares. Any `threshold` holders together, with or
+without the coordinator, learn its vector.
 """
 
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -15,14 +16,12 @@ from numpy.typing import NDArray
 from fedforest.masking.key_agreement import encode_number
 from fedforest.masking.secret_shares import split, sum_shares
 from fedforest.protocol.aggregation.base import (
-    LEAST_PARTICIPANTS,
-    AnswerQuestions,
+    Answers,
     Handlers,
-    check_least,
-    compute_answers,
 )
 from fedforest.protocol.aggregation.holders import Holders, draw_words
-from fedforest.protocol.aggregation.introduction import MeetingParty, Member
+from fedforest.protocol.aggregation.introduction import PartyIdentity
+from fedforest.protocol.aggregation.meeting import ProtectedAggregator
 from fedforest.protocol.aggregation.messages import (
     AddShares,
     Delivery,
@@ -37,57 +36,44 @@ from fedforest.protocol.aggregation.payloads import (
     StepEcho,
     read_shares,
 )
-from fedforest.protocol.aggregation.session import Session
+from fedforest.protocol.aggregation.session import PeerSession
 from fedforest.protocol.asking import blame, check
 from fedforest.protocol.payloads import to_bytes
 
 _PURPOSE = b"secret shares"
 
 
-class _Kept(NamedTuple):
-    """What a party keeps of one part between the two exchanges: its share of its own vector."""
+class _KeptPart(NamedTuple):
+    """A party's state of one part between the two exchanges: its share of its own vector."""
 
     holders: Holders
     digest: bytes
     share: NDArray[np.uint64]
 
 
-class ShamirAggregator:
-    """Shares out its vectors and adds up the shares it holds; `threshold` as at everybody."""
+class ShamirAggregator(ProtectedAggregator):
+    """Divides its vectors into shares and adds up those it holds; all use one `threshold`."""
 
-    def __init__(
-        self,
-        member: Member,
-        answer_questions: AnswerQuestions,
-        threshold: int,
-        *,
-        least_participants: int = LEAST_PARTICIPANTS,
-    ) -> None:
-        self._meeting = MeetingParty(member, with_seeds=False)
-        self._entropy = member.entropy
-        self._answer_questions = answer_questions
+    counts = ShareOut
+
+    def __init__(self, member: PartyIdentity, threshold: int, **floor: int) -> None:
+        super().__init__(member, **floor)
+        self._randomness = member.randomness
         self._threshold = threshold
-        self._least = check_least(least_participants)
-        self._kept: tuple[tuple[bytes, int], list[_Kept]] | None = None  # by session and step
+        self._kept: tuple[tuple[bytes, int], list[_KeptPart]] | None = None  # by session and step
 
     def handlers(self) -> Handlers:
-        own: Handlers = {ShareOut: self._share_out, AddShares: self._add_shares}
-        return {**self._meeting.handlers(), **own}
+        return {**super().handlers(), AddShares: self._add_shares}
 
-    def _share_out(self, request: ShareOut) -> SharedOut:
-        session = self._meeting.session()
-        answer = partial(self._share_parts, session, request)
-        return session.steps.answer(request.step, 0, request, answer)
-
-    def _share_parts(self, session: Session, request: ShareOut) -> SharedOut:
-        digests = session.check_parts(request.parts, self._least)
-        plain = compute_answers(self._answer_questions, request.parts).each()
+    def hide(
+        self, session: PeerSession, request: ShareOut, digests: Sequence[bytes], own: Answers
+    ) -> SharedOut:
         kept, opened, sealed = [], [], []
-        for part, digest, vector in zip(request.parts, digests, plain, strict=True):
+        for part, digest, vector in zip(request.parts, digests, own.each(), strict=True):
             holders = Holders.of(part.participants, self._threshold)
-            words = draw_words(self._entropy)
+            words = draw_words(self._randomness)
             shares = split(vector, holders.threshold, holders.points, words)
-            kept.append(_Kept(holders, digest, shares[holders.point(session.party)]))
+            kept.append(_KeptPart(holders, digest, shares[holders.point(session.party)]))
             opened.append(OpenShares.of(shares[holders.coordinator]))
             for other in holders.without(session.party):
                 text = bytes(to_bytes(shares[holders.point(other)], "<u8"))
@@ -101,7 +87,7 @@ class ShamirAggregator:
         answer = partial(self._add_parts, session, request)
         return session.steps.answer(request.step, 1, request, answer)
 
-    def _add_parts(self, session: Session, request: AddShares) -> SharesAdded:
+    def _add_parts(self, session: PeerSession, request: AddShares) -> SharesAdded:
         step, kept = self._kept if self._kept is not None else ((b"", -1), [])
         is_current = step == (session.id, request.step) and len(kept) == len(request.deliveries)
         check(is_current, "shares are to be added up that were not given out")
@@ -113,8 +99,10 @@ class ShamirAggregator:
         return SharesAdded(StepEcho(request.step), tuple(sums))
 
 
-def _add_up(session: Session, step: int, own: _Kept, delivery: Delivery) -> NDArray[np.uint64]:
-    """The sum of everybody's shares at this party's point."""
+def _add_up(
+    session: PeerSession, step: int, own: _KeptPart, delivery: Delivery
+) -> NDArray[np.uint64]:
+    """Add up the shares at this party's point."""
     others, length = own.holders.without(session.party), len(own.share)
     check(len(delivery.sealed) == len(others), "not one share of every other participant")
     shares = [own.share, read_shares(delivery.zeros, length)]

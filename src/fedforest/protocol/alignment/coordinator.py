@@ -1,11 +1,11 @@
 """The coordinator of alignment by keyed hashes of ids.
 
 Who learns what. The coordinator sees how many rows each party has, how many of them have no id of
-their own, and one pseudonym for every other row: so the sizes of all intersections, also partial
-ones. It does not have the key and cannot try ids out. Together with one party it has the key, and
-can tell of any id it can think of whether any party has it.
+their own, and one pseudonym for every other row; so it learns the sizes of all intersections, also
+of some parties only. It does not have the key and cannot test guessed ids. Together with one party
+it has the key, and can test for any guessed id which parties have it.
 
-The common order is that of the pseudonyms: of no party's table, and another one in every run.
+The common order is that of the pseudonyms: unrelated to any table, and different in every run.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,32 +20,30 @@ from fedforest.protocol.alignment.messages import (
     CompareRows,
     HashIds,
     IdsHashed,
-    KeyShared,
-    RowsTaken,
     ShareKey,
     TakeRows,
 )
-from fedforest.protocol.asking import Ask, Conversation, blame, check
+from fedforest.protocol.asking import Conversation, ask, blame, check
 
 
 @dataclass(frozen=True, slots=True)
 class CommonRows:
-    """What alignment tells a coordinator, by whatever method; rows are known to parties only."""
+    """The counts that any alignment method gives a coordinator; only parties know the rows."""
 
     n_common: int
     n_rows: Mapping[str, int]
-    n_left_out: Mapping[str, int]  # rows without an id, or whose id stands in another row, too
+    n_left_out: Mapping[str, int]  # rows without an id, or with an id that occurs more than once
 
 
 def align(run: bytes, parties: Sequence[str]) -> Conversation[CommonRows]:
-    """Have every party know which of its rows all others have, in one order."""
+    """Tell every party which of its rows all others have; return the counts."""
     yield from introduce_parties(run, parties, with_seeds=False)
     requests = yield from _share_key(parties)
-    hashed: Mapping[str, IdsHashed] = yield Ask(requests, IdsHashed)
+    hashed = yield from ask(requests)
     common = _intersect({party: hashed[party] for party in parties})
     n_common = int(common[parties[0]].sum())
     if not n_common:
-        raise DataError(
+        raise DataError.stating(
             "the parties have no id in common. Do their id columns mean the same thing, and are "
             "they written in the same way?"
         )
@@ -53,9 +51,9 @@ def align(run: bytes, parties: Sequence[str]) -> Conversation[CommonRows]:
         party: memoryview(np.packbits(is_common, bitorder="little").tobytes())
         for party, is_common in common.items()
     }
-    taken = yield Ask({party: TakeRows(bits[party]) for party in parties}, RowsTaken)
+    taken = yield from ask({party: TakeRows(bits[party]) for party in parties})
     proofs = {party: taken[party].proof for party in parties}
-    yield Ask(
+    yield from ask(
         {
             party: CompareRows(tuple(proofs[other] for other in parties if other != party))
             for party in parties
@@ -69,9 +67,9 @@ def align(run: bytes, parties: Sequence[str]) -> Conversation[CommonRows]:
 
 
 def _share_key(parties: Sequence[str]) -> Conversation[dict[str, HashIds]]:
-    """The first party's key to all others, for whom it is sealed."""
+    """Distribute the first party's key, sealed for each other party."""
     first, *others = parties
-    shared: Mapping[str, KeyShared] = yield Ask({first: ShareKey()}, KeyShared)
+    shared = yield from ask({first: ShareKey()})
     keys = shared[first].keys
     with blame(first):
         check(len(keys) == len(others), "not one key for every other party")
@@ -79,7 +77,7 @@ def _share_key(parties: Sequence[str]) -> Conversation[dict[str, HashIds]]:
 
 
 def _intersect(hashed: Mapping[str, IdsHashed]) -> dict[str, np.ndarray]:
-    """For each party, which of its pseudonyms everybody has."""
+    """Return, for each party, which of its pseudonyms all parties have."""
     lists = []
     for party, reply in hashed.items():
         with blame(party):

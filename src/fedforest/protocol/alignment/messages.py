@@ -1,19 +1,13 @@
-"""Every message by which parties find the rows they have in common, after they were introduced.
+"""Every message by which parties find their common rows, after the introduction.
 
-Fields of replies are payloads from the allow-list (`alignment/payloads.py`).
+Fields of replies are payloads from the allow-list (`payloads.py`).
 """
 
 from typing import ClassVar
 
 from fedforest.protocol.aggregation.messages import Introduce, MeetPeers
 from fedforest.protocol.alignment.payloads import IdCounts, Pseudonyms, RowsProof, SealedKey
-from fedforest.protocol.asking import Message
-
-
-class ShareKey(Message, frozen=True):
-    """To the first party: draw the key of this alignment and seal it for every other party."""
-
-    reveals: ClassVar[str] = "that rows are to be aligned, and with whom"
+from fedforest.protocol.asking import Accepted, Message, Request
 
 
 class KeyShared(Message, frozen=True):
@@ -24,12 +18,10 @@ class KeyShared(Message, frozen=True):
     keys: tuple[SealedKey, ...]
 
 
-class HashIds(Message, frozen=True):
-    """Hash your ids under the key, which the first party sealed for you (and has itself)."""
+class ShareKey(Request[KeyShared], frozen=True):
+    """To the first party: draw the key of this alignment and seal it for every other party."""
 
-    reveals: ClassVar[str] = "the key of the alignment, to this party alone"
-
-    key: SealedKey | None = None
+    reveals: ClassVar[str] = "that rows are to be aligned, and with whom"
 
 
 class IdsHashed(Message, frozen=True):
@@ -44,24 +36,32 @@ class IdsHashed(Message, frozen=True):
     pseudonyms: Pseudonyms
 
 
-class TakeRows(Message, frozen=True):
-    """Which of your pseudonyms everybody has: one bit for each, in the order in which you sent."""
+class HashIds(Request[IdsHashed], frozen=True):
+    """Hash your ids under the key that the first party sealed; the first party gets none."""
 
-    reveals: ClassVar[str] = "which of its rows all other parties have, too"
+    reveals: ClassVar[str] = "the key of the alignment, to this party alone"
 
-    common: memoryview
+    key: SealedKey | None = None
 
 
 class RowsTaken(Message, frozen=True):
-    """What the other parties can compare their own rows with."""
+    """A proof of the taken rows, which the other parties compare with their own."""
 
     reveals: ClassVar[str] = "a check value of the rows taken, which the other parties compare"
 
     proof: RowsProof
 
 
-class CompareRows(Message, frozen=True):
-    """What each of the other parties, in the order of introduction, proves to have taken."""
+class TakeRows(Request[RowsTaken], frozen=True):
+    """Take the rows whose pseudonyms all parties have: one bit per pseudonym, as you sent them."""
+
+    reveals: ClassVar[str] = "which of its rows all other parties have, too"
+
+    common: memoryview
+
+
+class CompareRows(Request[Accepted], frozen=True):
+    """Compare your rows with the other parties' proofs, in the order of introduction."""
 
     reveals: ClassVar[str] = "check values of the rows that the other parties took"
 
@@ -69,4 +69,3 @@ class CompareRows(Message, frozen=True):
 
 
 REQUESTS = (Introduce, MeetPeers, ShareKey, HashIds, TakeRows, CompareRows)
-REPLIES = (KeyShared, IdsHashed, RowsTaken)

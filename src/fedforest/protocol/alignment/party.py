@@ -1,10 +1,10 @@
 """The party of alignment by keyed hashes of ids.
 
 Who learns what. A party learns which of its own rows all other parties have, too, and nothing about
-rows it does not have; with two parties, so the intersection. It gives away its number of rows and a
-pseudonym of every row, under a key that one party draws for this run and seals for the others.
-Before ids are hashed, it compares every other party's key with the fingerprint it was given by
-other means; before rows are used, that everybody took the same ones.
+rows it does not have; with two parties, this is the intersection. It reveals its number of rows and
+a pseudonym of every row, under a key that one party draws for this run and seals for the others.
+Before it hashes ids, it compares every other party's key with the fingerprint it got by other
+means; before rows are used, it checks that all parties took the same ones.
 """
 
 import hmac
@@ -24,7 +24,8 @@ from fedforest.masking.key_agreement import (
     join_contexts,
 )
 from fedforest.masking.pseudonyms import SortedIds, sort_ids
-from fedforest.protocol.aggregation.introduction import MeetingParty, Member
+from fedforest.protocol.aggregation.introduction import PartyIdentity
+from fedforest.protocol.aggregation.meeting import MeetingParty
 from fedforest.protocol.aggregation.messages import Introduce, MeetPeers
 from fedforest.protocol.alignment.messages import (
     CompareRows,
@@ -55,12 +56,12 @@ class Aligner(Handler, Protocol):
 class KeyedHashAligner:
     """Answers the coordinator of an alignment with the ids of one data set."""
 
-    def __init__(self, member: Member, ids: Sequence[bytes]) -> None:
+    def __init__(self, member: PartyIdentity, ids: Sequence[bytes]) -> None:
         self._member = member
         self._ids = ids
         self._meeting = MeetingParty(member, with_seeds=False)
         self._meet = self._meeting.handlers()
-        self._first = ""  # who draws the key
+        self._first = ""  # the party that draws the key
         self._key: bytes | None = None
         self._sorted: SortedIds | None = None
         self._common: SortedIds | None = None
@@ -75,14 +76,14 @@ class KeyedHashAligner:
         }
 
     def handle(self, request: Message) -> Message:
-        """Answer one request; a request out of place is refused and changes nothing."""
+        """Answer one request; refuse a request out of sequence, which then changes nothing."""
         return answer(self._handlers, request)
 
     @property
     def rows(self) -> NDArray[np.int64]:
         """The party's numbers of the common rows, in the common order; refused before the end."""
         if self._common is None or not self._is_over:
-            raise ProtocolError("rows are not aligned yet")
+            raise ProtocolError.stating("rows are not aligned yet")
         return self._common.rows
 
     def _introduce(self, request: Introduce | MeetPeers) -> Message:
@@ -99,7 +100,7 @@ class KeyedHashAligner:
         is_first = self._first == self._member.name
         check(is_first, "the key is asked of a party that was not introduced first")
         check(self._key is None, "the key is asked for twice")
-        key = draw_bytes(self._member.entropy, KEY_BYTES)
+        key = draw_bytes(self._member.randomness, KEY_BYTES)
         sealed = [session.seal(other, key, _SEALING) for other in session.pair_secrets]
         self._key = key
         return KeyShared(tuple(map(SealedKey, sealed)))
@@ -113,13 +114,13 @@ class KeyedHashAligner:
         return IdsHashed(counts, Pseudonyms.of(ids.pseudonyms))
 
     def _find_key(self, sealed: SealedKey | None) -> bytes:
-        """The key this party drew, or the one that the first party sealed for it."""
+        """Return the key this party drew, or the one that the first party sealed for it."""
         session = self._meeting.session()
         if self._key is not None:
             check(sealed is None, "this party drew the key itself")
             return self._key
         if sealed is None or self._first == self._member.name:
-            raise ProtocolError("there is no key to hash ids under")
+            raise ProtocolError.stating("there is no key to hash ids under")
         key = session.open(self._first, sealed.data, _SEALING)
         check(len(key) == KEY_BYTES, "the key has another length")
         return key
@@ -127,7 +128,7 @@ class KeyedHashAligner:
     def _take_rows(self, request: TakeRows) -> RowsTaken:
         ids = self._sorted
         if ids is None:
-            raise ProtocolError("rows are named before ids were hashed")
+            raise ProtocolError.stating("rows are named before ids were hashed")
         check(self._common is None, "rows are named twice")
         n_ids = len(ids.rows)
         packed = view_bytes(request.common, "u1", (n_ids + 7) // 8, "common rows")
@@ -141,23 +142,20 @@ class KeyedHashAligner:
         return RowsTaken(RowsProof(memoryview(proof)))
 
     def _compare_rows(self, request: CompareRows) -> Accepted:
-        """Refuse rows that are not everybody's: the coordinator could name others to each party."""
+        """Refuse rows that differ between parties: the coordinator could name different ones."""
         common = self._common
         if common is None:
-            raise ProtocolError("rows are compared before they were named")
+            raise ProtocolError.stating("rows are compared before they were named")
         others = list(self._meeting.session().pair_secrets)
         check(len(request.proofs) == len(others), "not one proof of every other party")
         for other, proof in zip(others, request.proofs, strict=True):
             if not hmac.compare_digest(self._prove(other, common), bytes(proof.data)):
-                raise MaskingError(
-                    f"party {other!r} took other rows than this one: somebody in between changed "
-                    "what was said, or its key is another; nothing is aligned"
-                )
+                raise MaskingError.of("rows.differ", peer=other)
         self._is_over = True
         return Accepted()
 
     def _prove(self, party: str, common: SortedIds) -> bytes:
-        """What this party would say if it had taken these rows."""
+        """Compute the proof that `party` sends if it took these rows."""
         assert self._key is not None, "ids were hashed under it"
         key = derive_key(self._key, _PROVING, self._meeting.session().id)
         digest = sha256(common.pseudonyms.tobytes()).digest()

@@ -30,7 +30,7 @@ class SealedKey(Payload, frozen=True):
 
 
 class Pseudonyms(Payload, frozen=True):
-    """Keyed hashes of the ids that stand once, in their own order: it tells nothing of rows."""
+    """Keyed hashes of the ids that occur once, sorted, so that row order is not revealed."""
 
     data: memoryview
 
@@ -50,7 +50,7 @@ class Pseudonyms(Payload, frozen=True):
 
 
 class IdCounts(Payload, frozen=True):
-    """How many rows a party has, and how many of them have no id or one that stands elsewhere."""
+    """A party's number of rows, and how many of them have no id or a repeated one."""
 
     n_rows: Count
     n_left_out: Count

@@ -1,8 +1,8 @@
-"""What a party lets itself agree on: a proposal, checked before anything is computed by it.
+"""A party's checks of the coordinator's proposal, before it computes anything with it.
 
 Scales, classes, noise and limits come from the coordinator. A wrong one could make sums overflow or
-leave labels with less noise than the run claims, so every party works out for itself what follows.
-In the end the model is held against what was agreed on, before it is kept.
+leave labels with less noise than the run claims, so every party checks the consequences itself. At
+the end it compares the model with the agreement before it keeps the model.
 """
 
 import math
@@ -24,16 +24,16 @@ from fedforest.protocol.horizontal.messages import AgreeOnTable
 from fedforest.protocol.horizontal.payloads import CATEGORICAL, EMPTY
 from fedforest.protocol.horizontal.statistics import find_sensitivity, resolve_code
 from fedforest.protocol.horizontal.tables import Categories, list_kinds
-from fedforest.tree.bins import Bins
-from fedforest.tree.class_labels import pack_labels
-from fedforest.tree.columns import CategoryColumn, Column, is_canonical
-from fedforest.tree.forest_file import OpenedForest, open_forest
-from fedforest.tree.table import Table
-from fedforest.tree.targets import MAX_CLASSES, WEIGHT_SUM_LIMIT
+from fedforest.tree.files.forests import OpenedForest, open_forest
+from fedforest.tree.table.bins import Bins
+from fedforest.tree.table.class_labels import pack_labels
+from fedforest.tree.table.columns import CategoryColumn, Column, is_canonical
+from fedforest.tree.table.frames import Table
+from fedforest.tree.table.targets import MAX_CLASSES, WEIGHT_SUM_LIMIT
 
 
 def check_agreement(agreed: AgreeOnTable, table: Table, labels: PartyLabels) -> None:
-    """Refuse what does not fit this party's rows, or would not keep what it promises."""
+    """Refuse a proposal that does not fit this party's rows or breaks its own promises."""
     check(agreed.names == table.names, "the columns are not those of this party")
     check(len(agreed.categories) == len(agreed.names), "not one description for each column")
     for kind, column, categories in zip(
@@ -44,26 +44,26 @@ def check_agreement(agreed: AgreeOnTable, table: Table, labels: PartyLabels) -> 
         _check_task(agreed, labels)
         _check_noise(agreed, labels)
     except (ConfigurationError, DamagedModelError) as error:
-        raise ProtocolError(f"what the run proposes cannot be used: {error}") from None
+        raise ProtocolError.of("run.unusable", detail=error) from None
     _check_scales(agreed, labels)
 
 
 def read_model(data: memoryview, agreed: AgreeOnTable) -> OpenedForest:
-    """The finished forest; refused unless it is whole and of the run that was agreed on."""
+    """Open the finished forest; refuse one that is damaged or does not match the agreement."""
     try:
         model = open_forest(data)
     except ModelFileError as error:
-        raise ProtocolError(f"the model cannot be used: {error}") from None
+        raise ProtocolError.of("model.unusable", detail=error) from None
     check(_is_of_table(model.bins, agreed), "the model is of another table")
     check(_has_classes(model, agreed), "the model is of other classes")
-    # a run that ends early has fewer
+    # a run that ends early has fewer trees
     check(model.n_trees <= agreed.n_trees, "the model has more trees than agreed on")
     check(not model.has_bins, "the model splits by bins, not by thresholds")
     return model
 
 
 def _is_of_table(bins: Bins, agreed: AgreeOnTable) -> bool:
-    """Whether the columns are the same, and codes of categories mean what they did in training."""
+    """Return whether column names and category codes are those of the agreement."""
     categories = tuple(rule if isinstance(rule, tuple) else None for rule in bins.rules)
     return bins.names == agreed.names and categories == agreed.categories
 
@@ -76,7 +76,7 @@ def _has_classes(model: OpenedForest, agreed: AgreeOnTable) -> bool:
 
 
 def _check_column(kind: int, column: Column, categories: Categories) -> None:
-    """Numbers stay numbers, and no category of this party is taken for a missing value."""
+    """Refuse a changed kind of column, and a list without one of this party's categories."""
     if kind != EMPTY:
         fits = (categories is not None) == (kind == CATEGORICAL)
         check(fits, "a column of numbers has categories, or one of categories has none")
@@ -97,7 +97,7 @@ def _check_task(agreed: AgreeOnTable, labels: PartyLabels) -> None:
 
 
 def _check_noise(agreed: AgreeOnTable, labels: PartyLabels) -> None:
-    """Noise covers rows that weigh one, and every sum of labels that leaves."""
+    """Refuse noise unless all rows weigh one and it covers every sum of labels that leaves."""
     protection = agreed.protection
     check(protection.kind in ("", "local", "global"), "noise of an unknown kind is demanded")
     if not protection.kind:
@@ -115,7 +115,7 @@ def _check_noise(agreed: AgreeOnTable, labels: PartyLabels) -> None:
 
 
 def _check_scales(agreed: AgreeOnTable, labels: PartyLabels) -> None:
-    """Sums over this party's rows stay as small as all sides expect."""
+    """Refuse units so small that sums over this party's rows pass the agreed limits."""
     heaviest = float(MAX_MULTIPLICITY * len(labels.values))
     if labels.weights is not None:
         check(agreed.weight_unit > 0.0, "weights of this party are left out")
@@ -137,5 +137,5 @@ def _is_unit(unit: float) -> bool:
 
 
 def _largest(values: Sequence[float] | np.ndarray) -> float:
-    """The largest size; sums of nothing are small."""
+    """Return the largest magnitude; 0 for no values."""
     return float(np.abs(np.asarray(values)).max(initial=0.0))

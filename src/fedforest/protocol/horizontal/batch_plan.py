@@ -1,4 +1,4 @@
-"""What decides how a batch of trees grows, told once at its beginning."""
+"""The settings by which the coordinator grows a batch of trees, fixed at its beginning."""
 
 from dataclasses import dataclass
 
@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.protocol.horizontal.counting import Counting
-from fedforest.tree.growth import GrowthRules
-from fedforest.tree.targets import TargetKind
+from fedforest.tree.growth.decisions import GrowthRules
+from fedforest.tree.table.targets import TargetKind
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CommonColumns:
-    """What the coordinator knows about the columns that all parties have."""
+    """The coordinator's knowledge about the columns that all parties have."""
 
     is_categorical: NDArray[np.bool_]
     n_categories: NDArray[np.int64]
@@ -25,7 +25,7 @@ class CommonColumns:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BatchPlan:
-    """What decides how a batch of trees grows."""
+    """The settings by which a batch of trees grows."""
 
     rules: GrowthRules
     kind: TargetKind
@@ -34,7 +34,7 @@ class BatchPlan:
     feature_seeds: NDArray[np.uint64]
     threshold_seeds: NDArray[np.uint64]
     both_sides: bool
-    totals_anew: bool  # nodes are counted whole in every step: other parties take part in each
-    least_rows: int  # of a party in a node: with fewer it names no point
-    largest_sum: int  # that a count over all parties can be
+    totals_anew: bool  # whole nodes are counted in every step, as each step has other participants
+    least_rows: int  # a party with fewer rows in a node names no point
+    largest_sum: int  # upper limit of a count over all parties
     asks_once: bool  # a node whose cuts were counted tries no further columns

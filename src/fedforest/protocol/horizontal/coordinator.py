@@ -1,8 +1,8 @@
 """The coordinator of horizontal training: Federated Extra-Trees and k-PPD-ERT as one engine.
 
-Who learns what. The coordinator sees what parties declare (columns, categories, classes, rows), one
+Who learns what. The coordinator sees the declarations (columns, categories, classes, rows), one
 random point inside a party's range for each (node, candidate column), and sums over participants in
-the protection of the run: single parties' sums only where aggregation is "plain". It never sees a
+the protection of the run: single parties' sums only if aggregation is "plain". It never sees a
 row. Every party learns the finished forest.
 """
 
@@ -18,32 +18,29 @@ from fedforest.kernels.layout import MAX_MULTIPLICITY, NO_GROUP
 from fedforest.protocol.aggregation.base import Aggregation
 from fedforest.protocol.aggregation.payloads import LARGEST_SUM
 from fedforest.protocol.asking import (
-    Accepted,
-    Ask,
     AsTheyCome,
     Conversation,
     EndEarly,
-    Message,
+    ask,
 )
 from fedforest.protocol.horizontal.batch_plan import BatchPlan
-from fedforest.protocol.horizontal.coordinator_trees import CoordinatorTrees
+from fedforest.protocol.horizontal.coordinator_trees import HorizontalCoordinatorTrees
 from fedforest.protocol.horizontal.messages import (
+    BeginTrees,
     ProposeThresholds,
-    StartTrees,
     TakeForest,
     ThresholdsProposed,
 )
-from fedforest.protocol.horizontal.order import Trained, TrainingOrder
+from fedforest.protocol.horizontal.order import HorizontalOrder, TrainedExtraTrees
 from fedforest.protocol.horizontal.participants import Group, Participants
-from fedforest.protocol.horizontal.preparation import Session, prepare
+from fedforest.protocol.horizontal.preparation import HorizontalSession, prepare
 from fedforest.protocol.payloads import to_bytes
-from fedforest.tree.decreases import spread_decreases
-from fedforest.tree.forest import Forest, concatenate_forests
-from fedforest.tree.forest_file import list_forest_pieces
-from fedforest.tree.growth import NODES_WORTH_WAKING
-from fedforest.tree.large_pages import join_pieces
-from fedforest.tree.seeds import derive_seed, derive_seeds
-from fedforest.tree.targets import WEIGHT_BITS
+from fedforest.tree.files.forests import list_forest_pieces
+from fedforest.tree.forest.decreases import spread_decreases
+from fedforest.tree.forest.forest import Forest, concatenate_forests
+from fedforest.tree.growth.decisions import NODES_WORTH_WAKING
+from fedforest.tree.growth.seeds import derive_seed, derive_seeds
+from fedforest.tree.table.targets import WEIGHT_BITS
 from fedforest.tree.workers import ALONE, Workers
 
 BYTES_PER_ROW = 16  # of a tree at a party: row order and bits
@@ -51,23 +48,24 @@ BYTES_PER_ROW = 16  # of a tree at a party: row order and bits
 
 @dataclass(frozen=True, slots=True)
 class _Lost:
-    """Parties that went away while trees were growing."""
+    """Parties that were lost while trees were growing."""
 
     parties: frozenset[str]
 
 
 def train(
-    order: TrainingOrder, aggregation: Aggregation, workers: Workers = ALONE
-) -> Conversation[Trained]:
+    order: HorizontalOrder, aggregation: Aggregation, workers: Workers = ALONE
+) -> Conversation[TrainedExtraTrees]:
     """Grow a forest over the rows of all parties."""
     session = yield from prepare(order, aggregation, workers)
     forests = yield from _grow_trees(session)
     forest, classes = concatenate_forests(forests), session.labels.classes
     workers = workers.if_worth(forest.shape.n_nodes, NODES_WORTH_WAKING)
     forest = spread_decreases(forest, workers)
-    model = join_pieces(list_forest_pieces(forest, session.bins, classes, workers=workers))
+    pieces = list_forest_pieces(forest, session.bins, classes, workers=workers)
+    model = memoryview(b"".join(pieces))
     holders = yield from _hand_out(session, model)
-    return Trained(
+    return TrainedExtraTrees(
         forest,
         session.bins,
         classes,
@@ -82,10 +80,10 @@ def train(
     )
 
 
-def _grow_trees(session: Session) -> Conversation[list[Forest]]:
-    """Batch after batch, until there are enough or the operator says so.
+def _grow_trees(session: HorizontalSession) -> Conversation[list[Forest]]:
+    """Grow batch after batch, until there are enough trees or the operator ends the run.
 
-    A batch that is not complete then is given up: its trees are all about as far from their end.
+    An incomplete batch is then discarded: none of its trees is finished.
     """
     forests: list[Forest] = []
     n_grown, n_trees = 0, session.order.parameters.n_estimators
@@ -105,28 +103,28 @@ def _grow_trees(session: Session) -> Conversation[list[Forest]]:
     return forests
 
 
-def _hand_out(session: Session, model: memoryview) -> Conversation[frozenset[str]]:
-    """The finished forest for everybody who is still there; returns who that is."""
+def _hand_out(session: HorizontalSession, model: memoryview) -> Conversation[frozenset[str]]:
+    """Send the finished forest to all present parties; return those that took it."""
     requests = dict.fromkeys(session.present, TakeForest(model))
     try:
-        taken = yield Ask(requests, Accepted, may_lose=True)
+        taken = yield from ask(requests, may_lose=True)
     except EndEarly as end:
         taken = end.replies
     return frozenset(taken)
 
 
-def _batch_size(session: Session) -> int:
-    """Trees that grow together: their rows and candidate values fit a party's memory."""
+def _batch_size(session: HorizontalSession) -> int:
+    """Return how many trees grow together, so that their rows fit a party's memory."""
     largest = max(session.rows[party] for party in session.present)
     per_row = BYTES_PER_ROW + 4 * session.rules.features_per_node
     return max(1, session.order.batch_bytes // max(1, largest * per_row))
 
 
-def _go_on_without(session: Session, lost: _Lost) -> None:
-    """The trees that were growing are begun anew without the lost parties.
+def _go_on_without(session: HorizontalSession, lost: _Lost) -> None:
+    """Remove the lost parties; the growing trees are begun anew without them.
 
-    Sums over the remaining parties, compared with earlier ones over all, would be the lost party's
-    own. So no node is counted twice with different parties: see docs/decisions/0007.
+    The difference between earlier sums over all parties and sums over the remaining ones would be
+    the lost party's own. So no node is counted twice with different parties: docs/decisions/0007.
     """
     session.present = tuple(party for party in session.present if party not in lost.parties)
     session.n_losses += 1
@@ -141,7 +139,7 @@ def _go_on_without(session: Session, lost: _Lost) -> None:
         raise TooFewParties(f"party {names} went away, and nobody with rows is left; start again")
 
 
-def _grow_batch(session: Session, trees: range) -> Conversation[Forest | _Lost]:
+def _grow_batch(session: HorizontalSession, trees: range) -> Conversation[Forest | _Lost]:
     """Grow some trees together, level by level: two exchanges each."""
     seed = derive_seed(session.order.seed, "attempt", session.n_losses)
     drawn = Participants(
@@ -151,10 +149,10 @@ def _grow_batch(session: Session, trees: range) -> Conversation[Forest | _Lost]:
         frozenset(party for party in session.present if session.rows[party] == 0),
     )
     by_tree = drawn.of_trees(trees)
-    growing = CoordinatorTrees(
+    growing = HorizontalCoordinatorTrees(
         _plan_batch(session, seed, trees), _holders(session.present, by_tree), session.workers
     )
-    start: Mapping[str, StartTrees] | None = _start(session, drawn, by_tree)
+    start: Mapping[str, BeginTrees] | None = _start(session, drawn, by_tree)
     while growing.n_open:
         place = {"level": growing.level, "step": growing.n_steps}
         note = {"trees": trees, **place, "open_nodes": growing.n_open}
@@ -164,7 +162,7 @@ def _grow_batch(session: Session, trees: range) -> Conversation[Forest | _Lost]:
         requests = _propose_requests(session, growing, groups, start)
         participants = [party for party in requests if _takes_part(party, groups)]
         named = AsTheyCome(partial(_read_points, growing, participants))
-        proposed = yield Ask(requests, ThresholdsProposed, note, may_lose=True, read=named)
+        proposed = yield from ask(requests, note, may_lose=True, read=named)
         if proposed.keys() != requests.keys():
             return _Lost(frozenset(requests.keys() - proposed.keys()))
         named.of(proposed)
@@ -183,7 +181,7 @@ def _grow_batch(session: Session, trees: range) -> Conversation[Forest | _Lost]:
     return growing.assemble()
 
 
-def _plan_batch(session: Session, seed: int, trees: range) -> BatchPlan:
+def _plan_batch(session: HorizontalSession, seed: int, trees: range) -> BatchPlan:
     first, last = trees.start, trees.stop
     return BatchPlan(
         session.rules,
@@ -200,8 +198,8 @@ def _plan_batch(session: Session, seed: int, trees: range) -> BatchPlan:
     )
 
 
-def _largest_sum(session: Session) -> int:
-    """What no count can pass; masks that did not cancel almost always do."""
+def _largest_sum(session: HorizontalSession) -> int:
+    """Return an upper limit of counts; masks that did not cancel almost always exceed it."""
     if session.kind.is_regression or session.order.privacy is not None:
         return LARGEST_SUM - 1
     heaviest = MAX_MULTIPLICITY << (WEIGHT_BITS if session.labels.weight_unit > 0.0 else 0)
@@ -211,15 +209,15 @@ def _largest_sum(session: Session) -> int:
 def _holders(
     parties: tuple[str, ...], by_tree: list[tuple[str, ...]]
 ) -> dict[str, NDArray[np.bool_]]:
-    """Which trees each party holds rows of; a party that takes part in none is not asked at all."""
+    """Return the trees each party holds rows of, without the parties that hold none."""
     holders = {p: np.array([p in members for members in by_tree]) for p in parties}
     return {party: holds for party, holds in holders.items() if holds.any()}
 
 
 def _start(
-    session: Session, drawn: Participants, by_tree: list[tuple[str, ...]]
-) -> dict[str, StartTrees]:
-    """How each party draws the rows of its trees."""
+    session: HorizontalSession, drawn: Participants, by_tree: list[tuple[str, ...]]
+) -> dict[str, BeginTrees]:
+    """Tell each party how to draw the rows of its trees."""
     order = session.order
     groups = list(dict.fromkeys(by_tree))
     total = sum(session.rows.values())
@@ -230,20 +228,20 @@ def _start(
         sampling = order.parameters.sampling(total)
         n_draws = max(1, round(sampling.n_draws * n_rows / total)) if n_rows else 0
         # sums before and after a loss must not be over the same rows: see docs/decisions/0007
-        started[party] = StartTrees(
+        started[party] = BeginTrees(
             to_bytes(np.array(segments), "<u2"), sampling.bootstrap, n_draws, session.n_losses
         )
     return started
 
 
 def _propose_requests(
-    session: Session,
-    growing: CoordinatorTrees,
+    session: HorizontalSession,
+    growing: HorizontalCoordinatorTrees,
     groups: list[Group],
-    started: Mapping[str, StartTrees] | None,
-) -> dict[str, Message]:
-    requests: dict[str, Message] = {}
-    same: dict[tuple[object, ...], Message] = {}  # parties with the same trees hear the same
+    started: Mapping[str, BeginTrees] | None,
+) -> dict[str, ProposeThresholds]:
+    requests: dict[str, ProposeThresholds] = {}
+    same: dict[object, ProposeThresholds] = {}  # parties with the same trees get the same request
     for party in growing.parties:
         takes_part = _takes_part(party, groups)
         start = started[party] if started else None
@@ -257,9 +255,12 @@ def _propose_requests(
 
 
 def _read_points(
-    growing: CoordinatorTrees, participants: list[str], party: str, reply: ThresholdsProposed
+    growing: HorizontalCoordinatorTrees,
+    participants: list[str],
+    party: str,
+    reply: ThresholdsProposed,
 ) -> None:
-    if party in participants:  # others were only told how their rows move
+    if party in participants:  # the others only moved their rows
         growing.read_points(party, reply.points)
 
 
@@ -268,6 +269,6 @@ def _takes_part(party: str, groups: list[Group]) -> bool:
 
 
 def _mean_size(groups: list[Group]) -> float:
-    """Participants per tree."""
+    """Return the mean number of participants per tree."""
     sizes = [len(group.participants) * len(group.trees) for group in groups]
     return sum(sizes) / sum([len(group.trees) for group in groups])

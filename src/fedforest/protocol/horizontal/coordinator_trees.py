@@ -1,7 +1,7 @@
-"""The coordinator's part in a batch of growing extra-trees.
+"""The coordinator's side of a batch of growing extra-trees.
 
-It draws columns and thresholds, scores cuts by sums over all participants, and decides. Of single
-parties it sees the points they name; of rows only how many there are on each side of a cut.
+It draws columns and thresholds, scores cuts by sums over all participants, and chooses splits. From
+single parties it sees the points they name; about rows only the sums on each side of a cut.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import DataError
-from fedforest.kernels.cut_scores import Sides, take_most_rows
-from fedforest.kernels.layout import NO_GROUP, Rules
-from fedforest.kernels.pair_draws import (
+from fedforest.kernels.cuts.draws import (
     draw_category_sets,
     draw_sides,
     draw_thresholds,
     key_pairs,
 )
-from fedforest.kernels.pairs import Pairs, find_pairs, place_asked
-from fedforest.kernels.sampling import key_nodes
+from fedforest.kernels.cuts.pairs import Pairs, find_pairs, place_asked
+from fedforest.kernels.cuts.scores import Sides, take_most_rows
+from fedforest.kernels.growth.sampling import key_nodes
+from fedforest.kernels.layout import NO_GROUP, Rules
 from fedforest.protocol.aggregation.base import Segment
 from fedforest.protocol.asking import blame, check
 from fedforest.protocol.fates import pack_fates
@@ -35,38 +35,38 @@ from fedforest.protocol.horizontal.grouping import (
     within,
 )
 from fedforest.protocol.horizontal.level_cuts import LevelCuts, find_set_pairs
-from fedforest.protocol.horizontal.messages import Moves
+from fedforest.protocol.horizontal.messages import CutMoves
 from fedforest.protocol.horizontal.participants import Group
 from fedforest.protocol.horizontal.payloads import Points
 from fedforest.protocol.payloads import to_bytes
-from fedforest.tree.candidates import ranges_of_pairs
-from fedforest.tree.cut_choice import choose_cuts
-from fedforest.tree.forest import Forest
-from fedforest.tree.grow import assemble
-from fedforest.tree.growth import ColumnBits, Growth
-from fedforest.tree.search import SplitTable
-from fedforest.tree.split_record import SplitRecord
-from fedforest.tree.targets import rows_of, weight_of
+from fedforest.tree.forest.forest import Forest
+from fedforest.tree.growth.candidates import ranges_of_pairs
+from fedforest.tree.growth.cut_choice import choose_cuts
+from fedforest.tree.growth.decisions import ColumnBits, Growth
+from fedforest.tree.growth.level_loop import assemble
+from fedforest.tree.growth.split_record import SplitRecord
+from fedforest.tree.growth.split_search import SplitTable
+from fedforest.tree.table.targets import rows_of, weight_of
 from fedforest.tree.workers import Workers
 
 if TYPE_CHECKING:
-    from fedforest.tree.structure import Step
+    from fedforest.tree.growth.structure import GrowthStep
 
 SET_WORDS = 4
 
 
 class _Made(NamedTuple):
-    """What the last step did, and where the nodes of each tree lie in it, and those split."""
+    """The result of the last step, with the offsets of each tree's nodes and split nodes."""
 
-    step: "Step"
+    step: "GrowthStep"
     table: SplitTable
     told: tuple[memoryview, memoryview, memoryview]  # column, cut and side of each split
     tree_start: list[int]
     split_start: list[int]
 
 
-class CoordinatorTrees:
-    """Decides about a batch of trees step by step."""
+class HorizontalCoordinatorTrees:
+    """Grows a batch of trees step by step."""
 
     def __init__(
         self, plan: BatchPlan, holders: Mapping[str, NDArray[np.bool_]], workers: Workers
@@ -87,12 +87,12 @@ class CoordinatorTrees:
         self._splits = SplitRecord(plan.columns.is_categorical)
         self._last: _Made | None = None
         self._tree_start = list(range(n_trees + 1))  # where each tree's open nodes begin
-        self._pair_start = self._tree_start  # the same of their pairs
+        self._pair_start = self._tree_start  # where each tree's pairs begin
         self._pairs = Pairs(np.zeros(1, np.int64), np.zeros(0, np.int32))
-        self._node_keys = np.zeros(0, np.uint64)  # what is drawn for a node comes from
-        self._missing_left = np.zeros(0, np.uint8)  # where no value is missing anywhere, nothing
+        self._node_keys = np.zeros(0, np.uint64)  # per node, the key of its random draws
+        self._missing_left = np.zeros(0, np.uint8)  # empty if no value is missing anywhere
         self._bitmap = np.zeros((0, 0), np.uint8)
-        self._points = np.zeros((0, 0), np.float32)  # (parties, pairs), of those that named some
+        self._points = np.zeros((0, 0), np.float32)  # (parties, pairs)
         self._cuts: LevelCuts | None = None  # once points were merged
         self.n_steps = 0
         self.n_levels = 0
@@ -104,12 +104,12 @@ class CoordinatorTrees:
         return list(self._held)
 
     def trees_of(self, party: str) -> tuple[tuple[int, int], ...]:
-        """Which trees a party holds rows of: from where to where."""
+        """Return the ranges of trees that a party holds rows of."""
         return self._held[party]
 
     @property
     def level(self) -> int:
-        """Of the deepest open nodes; others are asked about again, with further candidates."""
+        """The depth of the deepest open nodes; shallower ones try further candidates."""
         return int(self._growth.structure.open.depth.max(initial=0))
 
     @property
@@ -124,17 +124,17 @@ class CoordinatorTrees:
 
     @property
     def cuts(self) -> LevelCuts:
-        """What this step asks about."""
+        """The cuts that this step asks about."""
         assert self._cuts is not None, "points come before cuts"
         return self._cuts
 
     def still_growing(self, groups: Sequence[Group]) -> list[Group]:
-        """The groups some of whose trees have open nodes."""
+        """Return the groups that have trees with open nodes."""
         start = self._tree_start
         return [group for group in groups if start[group.trees.start] < start[group.trees.stop]]
 
     def draw(self) -> None:
-        """Candidate columns of every open node, and what is drawn for each of them."""
+        """Draw the candidate columns of every open node, and the side of missing values."""
         nodes, has_missing = self._growth.structure.open, self._plan.columns.has_missing
         self._bitmap, self._pairs = self._growth.draw_pairs()
         self._pair_start = self._pairs.node_start[self._tree_start].tolist()
@@ -144,14 +144,14 @@ class CoordinatorTrees:
         self._points = np.empty((len(self._held), len(self._pairs.feature)), np.float32)
 
     def candidates_for(self, party: str, *, takes_part: bool) -> memoryview:
-        """The candidates at the nodes that a party holds rows of."""
+        """Return the candidates at the nodes that a party holds rows of."""
         if not takes_part:
             return memoryview(b"")
         bitmap = take(self._bitmap, within(self._held[party], self._tree_start))
         return np.ascontiguousarray(bitmap).reshape(-1).data
 
-    def moves_for(self, party: str) -> Moves | None:
-        """What the last step did to the nodes that a party holds rows of."""
+    def moves_for(self, party: str) -> CutMoves | None:
+        """Return the fates and splits of the last step at the nodes a party holds rows of."""
         if self._last is None:
             return None
         step, table, told, tree_start, split_start = self._last
@@ -162,7 +162,7 @@ class CoordinatorTrees:
         if len(sets):
             by_set = self._plan.columns.is_categorical[take(table.feature, splits)]
             sets = take(sets, splits)[by_set]
-        return Moves(
+        return CutMoves(
             pack_fates(take(step.is_split, nodes), take(step.fate, nodes)),
             take_bytes(feature, 4, splits),
             take_bytes(cut, 4, splits),
@@ -171,7 +171,7 @@ class CoordinatorTrees:
         )
 
     def read_points(self, party: str, named: Points) -> None:
-        """Take the points that a participant names; at the same time as others, if need be."""
+        """Take the points that a participant names; safe to call from several threads."""
         own = self._points[self._number_of[party]]
         held = within(self._held[party], self._pair_start)
         with blame(party):
@@ -181,7 +181,7 @@ class CoordinatorTrees:
         put(points, held, own)
 
     def merge(self, participants: Sequence[str]) -> None:
-        """Thresholds between the points that participants named; sets where they see categories."""
+        """Draw thresholds between the named points, and sets for categorical columns."""
         n_pairs, pairs, points = len(self._pairs.feature), self._pairs, self._points
         if len(participants) < len(points):
             points = points[[self._number_of[party] for party in participants]]
@@ -207,18 +207,18 @@ class CoordinatorTrees:
         )
 
     def _choose_wholes(self, asked_start: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Nodes whose total must be asked: nothing else will tell it."""
+        """Return the nodes whose totals must be asked for, as no other answer gives them."""
         is_root: NDArray[np.bool_] = self._growth.structure.open.node == 0
         if not (self._plan.both_sides or self._plan.totals_anew):
             is_root &= self._growth.tried == 0
             return is_root
         has_cuts = np.diff(asked_start) > 0
         is_root &= ~has_cuts & ~self._growth.has_columns_left
-        # one side of each cut and the node tell as much as both sides of each
+        # the node's total and one side of each cut give the other sides
         return is_root | has_cuts if self._plan.totals_anew else is_root
 
     def questions(self, groups: Sequence[Group]) -> list[Segment]:
-        """One question for each group of trees with the same participants."""
+        """Return one question for each group of trees with the same participants."""
         return self.cuts.questions(groups)
 
     def advance(
@@ -254,7 +254,7 @@ class CoordinatorTrees:
     def _score(
         self, sides: NDArray[np.int64], wholes: NDArray[np.int64]
     ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]]:
-        """(scores, best cuts, nodes that try no further columns, what nodes add up to)."""
+        """Return (scores, best cuts, nodes that try no further columns, totals of nodes)."""
         cuts, layout, both = self.cuts, self._plan.counting.layout, self._plan.both_sides
         anew = self._plan.totals_anew
         is_news = both or anew or bool(cuts.wholes.any())  # else totals follow from the parents'
@@ -265,19 +265,21 @@ class CoordinatorTrees:
             known, shown = self._choose_shown(np.full(self.n_open, -1), cuts.asked_start)
             totals[known] = layout.expand(_add_sides(sides[shown]))
         least_weight = self._growth.least_weight(totals)
-        rules = Rules(self._plan.kind.criterion, self._plan.rules.min_rows_leaf, least_weight)
+        rules = Rules(self._plan.kind.scores.formula, self._plan.rules.min_rows_leaf, least_weight)
         known_sides = Sides(cuts.asked_start, sides, totals, layout.width)
         scores, best, resigned, fits = choose_cuts(layout, known_sides, rules, self._workers)
         check(both or bool(fits.all()), "parties count more rows on a side than in its node")
-        if both:  # what a node adds up to is what its participants say now
+        if both:  # the total of a node is the sum over its present participants
             known, shown = self._choose_shown(best, cuts.asked_start)
             totals[known] = layout.expand(_add_sides(sides[shown]))
-        elif anew:  # the same: where no cut is valid, what a node added up to before
+        elif anew:  # likewise; a node without a valid cut keeps its earlier total
             is_silent = (best < 0) & (self._growth.structure.open.node > 0)
             totals[is_silent] = self._growth.sums[is_silent]
         if is_news:
             if not weight_of(totals, self._plan.kind).all():
-                raise DataError("no participant of a tree has a row; let more parties take part")
+                raise DataError.stating(
+                    "no participant of a tree has a row; let more parties take part"
+                )
             is_leaf = self._growth.know_totals(totals)
             scores[is_leaf] = -np.inf
             resigned = is_leaf | resigned
@@ -286,9 +288,9 @@ class CoordinatorTrees:
     def _choose_shown(
         self, best: NDArray[np.int64], asked_start: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """(nodes, cuts): where the two sides of a cut tell what a node adds up to.
+        """Return (nodes, cuts): the nodes whose total is the sum of the two sides of a cut.
 
-        Of roots nothing else does, so there any cut will do where none is valid.
+        For a root without a valid cut any cut is used, as its total has no other source.
         """
         is_root = self._growth.structure.open.node == 0
         known = np.flatnonzero((best >= 0) | (is_root & (np.diff(asked_start) > 0)))
@@ -297,11 +299,11 @@ class CoordinatorTrees:
     def _cannot_answer(
         self, groups: Sequence[Group], n_asked: NDArray[np.int64], totals: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
-        """Nodes with so few rows that most likely each participant has too few to name a point.
+        """Return nodes with so few rows that probably no participant can name a point.
 
-        They are a third of all nodes of grown-out trees, and would try one column after the other
-        in vain. Where nobody names a point although one party has all the rows, they are equal in
-        the columns tried so far: then, too, the node is closed.
+        They are a third of all nodes of fully grown trees, and would try one column after another
+        in vain. A node is also closed if one party has all its rows but names no point: the rows
+        are equal in the columns tried so far.
         """
         most = np.zeros(len(self._plan.feature_seeds), np.int64)
         for group in groups:
@@ -313,23 +315,18 @@ class CoordinatorTrees:
         is_hopeless[silent] = rows <= most[self._growth.structure.open.tree[silent]]
         return is_hopeless
 
-    @property
-    def is_last_level(self) -> bool:
-        """Whether the children of all open nodes will be leaves."""
-        return self._growth.at_depth_limit
-
     def assemble(self) -> Forest:
-        """The batch, grown out."""
+        """Return the grown batch."""
         return assemble(self._growth, self._splits, self._workers)
 
 
 def _add_sides(cuts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(cuts, 2 * width) left and right sides to what both are together."""
+    """Add up the left and right sides in (cuts, 2 * width)."""
     width = cuts.shape[1] // 2
     return cuts[:, :width] + cuts[:, width:]
 
 
 def _tell(table: SplitTable) -> tuple[memoryview, memoryview, memoryview]:
-    """Column, cut and side of each split, as parties are told."""
+    """Encode the column, cut and missing-value side of each split for parties."""
     feature, cut = to_bytes(table.feature, "<i4"), to_bytes(table.cut, "<f4")
     return feature, cut, to_bytes(table.missing_left, "u1")

@@ -1,4 +1,4 @@
-"""What the sums over all parties mean: from integers on the wire to what nodes add up to.
+"""Decode sums over all parties: from integers on the wire to the statistics of nodes.
 
 One side of a cut is a short row of integers on the wire. Without noise they are exact. With noise
 they are first turned into the class counts that most likely gave them, in small fractions of a row.
@@ -11,25 +11,25 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.decoding import decode_sums, mend_sums
-from fedforest.kernels.side_checks import are_class_weights, lies_between
+from fedforest.kernels.criteria.registry import Criterion
+from fedforest.kernels.noise.decoding import decode_sums, mend_sums
+from fedforest.kernels.sums.checks import are_class_weights, lies_between
 from fedforest.privacy.decoding import make_decoder
 from fedforest.privacy.global_dp import GlobalDP, TargetGrid
 from fedforest.privacy.local_dp import LocalDP, ResponseCode
 from fedforest.protocol.asking import check
 from fedforest.protocol.horizontal.labels import SUM_LIMIT, LabelUnion
-from fedforest.tree.cut_choice import SideLayout
-from fedforest.tree.large_pages import make_room
-from fedforest.tree.targets import CRITERION_CODES, WEIGHT_SUM_LIMIT, TargetKind, fix_weights
+from fedforest.tree.growth.cut_choice import SideLayout
+from fedforest.tree.table.targets import WEIGHT_SUM_LIMIT, TargetKind, fix_weights
 from fedforest.tree.workers import Workers
 
 ROW_UNITS = 2**10  # noisy counts of rows are kept in this fraction
 MOST_ROWS = 2**32  # of noisy counts: their fractions, times class weights, stay exact
-SIDES_WORTH_A_THREAD = 2**13  # with fewer, all are decoded before another thread is awake
+SIDES_WORTH_A_THREAD = 2**13  # fewer are decoded sooner than another thread starts
 
 
 class Counting(Protocol):
-    """How many integers a side has on the wire, and what they say."""
+    """The wire format of one side of a cut, and its decoding."""
 
     @property
     def width(self) -> int:
@@ -37,10 +37,10 @@ class Counting(Protocol):
 
     @property
     def layout(self) -> SideLayout:
-        """Integers of one side once they are read."""
+        """Integers of one side after decoding."""
 
     def read(self, wire: NDArray[np.int64], workers: Workers) -> NDArray[np.int64]:
-        """(sides, width) as they came to (sides, layout's width) as they count."""
+        """Decode (sides, width) from the wire into (sides, layout's width)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class ExactSums:
 
     def read(self, wire: NDArray[np.int64], workers: Workers) -> NDArray[np.int64]:  # noqa: ARG002
         if self.layout.n_classes:
-            # almost always no class alone weighs so much that the sum need be looked at
+            # fast check: usually no class weighs so much that the sum matters
             most = WEIGHT_SUM_LIMIT // self.layout.n_classes
             is_sound = wire.flags.c_contiguous and lies_between(wire.reshape(-1), 0, most)
             n_classes = self.layout.n_classes
@@ -128,7 +128,7 @@ class NoisyCounts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WeightedClasses:
-    """Counts of rows, each class weighing as much as the run says."""
+    """Counts of rows times the class weights of the run."""
 
     counting: Counting
     weights: NDArray[np.int64]
@@ -154,7 +154,7 @@ def choose_counting(
     *,
     rows_apart: bool,
 ) -> Counting:
-    """What parties send for one side of a cut; `rows_apart` where rows may weigh other than one."""
+    """Choose the format of one side of a cut; `rows_apart` if rows may not weigh one."""
     if labels.classes is None:
         if privacy is None:
             return ExactSums(SideLayout(0, rows_apart))
@@ -175,19 +175,19 @@ def choose_counting(
     return WeightedClasses(counting, fix_weights(class_weights)[0])
 
 
-def describe_sums(labels: LabelUnion, criterion: str) -> TargetKind:
-    """What the integers that describe a node mean."""
+def describe_sums(labels: LabelUnion, criterion: Criterion) -> TargetKind:
+    """Describe the integers that stand for a node."""
     if labels.classes is None:
         return TargetKind(
             search="moments",
             sums="moments",
-            criterion=CRITERION_CODES["variance"],
+            criterion=criterion,
             n_classes=0,
             target_unit=labels.target_unit,
             target_offset=labels.target_offset,
         )
-    code = CRITERION_CODES[criterion]
-    return TargetKind(search="classes", sums="classes", criterion=code, n_classes=labels.n_classes)
+    n_classes = labels.n_classes
+    return TargetKind(search="classes", sums="classes", criterion=criterion, n_classes=n_classes)
 
 
 def _check_rows(wire: NDArray[np.int64]) -> None:
@@ -196,11 +196,11 @@ def _check_rows(wire: NDArray[np.int64]) -> None:
 
 
 def _make_room(wire: NDArray[np.int64], layout: SideLayout) -> NDArray[np.int64]:
-    return make_room(len(wire) * layout.width, np.int64).reshape(len(wire), layout.width)
+    return np.empty((len(wire), layout.width), np.int64)
 
 
 def _divide(wire: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Sides that one worker decodes at a time: from where to where."""
+    """Return the ranges of sides that one worker decodes at a time."""
     ends = [*range(0, len(wire), SIDES_WORTH_A_THREAD), len(wire)]
     return list(pairwise(ends))
 

@@ -1,4 +1,4 @@
-"""Labels of horizontal training: what a party declares of them and how all parties encode them.
+"""Labels of horizontal training: their declaration and their encoding by all parties.
 
 Targets and weights become integers on a scale that follows from powers of two that parties declare,
 so that sums over any parties are exact and the same as over one table.
@@ -14,14 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import DamagedModelError, DataError, ProtocolError
+from fedforest.kernels.criteria.registry import BY_NAME, BY_WIRE, Criterion
 from fedforest.kernels.layout import MAX_MULTIPLICITY
 from fedforest.privacy.global_dp import TargetGrid
 from fedforest.protocol.asking import blame, check
-from fedforest.protocol.horizontal.messages import AgreeOnTable, Prepared
+from fedforest.protocol.horizontal.messages import AgreeOnTable, TableDeclared
 from fedforest.protocol.horizontal.payloads import DeclaredLabels
-from fedforest.tree.class_labels import pack_labels, unpack_labels
-from fedforest.tree.class_union import find_codes, merge_classes
-from fedforest.tree.targets import (
+from fedforest.tree.table.class_labels import pack_labels, unpack_labels
+from fedforest.tree.table.class_union import find_codes, merge_classes
+from fedforest.tree.table.target_checks import check_not_below_zero, none_above_zero
+from fedforest.tree.table.targets import (
     MAX_CLASSES,
     TARGET_BITS,
     WEIGHT_BITS,
@@ -31,31 +33,35 @@ from fedforest.tree.targets import (
     encode_values,
 )
 
+_GINI = BY_NAME["gini"]  # any criterion will do: only the coordinator scores sums
 NO_WEIGHT = -1074  # the exponent of a party whose rows all weigh nothing
-LARGEST_EXPONENT = 900  # of targets: squares of sums have room in a float64 then
+LARGEST_EXPONENT = 900  # of targets: squares of sums still fit a float64
 SUM_LIMIT = 2**59  # of targets: a prime field of 2^61 - 1 holds such sums with their sign
 
 
 @dataclass(frozen=True, eq=False)
 class PartyLabels:
-    """A party's own labels: classes as they are, or targets; weights where rows differ in them."""
+    """A party's own labels: unencoded classes, or targets; and weights, if rows have any."""
 
     values: NDArray[Any]
     weights: NDArray[np.float64] | None = None
     is_regression: bool = False
 
-    def declare(self) -> DeclaredLabels:
-        """Classes by name, or sizes as powers of two; nothing about how many rows have which."""
+    def declare(self, criterion: str | None = None) -> DeclaredLabels:
+        """Declare class names, or magnitudes as powers of two; no counts of rows.
+
+        Refuse targets below zero if the criterion needs none; targets of all zero have no size.
+        """
         weights = None
         if self.weights is not None:
             weights = _exponent(self.weights) if (self.weights > 0.0).any() else NO_WEIGHT
         if self.is_regression:
-            return DeclaredLabels("", (), _exponent(self.values), weights)
+            return DeclaredLabels("", (), _exponent(self._counted_by(criterion)), weights)
         packed: Any = pack_labels(self._classes[0])
         return DeclaredLabels(packed["dtype"], tuple(packed["labels"]), None, weights)
 
     def encode(self, agreed: AgreeOnTable) -> TrainingTargets:
-        """The labels as integers on the common scale."""
+        """Encode the labels as integers on the common scale."""
         weights = None
         if agreed.weight_unit > 0.0:
             weights = fix_to_unit(self._weights(), agreed.weight_unit)
@@ -64,7 +70,7 @@ class PartyLabels:
             return encode_values(levels, weights, agreed.target_unit, agreed.target_offset)
         classes = read_classes(agreed.class_dtype, agreed.classes)
         own, places = self._classes
-        return encode_classes(find_codes(own, classes)[places], len(classes), weights, "gini")
+        return encode_classes(find_codes(own, classes)[places], len(classes), weights, _GINI)
 
     @cached_property
     def _classes(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -73,23 +79,32 @@ class PartyLabels:
 
     def _levels(self, agreed: AgreeOnTable) -> NDArray[np.int64]:
         targets = self.values.astype(np.float64)
-        if agreed.protection.kind:  # what lies outside the declared bounds is moved to them
+        if agreed.protection.kind:  # clips to the declared bounds
             return TargetGrid.of((agreed.protection.low, agreed.protection.high)).levels(targets)
         return np.rint(targets / agreed.target_unit).astype(np.int64)
+
+    def _counted_by(self, wire: str | None) -> NDArray[np.float64]:
+        """Return the targets whose magnitude matters to the criterion with this wire code."""
+        check(wire is None or wire in BY_WIRE, "the criterion is unknown")
+        if wire is None or not BY_WIRE[wire].scores.from_zero:
+            return self.values
+        check_not_below_zero(self.values, BY_WIRE[wire].name)
+        weighs = np.True_ if self.weights is None else self.weights > 0.0
+        return self.values[weighs & (self.values > 0.0)]
 
     def _weights(self) -> NDArray[np.float64]:
         return np.ones(len(self.values)) if self.weights is None else self.weights
 
 
 def fix_to_unit(weights: NDArray[np.float64], unit: float) -> NDArray[np.int64]:
-    """Weights in whole units; a positive weight never becomes zero."""
+    """Round weights to whole units; a positive weight never becomes zero."""
     fixed = np.rint(weights / unit).astype(np.int64)
     fixed[(fixed == 0) & (weights > 0.0)] = 1
     return fixed
 
 
 def _exponent(values: NDArray[np.float64]) -> int | None:
-    """The power of two that no size reaches."""
+    """Return the exponent of the power of two above all magnitudes; None for no values."""
     if len(values) == 0:
         return None
     return int(math.frexp(float(np.abs(values).max()))[1])
@@ -97,7 +112,7 @@ def _exponent(values: NDArray[np.float64]) -> int | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelUnion:
-    """What the labels of all parties have in common."""
+    """The common classes or scales of all parties' labels."""
 
     classes: NDArray[Any] | None  # None for targets
     class_dtype: str
@@ -112,28 +127,35 @@ class LabelUnion:
 
 
 def unite_labels(
-    prepared: Mapping[str, Prepared], *, is_regression: bool, bounds: tuple[float, float] | None
+    prepared: Mapping[str, TableDeclared],
+    criterion: Criterion,
+    bounds: tuple[float, float] | None,
 ) -> LabelUnion:
-    """One scale, or one list of classes, for all parties."""
+    """Find one scale, or one list of classes, for all parties."""
     declared = {party: reply.labels for party, reply in prepared.items()}
     n_rows = sum(reply.size.n_rows for reply in prepared.values())
     weight_unit, heaviest = _weight_scale(declared, n_rows)
-    if not is_regression:
+    if criterion.task == "classification":
         classes = merge_classes({party: _read(party, labels) for party, labels in declared.items()})
         packed: Any = pack_labels(classes)
         return LabelUnion(classes, packed["dtype"], 1.0, 0.0, weight_unit)
+    sizes = [labels.target_exponent for labels in declared.values()]
+    if criterion.scores.from_zero and all(size is None for size in sizes):
+        raise none_above_zero(criterion.name)
     unit, offset = _target_scale(declared, n_rows * heaviest, bounds)
     return LabelUnion(None, "", unit, offset, weight_unit)
 
 
 def _weight_scale(declared: Mapping[str, DeclaredLabels], n_rows: int) -> tuple[float, int]:
-    """The unit of weights, and the most that one row can weigh in it, drawn as often as may be."""
+    """Return the unit of weights, and the most that one row can weigh with all its draws."""
     exponents = [labels.weight_exponent for labels in declared.values()]
     given = [exponent for exponent in exponents if exponent is not None]
     if not given:
         return 0.0, MAX_MULTIPLICITY
     if max(given) == NO_WEIGHT and len(given) == len(exponents):
-        raise DataError("No rows are left: every sample weight is zero. Give some rows weight.")
+        raise DataError.stating(
+            "No rows are left: every sample weight is zero. Give some rows weight."
+        )
     largest = max(1, *given)  # parties without weights weigh their rows as one
     room = WEIGHT_SUM_LIMIT // (MAX_MULTIPLICITY * max(1, n_rows))
     bits = min(WEIGHT_BITS, room.bit_length() - 1)
@@ -145,7 +167,7 @@ def _target_scale(
     largest_weight: int,
     bounds: tuple[float, float] | None,
 ) -> tuple[float, float]:
-    """The unit and origin of targets; no sum of them can overflow."""
+    """Return the unit and origin of targets, so that no sum of them can overflow."""
     if bounds is not None:
         grid = TargetGrid.of(bounds)
         return grid.unit, grid.offset
@@ -167,9 +189,9 @@ def _read(party: str, labels: DeclaredLabels) -> NDArray[Any]:
         try:
             return read_classes(labels.dtype, labels.classes)
         except DamagedModelError:
-            raise ProtocolError("its class labels cannot be read") from None
+            raise ProtocolError.stating("its class labels cannot be read") from None
 
 
 def read_classes(dtype: str, classes: tuple[Any, ...]) -> NDArray[Any]:
-    """Class labels as they were declared."""
+    """Decode declared class labels."""
     return unpack_labels({"dtype": dtype, "labels": list(classes)})

@@ -1,6 +1,6 @@
-"""The cuts that one level asks about: as questions to groups of parties, and what their sums are.
+"""The cuts of one level: their questions to groups of parties, and the collected sums.
 
-Cuts lie in the order of nodes and pairs. A question has those of one group of trees.
+Cuts are in the order of nodes and pairs. A question has those of one group of trees.
 """
 
 from collections.abc import Sequence
@@ -10,8 +10,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from fedforest.kernels.cuts.pairs import Pairs
 from fedforest.kernels.layout import SET_WORDS
-from fedforest.kernels.pairs import Pairs
 from fedforest.protocol.aggregation.base import Segment
 from fedforest.protocol.fates import pack_each
 from fedforest.protocol.horizontal.batch_plan import BatchPlan
@@ -19,22 +19,22 @@ from fedforest.protocol.horizontal.grouping import count_before, cut_bytes
 from fedforest.protocol.horizontal.messages import CutsQuestion
 from fedforest.protocol.horizontal.participants import Group
 from fedforest.protocol.payloads import to_bytes
-from fedforest.tree.search import SplitTable
+from fedforest.tree.growth.split_search import SplitTable
 from fedforest.tree.workers import Workers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LevelCuts:
-    """A threshold or a set for every pair that somebody named a point for."""
+    """A threshold or a set for every pair that at least one party named a point for."""
 
     plan: BatchPlan
     tree_start: list[int]  # where each tree's open nodes begin, and where the last one's end
     pairs: Pairs
     threshold: NDArray[np.float32]  # NaN: not asked
     asked_start: NDArray[np.int64]  # per node, of the pairs that have a threshold
-    missing_left: NDArray[np.uint8]  # where no value is missing anywhere, nothing
+    missing_left: NDArray[np.uint8]  # empty if no value is missing anywhere
     left_set: NDArray[np.uint64]
-    wholes: NDArray[np.bool_]  # nodes that are counted whole
+    wholes: NDArray[np.bool_]  # nodes whose totals are asked for
 
     @property
     def n_asked(self) -> int:
@@ -42,7 +42,7 @@ class LevelCuts:
         return int(self.asked_start[-1])
 
     def questions(self, groups: Sequence[Group]) -> list[Segment]:
-        """One question for each group of trees with the same participants."""
+        """Return one question for each group of trees with the same participants."""
         node_ends = self._find_ends(groups)
         pair_ends = self.pairs.node_start[node_ends].tolist()
         set_ends = np.searchsorted(self.set_pairs, pair_ends).tolist()
@@ -69,7 +69,7 @@ class LevelCuts:
         ]
 
     def _find_ends(self, groups: Sequence[Group]) -> list[int]:
-        """Where the nodes of groups end: their trees, and so their nodes, lie together."""
+        """Return 0 and where the nodes of each group end; a group's nodes are consecutive."""
         return [0, *[self.tree_start[group.trees.stop] for group in groups]]
 
     @property
@@ -80,7 +80,7 @@ class LevelCuts:
     def collect(
         self, groups: Sequence[Group], sums: Sequence[NDArray[np.int64]], workers: Workers
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """(cuts, whole nodes) over all groups, in order of pairs and of nodes.
+        """Return (cuts, whole nodes) over all groups, in order of pairs and of nodes.
 
         A cut is its left side, followed by the right one if asked.
         """
@@ -93,7 +93,9 @@ class LevelCuts:
         return cuts, counting.read(wholes, workers)
 
     def tabulate(self, chosen: NDArray[np.int64], larger_left: NDArray[np.uint8]) -> SplitTable:
-        """The cuts of these pairs as splits; where no value is missing, a later one goes with most.
+        """Return the cuts of these pairs as splits.
+
+        In columns without missing values in training, later ones go with the majority.
 
         `larger_left` is 1 where most rows of a split go left.
         """
@@ -107,20 +109,20 @@ class LevelCuts:
             set_of_pair = np.full(len(self.pairs.feature), -1, np.int64)
             set_of_pair[self.set_pairs] = np.arange(len(self.left_set))
             padded = np.concatenate([self.left_set, np.zeros((1, SET_WORDS), np.uint64)])
-            sets = padded[set_of_pair[chosen]]  # without a set: the last, which is empty
+            sets = padded[set_of_pair[chosen]]  # no set: the last, empty one
             cut[columns.is_categorical[feature]] = 0.0
         return SplitTable(feature, cut, missing_left, sets)
 
 
 def _join(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """One after the other, as pairs and nodes lie."""
+    """Concatenate the parts."""
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def find_set_pairs(
     plan: BatchPlan, pairs: Pairs, threshold: NDArray[np.float32]
 ) -> NDArray[np.int64]:
-    """Pairs of categorical columns that have a threshold, which then only says that they do."""
+    """Return the asked pairs of categorical columns; their thresholds are only flags."""
     is_categorical = plan.columns.is_categorical
     if not is_categorical.any():
         return np.zeros(0, np.int64)

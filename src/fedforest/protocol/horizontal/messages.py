@@ -1,32 +1,24 @@
-"""Every message of horizontal training but those of counting, which are the aggregation's.
+"""Every message of horizontal training; those of counting are in the aggregation package.
 
-Fields of replies are payloads from the allow-list. Every request of training has a step number: the
-same request under it gets the same reply, another one is refused.
+Fields of replies are payloads from the allow-list. Every request of training has a step number: a
+repeated request gets the same reply, a different one under the same number is refused.
 """
 
 from typing import Annotated, ClassVar
 
 import msgspec
 
-from fedforest.protocol.asking import Message, Payload
+from fedforest.protocol.asking import Accepted, Message, Payload, Request
 from fedforest.protocol.horizontal.payloads import DeclaredColumns, DeclaredLabels, Label, Points
 from fedforest.protocol.payloads import Count, TableSize
-from fedforest.tree.columns import Category
+from fedforest.tree.table.columns import Category
 
 Step = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
-Limit = Annotated[int, msgspec.Meta(ge=1, lt=2**31)]  # a limit of nothing would promise too much
+Limit = Annotated[int, msgspec.Meta(ge=1, lt=2**31)]  # no limit may be zero
 
 
-class Prepare(Message, frozen=True):
-    """Declare your table and your labels, which are classes or targets."""
-
-    reveals: ClassVar[str] = "nothing of others"
-
-    is_regression: bool
-
-
-class Prepared(Message, frozen=True):
-    """How the party's table and labels are described."""
+class TableDeclared(Message, frozen=True):
+    """The description of the party's table and labels."""
 
     reveals: ClassVar[str] = (
         "the number of rows, names and kinds of columns, categories, which columns have "
@@ -38,8 +30,17 @@ class Prepared(Message, frozen=True):
     labels: DeclaredLabels
 
 
+class DeclareTable(Request[TableDeclared], frozen=True):
+    """Declare your table and your labels, which are classes or targets."""
+
+    reveals: ClassVar[str] = "nothing of others"
+
+    is_regression: bool
+    criterion: str | None = None  # its wire code; None: any, labels stay as they are
+
+
 class Protection(Payload, frozen=True):
-    """The noise that the run demands; a party adds it itself, and checks what it will cost."""
+    """The noise that the run demands; the party adds it, and checks its privacy cost."""
 
     kind: str = ""  # "local", "global", or none
     bits: Count = 0
@@ -52,8 +53,8 @@ class Protection(Payload, frozen=True):
     high: float = 0.0
 
 
-class AgreeOnTable(Message, frozen=True):
-    """What all parties' tables have in common, and the limits that the run will keep to."""
+class AgreeOnTable(Request[Accepted], frozen=True):
+    """Agree on the common description of all tables, and on the limits of the run."""
 
     reveals: ClassVar[str] = (
         "all parties' columns, categories and classes, not whose they are, and how large "
@@ -71,46 +72,30 @@ class AgreeOnTable(Message, frozen=True):
     n_trees: Limit
     max_depth: Limit
     candidates_per_node: Limit
-    least_rows: Annotated[int, msgspec.Meta(ge=2, lt=2**31)]  # in a node, or a party abstains
+    least_rows: Annotated[int, msgspec.Meta(ge=2, lt=2**31)]  # in a node; with fewer, abstain
     both_sides: bool
     rows_apart: bool  # rows are counted apart from their weight
     most_losses: Count  # after so many, no trees are begun anew
     drawn_per_step: bool  # participants change while trees grow, which exposes single parties
 
 
-class StartTrees(Payload, frozen=True):
+class BeginTrees(Payload, frozen=True):
     """Begin a batch of trees: draw rows for each by own randomness."""
 
     segments: memoryview  # per tree (u2), ascending: those of one segment have one set of parties
     bootstrap: bool
     n_draws: Count
-    left_out: Count  # which secret part of the rows no tree sees; 0: none
+    left_out: Count  # number of the secret set of rows that no tree sees; 0: none
 
 
-class Moves(Payload, frozen=True):
-    """What became of the open nodes: their fates and, of those that were split, how."""
+class CutMoves(Payload, frozen=True):
+    """The fates of the open nodes, and the cuts of those that were split."""
 
     fates: memoryview
     feature: memoryview  # <i4 per split node, as the following
     threshold: memoryview  # <f4
     missing_left: memoryview  # u1
     left_set: memoryview  # <u8, four words for each split by categories
-
-
-class ProposeThresholds(Message, frozen=True):
-    """Move the rows, then name a random point for each candidate column of each open node.
-
-    A party that only follows gets an empty bitmap.
-    """
-
-    reveals: ClassVar[str] = (
-        "which columns are candidates in open nodes, and the splits that were made"
-    )
-
-    step: Step
-    start: StartTrees | None
-    moves: Moves | None
-    candidates: memoryview  # a bitmap of columns per open node
 
 
 class ThresholdsProposed(Message, frozen=True):
@@ -124,8 +109,24 @@ class ThresholdsProposed(Message, frozen=True):
     points: Points
 
 
-class TakeForest(Message, frozen=True):
-    """The finished model: everybody keeps it and predicts alone."""
+class ProposeThresholds(Request[ThresholdsProposed], frozen=True):
+    """Move the rows, then name a random point for each candidate column of each open node.
+
+    A party that takes no part in this step gets an empty bitmap: it only moves its rows.
+    """
+
+    reveals: ClassVar[str] = (
+        "which columns are candidates in open nodes, and the splits that were made"
+    )
+
+    step: Step
+    start: BeginTrees | None
+    moves: CutMoves | None
+    candidates: memoryview  # a bitmap of columns per open node
+
+
+class TakeForest(Request[Accepted], frozen=True):
+    """Take the finished model; each party keeps it and predicts alone."""
 
     reveals: ClassVar[str] = (
         "the finished model: every split with its threshold, and what every leaf says"
@@ -135,18 +136,17 @@ class TakeForest(Message, frozen=True):
 
 
 class CutsQuestion(msgspec.Struct, frozen=True, array_like=True):
-    """What is to be counted in one segment: the sides of these cuts, and these whole nodes.
+    """The question of one segment: count the sides of these cuts, and these whole nodes.
 
     Cuts are in the order of the segment's (node, candidate column) pairs.
     """
 
     segment: Count
     threshold: memoryview  # <f4 per pair; NaN: not asked
-    missing_left: memoryview  # one bit per pair; nothing where no value is missing anywhere
+    missing_left: memoryview  # one bit per pair; empty if no value is missing anywhere
     left_set: memoryview  # <u8, four words for each pair asked of a categorical column
     wholes: memoryview  # one bit per open node
-    whole_table: bool = False  # instead of all this: what the labels of the table add up to
+    whole_table: bool = False  # if set, ask for the sums over the whole table instead
 
 
-REQUESTS = (Prepare, AgreeOnTable, ProposeThresholds, TakeForest)
-REPLIES = (Prepared, ThresholdsProposed)
+REQUESTS = (DeclareTable, AgreeOnTable, ProposeThresholds, TakeForest)

@@ -1,4 +1,4 @@
-"""What a horizontal training is asked for, and what it gives back."""
+"""The request for a horizontal training, and its result."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,31 +8,31 @@ from numpy.typing import NDArray
 
 from fedforest.privacy.global_dp import GlobalDP
 from fedforest.privacy.local_dp import LocalDP
-from fedforest.tree.bins import Bins
-from fedforest.tree.forest import Forest
-from fedforest.tree.grow import BATCH_BYTES
-from fedforest.tree.parameters import ForestParameters
+from fedforest.tree.forest.forest import Forest
+from fedforest.tree.growth.level_loop import BATCH_BYTES
+from fedforest.tree.growth.parameters import ForestParameters
+from fedforest.tree.table.bins import Bins
 
 Scope = Literal["tree", "step", "run"]
 
 
 @dataclass(frozen=True, slots=True)
 class Participation:
-    """Which share of the parties takes part, and for how long the same ones do."""
+    """The fraction of parties that takes part, and for how long the same ones do."""
 
     share: float = 1.0
     scope: Scope = "tree"
-    least: int = 1  # participants; so many are always drawn together
+    least: int = 1  # the minimum of participants, and the size of drawn blocks
 
     @property
     def is_full(self) -> bool:
-        """Whether everybody always takes part."""
+        """Whether all parties always take part."""
         return self.share >= 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class TrainingOrder:
-    """What is to be trained, with whom, and how their labels are protected."""
+class HorizontalOrder:
+    """The parameters of a training, its parties, and the protection of their labels."""
 
     parties: tuple[str, ...]
     parameters: ForestParameters
@@ -40,7 +40,7 @@ class TrainingOrder:
     privacy: LocalDP | GlobalDP | None = None
     participation: Participation = field(default_factory=Participation)
     class_weight: str | Mapping[Any, float] | None = None
-    least_rows: int = 2  # of a party in a node: with fewer it names no point
+    least_rows: int = 2  # a party with fewer rows in a node names no point
     batch_bytes: int = BATCH_BYTES
 
     @property
@@ -55,27 +55,27 @@ class TrainingOrder:
 
     @property
     def totals_anew(self) -> bool:
-        """Whether nodes are counted whole in every step: their parents' sums are of others."""
+        """Whether whole nodes are counted in every step: each step has other participants."""
         return self.drawn_per_step and not self.both_sides
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Trained:
-    """The finished forest and what it took."""
+class TrainedExtraTrees:
+    """The finished forest, and figures of its training."""
 
     forest: Forest
     bins: Bins
     classes: NDArray[Any] | None
-    model_file: memoryview  # that every party holds
+    model_file: memoryview  # the file that every party holds
     n_rows: int
-    n_steps: tuple[int, ...]  # per batch of trees, levels and repeated ones
+    n_steps: tuple[int, ...]  # per batch of trees, repeated levels included
     n_extra_steps: tuple[int, ...]
     lost: tuple[str, ...]  # parties that went away during training
     candidates_per_node: int
-    n_trees_begun: int  # more than there are if training ended early: labels were counted for all
-    smallest_group: int | None = None  # rows of the smallest child of a split, where that is told
+    n_trees_begun: int  # more than grown if training ended early; all spend budget
+    smallest_group: int | None = None  # rows of the smallest child of a split; None under noise
 
     @property
     def model(self) -> bytes:
-        """The file in memory of its own, for whoever keeps it."""
+        """A copy of the model file."""
         return bytes(self.model_file)

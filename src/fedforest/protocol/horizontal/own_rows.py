@@ -1,19 +1,19 @@
-"""Which of its rows a party lets trees see: drawn by its own randomness, told nobody."""
+"""A party's choice of the rows that trees see, drawn by its own randomness and kept secret."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.masking.key_agreement import derive_key
 from fedforest.masking.keystream import expand
-from fedforest.protocol.horizontal.messages import StartTrees
-from fedforest.tree.rows import Sampling
+from fedforest.protocol.horizontal.messages import BeginTrees
+from fedforest.tree.growth.rows import Sampling
 
-THINNEST, THICKEST = 0.75, 0.95  # share of rows that are kept after a loss
-SEEN_BY_BOOTSTRAP = 0.632  # share of rows
+THINNEST, THICKEST = 0.75, 0.95  # fraction of rows that are kept after a loss
+SEEN_BY_BOOTSTRAP = 0.632  # fraction of rows
 
 
-def choose_sampling(start: StartTrees, n_rows: int, *, is_private: bool) -> Sampling:
-    """How each tree draws its rows; under noise a row counts once, or it would need more noise."""
+def choose_sampling(start: BeginTrees, n_rows: int, *, is_private: bool) -> Sampling:
+    """Choose how trees draw rows; under noise a row counts once, to need less noise."""
     n_draws = min(start.n_draws, n_rows)
     if not (start.bootstrap and is_private):
         return Sampling(start.bootstrap, n_draws)
@@ -23,10 +23,10 @@ def choose_sampling(start: StartTrees, n_rows: int, *, is_private: bool) -> Samp
 
 
 def keep_rows(row_secret: bytes, n_rows: int, left_out: int) -> NDArray[np.bool_]:
-    """All rows but a part whose size nobody else knows; `left_out` is its number, 0 for none.
+    """Return the rows to keep: all but a secret set with the number `left_out`; 0 keeps all.
 
-    It is the same part in all trees: parts of their own would average out over many trees. The
-    size is rounded by chance, or a party of two rows would leave out none; one row is kept.
+    All trees leave out the same set, as different sets would average out over many trees. The
+    size is rounded at random, so that even a party of two rows may leave one out; one row is kept.
     """
     if left_out == 0:
         return np.ones(n_rows, np.bool_)

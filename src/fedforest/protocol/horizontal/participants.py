@@ -1,9 +1,9 @@
-"""Who takes part in which tree, or step, of a training (k-PPD-ERT, section 3.2).
+"""The parties that take part in each tree, or step, of a training (k-PPD-ERT, section 3.2).
 
 Differences between sums over different parties expose the parties in which they differ. So the
 parties of a tree are the same from its root to its leaves, and between trees they change in blocks:
-whatever is computed from sums over blocks of parties is about blocks, never about one party. Only
-the paper's way, a new draw for every step, draws single parties, where it is asked for by name.
+differences of such sums are about blocks, never about one party. Only the paper's scope "step", a
+new draw for every step, draws single parties; users must choose it explicitly.
 """
 
 from collections.abc import Collection, Sequence
@@ -13,15 +13,15 @@ from itertools import groupby
 import numpy as np
 
 from fedforest.errors import TooFewParties
-from fedforest.kernels.sampling import draw_unit
+from fedforest.kernels.growth.sampling import draw_unit
 from fedforest.protocol.horizontal.order import Participation
-from fedforest.tree.seeds import derive_seed
+from fedforest.tree.growth.seeds import derive_seed
 
-MOST_DRAWS = 1000  # repeated when too few are drawn; after that everybody takes part
+MOST_DRAWS = 1000  # repeated when too few are drawn; after that all parties take part
 
 
 def require_enough(n_parties: int, least: int) -> None:
-    """Refuse to go on with fewer parties that have rows than must take part."""
+    """Refuse to continue if fewer parties have rows than must take part."""
     if n_parties < least:
         raise TooFewParties(
             f"{n_parties} of the parties that are there have rows, but at least {least} must take "
@@ -31,7 +31,7 @@ def require_enough(n_parties: int, least: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Trees with the same participants; `number` is what their parties know the group by."""
+    """Trees with the same participants; `number` identifies the group to its parties."""
 
     number: int
     participants: tuple[str, ...]
@@ -40,7 +40,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Participants:
-    """Draws participants by the coordinator's seed (SPP) among the parties that are there."""
+    """Draws participants by the coordinator's seed (SPP) among the present parties."""
 
     parties: tuple[str, ...]
     participation: Participation
@@ -51,10 +51,10 @@ class Participants:
         require_enough(self._count_with_rows(self.parties), self.participation.least)
 
     def of_trees(self, trees: range) -> list[tuple[str, ...]]:
-        """The participants of each tree; where every step draws anew, everybody holds rows.
+        """Return the participants of each tree: all parties if every step draws anew.
 
-        Trees are alike, so which of them gets which of the drawn sets does not matter: those with
-        the same one follow each other, and are asked about without sorting their nodes.
+        The drawn sets are sorted, so that trees with the same participants are consecutive and
+        their nodes need no sorting. Trees are alike: which tree gets which set does not matter.
         """
         scope = self.participation.scope
         if self.participation.is_full or scope == "step":
@@ -65,7 +65,7 @@ class Participants:
         return sorted(self._draw("tree", tree, blocks) for tree in trees)
 
     def of_step(self, step: int, by_tree: Sequence[tuple[str, ...]]) -> list[Group]:
-        """Trees grouped by who takes part in this step; those of a group follow each other."""
+        """Group trees by their participants in this step; trees of a group are consecutive."""
         if self.participation.scope == "step" and not self.participation.is_full:
             everybody = [(party,) for party in self.parties]
             return [Group(0, self._draw("step", step, everybody), range(len(by_tree)))]
@@ -76,7 +76,7 @@ class Participants:
         return groups
 
     def _draw(self, purpose: str, index: int, blocks: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-        """Each block with the same probability, in the order of parties; never too few."""
+        """Draw each block with the same probability; draw again if there are too few parties."""
         for attempt in range(MOST_DRAWS):
             key = np.uint64(derive_seed(self.seed, f"participants/{purpose}/{attempt}", index))
             drawn = {
@@ -90,9 +90,9 @@ class Participants:
         return self.parties
 
     def _blocks(self) -> list[tuple[str, ...]]:
-        """Parties that are drawn together, by the seed: as many as must take part at least.
+        """Divide the parties by the seed into blocks with the minimum of parties with rows each.
 
-        Those without rows hide nobody, so they do not count.
+        Parties without rows do not count: adding their zeros hides no other party.
         """
         key = np.uint64(derive_seed(self.seed, "blocks", 0))
         units = [draw_unit(key, np.uint64(number)) for number in range(len(self.parties))]

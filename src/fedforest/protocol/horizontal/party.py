@@ -1,99 +1,85 @@
 """The party of horizontal training.
 
 Who learns what. A party sees the candidate columns, the thresholds and the chosen splits of every
-tree it takes part in, and in the end the whole forest, as everybody does. Of other parties it sees
-nothing but what the forest says. It gives away what it declares, random points inside its ranges,
-and label sums in the protection of the run.
+tree it takes part in, and in the end the whole forest, as all parties do. About other parties it
+learns only what the forest says. It reveals its declaration, random points inside its ranges, and
+label sums in the protection of the run.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from operator import is_
 from typing import TYPE_CHECKING, Any
-from weakref import WeakMethod
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import FederationError, ProtocolError
-from fedforest.kernels.random_split import Values
+from fedforest.kernels.splits.random import Values
 from fedforest.masking.key_agreement import derive_key
 from fedforest.masking.keystream import expand, scramble
-from fedforest.privacy.randomized_response import Entropy
+from fedforest.privacy.randomized_response import Randomness
 from fedforest.protocol.aggregation.base import (
     LEAST_PARTICIPANTS,
     Aggregator,
-    AnswerQuestions,
     Answers,
-    OwnVectors,
 )
-from fedforest.protocol.aggregation.messages import Count, Part, PassOn, ShareOut
+from fedforest.protocol.aggregation.messages import CountParts, Part
 from fedforest.protocol.aggregation.steps import StepMemory
-from fedforest.protocol.asking import Accepted, Message, answer, blame, check
+from fedforest.protocol.asking import Accepted, Message, answer, check
 from fedforest.protocol.horizontal.agreement import check_agreement, read_model
 from fedforest.protocol.horizontal.companions import Companions
 from fedforest.protocol.horizontal.grouping import cut_at
 from fedforest.protocol.horizontal.labels import PartyLabels
 from fedforest.protocol.horizontal.messages import (
     AgreeOnTable,
+    BeginTrees,
     CutsQuestion,
-    Prepare,
-    Prepared,
+    DeclareTable,
     ProposeThresholds,
-    StartTrees,
+    TableDeclared,
     TakeForest,
     ThresholdsProposed,
 )
 from fedforest.protocol.horizontal.own_rows import choose_sampling, keep_rows
-from fedforest.protocol.horizontal.party_trees import MAX_ENTRIES, Limits, PartyTrees
+from fedforest.protocol.horizontal.party_trees import (
+    MAX_ENTRIES,
+    DeclaredLimits,
+    HorizontalPartyTrees,
+)
 from fedforest.protocol.horizontal.payloads import Points
 from fedforest.protocol.horizontal.statistics import Statistics, choose_statistics
 from fedforest.protocol.horizontal.tables import declare_columns, make_bins
 from fedforest.protocol.payloads import TableSize, from_bytes
-from fedforest.tree.forest_file import OpenedForest, StoredForest
-from fedforest.tree.rows import draw_rows
-from fedforest.tree.table import Table
+from fedforest.tree.files.forests import OpenedForest, StoredForest
+from fedforest.tree.growth.rows import draw_rows
+from fedforest.tree.table.frames import Table
 from fedforest.tree.workers import ALONE, Workers
 
 if TYPE_CHECKING:
-    from fedforest.tree.targets import TrainingTargets
+    from fedforest.tree.table.targets import TrainingTargets
 
 _QUESTION = msgspec.msgpack.Decoder(CutsQuestion)
-
-MakeAggregator = Callable[[AnswerQuestions], Aggregator]
 
 
 def _read_question(encoded: memoryview) -> CutsQuestion:
     try:
         return _QUESTION.decode(encoded)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise ProtocolError("a question cannot be read") from None
-
-
-def _without_holding(answer_questions: AnswerQuestions) -> AnswerQuestions:
-    """A party's method for those whom the party outlives, and who must not keep it alive."""
-    method = WeakMethod(answer_questions)
-
-    def ask(questions: Sequence[memoryview]) -> OwnVectors:
-        held = method()
-        assert held is not None, "the party outlives its aggregator"
-        return held(questions)
-
-    return ask
+        raise ProtocolError.stating("a question cannot be read") from None
 
 
 class HorizontalParty:
     """Answers the coordinator of a horizontal training with the rows of one table."""
 
-    def __init__(  # noqa: PLR0913 - everything that a party brings into a run
+    def __init__(  # noqa: PLR0913 - all inputs of a party
         self,
         table: Table,
         labels: PartyLabels,
-        entropy: Entropy,
-        make_aggregator: MakeAggregator,
+        randomness: Randomness,
+        aggregator: Aggregator,
         *,
         least_participants: int = LEAST_PARTICIPANTS,
         response_key: bytes = b"",
@@ -105,55 +91,54 @@ class HorizontalParty:
         self._workers = workers
         self._approve = approve
         self._response_key = response_key
-        # one secret for each purpose, drawn first: protections do not change what trees see
-        self._point_secret, self._row_secret, self._noise_secret = (entropy(32) for _ in range(3))
+        # one secret per purpose, drawn first, so that protections do not change the drawn rows
+        self._point_secret, self._row_secret, self._noise_secret = (
+            randomness(32) for _ in range(3)
+        )
         self._steps = StepMemory()
         self._agreed: AgreeOnTable | None = None
         self._values: Values | None = None
         self._targets: TrainingTargets | None = None
         self._statistics: Statistics | None = None
-        self._trees: PartyTrees | None = None
+        self._trees: HorizontalPartyTrees | None = None
         self._n_batches = 0
-        self._point_key = b""  # of the batch at hand
+        self._point_key = b""  # of the current batch
         self._n_trees = 0  # begun since the last loss
-        self._left_out = 0  # which part of the rows they do not see
+        self._left_out = 0  # number of the set of rows that they do not see
         self._companions = Companions(least=least_participants)
         self._n_questions = 0
         self._opened: OpenedForest | None = None
-        self._last_read: tuple[Sequence[memoryview], list[CutsQuestion]] = ((), [])
         self._model: StoredForest | None = None
         self._model_file: memoryview | None = None
-        # no cycle: rows are set free as soon as nobody holds the party any more
-        self._counting = make_aggregator(_without_holding(self._answer_questions)).handlers()
+        self._aggregator, self._introductions = aggregator, aggregator.handlers()
 
     def _handlers(self) -> dict[type[Message], Callable[[Any], Message]]:
         return {
-            Prepare: self._prepare,
+            DeclareTable: self._prepare,
             AgreeOnTable: self._agree,
             ProposeThresholds: self._propose,
             TakeForest: self._take_forest,
-            **self._counting,
+            self._aggregator.counts: self._count,
+            **self._introductions,
         }
 
     def handle(self, request: Message) -> Message:
-        """Answer one request; a request out of place is refused and changes nothing."""
+        """Answer one request; refuse a request out of sequence, which then changes nothing."""
         n_questions, trees, companions = self._n_questions, self._trees, self._companions
         n_asked = None if trees is None else trees.n_asked
         try:
-            if isinstance(request, Count | PassOn | ShareOut):
-                with blame("coordinator"):
-                    self._join(request.parts)
             return answer(self._handlers(), request)
-        except FederationError:  # one of several questions may have been answered, to nobody
+        except FederationError:  # questions answered before the error were not sent: undo
             self._n_questions, self._companions = n_questions, companions
             if trees is not None and n_asked is not None:
                 trees.n_asked = n_asked
             raise
 
-    def _prepare(self, request: Prepare) -> Prepared:
+    def _prepare(self, request: DeclareTable) -> TableDeclared:
         check(request.is_regression == self._labels.is_regression, "labels are of another task")
         size = TableSize(self._table.n_rows, self._table.n_features)
-        return Prepared(size, declare_columns(self._table), self._labels.declare())
+        labels = self._labels.declare(request.criterion)
+        return TableDeclared(size, declare_columns(self._table), labels)
 
     def _agree(self, request: AgreeOnTable) -> Accepted:
         check(self._agreed is None, "what was agreed on cannot be changed")
@@ -163,7 +148,7 @@ class HorizontalParty:
         targets = self._labels.encode(request)
         statistics = choose_statistics(request, targets, self._response_key)
         if self._approve is not None:
-            self._approve(request)  # last: a proposal that is refused anyway is not paid for
+            self._approve(request)  # last, so that a refused proposal spends nothing
         self._values = Values(
             values.reshape(-1), np.uint64(self._table.n_rows), bins.is_categorical
         )
@@ -172,34 +157,34 @@ class HorizontalParty:
 
     def _agreement(self) -> AgreeOnTable:
         if self._agreed is None:
-            raise ProtocolError("nothing was agreed on yet")
+            raise ProtocolError.stating("nothing was agreed on yet")
         return self._agreed
 
     def _running(self) -> AgreeOnTable:
-        """What was agreed on, while trees may still grow by it."""
+        """Return the agreement; refuse after the end of training."""
         check(self._model_file is None, "the training is over")
         return self._agreement()
 
     def _propose(self, request: ProposeThresholds) -> ThresholdsProposed:
-        # a second answer to one question would be a second point: the range would show
+        # answer each question once: further points would reveal the range
         return self._steps.answer(request.step, 0, request, lambda: self._name_points(request))
 
     def _name_points(self, request: ProposeThresholds) -> ThresholdsProposed:
         self._running()
         trees = self._trees if request.start is None else self._start(request.start)
         if trees is None:
-            raise ProtocolError("no trees were started")
+            raise ProtocolError.stating("no trees were started")
         moved = trees.read_moves(request.moves)
         pairs = trees.read_candidates(request.candidates, moved)
         if request.start is not None:
             self._begin(trees, request.start.left_out)
         trees.move(moved)
-        # a word has a place (tree, node, column): asked again, it is the same; only we know the key
+        # a random word depends on (tree, node, column) only, under a key that only this party knows
         points = trees.propose(pairs, partial(scramble, self._point_key))
         return ThresholdsProposed(Points.of(points))
 
-    def _begin(self, trees: PartyTrees, left_out: int) -> None:
-        """Leave the trees that were growing and go on with others."""
+    def _begin(self, trees: HorizontalPartyTrees, left_out: int) -> None:
+        """Replace the growing trees by a new batch."""
         if left_out != self._left_out:
             self._left_out, self._n_trees = left_out, 0
             self._companions = self._companions.begin_anew()
@@ -209,7 +194,7 @@ class HorizontalParty:
         self._n_trees += trees.n_trees
         self._trees, self._companions = trees, self._companions.begin_batch()
 
-    def _start(self, start: StartTrees) -> PartyTrees:
+    def _start(self, start: BeginTrees) -> HorizontalPartyTrees:
         agreed = self._agreement()
         assert self._targets is not None
         assert self._values is not None
@@ -219,7 +204,7 @@ class HorizontalParty:
         check(is_sorted, "trees with the same participants do not follow each other")
         n_entries = len(segments) * self._table.n_rows * (1 + agreed.candidates_per_node)
         check(len(segments) == 1 or n_entries <= MAX_ENTRIES, "a batch has too many trees")
-        limits = Limits(
+        limits = DeclaredLimits(
             agreed.candidates_per_node,
             agreed.max_depth,
             agreed.least_rows,
@@ -234,44 +219,46 @@ class HorizontalParty:
         targets = replace(self._targets, allowed=self._targets.allowed & kept)
         sampling = choose_sampling(start, n_rows, is_private=limits.asks_once)
         rows, _ = draw_rows(expand(key, len(segments)), targets, sampling, self._workers)
-        return PartyTrees(self._values, self._targets, rows, segments, limits, self._workers)
+        return HorizontalPartyTrees(
+            self._values, self._targets, rows, segments, limits, self._workers
+        )
 
     def _check_start(self, agreed: AgreeOnTable, left_out: int, n_trees: int) -> None:
-        """After a loss the run may begin again, with fewer rows; never with those of before."""
+        """Refuse a restart with rows that were left out before, and too many restarts or trees."""
         check(left_out >= self._left_out, "rows that were left out are to be counted again")
         check(left_out <= agreed.most_losses, "trees are begun anew more often than agreed on")
         n_begun = self._n_trees if left_out == self._left_out else 0
         check(n_begun + n_trees <= agreed.n_trees, "more trees are asked for than agreed on")
 
-    def _join(self, parts: Sequence[Part]) -> None:
-        """Take part in these sums only if their participants expose nobody."""
-        if self._running().drawn_per_step:
-            return  # agreed on, by a name that says so
+    def _count(self, request: CountParts[Message]) -> Message:
+        """Answer the questions over all rows in the protection of the run."""
+        agreed = self._running()
+        questions = [_read_question(part.question) for part in request.parts]
+        if not agreed.drawn_per_step:  # that mode exposes parties, as agreed
+            self._join(request.parts, questions)
+        admitted = self._aggregator.admit(request)
+        if admitted.reply is not None:
+            return admitted.reply
+        return self._aggregator.protect(request, admitted, self._answer(agreed, questions))
+
+    def _join(self, parts: Sequence[Part], questions: Sequence[CutsQuestion]) -> None:
+        """Take part in these sums only if their participants expose no single party."""
         if not any(part.participants for part in parts):
-            return  # plain sums name nobody
-        questions = self._read_questions([part.question for part in parts])
+            return  # plain sums name no participants
         for part, question in zip(parts, questions, strict=True):
             segment = None if question.whole_table else question.segment
             self._companions = self._companions.join(segment, part.participants)
 
-    def _answer_questions(self, encoded: Sequence[memoryview]) -> OwnVectors:
-        """The integers that the questions of a request ask for, in one pass over the rows."""
-        questions = self._read_questions(encoded)
-        if len(questions) < 2 or self._running().protection.kind:
-            return [self._answer_alone(one) for one in questions]  # noise is for one at a time
-        return self._answer_together(questions)
+    def _answer(self, agreed: AgreeOnTable, questions: Sequence[CutsQuestion]) -> Answers:
+        """Compute the answers to the questions of a request, without noise in one pass."""
+        if len(questions) > 1 and not agreed.protection.kind:  # noise is drawn per question
+            return self._answer_together(questions)
+        own = [self._answer_alone(agreed, one) for one in questions]
+        return Answers(own[0], [len(own[0])]) if len(own) == 1 else Answers.of(own)
 
-    def _read_questions(self, encoded: Sequence[memoryview]) -> list[CutsQuestion]:
-        """Questions, read once: they are looked at before they are answered."""
-        last, questions = self._last_read
-        if len(last) != len(encoded) or not all(map(is_, last, encoded)):
-            questions = [_read_question(one) for one in encoded]
-            self._last_read = encoded, questions
-        return questions
-
-    def _answer_together(self, questions: Sequence[CutsQuestion]) -> OwnVectors:
+    def _answer_together(self, questions: Sequence[CutsQuestion]) -> Answers:
         if self._trees is None:
-            raise ProtocolError("no trees were started")
+            raise ProtocolError.stating("no trees were started")
         assert self._statistics is not None
         check(not any(one.whole_table for one in questions), "the whole table is counted alone")
         asked = self._trees.read_questions(questions)
@@ -286,10 +273,10 @@ class HorizontalParty:
         answers = [counted[own].reshape(-1) for own in cut_at(asked_ends)]
         wholes = self._statistics.of_nodes(search, asked.wholes, b"")
         nodes = [wholes[own].reshape(-1) for own in cut_at(asked.whole_ends)]
-        return list(map(np.concatenate, zip(answers, nodes, strict=True)))
+        return Answers.of(list(map(np.concatenate, zip(answers, nodes, strict=True))))
 
-    def _answer_alone(self, question: CutsQuestion) -> NDArray[np.int64]:
-        is_private = bool(self._running().protection.kind)
+    def _answer_alone(self, agreed: AgreeOnTable, question: CutsQuestion) -> NDArray[np.int64]:
+        is_private = bool(agreed.protection.kind)
         statistics = self._statistics
         assert statistics is not None
         self._n_questions += 1
@@ -300,28 +287,27 @@ class HorizontalParty:
             check(not is_private, "the whole table is counted where every question is paid for")
             return statistics.of_table(key)
         if self._trees is None:
-            raise ProtocolError("no trees were started")
+            raise ProtocolError.stating("no trees were started")
         search, cuts, wholes = self._trees.read_question(question)
         return statistics.of_question(search, cuts, wholes, key)
 
     def _take_forest(self, request: TakeForest) -> Accepted:
         self._opened = read_model(request.model, self._agreement())
         self._model, self._model_file = None, request.model
-        # rows and labels in the form of the training, many times the size of the table
+        # free the training data, many times the size of the table
         self._trees = self._values = self._targets = self._statistics = None
-        self._last_read = (), []
         return Accepted()
 
     @property
     def model_file(self) -> memoryview:
-        """The finished forest as it came; raises where there is none yet."""
+        """The finished forest as received; raises if there is none yet."""
         if self._model_file is None:
-            raise ProtocolError("there is no model yet")
+            raise ProtocolError.stating("there is no model yet")
         return self._model_file
 
     @property
     def model(self) -> StoredForest | None:
-        """The finished forest, once it is there; it is expanded for whoever asks first."""
+        """The finished forest, or None before it arrives; expanded on first use."""
         if self._model is None and self._opened is not None:
             self._model, self._opened = self._opened.expand(self._workers), None
         return self._model

@@ -1,6 +1,6 @@
-"""One party's part in a batch of growing extra-trees: its rows, followed from node to node.
+"""One party's side of a batch of growing extra-trees: its rows, followed from node to node.
 
-It knows every split, as everybody will know the finished forest, and where its own rows are.
+It knows every split, as all parties will, and the nodes of its own rows.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.pair_draws import place_pairs
-from fedforest.kernels.pairs import Cuts, Pairs
-from fedforest.kernels.points import has_infinite
-from fedforest.kernels.random_split import Values
-from fedforest.kernels.side_checks import lies_between
+from fedforest.kernels.cuts.draws import place_pairs
+from fedforest.kernels.cuts.pairs import Cuts, Pairs
+from fedforest.kernels.cuts.points import has_infinite
+from fedforest.kernels.splits.random import Values
+from fedforest.kernels.sums.checks import lies_between
 from fedforest.protocol.asking import check
 from fedforest.protocol.fates import (
     count_open,
@@ -24,31 +24,31 @@ from fedforest.protocol.fates import (
     unpack_fates,
     unpack_flags,
 )
-from fedforest.protocol.horizontal.messages import CutsQuestion, Moves
+from fedforest.protocol.horizontal.messages import CutMoves, CutsQuestion
 from fedforest.protocol.horizontal.together import (
     QuestionedTogether,
     read_sets_of_pairs,
     read_together,
 )
 from fedforest.protocol.payloads import from_bytes
-from fedforest.tree.candidates import list_candidates
-from fedforest.tree.growth import NO_DEPTH_LIMIT
-from fedforest.tree.point_search import PointSearch
-from fedforest.tree.rows import NodeRows
-from fedforest.tree.search import SplitTable
-from fedforest.tree.structure import Structure
-from fedforest.tree.targets import TrainingTargets
+from fedforest.tree.growth.candidates import list_candidates
+from fedforest.tree.growth.decisions import NO_DEPTH_LIMIT
+from fedforest.tree.growth.point_search import PointSearch
+from fedforest.tree.growth.rows import NodeRows
+from fedforest.tree.growth.split_search import SplitTable
+from fedforest.tree.growth.structure import Structure
+from fedforest.tree.table.targets import TrainingTargets
 from fedforest.tree.workers import Workers
 
 WordsAt = Callable[[NDArray[np.uint64]], NDArray[np.uint64]]  # two for each place of a pair
 
 SET_WORDS = 4
-MAX_ENTRIES = 2**28  # rows, and values of rows, of a batch: what a stranger may have a party hold
+MAX_ENTRIES = 2**28  # rows and values of a batch: limit of a party's memory
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What the run has promised to stay within; a party counts along."""
+class DeclaredLimits:
+    """The agreed limits of the run, which the party enforces."""
 
     candidates_per_node: int
     max_depth: int
@@ -58,8 +58,8 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Moved:
-    """Moves that were read and found right, but not made yet."""
+class HorizontalMoved:
+    """Moves that were read and checked, but not made yet."""
 
     is_split: NDArray[np.bool_]
     fate: NDArray[np.uint8]
@@ -67,14 +67,14 @@ class Moved:
 
 
 class Questioned(NamedTuple):
-    """What is to be counted: cuts of the pairs of the nodes searched, and some of these whole."""
+    """A decoded question: the cuts of the searched nodes, and the nodes to count whole."""
 
     search: PointSearch
     cuts: Cuts
     wholes: NDArray[np.int64]
 
 
-class PartyTrees:
+class HorizontalPartyTrees:
     """The party's rows of a batch of trees."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - what the party brings along
@@ -83,7 +83,7 @@ class PartyTrees:
         targets: TrainingTargets,
         rows: NodeRows,
         segments: NDArray[np.uint16],
-        limits: Limits,
+        limits: DeclaredLimits,
         workers: Workers,
     ) -> None:
         self._columns = columns
@@ -105,11 +105,11 @@ class PartyTrees:
 
     @property
     def search(self) -> PointSearch:
-        """What looks at the rows of all open nodes."""
+        """The search over the rows of all open nodes."""
         return self._search
 
-    def read_moves(self, moves: Moves | None) -> Moved | None:
-        """What became of the open nodes; nothing moves yet, so that a refusal changes nothing."""
+    def read_moves(self, moves: CutMoves | None) -> HorizontalMoved | None:
+        """Read the fates of the open nodes; move no rows yet, so that a refusal changes nothing."""
         if moves is None:
             return None
         is_split, fate = unpack_fates(moves.fates, len(self._structure.open))
@@ -123,7 +123,7 @@ class PartyTrees:
         check(int(missing_left.max(initial=0)) <= 1, "a side of missing values is none")
         sets = self._read_sets(moves.left_set, self._are_categorical(feature))
         self._check_depth(is_split, fate)
-        return Moved(is_split, fate, SplitTable(feature, threshold, missing_left, sets))
+        return HorizontalMoved(is_split, fate, SplitTable(feature, threshold, missing_left, sets))
 
     def _check_depth(self, is_split: NDArray[np.bool_], fate: NDArray[np.uint8]) -> None:
         if self._limits.max_depth >= NO_DEPTH_LIMIT:
@@ -137,11 +137,11 @@ class PartyTrees:
         return len(self._columns.is_categorical)
 
     def _are_categorical(self, feature: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Which of these columns have categories; nothing where none has."""
+        """Return which of these columns are categorical; empty if no column is."""
         return self._columns.is_categorical[feature if self._has_categories else []]
 
     def _read_sets(self, data: memoryview, by_set: NDArray[np.bool_]) -> NDArray[np.uint64]:
-        """A set for each split, empty where it is by threshold; none without categories."""
+        """Read a set for each split, empty for thresholds; none without categorical columns."""
         n_sets = int(np.count_nonzero(by_set))
         given = from_bytes(data, "<u8", n_sets * SET_WORDS, "sets").reshape(-1, SET_WORDS)
         if not self._has_categories:
@@ -150,8 +150,8 @@ class PartyTrees:
         sets[by_set] = given
         return sets
 
-    def read_candidates(self, data: memoryview, moved: Moved | None) -> Pairs | None:
-        """The candidates of each node that is open after the moves; None where none is asked."""
+    def read_candidates(self, data: memoryview, moved: HorizontalMoved | None) -> Pairs | None:
+        """Read the candidates of each node open after the moves; None if none are given."""
         if len(data) == 0:
             return None
         n_open = len(self._structure.open) if moved is None else count_open(moved.fate)
@@ -166,13 +166,13 @@ class PartyTrees:
         return pairs
 
     @staticmethod
-    def _follow(moved: Moved, per_node: NDArray[Any]) -> NDArray[Any]:
-        """What is known of open nodes, for those open after the moves; of children, nothing."""
+    def _follow(moved: HorizontalMoved, per_node: NDArray[Any]) -> NDArray[Any]:
+        """Carry per-node values over to the nodes open after the moves; 0 for children."""
         known = per_node.copy()
         known[moved.is_split] = 0
         return np.repeat(known, count_open_each(moved.fate), axis=0)
 
-    def move(self, moved: Moved | None) -> None:
+    def move(self, moved: HorizontalMoved | None) -> None:
         """Split nodes and move rows to the children that stay open."""
         if moved is None:
             return
@@ -184,7 +184,7 @@ class PartyTrees:
         self._has_proposed = False
 
     def propose(self, pairs: Pairs | None, words_at: WordsAt) -> NDArray[np.float32]:
-        """A random point for each candidate of each open node."""
+        """Draw a random point for each candidate of each open node."""
         if pairs is None:
             return np.zeros(0, np.float32)
         self._has_proposed = True
@@ -196,7 +196,7 @@ class PartyTrees:
         return self._search.propose(pairs, draw_words, self._limits.least_rows)
 
     def read_question(self, question: CutsQuestion) -> Questioned:
-        """What one segment is asked about."""
+        """Decode the question of one segment."""
         check(self._has_proposed, "cuts are asked for before points were named")
         opened = self._structure.open
         nodes = self._list_nodes(question.segment)
@@ -213,24 +213,25 @@ class PartyTrees:
             missing_left[:] = unpack_flags(question.missing_left, n_pairs)
         are_categorical = self._are_categorical(pairs.feature)
         set_index, sets = read_sets_of_pairs(question.left_set, are_categorical, threshold)
-        self._count_along(nodes, pairs.node_start, threshold, wholes)
+        if self._limits.asks_once:
+            self._count_along(nodes, pairs.node_start, threshold, wholes)
         return Questioned(search, Cuts(threshold, missing_left, set_index, sets), wholes)
 
     def _list_nodes(self, segment: int) -> NDArray[np.int64]:
-        """The open nodes of a segment; nearly always there is no other."""
+        """Return the open nodes of a segment; fast if the batch has one segment, as is usual."""
         tree = self._structure.open.tree
         if self._numbers == [segment]:
             return np.arange(len(tree))
         return np.flatnonzero(self._segments[tree] == segment)
 
     def read_questions(self, questions: Sequence[CutsQuestion]) -> QuestionedTogether:
-        """What different segments are asked about, for sums that nobody counts along with."""
+        """Decode the questions of several segments, for sums without noise."""
         check(self._has_proposed, "cuts are asked for before points were named")
         is_categorical = self._columns.is_categorical[: None if self._has_categories else 0]
         return read_together(questions, self._nodes_of(), self._search.pairs, is_categorical)
 
     def _nodes_of(self) -> dict[int, tuple[int, int]]:
-        """From where to where the open nodes of each segment lie; of those that have some."""
+        """Return the range of open nodes of each segment that has some."""
         tree = self._structure.open.tree
         ends = [*tree.searchsorted(self._first_trees).tolist(), len(tree)]
         own = zip(self._numbers, pairwise(ends), strict=True)
@@ -243,9 +244,7 @@ class PartyTrees:
         threshold: NDArray[np.float32],
         wholes: NDArray[np.int64],
     ) -> None:
-        """With noise, a label is counted no more often than its owner was told."""
-        if not self._limits.asks_once:
-            return
+        """Refuse to count the labels of a node more often than agreed; only under noise."""
         ends = np.concatenate([[0], np.cumsum(~np.isnan(threshold))])
         asked = self.n_asked.copy()
         asked[nodes] += np.diff(ends[node_start])

@@ -1,6 +1,7 @@
-"""What may leave a party in horizontal training beside counted sums, which are the aggregation's.
+"""Payloads that may leave a party in horizontal training, beside those of the aggregation.
 
-Reviewing privacy means reading this file, `protocol/payloads.py` and `aggregation/payloads.py`.
+Reviewing privacy means reading this file, `protocol/payloads.py` and
+`protocol/aggregation/payloads.py`.
 """
 
 from typing import Annotated
@@ -9,10 +10,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.points import has_infinite
+from fedforest.kernels.cuts.points import has_infinite
 from fedforest.protocol.asking import Payload, check
 from fedforest.protocol.payloads import to_bytes, view_bytes
-from fedforest.tree.columns import Category
+from fedforest.tree.table.columns import Category
 
 Exponent = Annotated[int, msgspec.Meta(ge=-1074, le=1024)]  # of a float64
 Label = bool | int | float | str
@@ -21,7 +22,7 @@ NUMERIC, CATEGORICAL, EMPTY = 0, 1, 2  # kinds of columns
 
 
 class DeclaredColumns(Payload, frozen=True):
-    """Declared: what a party's columns are called and which categories occur in them."""
+    """Declared: the names of a party's columns and the categories that occur in them."""
 
     names: tuple[str, ...]
     has_names: bool
@@ -33,7 +34,7 @@ class DeclaredColumns(Payload, frozen=True):
 class DeclaredLabels(Payload, frozen=True):
     """Declared: the classes a party has, or how large its targets and weights are at most.
 
-    Sizes are told as powers of two, so that no target and no weight is told.
+    Sizes are powers of two, so that no target and no weight is revealed.
     """
 
     dtype: str = ""  # of class labels; empty for targets

@@ -1,9 +1,9 @@
-"""Before the first tree: tables compared, scales and limits agreed on, keys exchanged.
+"""Preparation before the first tree: compare tables, agree on scales and limits, exchange keys.
 
-What follows from the parties' declarations is worked out once, and held in a `Session`.
+A `HorizontalSession` holds the results of the parties' declarations.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -16,32 +16,31 @@ from fedforest.privacy.global_dp import GlobalDP
 from fedforest.privacy.local_dp import LocalDP
 from fedforest.privacy.queries import Queries
 from fedforest.protocol.aggregation.base import Aggregation, Segment
-from fedforest.protocol.asking import Accepted, Ask, Conversation
+from fedforest.protocol.asking import Conversation, ask
 from fedforest.protocol.horizontal.batch_plan import CommonColumns
 from fedforest.protocol.horizontal.counting import Counting, choose_counting, describe_sums
 from fedforest.protocol.horizontal.labels import LabelUnion, unite_labels
 from fedforest.protocol.horizontal.messages import (
     AgreeOnTable,
     CutsQuestion,
-    Prepare,
-    Prepared,
+    DeclareTable,
     Protection,
 )
-from fedforest.protocol.horizontal.order import TrainingOrder
+from fedforest.protocol.horizontal.order import HorizontalOrder
 from fedforest.protocol.horizontal.participants import require_enough
 from fedforest.protocol.horizontal.tables import Categories, ColumnUnion, make_bins
-from fedforest.tree.bins import Bins
-from fedforest.tree.class_weights import weigh_classes
-from fedforest.tree.growth import NO_DEPTH_LIMIT, GrowthRules
-from fedforest.tree.targets import TargetKind
+from fedforest.tree.growth.decisions import NO_DEPTH_LIMIT, GrowthRules
+from fedforest.tree.table.bins import Bins
+from fedforest.tree.table.class_weights import weigh_classes
+from fedforest.tree.table.targets import TargetKind
 from fedforest.tree.workers import Workers
 
 
 @dataclass(slots=True)
-class Session:
-    """What the coordinator knows and how far the run is."""
+class HorizontalSession:
+    """The coordinator's knowledge and the progress of the run."""
 
-    order: TrainingOrder
+    order: HorizontalOrder
     aggregation: Aggregation
     workers: Workers
     rows: dict[str, int]
@@ -60,27 +59,28 @@ class Session:
     n_extra_steps: list[int] = field(default_factory=list)
 
     def next_step(self) -> int:
-        """A number that no request had before."""
+        """Return a new step number."""
         self.step += 1
         return self.step
 
 
 def prepare(
-    order: TrainingOrder, aggregation: Aggregation, workers: Workers
-) -> Conversation[Session]:
-    """Columns and labels compared, scales agreed on, keys exchanged.
+    order: HorizontalOrder, aggregation: Aggregation, workers: Workers
+) -> Conversation[HorizontalSession]:
+    """Compare columns and labels, agree on scales, exchange keys.
 
-    Whether enough parties have rows is settled before anything of labels is asked: a sum over one
-    party with rows and others without would be that party's own.
+    Check that enough parties have rows before labels are counted: a sum over one party with rows
+    and others without would be that party's own.
     """
     require_enough(len(order.parties), order.participation.least)
     is_regression = order.parameters.task == "regression"
-    request = Prepare(is_regression)
-    prepared: Mapping[str, Prepared] = yield Ask(dict.fromkeys(order.parties, request), Prepared)
+    criterion = order.parameters.scored_by
+    request = DeclareTable(is_regression, criterion.wire)
+    prepared = yield from ask(dict.fromkeys(order.parties, request))
     union = ColumnUnion({party: prepared[party].columns for party in order.parties})
     categories = union.categories()
     bounds = order.privacy.target_bounds if isinstance(order.privacy, GlobalDP) else None
-    labels = unite_labels(prepared, is_regression=is_regression, bounds=bounds)
+    labels = unite_labels(prepared, criterion, bounds)
     bins = make_bins(union.names, categories, has_names=union.has_names)
     n_rows = sum(reply.size.n_rows for reply in prepared.values())
     _check_size(n_rows, len(union.names))
@@ -88,7 +88,7 @@ def prepare(
     require_enough(n_with_rows, order.participation.least)
     rules = order.parameters.growth_rules(n_rows, len(union.names))
     n_categories = [0 if values is None else min(len(values), 255) for values in categories]
-    session = Session(
+    session = HorizontalSession(
         order,
         aggregation,
         workers,
@@ -96,13 +96,13 @@ def prepare(
         bins,
         CommonColumns(bins.is_categorical, np.array(n_categories), union.has_missing()),
         labels,
-        describe_sums(labels, order.parameters.criterion),
+        describe_sums(labels, criterion),
         choose_counting(labels, order.privacy, rows_apart=_rows_apart(order, labels)),
         rules,
         order.parties,
     )
     agreed = _agreement(session, categories)
-    yield Ask(dict.fromkeys(order.parties, agreed), Accepted)
+    yield from ask(dict.fromkeys(order.parties, agreed))
     yield from aggregation.introduce(order.parties)
     yield from _weigh_classes(session)
     return session
@@ -110,12 +110,12 @@ def prepare(
 
 def _check_size(n_rows: int, n_columns: int) -> None:
     if n_rows == 0:
-        raise DataError("No party has a row; there is nothing to learn from.")
+        raise DataError.stating("No party has a row; there is nothing to learn from.")
     if n_columns == 0:
-        raise DataError("No party has a column; there is nothing to learn from.")
+        raise DataError.stating("No party has a column; there is nothing to learn from.")
 
 
-def _agreement(session: Session, categories: Sequence[Categories]) -> AgreeOnTable:
+def _agreement(session: HorizontalSession, categories: Sequence[Categories]) -> AgreeOnTable:
     order, labels, rules = session.order, session.labels, session.rules
     classes = () if labels.classes is None else tuple(labels.classes.tolist())
     return AgreeOnTable(
@@ -138,19 +138,19 @@ def _agreement(session: Session, categories: Sequence[Categories]) -> AgreeOnTab
     )
 
 
-def _rows_apart(order: TrainingOrder, labels: LabelUnion) -> bool:
-    """Whether a row may weigh other than one: by sample weights, or drawn more than once."""
+def _rows_apart(order: HorizontalOrder, labels: LabelUnion) -> bool:
+    """Return whether a row may not weigh one: it has a sample weight, or is drawn twice."""
     return labels.weight_unit > 0.0 or (order.parameters.bootstrap and order.privacy is None)
 
 
-def count_queries(order: TrainingOrder, rules: GrowthRules) -> Queries:
-    """How often one row's label is counted at most: candidates x levels x trees."""
+def count_queries(order: HorizontalOrder, rules: GrowthRules) -> Queries:
+    """Return how often one row's label is counted at most: candidates x levels x trees."""
     levels = None if rules.max_depth == NO_DEPTH_LIMIT else rules.max_depth
     return Queries(rules.features_per_node, levels, order.parameters.n_estimators)
 
 
-def _describe_protection(order: TrainingOrder, n_classes: int, queries: Queries) -> Protection:
-    """The noise that parties are to add."""
+def _describe_protection(order: HorizontalOrder, n_classes: int, queries: Queries) -> Protection:
+    """Describe the noise that parties must add."""
     privacy = order.privacy
     if privacy is None:
         return Protection()
@@ -162,8 +162,8 @@ def _describe_protection(order: TrainingOrder, n_classes: int, queries: Queries)
     return Protection("global", epsilon_query=epsilon, low=low, high=high)
 
 
-def _weigh_classes(session: Session) -> Conversation[None]:
-    """Class weights, for "balanced" after counting the classes of all parties."""
+def _weigh_classes(session: HorizontalSession) -> Conversation[None]:
+    """Set class weights; for "balanced", count the classes of all parties first."""
     order, classes = session.order, session.labels.classes
     if order.class_weight is None or classes is None:
         return
@@ -177,8 +177,8 @@ def _weigh_classes(session: Session) -> Conversation[None]:
     )
 
 
-def _count_classes(session: Session) -> Conversation[NDArray[np.float64]]:
-    """How much each class weighs in all tables together, by the aggregation of the run."""
+def _count_classes(session: HorizontalSession) -> Conversation[NDArray[np.float64]]:
+    """Sum the weight of each class over all tables, with the aggregation of the run."""
     nothing = memoryview(b"")
     question = CutsQuestion(0, nothing, nothing, nothing, nothing, whole_table=True)
     encoded = msgspec.msgpack.encode(question)

@@ -1,4 +1,4 @@
-"""What a party counts for a question, with the noise that the run demands already in it.
+"""A party's statistics for a question, with the noise that the run demands.
 
 Where noise is demanded, exact sums of labels do not leave this module. Noise is drawn under a key
 that is derived anew for every question from a secret of the party.
@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.pairs import Cuts
+from fedforest.kernels.cuts.pairs import Cuts
 from fedforest.masking.key_agreement import derive_key
 from fedforest.privacy.global_dp import TargetGrid, add_noise
 from fedforest.privacy.local_dp import (
@@ -20,8 +20,8 @@ from fedforest.privacy.local_dp import (
     respond_instantly,
 )
 from fedforest.protocol.horizontal.messages import AgreeOnTable
-from fedforest.tree.point_search import PointSearch
-from fedforest.tree.targets import TrainingTargets
+from fedforest.tree.growth.point_search import PointSearch
+from fedforest.tree.table.targets import TrainingTargets
 from fedforest.tree.workers import ALONE, Workers
 
 QUERIES_OF_A_BLOCK = 2**14  # answered from one keystream
@@ -33,24 +33,24 @@ class Statistics(Protocol):
     """Counts for one question; `key` is used for no other."""
 
     def of_cuts(self, search: PointSearch, cuts: Cuts, key: bytes) -> NDArray[np.int64]:
-        """(asked cuts, integers): the left side, or both."""
+        """Count (asked cuts, integers): the left side, or both."""
 
     def of_nodes(
         self, search: PointSearch, nodes: NDArray[np.int64], key: bytes
     ) -> NDArray[np.int64]:
-        """(nodes, integers): whole nodes."""
+        """Count (nodes, integers): whole nodes."""
 
     def of_question(
         self, search: PointSearch, cuts: Cuts, nodes: NDArray[np.int64], key: bytes
     ) -> NDArray[np.int64]:
-        """Both, end to end."""
+        """Count cuts and whole nodes, concatenated."""
 
     def of_table(self, key: bytes) -> NDArray[np.int64]:
-        """The integers of all rows together."""
+        """Count all rows together."""
 
 
 class _NoisyStatistics:
-    """Cuts and nodes have noise of their own, so they are counted apart."""
+    """Base of noisy statistics: cuts and nodes have separate noise, so are counted apart."""
 
     def of_question(
         self: Statistics, search: PointSearch, cuts: Cuts, nodes: NDArray[np.int64], key: bytes
@@ -63,7 +63,7 @@ class _NoisyStatistics:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExactStatistics:
-    """Sums as they are; what protects them is the aggregation."""
+    """Exact sums; only the aggregation protects them."""
 
     targets: TrainingTargets
     rows_apart: bool
@@ -95,10 +95,10 @@ class ExactStatistics:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LocalStatistics(_NoisyStatistics):
-    """Sums of the bits that rows answer: a row's noise for ever, new noise for each question."""
+    """Sums of noisy bits: permanent noise for each row, and new noise for each question."""
 
     code: ResponseCode
-    responses: NDArray[np.unsignedinteger]  # permanent: of every row, the same for ever
+    responses: NDArray[np.unsignedinteger]  # permanent, one per row
 
     def of_cuts(self, search: PointSearch, cuts: Cuts, key: bytes) -> NDArray[np.int64]:
         sums = search.count_bits(cuts, self.responses, self.code.bits)
@@ -119,13 +119,13 @@ class LocalStatistics(_NoisyStatistics):
         return sums
 
     def _sum(self, responses: NDArray[np.unsignedinteger]) -> NDArray[np.int64]:
-        """How often each bit is set, then how many rows there are."""
+        """Count how often each bit is set, then the rows."""
         places = np.arange(self.code.bits, dtype=np.uint64)
         bits = (responses.astype(np.uint64)[:, None] >> places) & np.uint64(1)
         return np.append(bits.sum(axis=0, dtype=np.int64), len(responses))
 
     def _answer(self, sums: NDArray[np.int64], key: bytes, workers: Workers = ALONE) -> None:
-        """Make sums noisy, block by block: the same noise whoever draws it."""
+        """Make sums noisy, block by block: the noise does not depend on the thread."""
 
         def answer(block: int) -> None:
             own = sums[block * QUERIES_OF_A_BLOCK : (block + 1) * QUERIES_OF_A_BLOCK]
@@ -157,7 +157,7 @@ class GlobalStatistics(_NoisyStatistics):
         return self._answer(exact.reshape(1, -1), key).reshape(-1)
 
     def _answer(self, exact: NDArray[np.int64], key: bytes) -> NDArray[np.int64]:
-        """Noise on class counts, or on the sum of targets."""
+        """Add noise to class counts, or to the sum of targets."""
         labels = slice(1, 2) if self.targets.kind.is_regression else slice(0, -1)
         noisy = exact.copy()
         noisy[:, labels] = add_noise(exact[:, labels], self.epsilon, self.sensitivity, key)
@@ -165,14 +165,14 @@ class GlobalStatistics(_NoisyStatistics):
 
 
 def _node_sums(search: PointSearch, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """What the labels of whole nodes add up to; seldom asked, but at the roots."""
+    """Return the label sums of whole nodes."""
     if len(nodes) == 0:
         return np.zeros((0, search.layout.width), np.int64)
     return search.node_sums()[nodes]
 
 
 def _count_classes(targets: TrainingTargets, *, rows_apart: bool) -> NDArray[np.int64]:
-    """What a whole table weighs, class by class, and its rows."""
+    """Return the weight of each class in the table, and its rows if `rows_apart`."""
     weights = targets.kernel.weights
     counts = np.zeros(targets.kind.n_classes, np.int64)
     np.add.at(counts, targets.classes, weights if len(weights) else 1)
@@ -182,13 +182,13 @@ def _count_classes(targets: TrainingTargets, *, rows_apart: bool) -> NDArray[np.
 def choose_statistics(
     agreed: AgreeOnTable, targets: TrainingTargets, response_key: bytes
 ) -> Statistics:
-    """The statistics that the run demands."""
+    """Choose the statistics that the run demands."""
     protection = agreed.protection
     if protection.kind == "local":
         code = resolve_code(agreed)
         rows = np.arange(targets.n_rows, dtype=np.uint64)
         responses = permanent_responses(code, targets.classes, rows, response_key)
-        short = np.uint8 if code.bits <= SHORT_CODE else np.uint64  # rows lie closer together
+        short = np.uint8 if code.bits <= SHORT_CODE else np.uint64  # less memory per row
         return LocalStatistics(code, responses.astype(short))
     if protection.kind == "global":
         return GlobalStatistics(targets, protection.epsilon_query, find_sensitivity(agreed))
@@ -196,14 +196,14 @@ def choose_statistics(
 
 
 def find_sensitivity(agreed: AgreeOnTable) -> int:
-    """How much one row's label moves the sums of one query, in all."""
+    """Return by how much one row's label can change the sums of one query, in total."""
     if agreed.classes:
         return LABEL_MOVES
     return TargetGrid.of((agreed.protection.low, agreed.protection.high)).sensitivity
 
 
 def resolve_code(agreed: AgreeOnTable) -> ResponseCode:
-    """The code that labels answer in; numbers of other classes are other labels."""
+    """Return the code of noisy labels; it depends on the class labels, not their count alone."""
     asked = agreed.protection
     privacy = LocalDP(asked.bits, asked.hashes, asked.keep, asked.p, asked.q)
     privacy.check(is_regression=not agreed.classes)

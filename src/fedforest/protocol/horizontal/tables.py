@@ -1,7 +1,7 @@
-"""Tables that must fit together: what parties declare, and what follows for all of them.
+"""Declarations of tables by parties, and their union.
 
-Parties hold other rows of the same columns. Categories and classes are united, because not every
-party has seen all of them; nothing is said about how often they occur.
+Parties hold different rows of the same columns. Categories and classes are united, because not
+every party has all of them; their frequencies are not declared.
 """
 
 from collections import Counter
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import DataError
-from fedforest.kernels.raw_columns import find_missing
+from fedforest.kernels.bins.raw_columns import find_missing
 from fedforest.protocol.asking import blame, check
 from fedforest.protocol.horizontal.payloads import (
     CATEGORICAL,
@@ -20,17 +20,17 @@ from fedforest.protocol.horizontal.payloads import (
     DeclaredColumns,
 )
 from fedforest.protocol.payloads import from_bytes
-from fedforest.tree.bins import Bins, number_categories
-from fedforest.tree.blocks import find_blocks
-from fedforest.tree.categories import N_OWN_BINS, sort_categories
-from fedforest.tree.columns import Category, CategoryColumn, Column, is_canonical
-from fedforest.tree.table import Table, list_names
+from fedforest.tree.table.bins import Bins, number_categories
+from fedforest.tree.table.blocks import find_blocks
+from fedforest.tree.table.categories import N_OWN_BINS, sort_categories
+from fedforest.tree.table.columns import Category, CategoryColumn, Column, is_canonical
+from fedforest.tree.table.frames import Table, list_names
 
 Categories = tuple[Category, ...] | None  # in code order; None for numbers
 
 
 def declare_columns(table: Table) -> DeclaredColumns:
-    """What a party says about its columns."""
+    """Declare a party's columns."""
     kinds = list_kinds(table)
     categories = tuple(
         tuple(sort_categories([c.values[code] for code in np.unique(c.codes[c.codes >= 0])]))
@@ -47,26 +47,26 @@ def declare_columns(table: Table) -> DeclaredColumns:
 
 
 def list_kinds(table: Table) -> list[int]:
-    """What a party declares each column to be."""
+    """Return the declared kind of each column."""
     if table.matrix is None or table.n_rows == 0:
         return [kind_of(column) for column in table.columns]
     kinds = np.full(table.n_features, NUMERIC)
-    for column in np.flatnonzero(np.isnan(table.matrix[0])):  # most often the first value tells
+    for column in np.flatnonzero(np.isnan(table.matrix[0])):  # usually the first value decides
         kinds[column] = kind_of(table.columns[column])
     return kinds.tolist()
 
 
 def kind_of(column: Column) -> int:
-    """What a party declares a column to be."""
+    """Return the declared kind of one column."""
     if isinstance(column, CategoryColumn):
         return CATEGORICAL if (column.codes >= 0).any() else EMPTY
-    if len(column) and not np.isnan(column[0]):  # most often the first value tells
+    if len(column) and not np.isnan(column[0]):  # usually the first value decides
         return NUMERIC
     return EMPTY if np.isnan(column).all() else NUMERIC
 
 
 def find_incomplete(table: Table) -> NDArray[np.bool_]:
-    """Per column whether a value is missing."""
+    """Return, per column, whether a value is missing."""
     is_missing = np.zeros(table.n_features, np.bool_)
     for feature, column in enumerate(table.columns if table.matrix is None else ()):
         if isinstance(column, CategoryColumn):
@@ -77,7 +77,7 @@ def find_incomplete(table: Table) -> NDArray[np.bool_]:
 
 
 class ColumnUnion:
-    """Brings the declarations of all parties together."""
+    """The union of all parties' declarations."""
 
     def __init__(self, declared: Mapping[str, DeclaredColumns]) -> None:
         self._declared = declared
@@ -104,18 +104,18 @@ class ColumnUnion:
         return kinds
 
     def has_missing(self) -> NDArray[np.bool_]:
-        """Whether anybody lacks a value in a column."""
+        """Return, per column, whether a value is missing at any party."""
         flags = [np.frombuffer(c.has_missing, np.uint8) for c in self._declared.values()]
         return np.any(np.stack(flags), axis=0)  # type: ignore[no-any-return] # numpy's any
 
     def categories(self) -> list[Categories]:
-        """Per column the categories of all parties in code order, or None for numbers."""
+        """Return, per column, all parties' categories in code order, or None for numbers."""
         everybodys = np.stack(list(self._kinds.values()))
         has_some = (everybodys == CATEGORICAL).any(axis=0).tolist()
         return [self._unite(column) if has else None for column, has in enumerate(has_some)]
 
     def _unite(self, column: int) -> Categories:
-        """The categories of a column that has some at one party or more."""
+        """Unite the categories of a column that is categorical at one or more parties."""
         kinds = {party: int(kinds[column]) for party, kinds in self._kinds.items()}
         if NUMERIC in kinds.values():
             text = next(party for party, kind in kinds.items() if kind == CATEGORICAL)
@@ -153,5 +153,5 @@ def _differ(party: str, names: Sequence[str], expected: Sequence[str]) -> DataEr
 def make_bins(
     names: Sequence[str], categories: Sequence[Categories], *, has_names: bool = True
 ) -> Bins:
-    """Bins that number the common categories and leave numbers as they are."""
+    """Make bins that number the common categories and leave numbers unchanged."""
     return number_categories(tuple(names), categories, has_names=has_names)

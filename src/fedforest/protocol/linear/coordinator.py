@@ -21,37 +21,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import DataError, ProtocolError
-from fedforest.protocol.asking import Ask, Conversation, Message, blame, check
+from fedforest.protocol.asking import Conversation, ask, blame, check
 from fedforest.protocol.linear.labels import Fit
 from fedforest.protocol.linear.messages import (
     Measure,
-    Measured,
-    Prepare,
-    Prepared,
     Propose,
-    Proposed,
-    RowsScored,
     ScoreRows,
     Settle,
     ShareWeights,
-    WeightsShared,
+    StandardiseColumns,
 )
 from fedforest.protocol.linear.ranges import calculate, check_numbers, check_size
-from fedforest.protocol.linear.subspace import Step, Subspace
+from fedforest.protocol.linear.subspace import Subspace, SubspaceStep
 from fedforest.protocol.payloads import Curvatures, Residuals, to_bytes
-from fedforest.tree.table import common_row_count
+from fedforest.tree.table.frames import common_row_count
 
 _ENOUGH_DECREASE = 1e-4  # of what the slope promises (Armijo)
-_ROUNDING = 1e-12  # of the objective: differences below are not seen
-_NOISE = 1e-15  # of targets: below is not seen either
+_ROUNDING = 1e-12  # fraction of the objective: smaller differences are rounding
+_NOISE = 1e-15  # fraction of targets: smaller deviations are rounding
 _MOST_HALVINGS = 40
 
 
 @dataclass(frozen=True, slots=True)
 class LinearOrder:
-    """What is to be trained, with whom.
+    """The settings of a training, and its parties.
 
-    Training stops when what is left to gain would change scores by `tol` at most, as the root mean
+    Training stops when the remaining gain would change scores by `tol` at most, as the root mean
     square over rows: of log-odds, or of targets in units of their standard deviation.
     """
 
@@ -66,7 +61,7 @@ class LinearOrder:
 
 @dataclass(frozen=True, slots=True)
 class LinearTrained:
-    """The coordinator's share of the model, and how training went."""
+    """The coordinator's part of the model, and figures of the training."""
 
     intercept: float  # the score of a row whose every standardised term is zero
     holders: tuple[str, ...]  # parties that have columns
@@ -95,40 +90,40 @@ def train(order: LinearOrder) -> Conversation[LinearTrained]:
             if moved is None:
                 break
             fit, bends = moved, not order.is_quadratic
-    yield Ask({party: Settle(_coefficients(space, party)) for party in holders})
+    yield from ask({party: Settle(_coefficients(space, party)) for party in holders})
     return LinearTrained(space.intercept, holders, n_iter, bool(left <= goal), columns, n_rows)
 
 
 def predict(holders: tuple[str, ...], intercept: float) -> Conversation[NDArray[np.float64]]:
-    """The score of every row of the parties' tables."""
-    scored = yield Ask(dict.fromkeys(holders, ScoreRows()), RowsScored)
+    """Compute the score of every row of the parties' tables."""
+    scored = yield from ask(dict.fromkeys(holders, ScoreRows()))
     n_rows = common_row_count({party: reply.size.n_rows for party, reply in scored.items()})
     scores = np.full(n_rows, intercept)
-    for party in holders:  # in party order, whoever answered first
+    for party in holders:  # in party order, so that rounding does not depend on timing
         with blame(party):
             scores += scored[party].scores.read(n_rows)
     return scores
 
 
 def _prepare(order: LinearOrder) -> Conversation[tuple[int, dict[str, int]]]:
-    """Standardised columns everywhere; how many rows there are, and columns at each party."""
+    """Have all parties standardise columns; return the rows, and the columns of each party."""
     weights = None
     if order.is_weighted:
-        shared = yield Ask({order.label_party: ShareWeights()}, WeightsShared)
+        shared = yield from ask({order.label_party: ShareWeights()})
         weights = shared[order.label_party].weights
-    request = Prepare(order.penalty, weights)
-    prepared = yield Ask(dict.fromkeys(order.parties, request), Prepared)
+    request = StandardiseColumns(order.penalty, weights)
+    prepared = yield from ask(dict.fromkeys(order.parties, request))
     sizes = {party: prepared[party].size for party in order.parties}
     columns = {party: size.n_columns for party, size in sizes.items()}
     if not any(columns.values()):
-        raise DataError("no party has a column; there is nothing to learn from")
+        raise DataError.stating("no party has a column; there is nothing to learn from")
     return common_row_count({party: size.n_rows for party, size in sizes.items()}), columns
 
 
 def _measure(order: LinearOrder, scores: NDArray[np.float64]) -> Conversation[Fit]:
     """Ask the label party how well scores fit."""
     request = Measure(to_bytes(scores, "<f8"))
-    replies = yield Ask({order.label_party: request}, Measured)
+    replies = yield from ask({order.label_party: request})
     reply, n_rows = replies[order.label_party], len(scores)
     with blame(order.label_party):
         curvatures = reply.curvatures.read(n_rows)
@@ -139,7 +134,7 @@ def _measure(order: LinearOrder, scores: NDArray[np.float64]) -> Conversation[Fi
 
 
 def _goal(order: LinearOrder, start: Fit) -> float:
-    """How much may be left; in units of the targets' deviation, which first residuals tell."""
+    """Return the remaining gain at which to stop; for squared loss in units of deviation."""
     if not order.is_quadratic:
         return order.tol
     seen = start.curvatures > 0.0
@@ -148,7 +143,7 @@ def _goal(order: LinearOrder, start: Fit) -> float:
         targets = -start.residuals[seen] / weights
         mean = np.average(targets, weights=weights)
         deviation = np.sqrt(np.average((targets - mean) ** 2, weights=weights))
-        # what deviates in constant targets is rounding, and not to be learned
+        # deviations of constant targets are rounding
         goal = float(max(order.tol * deviation, _NOISE * np.abs(targets).max()))
     check_numbers(goal)
     return goal
@@ -161,7 +156,7 @@ def _propose(
     *,
     with_curvatures: bool,
 ) -> Conversation[float]:
-    """A further direction from everybody; what they and the intercept promise to gain, doubled."""
+    """Add a direction from each party; return twice the expected gain, intercept included."""
     holders, fit = about
     total, bend = fit.residuals.sum(), fit.curvatures.sum()
     with calculate():
@@ -171,10 +166,10 @@ def _propose(
         check_numbers(centred, gain)
     residuals = Residuals.of(centred)
     curvatures = Curvatures.of(fit.curvatures) if with_curvatures else None
-    requests: dict[str, Message] = {
+    requests = {
         party: Propose(residuals, _coefficients(space, party), curvatures) for party in holders
     }
-    proposed = yield Ask(requests, Proposed)
+    proposed = yield from ask(requests)
     space.make_room(holders)
     for party in holders:
         with blame(party):
@@ -188,7 +183,7 @@ def _propose(
 
 
 def _descend(order: LinearOrder, space: Subspace, fit: Fit) -> Conversation[Fit | None]:
-    """Go to the best combination of directions; nowhere if rounding hides any way down."""
+    """Move to the best combination of directions; return None if no step decreases the loss."""
     step = _plan_step(space, fit)
     if order.is_quadratic:
         space.move(step)
@@ -205,14 +200,14 @@ def _descend(order: LinearOrder, space: Subspace, fit: Fit) -> Conversation[Fit 
     return None
 
 
-def _plan_step(space: Subspace, fit: Fit) -> Step:
-    """The best combination of directions, where parties' numbers have one."""
+def _plan_step(space: Subspace, fit: Fit) -> SubspaceStep:
+    """Compute the best combination of directions; refuse numbers that have none."""
     try:
         with calculate():
             step = space.newton_step(fit)
         check_size(*step)
     except ProtocolError:
-        raise DataError(
+        raise DataError.stating(
             "what the parties say of their columns does not fit together: no step can be "
             "calculated from it. One of them may be at fault; which one cannot be told"
         ) from None

@@ -1,4 +1,4 @@
-"""A party's columns as a matrix of standardised numbers. All that is learned here stays there.
+"""A party's columns as a matrix of standardised numbers; means and scales stay at the party.
 
 A numeric column is one term: centred, divided by its standard deviation, missing values at the
 mean. A categorical column is one indicator per frequent category, standardised likewise; rare, new
@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import DataError
-from fedforest.tree.categories import order_categories
-from fedforest.tree.columns import Category, CategoryColumn, Column, encode_numbers
-from fedforest.tree.table import Table
+from fedforest.tree.table.categories import order_categories
+from fedforest.tree.table.columns import Category, CategoryColumn, Column, encode_numbers
+from fedforest.tree.table.frames import Table
 
 MAX_CATEGORIES = 50
 
@@ -46,11 +46,9 @@ class Design:
         )
 
     def transform(self, table: Table) -> NDArray[np.float64]:
-        """(rows, terms) of a table with the columns of training, stored by column."""
+        """Return the matrix (rows, terms) of a table with the columns of training, in F order."""
         if table.n_features != len(self.names):
-            raise DataError(
-                f"the table has {table.n_features} columns, but training had {len(self.names)}"
-            )
+            raise DataError.of("columns.count", n_columns=table.n_features, limit=len(self.names))
         matrix = np.zeros((table.n_rows, len(self.terms)), order="F")
         for place, term in enumerate(self.terms):
             if term.scale > 0.0:
@@ -64,7 +62,7 @@ class Design:
             encoded = column if isinstance(column, CategoryColumn) else encode_numbers(column)
             return _indicate(encoded, term.category)
         if isinstance(column, CategoryColumn):
-            raise DataError(f"column {name!r} was numeric in training, but now holds text")
+            raise DataError.of("column.holds_text", own_column=name)
         return _read_numbers(column, name)
 
 
@@ -94,7 +92,7 @@ def _fit_column(
 def _fit_scale(
     values: NDArray[np.float64], weights: NDArray[np.float64], name: str
 ) -> tuple[float, float]:
-    """Mean of the values that are there; deviation with the others at the mean."""
+    """Return the mean of known values, and the deviation with missing ones at the mean."""
     present = ~np.isnan(values)
     n_present = weights @ present
     if n_present == 0.0:
@@ -104,14 +102,14 @@ def _fit_scale(
         deviations = np.where(present, values - mean, 0.0)
         scale = float(np.sqrt(weights @ deviations**2 / weights.sum()))
     if not np.isfinite(scale):
-        raise DataError(f"column {name!r} holds numbers too large to standardise; rescale it")
-    # below this, what varies is the rounding of the mean
+        raise DataError.of("column.too_large", own_column=name)
+    # smaller deviations are rounding errors of the mean
     is_constant = scale <= len(values) * np.finfo(float).eps * abs(mean)
     return mean, 0.0 if is_constant else scale
 
 
 def _frequent_categories(column: CategoryColumn, weights: NDArray[np.float64]) -> list[Category]:
-    """The heaviest categories, in category order; of equally heavy ones the first."""
+    """Return the heaviest categories, in category order; ties prefer the first."""
     totals = np.bincount(column.codes + 1, weights, minlength=len(column.values) + 1)[1:]
     weight_of = dict(zip(column.values, totals.tolist(), strict=True))
     ordered = [category for category in order_categories(column) if weight_of[category] > 0.0]
@@ -131,5 +129,5 @@ def _read_numbers(
 ) -> NDArray[np.float64]:
     values = column.astype(np.float64, copy=False)
     if np.isinf(values).any():
-        raise DataError(f"column {name!r} contains infinity; a linear model needs finite numbers")
+        raise DataError.of("column.infinite", own_column=name)
     return values

@@ -1,8 +1,8 @@
 """A party's side of the search: its matrix, and the directions it has proposed so far.
 
 A direction is the Newton step of the party's own coefficients with all others held still. Near the
-optimum that is the whole answer where the parties' columns do not correlate; where they do, the
-coordinator mends it by combining directions.
+optimum this is the exact step if the parties' columns do not correlate; if they do, the
+coordinator corrects it by combining directions.
 """
 
 import numpy as np
@@ -30,7 +30,7 @@ class Directions:
         return self._vectors.shape[1]
 
     def point(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The terms' coefficients at a combination of the directions."""
+        """Return the terms' coefficients at a combination of the directions."""
         return self._vectors @ coefficients
 
     def propose(
@@ -39,9 +39,9 @@ class Directions:
         coefficients: NDArray[np.float64],
         curvatures: NDArray[np.float64] | None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Add a direction; its scores, and its products with the gradient and all directions.
+        """Add a direction; return its scores, and its products with the gradient and directions.
 
-        Curvatures of rows are taken into account from now on; without, those of the last time are.
+        Curvatures are used from now on; if None, those of the last call are.
         """
         with calculate():
             model = self._model
@@ -59,7 +59,7 @@ class Directions:
         return scores, products
 
     def _make_room(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The directions; of too many, the first two are what they add up to, as for others."""
+        """Return the directions; at the limit the first two are merged, as at the coordinator."""
         if self.count < MOST_DIRECTIONS:
             return self._vectors
         merged = self._vectors[:, :2] @ coefficients[:2]
@@ -67,7 +67,7 @@ class Directions:
 
 
 class _QuadraticModel:
-    """The objective near a point as a party sees it: rows bend, the intercept gives way.
+    """A party's quadratic model of the objective near a point, with the intercept optimised.
 
     With A the centred matrix, rows scaled by the root of their curvature, it is AᵀA + penalty. Of
     AᵀA and AAᵀ the smaller is formed.
@@ -95,7 +95,7 @@ class _QuadraticModel:
         self._square = square + self._ridge * np.eye(len(square))
 
     def solve(self, gradient: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The step that would bring this gradient to zero."""
+        """Return the step that brings this gradient to zero."""
         if self._wide is None:
             return np.asarray(np.linalg.solve(self._square, gradient), np.float64)
         # Woodbury: (AᵀA + r)⁻¹ = (1 - Aᵀ(AAᵀ + r)⁻¹A) / r

@@ -1,8 +1,8 @@
-"""What the label party knows: how well scores fit, for classes and for numbers.
+"""The labels of the label party, and the fit of scores to them, for classes and numbers.
 
 Residuals and curvatures are the first and second derivative of the loss by each row's score. The
-sign of a residual is the row's class, and a score less its residual is its target: who sees them
-knows the labels.
+sign of a residual is the row's class, and a score less its residual is its target: a party that
+sees residuals knows the labels.
 """
 
 from collections.abc import Mapping
@@ -33,10 +33,10 @@ class Labels(Protocol):
 
     @property
     def row_weights(self) -> NDArray[np.float64]:
-        """How much each row counts, whatever its label."""
+        """The weight of each row, without class weights."""
 
     def measure(self, scores: NDArray[np.float64]) -> Fit:
-        """How well these scores fit."""
+        """Return the loss of these scores and its derivatives."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,21 +79,21 @@ class NumericLabels:
 
 
 def class_probabilities(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(rows, 2): what logistic scores say about the first and the second class."""
+    """Return (rows, 2): the probabilities of the first and the second class."""
     return np.exp(-np.logaddexp(0.0, np.column_stack([scores, -scores])))
 
 
 def tell_two_classes(
     labels: NDArray[Any], row_weights: NDArray[np.float64], class_weight: Any
 ) -> tuple[BinaryLabels, NDArray[Any]]:
-    """Labels of two classes, and the classes; `class_weight` is as in scikit-learn."""
+    """Return labels of two classes, and the classes; `class_weight` is as in scikit-learn."""
     check_some_weight(row_weights)
     classes, codes = np.unique(labels, return_inverse=True)
     if len(classes) > 2:
-        raise DataError(f"a linear model tells two classes apart; the labels have {len(classes)}")
+        raise DataError.of("target.two_classes", n_classes=len(classes))
     totals = np.bincount(codes, row_weights, minlength=2).astype(np.float64)
     if not (totals > 0.0).all():
-        raise DataError(
+        raise DataError.stating(
             "Two classes are needed, but all rows with a positive weight are of one class."
         )
     class_weights = _weigh_classes(class_weight, classes, totals)
@@ -101,15 +101,17 @@ def tell_two_classes(
 
 
 def check_some_weight(row_weights: NDArray[np.float64]) -> None:
-    """Refuse weights under which there is nothing to learn from."""
+    """Refuse weights that are all zero."""
     if not row_weights.any():
-        raise DataError("sample_weight is zero in all rows; there is nothing to learn from.")
+        raise DataError.stating(
+            "sample_weight is zero in all rows; there is nothing to learn from."
+        )
 
 
 def _weigh_classes(
     class_weight: Any, classes: NDArray[Any], totals: NDArray[np.float64]
 ) -> tuple[float, float]:
-    """The weights of the first and the second class."""
+    """Return the weights of the first and the second class."""
     if class_weight is None:
         return 1.0, 1.0
     if not isinstance(class_weight, Mapping):  # balanced
@@ -118,12 +120,10 @@ def _weigh_classes(
     known = classes.tolist()
     unknown = [label for label in class_weight if label not in known]
     if unknown:
-        raise ConfigurationError(
-            f"class_weight names {len(unknown)} class(es) that the labels do not have."
-        )
+        raise ConfigurationError.of("target.unknown_classes", n_unknown=len(unknown))
     first, second = (class_weight.get(label, 1.0) for label in known)
     if not all(_is_weight(weight) for weight in (first, second)):
-        raise ConfigurationError("class_weight holds something that is no positive weight.")
+        raise ConfigurationError.stating("class_weight holds something that is no positive weight.")
     return float(first), float(second)
 
 

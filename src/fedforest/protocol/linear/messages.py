@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from fedforest.protocol.asking import Message
+from fedforest.protocol.asking import Accepted, Message, Request
 from fedforest.protocol.payloads import (
     Curvatures,
     DotProducts,
@@ -20,30 +20,21 @@ from fedforest.protocol.payloads import (
 )
 
 
-class ShareWeights(Message, frozen=True):
-    """To the label party: tell how much each row counts."""
-
-    reveals: ClassVar[str] = "nothing of others"
-
-
 class WeightsShared(Message, frozen=True):
-    """For everybody who standardises columns."""
+    """Row weights, for all parties that standardise columns."""
 
     reveals: ClassVar[str] = "how much each row counts"
 
     weights: RowWeights
 
 
-class Prepare(Message, frozen=True):
-    """Standardise your columns; `penalty` is the L2 penalty of their coefficients."""
+class ShareWeights(Request[WeightsShared], frozen=True):
+    """To the label party: tell how much each row counts."""
 
-    reveals: ClassVar[str] = "weights of rows, if there are any"
-
-    penalty: Annotated[float, msgspec.Meta(ge=0.0)]
-    weights: RowWeights | None = None
+    reveals: ClassVar[str] = "nothing of others"
 
 
-class Prepared(Message, frozen=True):
+class ColumnsStandardised(Message, frozen=True):
     """How large the party's table is."""
 
     reveals: ClassVar[str] = "how many rows and columns the party has"
@@ -51,12 +42,13 @@ class Prepared(Message, frozen=True):
     size: TableSize
 
 
-class Measure(Message, frozen=True):
-    """To the label party: tell how well these scores fit, one number per row."""
+class StandardiseColumns(Request[ColumnsStandardised], frozen=True):
+    """Standardise your columns; `penalty` is the L2 penalty of their coefficients."""
 
-    reveals: ClassVar[str] = "the total score of each row, to which all parties' columns contribute"
+    reveals: ClassVar[str] = "weights of rows, if there are any"
 
-    scores: memoryview
+    penalty: Annotated[float, msgspec.Meta(ge=0.0)]
+    weights: RowWeights | None = None
 
 
 class Measured(Message, frozen=True):
@@ -71,11 +63,30 @@ class Measured(Message, frozen=True):
     loss: TrainingLoss
 
 
-class Propose(Message, frozen=True):
-    """You stand at these coefficients of your directions: add a direction that helps.
+class Measure(Request[Measured], frozen=True):
+    """To the label party: tell how well these scores fit, one number per row."""
 
-    Without curvatures, those of the last request hold. Residuals are centred: the intercept, which
-    the coordinator keeps, takes what they sum to.
+    reveals: ClassVar[str] = "the total score of each row, to which all parties' columns contribute"
+
+    scores: memoryview
+
+
+class Proposed(Message, frozen=True):
+    """The scores of the new direction; its products with the gradient and all directions."""
+
+    reveals: ClassVar[str] = (
+        "what a combination of the party's columns is for each row, and products of coefficients"
+    )
+
+    scores: PartialScores
+    products: DotProducts
+
+
+class Propose(Request[Proposed], frozen=True):
+    """Add a direction at the point with these coefficients of your directions.
+
+    Without curvatures, those of the last request hold. Residuals are centred: the coordinator's
+    intercept takes up their sum.
     """
 
     reveals: ClassVar[str] = (
@@ -87,18 +98,7 @@ class Propose(Message, frozen=True):
     curvatures: Curvatures | None = None
 
 
-class Proposed(Message, frozen=True):
-    """What the new direction does to scores; its product with the gradient and all directions."""
-
-    reveals: ClassVar[str] = (
-        "what a combination of the party's columns is for each row, and products of coefficients"
-    )
-
-    scores: PartialScores
-    products: DotProducts
-
-
-class Settle(Message, frozen=True):
+class Settle(Request[Accepted], frozen=True):
     """Training is over: keep the model at these coefficients of your directions."""
 
     reveals: ClassVar[str] = "how much each of its own directions counts"
@@ -106,14 +106,8 @@ class Settle(Message, frozen=True):
     coefficients: memoryview
 
 
-class ScoreRows(Message, frozen=True):
-    """Tell what your columns say about the rows to be predicted."""
-
-    reveals: ClassVar[str] = "nothing of others"
-
-
 class RowsScored(Message, frozen=True):
-    """The party's part of each row's score."""
+    """The party's contribution to each row's score."""
 
     reveals: ClassVar[str] = "what the party's columns say about each row predicted"
 
@@ -121,6 +115,11 @@ class RowsScored(Message, frozen=True):
     scores: PartialScores
 
 
-TRAINING_REQUESTS = (ShareWeights, Prepare, Measure, Propose, Settle)
+class ScoreRows(Request[RowsScored], frozen=True):
+    """Send the contribution of your columns to the scores of the rows to predict."""
+
+    reveals: ClassVar[str] = "nothing of others"
+
+
+TRAINING_REQUESTS = (ShareWeights, StandardiseColumns, Measure, Propose, Settle)
 REQUESTS = (*TRAINING_REQUESTS, ScoreRows)
-REPLIES = (WeightsShared, Prepared, Measured, Proposed, RowsScored)

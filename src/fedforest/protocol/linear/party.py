@@ -3,10 +3,10 @@
 Who learns what. A party sees residuals and curvatures of every row and the coefficients of its own
 directions. The signs of residuals are the classes, so every party with columns learns every label;
 for numbers, residuals at the start are the targets up to a constant. It never sees scores, columns
-or coefficients of another party. It gives away what its columns contribute to every row's score,
+or coefficients of another party. It reveals the contribution of its columns to every row's score,
 once per step: after as many steps as it has columns these span its columns, and a party with one
-column gives away that column but for its unit; lengths and angles of its coefficient vectors go
-with them. The label party of two classes sees the total scores of every step.
+column reveals that column except its unit. It also reveals lengths and angles of its coefficient
+vectors. The label party of two classes sees the total scores of every step.
 """
 
 from collections.abc import Callable
@@ -22,16 +22,16 @@ from fedforest.protocol.linear.design import Design, fit_design
 from fedforest.protocol.linear.directions import Directions
 from fedforest.protocol.linear.labels import Labels
 from fedforest.protocol.linear.messages import (
+    ColumnsStandardised,
     Measure,
     Measured,
-    Prepare,
-    Prepared,
     Propose,
     Proposed,
     RowsScored,
     ScoreRows,
     Settle,
     ShareWeights,
+    StandardiseColumns,
     WeightsShared,
 )
 from fedforest.protocol.linear.ranges import calculate, check_numbers
@@ -45,25 +45,25 @@ from fedforest.protocol.payloads import (
     TrainingLoss,
     from_bytes,
 )
-from fedforest.tree.table import Table
+from fedforest.tree.table.frames import Table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearShare:
-    """What a party keeps of a trained model: coefficients of its own standardised terms."""
+    """A party's part of a trained model: the coefficients of its own standardised terms."""
 
     design: Design
     coefficients: NDArray[np.float64]
 
     def slopes(self) -> NDArray[np.float64]:
-        """Coefficients in the units of the columns; 0 for constant ones."""
+        """Return coefficients in the units of the columns; 0 for constant ones."""
         scales = np.array([term.scale for term in self.design.terms])
         slopes = np.zeros_like(self.coefficients)
         np.divide(self.coefficients, scales, out=slopes, where=scales > 0.0)
         return slopes
 
     def offset(self) -> float:
-        """The score of a row whose columns are all zero."""
+        """Return the score of a row whose columns are all zero."""
         means = np.array([term.mean for term in self.design.terms])
         return float(-(self.slopes() @ means))
 
@@ -90,7 +90,7 @@ class LinearParty:
         self._directions: Directions | None = None
         self._handlers: dict[type[Message], Callable[[Any], Message]] = {
             ShareWeights: self._share_weights,
-            Prepare: self._prepare,
+            StandardiseColumns: self._prepare,
             Measure: self._measure,
             Propose: self._propose,
             Settle: self._settle,
@@ -98,19 +98,19 @@ class LinearParty:
         }
 
     def handle(self, request: Message) -> Message:
-        """Answer one request; a request out of place is refused and changes nothing."""
+        """Answer one request; refuse a request out of sequence, which then changes nothing."""
         with blame("coordinator"):
             return self._handlers[type(request)](request)
 
     @property
     def has_columns(self) -> bool:
-        """Whether it takes part in more than measuring."""
+        """Whether the party has columns; if not, it only measures."""
         return self._table.n_features > 0
 
     def share(self) -> LinearShare:
-        """The party's share of the model."""
+        """Return the party's part of the model."""
         if self._share is None:
-            raise ProtocolError("there is no model yet")
+            raise ProtocolError.stating("there is no model yet")
         return self._share
 
     @property
@@ -119,13 +119,13 @@ class LinearParty:
 
     def _known_labels(self) -> Labels:
         if self._labels is None:
-            raise ProtocolError("labels are asked of a party that has none")
+            raise ProtocolError.stating("labels are asked of a party that has none")
         return self._labels
 
     def _share_weights(self, _: ShareWeights) -> WeightsShared:
         return WeightsShared(RowWeights.of(self._known_labels().row_weights))
 
-    def _prepare(self, request: Prepare) -> Prepared:
+    def _prepare(self, request: StandardiseColumns) -> ColumnsStandardised:
         check(np.isfinite(request.penalty), "the penalty is not finite")
         weights = request.weights.read(self._table.n_rows) if request.weights else None
         with calculate():
@@ -133,7 +133,7 @@ class LinearParty:
             matrix = design.transform(self._table)
         check_numbers(matrix)
         self._design, self._directions = design, Directions(matrix, request.penalty)
-        return Prepared(self._size)
+        return ColumnsStandardised(self._size)
 
     def _measure(self, request: Measure) -> Measured:
         labels = self._known_labels()
@@ -142,7 +142,7 @@ class LinearParty:
             fit = labels.measure(scores)
         check_numbers(*fit)
         if self._approve is not None:
-            self._approve(request)  # last: what is refused anyway is not paid for
+            self._approve(request)  # last, so that a refused request spends nothing
         return Measured(
             Residuals.of(fit.residuals), Curvatures.of(fit.curvatures), TrainingLoss(fit.loss)
         )
@@ -168,7 +168,7 @@ class LinearParty:
 
     def _searched(self) -> Directions:
         if self._directions is None:
-            raise ProtocolError("a direction is asked for before columns are prepared")
+            raise ProtocolError.stating("a direction is asked for before columns are prepared")
         return self._directions
 
     def _score_rows(self, _: ScoreRows) -> RowsScored:
@@ -179,5 +179,5 @@ class LinearParty:
 
 def _read_numbers(data: memoryview, length: int, what: str) -> NDArray[np.float64]:
     numbers = from_bytes(data, "<f8", length, f"{what}s")
-    check(bool(np.isfinite(numbers).all()), f"a {what} is not finite")
+    check(bool(np.isfinite(numbers).all()), "a {what} is not finite", what=what)
     return numbers

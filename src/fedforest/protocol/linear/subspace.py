@@ -1,8 +1,8 @@
 """The coordinator's side of the search: the space that all directions and the intercept span.
 
-Of a direction the coordinator knows what it does to scores, and its products with the same party's
-other directions: enough to minimise the objective over all combinations, without a coefficient of
-any column.
+The coordinator knows the scores of a direction, and its products with the same party's other
+directions: enough to minimise the objective over all combinations, without a coefficient of any
+column.
 
     row 0     the intercept: every score is one
     row k     the scores of direction k; `owners[k]` is the party that proposed it
@@ -19,11 +19,11 @@ from fedforest.protocol.linear.labels import Fit
 
 INTERCEPT = ""  # owner of row 0; no party has this name
 _BLOCK_ROWS = 16_384
-_SMALLEST_EIGENVALUE = 1e-13  # of the largest: below it directions say nothing new
+_SMALLEST_EIGENVALUE = 1e-13  # fraction of the largest: below it directions are redundant
 
 
-class Step(NamedTuple):
-    """A step over all directions, what it does to scores, and how it starts."""
+class SubspaceStep(NamedTuple):
+    """A step over all directions, its scores, and its slope at the start."""
 
     coefficients: NDArray[np.float64]
     scores: NDArray[np.float64]
@@ -35,7 +35,7 @@ class Subspace:
 
     def __init__(self, n_rows: int, penalty: float) -> None:
         self._penalty = penalty
-        self._directions = [np.ones(n_rows)]  # apart, so that one more moves none of them
+        self._directions = [np.ones(n_rows)]  # a list, so that adding one copies none
         self._products = np.zeros((1, 1))  # between coefficient vectors; 0 between parties
         self._owners = np.array([INTERCEPT])
         self._point = np.zeros(1)
@@ -45,21 +45,21 @@ class Subspace:
         return float(self._point[0])
 
     def coefficients_of(self, party: str) -> NDArray[np.float64]:
-        """The point reached, in the directions of one party."""
+        """Return the current point in the directions of one party."""
         own: NDArray[np.float64] = self._point[self._owners == party]
         return own
 
     def scores(self) -> NDArray[np.float64]:
-        """The score of every row at the point reached."""
+        """Return the score of every row at the current point."""
         return self._combine(self._point)
 
-    def penalty_after(self, step: Step, length: float) -> float:
-        """The penalty of all coefficients after some of a step; 0 of it: where we are."""
+    def penalty_after(self, step: SubspaceStep, length: float) -> float:
+        """Return the penalty after a fraction of a step; a `length` of 0 is the current point."""
         point = self._point + length * step.coefficients
         return float(0.5 * self._penalty * point @ self._products @ point)
 
-    def move(self, step: Step, length: float = 1.0) -> None:
-        """Go so much of a step."""
+    def move(self, step: SubspaceStep, length: float = 1.0) -> None:
+        """Move by a fraction of a step."""
         self._point = self._point + length * step.coefficients
 
     def make_room(self, parties: Sequence[str]) -> None:
@@ -70,7 +70,7 @@ class Subspace:
                 self._merge(own)
 
     def _merge(self, own: NDArray[np.int64]) -> None:
-        """As the party does; the merged direction takes the place of the first."""
+        """Merge a party's first two directions into the first, as the party does."""
         first, second = own[:2]
         coefficients = self._point[own[:2]]
         for matrix in (self._products, self._products.T):
@@ -84,11 +84,11 @@ class Subspace:
         self._point = np.delete(self._point, second)
 
     def n_products(self, party: str) -> int:
-        """Products of a party's next direction with its own, the new one included."""
+        """Count the products of a party's next direction with its own, itself included."""
         return int((self._owners == party).sum()) + 1
 
     def add(self, party: str, scores: NDArray[np.float64], products: NDArray[np.float64]) -> None:
-        """A further direction of a party; the products end with its own square."""
+        """Add a direction of a party; the products end with its own square."""
         n_before = len(self._owners)
         row = np.zeros(n_before + 1)
         row[np.flatnonzero(self._owners == party)] = products[:-1]
@@ -98,8 +98,8 @@ class Subspace:
         self._owners = np.append(self._owners, party)
         self._point = np.append(self._point, 0.0)
 
-    def newton_step(self, fit: Fit) -> Step:
-        """To the minimum over all combinations, were the objective the parabola it looks like."""
+    def newton_step(self, fit: Fit) -> SubspaceStep:
+        """Return the step to the minimum of the quadratic model over all combinations."""
         square = self._penalty * self._products
         slopes = square @ self._point
         for start in range(0, len(fit.residuals), _BLOCK_ROWS):
@@ -114,7 +114,7 @@ class Subspace:
             square / np.outer(units, units), slopes / units, rcond=_SMALLEST_EIGENVALUE
         )
         coefficients = -solution / units
-        return Step(coefficients, self._combine(coefficients), float(slopes @ coefficients))
+        return SubspaceStep(coefficients, self._combine(coefficients), float(slopes @ coefficients))
 
     def _combine(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
         scores = np.zeros_like(self._directions[0])

@@ -2,24 +2,8 @@
 
 from typing import ClassVar
 
-from fedforest.protocol.asking import Message
+from fedforest.protocol.asking import Message, Request
 from fedforest.protocol.scoring.payloads import ScoreSheet
-
-
-class ScoreVotes(Message, frozen=True):
-    """Compare these votes, row by row as you know the rows, with your labels."""
-
-    reveals: ClassVar[str] = (
-        "what the model says about each held-out row, to the party that has its label"
-    )
-
-    votes: memoryview
-
-
-class ScoreOwnVotes(Message, frozen=True):
-    """Predict your rows with the model you have, and compare that with your labels."""
-
-    reveals: ClassVar[str] = "that its held-out rows are to be scored"
 
 
 class Scored(Message, frozen=True):
@@ -33,5 +17,20 @@ class Scored(Message, frozen=True):
     scores: ScoreSheet
 
 
+class ScoreVotes(Request[Scored], frozen=True):
+    """Compare these votes, row by row as you know the rows, with your labels."""
+
+    reveals: ClassVar[str] = (
+        "what the model says about each held-out row, to the party that has its label"
+    )
+
+    votes: memoryview
+
+
+class ScoreOwnVotes(Request[Scored], frozen=True):
+    """Predict your rows with the model you have, and compare that with your labels."""
+
+    reveals: ClassVar[str] = "that its held-out rows are to be scored"
+
+
 REQUESTS = (ScoreVotes, ScoreOwnVotes)
-REPLIES = (Scored,)

@@ -15,7 +15,7 @@ from fedforest.protocol.asking import Message, answer, check
 from fedforest.protocol.payloads import from_bytes
 from fedforest.protocol.scoring.messages import Scored, ScoreOwnVotes, ScoreVotes
 from fedforest.protocol.scoring.payloads import ScoreSheet
-from fedforest.tree.scores import Judgement, score_classes, score_numbers
+from fedforest.tree.forest.metrics import Judgement, score_classes, score_numbers
 
 Votes = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from fedforest.protocol.asking import Payload, check
 from fedforest.protocol.payloads import Count, from_bytes, to_bytes
-from fedforest.tree.scores import CLASS_SCORES, NUMBER_SCORES, Judgement
+from fedforest.tree.forest.metrics import CLASS_SCORES, NUMBER_SCORES, Judgement
 
 # With all its digits, one figure could be made to tell the labels of dozens of rows: whoever sends
 # the votes would have every row weigh another power of two in it.
@@ -20,8 +20,8 @@ DIGITS = 6
 class ScoreSheet(Payload, frozen=True):
     """How good predictions of some rows are: rounded figures and, unless withheld, counts.
 
-    Figures come in one order (`tree/scores.py`), NaN where one is not defined. Counts are of true
-    classes by predicted ones.
+    Figures come in one order (`tree/forest/metrics.py`), NaN where one is not defined.
+    Counts are of true classes by predicted ones.
     """
 
     n_rows: Count

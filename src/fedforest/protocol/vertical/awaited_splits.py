@@ -10,13 +10,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.gains import share_out
+from fedforest.kernels.growth.gains import share_out
 from fedforest.protocol.asking import blame, check
 from fedforest.protocol.vertical.messages import SplitsApplied
 from fedforest.protocol.vertical.moves import AwaitedBits
 from fedforest.protocol.vertical.sums import LeftSums
-from fedforest.tree.row_sums import RowSums
-from fedforest.tree.targets import TargetKind
+from fedforest.tree.growth.row_sums import RowSums
+from fedforest.tree.table.targets import TargetKind
 
 
 class OpenRows(NamedTuple):

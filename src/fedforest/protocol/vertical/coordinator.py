@@ -14,39 +14,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import DataError
+from fedforest.kernels.criteria.registry import Criterion
 from fedforest.kernels.layout import NO_GROUP
-from fedforest.kernels.walk import MAX_WALK_COLUMNS
+from fedforest.kernels.prediction.walk import MAX_WALK_COLUMNS
 from fedforest.privacy.randomized_response import RandomizedResponse
-from fedforest.protocol.asking import Ask, Conversation, EndEarly, Message, blame, check
+from fedforest.protocol.asking import Conversation, EndEarly, ask, blame, check
 from fedforest.protocol.payloads import EncodedLabels, LabelScale, to_bytes
-from fedforest.protocol.vertical.coordinator_trees import CoordinatorTrees
+from fedforest.protocol.vertical.coordinator_trees import VerticalCoordinatorTrees
 from fedforest.protocol.vertical.labels import debias_leaves, draw_codes, read_labels
 from fedforest.protocol.vertical.messages import (
+    BinColumns,
+    ColumnsBinned,
     ColumnsWeighed,
     FinishTrees,
     LabelsShared,
     LeafValues,
-    Prepare,
-    Prepared,
     ShareLabels,
-    SplitsApplied,
-    SplitsFound,
     StartTrees,
     TakeLabels,
-    TreesFinished,
     TreesStarted,
     WeighColumns,
 )
-from fedforest.protocol.vertical.order import Trained, TrainingOrder
+from fedforest.protocol.vertical.order import TrainedForest, VerticalOrder
 from fedforest.protocol.vertical.sums import are_short
-from fedforest.tree.grow import GrowthPlan, batches
-from fedforest.tree.partial import ForestOutline, concatenate_outlines
-from fedforest.tree.row_sums import RowSums
-from fedforest.tree.rows import draw_rows
-from fedforest.tree.seeds import derive_seed, derive_seeds
-from fedforest.tree.shared_draws import SharedDraws
-from fedforest.tree.table import common_row_count
-from fedforest.tree.targets import (
+from fedforest.tree.forest.partial import ForestOutline, concatenate_outlines
+from fedforest.tree.growth.level_loop import GrowthPlan, batches
+from fedforest.tree.growth.row_sums import RowSums
+from fedforest.tree.growth.rows import draw_rows
+from fedforest.tree.growth.seeds import derive_seed, derive_seeds
+from fedforest.tree.table.frames import common_row_count
+from fedforest.tree.table.targets import (
     MAX_CLASSES,
     TARGET_BITS,
     TargetKind,
@@ -58,17 +55,16 @@ from fedforest.tree.workers import ALONE, Workers
 
 
 @dataclass(slots=True)
-class _Session:
+class _VerticalSession:
     """What the coordinator learned at the start."""
 
-    order: TrainingOrder
+    order: VerticalOrder
     n_rows: int
     columns_per_party: tuple[int, ...]
     scale: LabelScale
     kind: TargetKind
     targets: TrainingTargets | None  # to be added up here, where sums are too long to travel
     workers: Workers
-    shared_draws: SharedDraws | None
     n_steps: list[int] = field(default_factory=list)
     smallest_group: int = NO_GROUP
     n_extra_steps: list[int] = field(default_factory=list)
@@ -94,21 +90,16 @@ class _Harvest:
     ends_early: bool = False
 
 
-def train(
-    order: TrainingOrder, workers: Workers = ALONE, shared_draws: SharedDraws | None = None
-) -> Conversation[Trained]:
-    """Grow a forest over the columns of all parties.
-
-    `shared_draws` is what it has in common with parties of the same process: row samples.
-    """
-    session = yield from _prepare(order, workers, shared_draws)
+def train(order: VerticalOrder, workers: Workers = ALONE) -> Conversation[TrainedForest]:
+    """Grow a forest over the columns of all parties."""
+    session = yield from _prepare(order, workers)
     harvest = yield from _grow_trees(session)
     before = [] if order.grown is None else [order.grown]
     n_before = sum(outline.shape.n_trees for outline in before)
     grown = concatenate_outlines([*before, *harvest.outlines])
     outline = grown.first_trees(n_before + harvest.n_trees)
     importances, votes = yield from _weigh_columns(session, outline, harvest)
-    return Trained(
+    return TrainedForest(
         outline,
         session.columns_per_party,
         importances,
@@ -122,7 +113,7 @@ def train(
     )
 
 
-def _grow_trees(session: _Session) -> Conversation[_Harvest]:
+def _grow_trees(session: _VerticalSession) -> Conversation[_Harvest]:
     """Batch after batch, until there are enough, they do not get better, or the operator says so.
 
     A batch that is not complete then is given up: its trees are all about as far from their end.
@@ -145,45 +136,39 @@ def _grow_trees(session: _Session) -> Conversation[_Harvest]:
     return harvest
 
 
-def _prepare(
-    order: TrainingOrder, workers: Workers, shared_draws: SharedDraws | None
-) -> Conversation[_Session]:
+def _prepare(order: VerticalOrder, workers: Workers) -> Conversation[_VerticalSession]:
     """Bins at every party; sizes compared; labels given out."""
-    request = Prepare(derive_seed(order.seed, "bins"), order.parameters.max_bins)
-    prepared = yield Ask(dict.fromkeys(order.parties, request), Prepared)
+    criterion = order.parameters.scored_by
+    bin_seed = derive_seed(order.seed, "bins")
+    request = BinColumns(bin_seed, order.parameters.max_bins, criterion.wire)
+    prepared = yield from ask(dict.fromkeys(order.parties, request))
     n_rows = common_row_count({party: prepared[party].size.n_rows for party in order.parties})
     columns = _count_columns(order, prepared)
     scale = _read_scale(order, prepared[order.label_party])
-    criterion = {"squared_error": "variance"}.get(
-        order.parameters.criterion, order.parameters.criterion
-    )
     code_of_class = draw_codes(order.seed, scale.n_classes)
     epsilon = order.response.epsilon if order.response else None
-    shared = yield Ask({order.label_party: ShareLabels(code_of_class, epsilon)}, LabelsShared)
+    shared = yield from ask({order.label_party: ShareLabels(code_of_class, epsilon)})
     labels = _labels_of(order, shared[order.label_party])
-    take = TakeLabels(scale.n_classes, criterion, labels)
+    take = TakeLabels(scale.n_classes, criterion.wire, labels)
     with blame(order.label_party):
         targets = read_labels(take, n_rows)  # what is wrong is the label party's fault, not ours
-    yield Ask(dict.fromkeys(order.parties, take))
+    yield from ask(dict.fromkeys(order.parties, take))
     kind = _describe(scale, criterion, code_of_class, is_weighted=len(labels.weights) > 0)
-    if are_short(targets):
-        return _Session(order, n_rows, columns, scale, kind, None, workers, None)
-    if shared_draws is not None:
-        shared_draws.invite()
-    return _Session(order, n_rows, columns, scale, kind, targets, workers, shared_draws)
+    own_targets = None if are_short(targets) else targets
+    return _VerticalSession(order, n_rows, columns, scale, kind, own_targets, workers)
 
 
-def _count_columns(order: TrainingOrder, prepared: Mapping[str, Prepared]) -> tuple[int, ...]:
+def _count_columns(order: VerticalOrder, prepared: Mapping[str, ColumnsBinned]) -> tuple[int, ...]:
     columns = tuple(prepared[party].size.n_columns for party in order.parties)
     for party, n_columns in zip(order.parties, columns, strict=True):
         with blame(party):
             check(n_columns <= MAX_WALK_COLUMNS, "it has more columns than a forest can use")
     if sum(columns) == 0:
-        raise DataError("No party has a column; there is nothing to learn from.")
+        raise DataError.stating("No party has a column; there is nothing to learn from.")
     return columns
 
 
-def _read_scale(order: TrainingOrder, prepared: Prepared) -> LabelScale:
+def _read_scale(order: VerticalOrder, prepared: ColumnsBinned) -> LabelScale:
     """What the labels are like, if they can be those of the task."""
     scale = prepared.scale
     with blame(order.label_party):
@@ -200,7 +185,7 @@ def _read_scale(order: TrainingOrder, prepared: Prepared) -> LabelScale:
     return scale
 
 
-def _labels_of(order: TrainingOrder, shared: LabelsShared) -> EncodedLabels:
+def _labels_of(order: VerticalOrder, shared: LabelsShared) -> EncodedLabels:
     """The labels, in the protection that was asked for and no other."""
     labels = shared.labels if order.response is None else shared.noisy_labels
     with blame(order.label_party):
@@ -210,19 +195,19 @@ def _labels_of(order: TrainingOrder, shared: LabelsShared) -> EncodedLabels:
 
 
 def _describe(
-    scale: LabelScale, criterion: str, code_of_class: tuple[int, ...], *, is_weighted: bool
+    scale: LabelScale, criterion: Criterion, code_of_class: tuple[int, ...], *, is_weighted: bool
 ) -> TargetKind:
     """What sums over labels will mean; follows from the same rules as at the parties."""
     weights = np.ones(1, np.int64) if is_weighted else None
     if scale.n_classes == 0:
         return encode_values(
-            np.zeros(1, np.int64), weights, scale.target_unit, scale.target_offset
+            np.zeros(1, np.int64), weights, scale.target_unit, scale.target_offset, criterion
         ).kind
     kind = encode_classes(np.zeros(1, np.int64), scale.n_classes, weights, criterion).kind
     return kind.with_codes(code_of_class)
 
 
-def _plan_batches(session: _Session) -> Iterator[range]:
+def _plan_batches(session: _VerticalSession) -> Iterator[range]:
     order, n_classes = session.order, session.kind.n_classes
     first, last = order.first_tree, order.parameters.n_estimators
     for trees in batches(_growth_plan(session), session.n_rows, n_classes, first, last):
@@ -231,7 +216,7 @@ def _plan_batches(session: _Session) -> Iterator[range]:
             yield range(start, min(trees.stop, start + size))
 
 
-def _growth_plan(session: _Session) -> GrowthPlan:
+def _growth_plan(session: _VerticalSession) -> GrowthPlan:
     order = session.order
     return GrowthPlan(
         order.parameters.growth_rules(session.n_rows, sum(session.columns_per_party)),
@@ -243,7 +228,7 @@ def _growth_plan(session: _Session) -> GrowthPlan:
 
 
 def _grow_batch(
-    session: _Session, trees: range, curve: list[float]
+    session: _VerticalSession, trees: range, curve: list[float]
 ) -> Conversation[tuple[ForestOutline, list[float]]]:
     """Grow some trees together, level by level: two exchanges each."""
     growing = yield from _start_trees(session, trees)
@@ -252,8 +237,8 @@ def _grow_batch(
         place = {"level": growing.level, "step": growing.n_steps}
         note = {"trees": trees, **place, "open_nodes": growing.n_open, **score}
         requests = growing.search_requests(session.followers)
-        found = yield Ask(requests, SplitsFound, note, read=growing.read_gains)
-        applied = yield Ask(growing.choose(found), SplitsApplied, note, read=growing.read_splits)
+        found = yield from ask(requests, note, read=growing.read_gains)
+        applied = yield from ask(growing.choose(found), note, read=growing.read_splits)
         growing.advance(applied)
     session.n_steps.append(growing.n_steps)
     session.n_extra_steps.append(growing.n_steps - growing.n_levels)
@@ -265,7 +250,7 @@ def _grow_batch(
     return outline, scores
 
 
-def _start_trees(session: _Session, trees: range) -> Conversation[CoordinatorTrees]:
+def _start_trees(session: _VerticalSession, trees: range) -> Conversation[VerticalCoordinatorTrees]:
     plan, order = _growth_plan(session), session.order
     seeds = derive_seeds(order.seed, "rows", trees.start, trees.stop)
     request = StartTrees(
@@ -277,14 +262,14 @@ def _start_trees(session: _Session, trees: range) -> Conversation[CoordinatorTre
         plan.rules.min_weight_share,
     )
     asked = {*session.followers, order.label_party}
-    started = yield Ask({p: request for p in order.parties if p in asked}, TreesStarted)
+    started = yield from ask({p: request for p in order.parties if p in asked})
     _check_root_sizes(session, started[order.label_party], len(trees))
     row_sums = None
     if session.targets is not None:
-        targets, workers, shared = session.targets, session.workers, session.shared_draws
-        rows, _ = draw_rows(seeds, targets, plan.sampling, workers, shared=shared)
+        targets, workers = session.targets, session.workers
+        rows, _ = draw_rows(seeds, targets, plan.sampling, workers)
         row_sums = RowSums(targets, rows, workers)
-    return CoordinatorTrees(
+    return VerticalCoordinatorTrees(
         dict(zip(order.parties, session.columns_per_party, strict=True)),
         plan,
         session.kind,
@@ -296,7 +281,7 @@ def _start_trees(session: _Session, trees: range) -> Conversation[CoordinatorTre
     )
 
 
-def _check_root_sizes(session: _Session, started: TreesStarted, n_trees: int) -> None:
+def _check_root_sizes(session: _VerticalSession, started: TreesStarted, n_trees: int) -> None:
     """A tree has and leaves out no more rows than there are: space is set aside for their bits."""
     with blame(session.order.label_party):
         check(started.root_sizes is not None, "the sizes of trees are missing")
@@ -307,13 +292,11 @@ def _check_root_sizes(session: _Session, started: TreesStarted, n_trees: int) ->
 
 
 def _finish_trees(
-    session: _Session, growing: CoordinatorTrees, outline: ForestOutline
+    session: _VerticalSession, growing: VerticalCoordinatorTrees, outline: ForestOutline
 ) -> Conversation[list[float]]:
     """Everybody keeps its share; the label party lets the rows left out vote."""
     order = session.order
-    requests: dict[str, Message] = {
-        party: FinishTrees(growing.moves_for(party)) for party in session.followers
-    }
+    requests = {party: FinishTrees(growing.moves_for(party)) for party in session.followers}
     if order.with_left_out:
         moves, leaves = growing.moves_for(order.label_party), outline.leaves
         values = LeafValues(
@@ -322,12 +305,13 @@ def _finish_trees(
             to_bytes(leaves.value, "<f8"),
         )
         requests[order.label_party] = FinishTrees(moves, values, order.hard_votes)
-    finished = yield Ask(requests, TreesFinished)
+    finished = yield from ask(requests)
     if not order.with_left_out:
         return []
     scores = finished[order.label_party].scores
     with blame(order.label_party):
         check(scores is not None, "out-of-bag scores are missing")
+        assert scores is not None
         return [float(score) for score in scores.read(outline.shape.n_trees)]
 
 
@@ -338,7 +322,7 @@ def _debias(outline: ForestOutline, response: RandomizedResponse) -> ForestOutli
 
 
 def _weigh_columns(
-    session: _Session, outline: ForestOutline, harvest: _Harvest
+    session: _VerticalSession, outline: ForestOutline, harvest: _Harvest
 ) -> Conversation[tuple[dict[str, NDArray[np.float64]], NDArray[np.float64] | None]]:
     """Each party hears what its own splits were worth and answers for its own columns.
 
@@ -346,7 +330,7 @@ def _weigh_columns(
     """
     order, totals = session.order, to_bytes(outline.tree_totals(), "<f8")
     n_dropped = sum(grown.shape.n_trees for grown in harvest.outlines) - harvest.n_trees
-    requests: dict[str, Message] = {
+    requests = {
         party: WeighColumns(
             to_bytes(outline.decrease_of(order.parties.index(party)), "<f8"),
             totals,
@@ -357,7 +341,7 @@ def _weigh_columns(
         for party in session.followers
     }
     try:
-        weighed = yield Ask(requests, ColumnsWeighed, may_lose=harvest.ends_early)
+        weighed = yield from ask(requests, may_lose=harvest.ends_early)
     except EndEarly as end:  # all trees are complete; somebody is not there to weigh columns
         weighed, harvest.ends_early = end.replies, True
     importances = {}
@@ -370,7 +354,9 @@ def _weigh_columns(
     return importances, _read_votes(session, weighed) if has_votes else None
 
 
-def _read_votes(session: _Session, weighed: Mapping[str, ColumnsWeighed]) -> NDArray[np.float64]:
+def _read_votes(
+    session: _VerticalSession, weighed: Mapping[str, ColumnsWeighed]
+) -> NDArray[np.float64]:
     label_party = session.order.label_party
     with blame(label_party):
         votes = weighed[label_party].votes

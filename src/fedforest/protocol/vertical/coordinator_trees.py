@@ -12,39 +12,39 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.bit_ranges import list_foreign
-from fedforest.kernels.bitsets import take_bytes
-from fedforest.kernels.flat import scatter
-from fedforest.kernels.gains import outbid
+from fedforest.kernels.bits.bitsets import take_bytes
+from fedforest.kernels.bits.ranges import list_foreign
+from fedforest.kernels.growth.flat import scatter
+from fedforest.kernels.growth.gains import outbid
 from fedforest.kernels.layout import NO_GROUP, NO_SPLIT
-from fedforest.kernels.walk import Leaves
-from fedforest.protocol.asking import Message, blame, check
+from fedforest.kernels.prediction.walk import Leaves
+from fedforest.protocol.asking import blame, check
 from fedforest.protocol.fates import pack_fates
 from fedforest.protocol.payloads import RowBits
 from fedforest.protocol.vertical.awaited_splits import AwaitedSplits, OpenRows
 from fedforest.protocol.vertical.messages import (
     ApplySplits,
     FindSplits,
-    Moves,
+    RowMoves,
     SplitsApplied,
     SplitsFound,
     TreesStarted,
 )
 from fedforest.protocol.vertical.moves import NodeBits, follow_sizes
 from fedforest.protocol.vertical.sums import estimate_bytes, unpack_sums
-from fedforest.tree.forest import Shape
-from fedforest.tree.grow import GrowthPlan
-from fedforest.tree.growth import NODES_WORTH_A_THREAD, ColumnBits, Growth
-from fedforest.tree.partial import NOBODY, ForestOutline
-from fedforest.tree.row_sums import RowSums
-from fedforest.tree.structure import Step
-from fedforest.tree.targets import TargetKind, rows_of
+from fedforest.tree.forest.forest import Shape
+from fedforest.tree.forest.partial import NOBODY, ForestOutline
+from fedforest.tree.growth.decisions import NODES_WORTH_A_THREAD, ColumnBits, Growth
+from fedforest.tree.growth.level_loop import GrowthPlan
+from fedforest.tree.growth.row_sums import RowSums
+from fedforest.tree.growth.structure import GrowthStep
+from fedforest.tree.table.targets import TargetKind, rows_of
 from fedforest.tree.workers import ALONE, Workers
 
 _NO_BITS = np.zeros(0, np.uint8)
 
 
-class CoordinatorTrees:
+class VerticalCoordinatorTrees:
     """Decides about a batch of trees step by step."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - what the coordinator knows at the start of a batch
@@ -111,7 +111,7 @@ class CoordinatorTrees:
     def search_requests(self, parties: Iterable[str]) -> dict[str, FindSplits]:
         """For each of some parties what the last step did, and candidates of its own columns."""
         bitmap, draws = self._growth.begin_draw()
-        moves: dict[str, Moves | None] = dict.fromkeys(parties)
+        moves: dict[str, RowMoves | None] = dict.fromkeys(parties)
 
         def tell(party: str) -> None:
             moves[party] = self.moves_for(party)
@@ -130,7 +130,7 @@ class CoordinatorTrees:
         with blame(party):
             self._gains[party] = found.gains.read(self.n_open)
 
-    def choose(self, found: Mapping[str, SplitsFound]) -> dict[str, Message]:
+    def choose(self, found: Mapping[str, SplitsFound]) -> dict[str, ApplySplits]:
         """The best gain wins a node; equal gains go to the first party, that is, column.
 
         Returns what the winners are asked. Where no bits are needed, they are not even made.
@@ -186,7 +186,7 @@ class CoordinatorTrees:
 
     def _remember(
         self,
-        step: Step,
+        step: GrowthStep,
         owner: NDArray[np.int16],
         bits: NodeBits,
         left_out_bits: NodeBits | None,
@@ -206,7 +206,7 @@ class CoordinatorTrees:
         """Whether the last step did anything: at the start, all roots may have stayed open."""
         return bool(self._owners) or bool((self._step.fate == 0).any())
 
-    def moves_for(self, party: str) -> Moves | None:
+    def moves_for(self, party: str) -> RowMoves | None:
         """What the last step did: fates, and the bits of nodes that others split."""
         if not self._has_moved:
             return None
@@ -216,7 +216,7 @@ class CoordinatorTrees:
         left_out = _NO_BITS
         if self._left_out_bits is not None:
             left_out = self._left_out_bits.take(list_foreign(self._owner, number, step.is_split))
-        return Moves(self._fates, RowBits.of(bits), RowBits.of(left_out))
+        return RowMoves(self._fates, RowBits.of(bits), RowBits.of(left_out))
 
     def assemble(self) -> ForestOutline:
         """The coordinator's share of the batch, grown out."""

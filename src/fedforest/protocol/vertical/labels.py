@@ -1,19 +1,22 @@
 """Labels at the label party, and the forms in which they leave it.
 
 Who learns what: under `"encoded"` every party learns which rows share a class (regression: targets
-up to an unknown unit and origin), not what the classes are. Under `RandomizedResponse` the labels
-given out are noisy, and nothing else that depends on labels leaves the label party.
+up to an unknown unit and origin; where the criterion counts from zero, up to an unknown unit), not
+what the classes are. Under `RandomizedResponse` the labels given out are noisy, and nothing else
+that depends on labels leaves the label party.
 """
 
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedforest.errors import DataError
+from fedforest.kernels.criteria.registry import BY_NAME, BY_WIRE, Criterion
 from fedforest.kernels.layout import MAX_MULTIPLICITY
-from fedforest.kernels.walk import Leaves
-from fedforest.privacy.randomized_response import Entropy, RandomizedResponse
+from fedforest.kernels.prediction.walk import Leaves
+from fedforest.privacy.randomized_response import RandomizedResponse, Randomness
 from fedforest.protocol.asking import check
 from fedforest.protocol.payloads import (
     EncodedLabels,
@@ -24,9 +27,9 @@ from fedforest.protocol.payloads import (
 )
 from fedforest.protocol.vertical.messages import LabelsShared, ShareLabels, TakeLabels
 from fedforest.protocol.vertical.out_of_bag import AnswerKey
-from fedforest.tree.seeds import derive_seed
-from fedforest.tree.targets import (
-    CRITERION_CODES,
+from fedforest.tree.growth.seeds import derive_seed
+from fedforest.tree.table.class_weights import weigh_classes
+from fedforest.tree.table.targets import (
     MAX_CLASSES,
     TARGET_SUM_LIMIT,
     WEIGHT_SUM_LIMIT,
@@ -51,10 +54,13 @@ class LabelSource(Protocol):
     def is_weighted(self) -> bool:
         """Whether rows differ in weight."""
 
+    def scored_by(self, criterion: Criterion) -> "LabelSource":
+        """The same for trees that are scored so; refused where labels do not allow it."""
+
     def scale(self) -> LabelScale:
         """What the coordinator must know to write leaves."""
 
-    def share(self, request: ShareLabels, entropy: Entropy) -> tuple[LabelsShared, AnswerKey]:
+    def share(self, request: ShareLabels, randomness: Randomness) -> tuple[LabelsShared, AnswerKey]:
         """The labels in the protection asked for, and what votes are to be compared with."""
 
 
@@ -77,11 +83,16 @@ class ClassLabels:
         """Whether rows differ in weight."""
         return self.row_weights is not None or self.class_weights is not None
 
+    def scored_by(self, criterion: Criterion) -> "ClassLabels":
+        """Every criterion of classes takes all classes."""
+        check(criterion.task == "classification", "the criterion is of another task")
+        return self
+
     def scale(self) -> LabelScale:
         """The number of classes."""
         return LabelScale(self.n_classes)
 
-    def share(self, request: ShareLabels, entropy: Entropy) -> tuple[LabelsShared, AnswerKey]:
+    def share(self, request: ShareLabels, randomness: Randomness) -> tuple[LabelsShared, AnswerKey]:
         """Class weights follow the label that leaves: they would give away the true one."""
         codes = np.array(request.code_of_class, np.int64)
         check(
@@ -93,7 +104,7 @@ class ClassLabels:
             return LabelsShared(labels=labels), AnswerKey(self.classes, self.n_classes)
         response = RandomizedResponse(request.epsilon)
         check(response.is_usable, "the label privacy asked for cannot be had")
-        noisy = response.draw(self.classes, self.n_classes, entropy)
+        noisy = response.draw(self.classes, self.n_classes, randomness)
         shared = LabelsShared(noisy_labels=NoisyLabels(*self._encode(noisy, codes)))
         return shared, AnswerKey(noisy, self.n_classes, response)
 
@@ -124,6 +135,7 @@ class TargetValues:
 
     values: NDArray[np.float64]
     row_weights: NDArray[np.float64] | None = None
+    criterion: Criterion = BY_NAME["squared_error"]
 
     @property
     def n_rows(self) -> int:
@@ -135,6 +147,11 @@ class TargetValues:
         """Whether rows differ in weight."""
         return self.row_weights is not None
 
+    def scored_by(self, criterion: Criterion) -> "TargetValues":
+        """The same targets, counted from zero where the criterion does; if they can be."""
+        check(criterion.task == "regression", "the criterion is of another task")
+        return replace(self, criterion=criterion)
+
     def scale(self) -> LabelScale:
         """Unit and origin of the fixed-point targets."""
         kind = self._targets().kind
@@ -143,9 +160,9 @@ class TargetValues:
     def share(
         self,
         request: ShareLabels,
-        entropy: Entropy,  # noqa: ARG002 - nothing is noisy
+        randomness: Randomness,  # noqa: ARG002 - nothing is noisy
     ) -> tuple[LabelsShared, AnswerKey]:
-        """The targets as integers around the middle of their range."""
+        """The targets as integers around the middle of their range, or from zero."""
         check(request.epsilon is None, "noise protects classes; targets can only be encoded")
         check(not request.code_of_class, "codes are asked for, but there are no classes")
         kernel = self._targets().kernel
@@ -154,7 +171,30 @@ class TargetValues:
         return shared, AnswerKey(self.values, 0)
 
     def _targets(self) -> TrainingTargets:
-        return regression_targets(self.values, self.row_weights)
+        return regression_targets(self.values, self.row_weights, self.criterion)
+
+
+def number_classes(
+    labels: NDArray[Any],
+    row_weights: NDArray[np.float64] | None,
+    class_weight: Any,
+    known: NDArray[Any] | None = None,
+) -> tuple[ClassLabels, NDArray[Any]]:
+    """Class numbers for labels of any type, and the classes in order.
+
+    `known` are the classes of the training that a warm start continues. `class_weight` is as in
+    scikit-learn: None, "balanced", or a mapping from class to weight.
+    """
+    classes, codes = np.unique(labels, return_inverse=True)
+    if known is not None:
+        if not set(classes.tolist()) <= set(known.tolist()):
+            raise DataError.stating(
+                "a warm start cannot learn classes that the earlier training did not have; train "
+                "anew (in Python with warm_start=False)."
+            )
+        classes, codes = known, np.searchsorted(known, labels)
+    class_weights = weigh_classes(class_weight, classes)
+    return ClassLabels(codes, len(classes), row_weights, class_weights), classes
 
 
 def code_type(n_classes: int) -> str:
@@ -171,12 +211,18 @@ def draw_codes(seed: int, n_classes: int) -> tuple[int, ...]:
     return tuple(code_of_class)
 
 
+def read_criterion(wire: str) -> Criterion:
+    """The criterion of a code that came in a message."""
+    check(wire in BY_WIRE, "the criterion is unknown")
+    return BY_WIRE[wire]
+
+
 def read_labels(request: TakeLabels, n_rows: int) -> TrainingTargets:
     """Labels as they came, for the kernels; refused where sums over them could overflow."""
     labels, n_classes = request.labels, request.n_classes
     check(n_classes <= MAX_CLASSES, "there are too many classes")
-    check(request.criterion in CRITERION_CODES, "the criterion is unknown")
-    check((request.criterion == "variance") == (n_classes == 0), "the criterion is of another task")
+    criterion = read_criterion(request.criterion)
+    check((criterion.task == "regression") == (n_classes == 0), "the criterion is of another task")
     weights, largest_weight = None, 1
     if len(labels.weights):
         weights = from_bytes(labels.weights, "<i8", n_rows, "weights")
@@ -188,10 +234,12 @@ def read_labels(request: TakeLabels, n_rows: int) -> TrainingTargets:
         levels = from_bytes(labels.levels, "<i8", n_rows, "targets")
         largest_level = max(-int(levels.min(initial=0)), int(levels.max(initial=0)))
         check(largest_level * total <= TARGET_SUM_LIMIT, "targets are too large to be added up")
-        return encode_values(levels, weights)
+        is_counted = not criterion.scores.from_zero or bool((levels >= 0).all() and levels.any())
+        check(is_counted, "targets are not counted from zero")
+        return encode_values(levels, weights, criterion=criterion)
     codes = from_bytes(labels.codes, code_type(n_classes), n_rows, "class codes")
     check(bool((codes < n_classes).all()), "a class code is out of range")
-    return encode_classes(codes, n_classes, weights, request.criterion)
+    return encode_classes(codes, n_classes, weights, criterion)
 
 
 def debias_leaves(leaves: Leaves, response: RandomizedResponse, n_classes: int) -> Leaves:

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from fedforest.protocol.asking import Message, Payload
+from fedforest.protocol.asking import Accepted, Message, Payload, Request
 from fedforest.protocol.payloads import (
     Count,
     EncodedLabels,
@@ -26,16 +26,7 @@ from fedforest.protocol.payloads import (
 Seed = Annotated[int, msgspec.Meta(ge=0)]
 
 
-class Prepare(Message, frozen=True):
-    """Bin your columns, with this seed for the sample of rows; a model given before is kept on."""
-
-    reveals: ClassVar[str] = "nothing of others"
-
-    bin_seed: Seed
-    max_bins: Annotated[int, msgspec.Meta(ge=2, le=255)]
-
-
-class Prepared(Message, frozen=True):
+class ColumnsBinned(Message, frozen=True):
     """How large the party's table is and, from the label party, what its labels are like."""
 
     reveals: ClassVar[str] = (
@@ -47,13 +38,14 @@ class Prepared(Message, frozen=True):
     scale: LabelScale | None = None
 
 
-class ShareLabels(Message, frozen=True):
-    """To the label party: give out labels, class c under code `code_of_class[c]`."""
+class BinColumns(Request[ColumnsBinned], frozen=True):
+    """Bin your columns, with this seed for the sample of rows; a model given before is kept on."""
 
-    reveals: ClassVar[str] = "nothing of others but under which codes its classes travel"
+    reveals: ClassVar[str] = "nothing of others"
 
-    code_of_class: tuple[Count, ...]
-    epsilon: float | None = None  # demanded label privacy; None: codes as they are
+    bin_seed: Seed
+    max_bins: Annotated[int, msgspec.Meta(ge=2, le=255)]
+    criterion: str | None = None  # its wire code; None: any, labels stay as they are
 
 
 class LabelsShared(Message, frozen=True):
@@ -68,7 +60,16 @@ class LabelsShared(Message, frozen=True):
     noisy_labels: NoisyLabels | None = None
 
 
-class TakeLabels(Message, frozen=True):
+class ShareLabels(Request[LabelsShared], frozen=True):
+    """To the label party: give out labels, class c under code `code_of_class[c]`."""
+
+    reveals: ClassVar[str] = "nothing of others but under which codes its classes travel"
+
+    code_of_class: tuple[Count, ...]
+    epsilon: float | None = None  # demanded label privacy; None: codes as they are
+
+
+class TakeLabels(Request[Accepted], frozen=True):
     """Train towards these labels."""
 
     reveals: ClassVar[str] = (
@@ -79,19 +80,6 @@ class TakeLabels(Message, frozen=True):
     n_classes: Count  # 0 for regression
     criterion: str
     labels: EncodedLabels
-
-
-class StartTrees(Message, frozen=True):
-    """Begin a batch of trees: draw the rows of each by its seed."""
-
-    reveals: ClassVar[str] = "which rows each tree draws, and how often"
-
-    row_seeds: memoryview
-    bootstrap: bool
-    n_draws: Count
-    min_rows_leaf: Count
-    with_left_out: bool
-    min_weight_share: float = 0.0  # of a leaf, of the weight of its tree
 
 
 class TreesStarted(Message, frozen=True):
@@ -106,7 +94,20 @@ class TreesStarted(Message, frozen=True):
     root_sizes: NodeSums | None = None
 
 
-class Moves(Payload, frozen=True):
+class StartTrees(Request[TreesStarted], frozen=True):
+    """Begin a batch of trees: draw the rows of each by its seed."""
+
+    reveals: ClassVar[str] = "which rows each tree draws, and how often"
+
+    row_seeds: memoryview
+    bootstrap: bool
+    n_draws: Count
+    min_rows_leaf: Count
+    with_left_out: bool
+    min_weight_share: float = 0.0  # of a leaf, of the weight of its tree
+
+
+class RowMoves(Payload, frozen=True):
     """What became of the open nodes since the party last heard.
 
     `fates` holds three bits per node (see `protocol/fates.py`); the bits are those of the
@@ -116,17 +117,6 @@ class Moves(Payload, frozen=True):
     fates: memoryview
     bits: RowBits
     left_out_bits: RowBits
-
-
-class FindSplits(Message, frozen=True):
-    """Move the rows, then score your candidate columns: a bitmap of own columns per open node."""
-
-    reveals: ClassVar[str] = (
-        "which of its own columns are candidates; where somebody else split, which rows went left"
-    )
-
-    moves: Moves | None
-    candidates: memoryview
 
 
 class SplitsFound(Message, frozen=True):
@@ -139,13 +129,15 @@ class SplitsFound(Message, frozen=True):
     gains: Gains
 
 
-class ApplySplits(Message, frozen=True):
-    """To a party that won: split these nodes (one bit per open node)."""
+class FindSplits(Request[SplitsFound], frozen=True):
+    """Move the rows, then score your candidate columns: a bitmap of own columns per open node."""
 
-    reveals: ClassVar[str] = "that its own split of a node was the best of all"
+    reveals: ClassVar[str] = (
+        "which of its own columns are candidates; where somebody else split, which rows went left"
+    )
 
-    won: memoryview
-    with_bits: bool  # false where the children will be leaves and no row needs to move
+    moves: RowMoves | None
+    candidates: memoryview
 
 
 class SplitsApplied(Message, frozen=True):
@@ -164,28 +156,21 @@ class SplitsApplied(Message, frozen=True):
     left_out_bits: RowBits
 
 
+class ApplySplits(Request[SplitsApplied], frozen=True):
+    """To a party that won: split these nodes (one bit per open node)."""
+
+    reveals: ClassVar[str] = "that its own split of a node was the best of all"
+
+    won: memoryview
+    with_bits: bool  # false where the children will be leaves and no row needs to move
+
+
 class LeafValues(Payload, frozen=True):
     """What the leaves of a batch say: flat over its nodes, as `kernels.walk.Leaves`."""
 
     start: memoryview
     label: memoryview
     value: memoryview
-
-
-class FinishTrees(Message, frozen=True):
-    """Follow the last moves and keep your share of the trees.
-
-    The label party gets the leaves where rows left out are to vote.
-    """
-
-    reveals: ClassVar[str] = (
-        "which rows went left at others' last splits; to the label party, what leaves say "
-        "where rows left out vote"
-    )
-
-    moves: Moves | None
-    leaves: LeafValues | None = None
-    hard_votes: bool = False
 
 
 class TreesFinished(Message, frozen=True):
@@ -198,21 +183,20 @@ class TreesFinished(Message, frozen=True):
     scores: OutOfBagScores | None = None
 
 
-class WeighColumns(Message, frozen=True):
-    """Training is over: keep your share, and weigh your columns by what your splits were worth.
+class FinishTrees(Request[TreesFinished], frozen=True):
+    """Follow the last moves and keep your share of the trees.
 
-    Of the last batch so many trees are dropped, from the end. Of those that remain: how much own
-    splits decreased impurity, in node order, and each tree in all. If training ends early, trees
-    that still grow, and a last batch that not everybody has, are given up.
+    The label party gets the leaves where rows left out are to vote.
     """
 
-    reveals: ClassVar[str] = "how much its own splits, and each tree in all, decreased impurity"
+    reveals: ClassVar[str] = (
+        "which rows went left at others' last splits; to the label party, what leaves say "
+        "where rows left out vote"
+    )
 
-    own_decrease: memoryview
-    tree_totals: memoryview
-    n_dropped: Count = 0
-    with_votes: bool = False
-    ends_early: bool = False
+    moves: RowMoves | None
+    leaves: LeafValues | None = None
+    hard_votes: bool = False
 
 
 class ColumnsWeighed(Message, frozen=True):
@@ -230,8 +214,25 @@ class ColumnsWeighed(Message, frozen=True):
     votes: OutOfBagVotes | None = None
 
 
+class WeighColumns(Request[ColumnsWeighed], frozen=True):
+    """Training is over: keep your share, and weigh your columns by what your splits were worth.
+
+    Of the last batch so many trees are dropped, from the end. Of those that remain: how much own
+    splits decreased impurity, in node order, and each tree in all. If training ends early, trees
+    that still grow, and a last batch that not everybody has, are given up.
+    """
+
+    reveals: ClassVar[str] = "how much its own splits, and each tree in all, decreased impurity"
+
+    own_decrease: memoryview
+    tree_totals: memoryview
+    n_dropped: Count = 0
+    with_votes: bool = False
+    ends_early: bool = False
+
+
 REQUESTS = (
-    Prepare,
+    BinColumns,
     ShareLabels,
     TakeLabels,
     StartTrees,
@@ -239,13 +240,4 @@ REQUESTS = (
     ApplySplits,
     FinishTrees,
     WeighColumns,
-)
-REPLIES = (
-    Prepared,
-    LabelsShared,
-    TreesStarted,
-    SplitsFound,
-    SplitsApplied,
-    TreesFinished,
-    ColumnsWeighed,
 )

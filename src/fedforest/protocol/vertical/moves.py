@@ -6,18 +6,18 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.bit_ranges import (
+from fedforest.kernels.bits.ranges import (
     SPARE_BYTES,
     count_bytes,
     find_smallest,
     locate_bits,
     take_bits,
 )
+from fedforest.kernels.growth.partition import STAYS
 from fedforest.kernels.layout import NO_GROUP
-from fedforest.kernels.partition import STAYS
 from fedforest.protocol.asking import blame, check
 from fedforest.protocol.payloads import RowBits, view_bytes
-from fedforest.tree.structure import Step
+from fedforest.tree.growth.structure import GrowthStep
 
 Part = tuple[str, NDArray[np.int64], RowBits]  # an owner, the nodes it split, and their bits
 
@@ -98,7 +98,7 @@ class AwaitedBits(NodeBits):
 
 
 def follow_sizes(
-    sizes: NDArray[np.int64], left_rows: NDArray[np.int64], step: Step
+    sizes: NDArray[np.int64], left_rows: NDArray[np.int64], step: GrowthStep
 ) -> NDArray[np.int64]:
     """Rows of the nodes that are open after a step."""
     source = step.source

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.privacy.randomized_response import RandomizedResponse
-from fedforest.tree.grow import BATCH_BYTES
-from fedforest.tree.parameters import ForestParameters
-from fedforest.tree.partial import ForestOutline
+from fedforest.tree.forest.partial import ForestOutline
+from fedforest.tree.growth.level_loop import BATCH_BYTES
+from fedforest.tree.growth.parameters import ForestParameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class EarlyStopping:
 
 
 @dataclass(frozen=True, slots=True)
-class TrainingOrder:
+class VerticalOrder:
     """What is to be trained, with whom, and how labels are protected."""
 
     parties: tuple[str, ...]  # in the order of their columns
@@ -55,7 +55,7 @@ class TrainingOrder:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Trained:
+class TrainedForest:
     """The coordinator's share of the forest, and what training told about it."""
 
     outline: ForestOutline

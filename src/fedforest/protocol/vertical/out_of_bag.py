@@ -10,12 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import ConfigurationError, DataError
-from fedforest.kernels.walk import Leaves
+from fedforest.kernels.prediction.walk import Leaves
 from fedforest.privacy.randomized_response import RandomizedResponse
-from fedforest.tree.forest import Shape
-from fedforest.tree.left_out import OutOfBagVotes
-
-_ANEW = "Set warm_start=False to start anew."
+from fedforest.tree.forest.forest import Shape
+from fedforest.tree.growth.left_out_rows import OutOfBagTally
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,7 +24,7 @@ class AnswerKey:
     n_classes: int  # 0 for regression
     response: RandomizedResponse | None = None  # the noise in the answers
 
-    def score(self, votes: OutOfBagVotes) -> float:
+    def score(self, votes: OutOfBagTally) -> float:
         """Accuracy or R^2 over the rows with votes; NaN where that means nothing."""
         rows = np.flatnonzero(votes.counts)
         if not len(rows):
@@ -54,7 +52,7 @@ class OutOfBagRecord:
     def __init__(self, key: AnswerKey, n_rows: int) -> None:
         self.key = key
         self.n_rows = n_rows
-        self._now = OutOfBagVotes(n_rows, key.n_classes)
+        self._now = OutOfBagTally(n_rows, key.n_classes)
         self._before_last = self._now
         self._last: tuple[Shape, Leaves, NDArray[np.int32]] | None = None
 
@@ -76,7 +74,7 @@ class OutOfBagRecord:
         self._now = self._without_last(n_dropped)
         self._last, self._before_last = None, self._now
 
-    def _without_last(self, n_dropped: int) -> OutOfBagVotes:
+    def _without_last(self, n_dropped: int) -> OutOfBagTally:
         if not n_dropped or self._last is None:
             return self._now
         shape, leaves, leaf_of = self._last
@@ -93,11 +91,11 @@ class OutOfBagRecord:
 
     def forget(self) -> None:
         """Trees grow that let nobody vote: votes of the others would not be those of the forest."""
-        self._now = self._before_last = OutOfBagVotes(self.n_rows, self.key.n_classes)
+        self._now = self._before_last = OutOfBagTally(self.n_rows, self.key.n_classes)
         self._last = None
 
     @property
-    def votes(self) -> OutOfBagVotes:
+    def votes(self) -> OutOfBagTally:
         """The votes so far."""
         return self._now
 
@@ -109,10 +107,10 @@ class OutOfBagRecord:
 def check_votes_kept(is_kept: bool) -> None:
     """Refuse that out-of-bag votes begin in a forest whose first trees let nobody vote."""
     if not is_kept:
-        raise ConfigurationError(
+        raise ConfigurationError.stating(
             "oob_score and early_stopping cannot begin in a warm start: nobody kept which rows "
             "the earlier trees left out (in one process, a pickled forest forgets it, too). Set "
-            f"one of them from the first fit on. {_ANEW}"
+            "one of them from the first fit on. Set warm_start=False to start anew."
         )
 
 
@@ -121,7 +119,4 @@ def check_earlier_votes(record: OutOfBagRecord | None, n_rows: int) -> None:
     check_votes_kept(record is not None)
     assert record is not None
     if record.n_rows != n_rows:
-        raise DataError(
-            f"X has {n_rows} rows, but the out-of-bag votes of earlier fits are about "
-            f"{record.n_rows}; a warm start with oob_score needs the same rows. {_ANEW}"
-        )
+        raise DataError.of("votes.other_rows", n_rows=n_rows, n_known=record.n_rows)

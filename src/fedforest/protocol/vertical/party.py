@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedforest.errors import ProtocolError
-from fedforest.kernels.walk import Leaves
-from fedforest.privacy.randomized_response import Entropy
+from fedforest.kernels.prediction.walk import Leaves
+from fedforest.privacy.randomized_response import Randomness
 from fedforest.protocol.asking import Accepted, Message, answer, check
 from fedforest.protocol.payloads import (
     Importances,
@@ -24,16 +24,16 @@ from fedforest.protocol.payloads import (
     from_bytes,
 )
 from fedforest.protocol.payloads import OutOfBagVotes as Votes
-from fedforest.protocol.vertical.labels import LabelSource, read_labels
+from fedforest.protocol.vertical.labels import LabelSource, read_criterion, read_labels
 from fedforest.protocol.vertical.messages import (
     ApplySplits,
+    BinColumns,
+    ColumnsBinned,
     ColumnsWeighed,
     FindSplits,
     FinishTrees,
     LabelsShared,
     LeafValues,
-    Prepare,
-    Prepared,
     ShareLabels,
     SplitsApplied,
     SplitsFound,
@@ -44,23 +44,22 @@ from fedforest.protocol.vertical.messages import (
     WeighColumns,
 )
 from fedforest.protocol.vertical.out_of_bag import OutOfBagRecord
-from fedforest.protocol.vertical.party_trees import PartyTrees
-from fedforest.tree.bins import Bins, fit_bins
-from fedforest.tree.forest import LEAF, Shape
-from fedforest.tree.partial import (
+from fedforest.protocol.vertical.party_trees import VerticalPartyTrees
+from fedforest.tree.forest.forest import LEAF, Shape
+from fedforest.tree.forest.partial import (
     PartialForest,
     concatenate_partials,
     no_trees,
     own_importances,
 )
-from fedforest.tree.search import make_columns
-from fedforest.tree.shared_draws import SharedDraws
-from fedforest.tree.table import Table
+from fedforest.tree.growth.split_search import make_columns
+from fedforest.tree.table.bins import Bins, fit_bins
+from fedforest.tree.table.frames import Table
 from fedforest.tree.workers import ALONE, Workers
 
 if TYPE_CHECKING:
     from fedforest.kernels.layout import Columns
-    from fedforest.tree.targets import TrainingTargets
+    from fedforest.tree.table.targets import TrainingTargets
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,26 +77,23 @@ class VerticalParty:
     def __init__(  # noqa: PLR0913 - everything that a party brings into a run
         self,
         table: Table,
-        entropy: Entropy,
+        randomness: Randomness,
         *,
         labels: LabelSource | None = None,
         model: PartyModel | None = None,
         approve: Callable[[ShareLabels | StartTrees], None] | None = None,
         workers: Workers = ALONE,
-        shared_draws: SharedDraws | None = None,
     ) -> None:
-        """`shared_draws` is what parties of one process have in common: row samples."""
         self._table = table
         self._approve = approve
-        self._entropy = entropy
+        self._randomness = randomness
         self._label_source = labels
         self._workers = workers
-        self._shared_draws = shared_draws
         self._bins = model.bins if model else None
         self._finished = [model.partial] if model else []
         self._columns: Columns | None = None
         self._targets: TrainingTargets | None = None
-        self._trees: PartyTrees | None = None
+        self._trees: VerticalPartyTrees | None = None
         self._has_shared = False
         self._all_voted = True  # no tree so far let rows that it left out go without a vote
         self._out_of_bag = model.out_of_bag.copy() if model and model.out_of_bag else None
@@ -105,7 +101,7 @@ class VerticalParty:
     def _handlers(self) -> dict[type[Message], Callable[[Any], Message]]:
         # not kept: a party that refers to itself holds its memory until cycles are looked for
         return {
-            Prepare: self._prepare,
+            BinColumns: self._prepare,
             ShareLabels: self._share_labels,
             TakeLabels: self._take_labels,
             StartTrees: self._start_trees,
@@ -126,7 +122,7 @@ class VerticalParty:
         finished a batch that others did not.
         """
         if self._bins is None:
-            raise ProtocolError("there is no model yet")
+            raise ProtocolError.stating("there is no model yet")
         n_dropped = 0 if n_trees is None else self._count_beyond(n_trees)
         out_of_bag = self._out_of_bag
         if out_of_bag is not None and n_dropped:
@@ -137,7 +133,7 @@ class VerticalParty:
         """The party's share of several batches of trees."""
         return concatenate_partials(finished) if finished else no_trees(self._table.n_features)
 
-    def _prepare(self, request: Prepare) -> Prepared:
+    def _prepare(self, request: BinColumns) -> ColumnsBinned:
         bins = self._bins
         if bins is None:
             bins = fit_bins(
@@ -148,16 +144,20 @@ class VerticalParty:
             )
         binned = bins.transform(self._table, self._workers)
         size = TableSize(self._table.n_rows, self._table.n_features)
-        prepared = Prepared(size, self._label_source.scale() if self._label_source else None)
+        labels = self._label_source
+        if labels is not None and request.criterion is not None:
+            labels = labels.scored_by(read_criterion(request.criterion))
+        prepared = ColumnsBinned(size, None if labels is None else labels.scale())
+        self._label_source = labels
         self._bins, self._columns = bins, make_columns(binned, bins.n_bins, bins.is_categorical)
         return prepared
 
     def _share_labels(self, request: ShareLabels) -> LabelsShared:
         if self._label_source is None:
-            raise ProtocolError("labels are asked of a party that has none")
+            raise ProtocolError.stating("labels are asked of a party that has none")
         # a second answer would let noise average out, or codes be compared
         check(not self._has_shared, "labels are asked for twice")
-        shared, key = self._label_source.share(request, self._entropy)
+        shared, key = self._label_source.share(request, self._randomness)
         if self._approve is not None:
             self._approve(request)  # last: labels that are refused anyway are not paid for
         self._has_shared = True
@@ -173,13 +173,12 @@ class VerticalParty:
 
     def _start_trees(self, request: StartTrees) -> TreesStarted:
         if self._columns is None or self._targets is None:
-            raise ProtocolError("trees are started before columns and labels are there")
+            raise ProtocolError.stating("trees are started before columns and labels are there")
         votes = request.with_left_out and self._label_source is not None
         check(self._all_voted or not votes, "rows that earlier trees left out have no votes here")
         if self._approve is not None:
             self._approve(request)
-        draws = self._shared_draws
-        self._trees = PartyTrees(self._columns, self._targets, request, self._workers, draws)
+        self._trees = VerticalPartyTrees(self._columns, self._targets, request, self._workers)
         if self._label_source is None:
             return TreesStarted()
         if not votes and self._out_of_bag is not None:
@@ -188,9 +187,9 @@ class VerticalParty:
         sizes = NodeSums.of(self._trees.root_sizes())
         return TreesStarted(self._trees.root_sums(), sizes)
 
-    def _growing(self) -> PartyTrees:
+    def _growing(self) -> VerticalPartyTrees:
         if self._trees is None:
-            raise ProtocolError("no trees were started")
+            raise ProtocolError.stating("no trees were started")
         return self._trees
 
     def _find_splits(self, request: FindSplits) -> SplitsFound:

@@ -9,28 +9,27 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.bit_ranges import SPARE_BYTES, locate_bits
-from fedforest.kernels.fate_bits import (
+from fedforest.kernels.bits.ranges import SPARE_BYTES, locate_bits
+from fedforest.kernels.growth.fate_bits import (
     BITS_PER_FATE,
     PADDED_WITH_ONES,
     RIGHT_WITHOUT_SPLIT,
 )
+from fedforest.kernels.growth.step_reading import OWN_NOT_SPLIT, list_flagged, read_step
 from fedforest.kernels.layout import Columns
-from fedforest.kernels.step_reading import OWN_NOT_SPLIT, list_flagged, read_step
 from fedforest.protocol.asking import blame, check
 from fedforest.protocol.payloads import Gains, NodeSums, RowBits, from_bytes, view_bytes
-from fedforest.protocol.vertical.messages import Moves, SplitsApplied, StartTrees
+from fedforest.protocol.vertical.messages import RowMoves, SplitsApplied, StartTrees
 from fedforest.protocol.vertical.moves import NodeBits
 from fedforest.protocol.vertical.sums import are_short, pack_sums
-from fedforest.tree.forest import LEAF, Shape
-from fedforest.tree.left_out import LeftOutRows
-from fedforest.tree.partial import FOREIGN, PartialForest
-from fedforest.tree.rows import NodeRows, Sampling, draw_rows
-from fedforest.tree.search import ColumnSearch
-from fedforest.tree.shared_draws import SharedDraws
-from fedforest.tree.split_record import SplitRecord
-from fedforest.tree.structure import Structure
-from fedforest.tree.targets import TrainingTargets, rows_of
+from fedforest.tree.forest.forest import LEAF, Shape
+from fedforest.tree.forest.partial import FOREIGN, PartialForest
+from fedforest.tree.growth.left_out_rows import LeftOutRows
+from fedforest.tree.growth.rows import NodeRows, Sampling, draw_rows
+from fedforest.tree.growth.split_record import SplitRecord
+from fedforest.tree.growth.split_search import ColumnSearch
+from fedforest.tree.growth.structure import Structure
+from fedforest.tree.table.targets import TrainingTargets, rows_of
 from fedforest.tree.workers import Workers
 
 MAX_ENTRIES = 2**28  # rows of all trees of a batch: what a stranger may make a party hold
@@ -40,7 +39,7 @@ _NO_NODES = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Moved:
+class VerticalMoved:
     """Moves that were read and found right, but not made yet."""
 
     is_split: NDArray[np.bool_]
@@ -52,7 +51,7 @@ class Moved:
     routed: NodeBits | None
 
 
-class PartyTrees:
+class VerticalPartyTrees:
     """Follows a batch of trees step by step."""
 
     def __init__(
@@ -61,7 +60,6 @@ class PartyTrees:
         targets: TrainingTargets,
         start: StartTrees,
         workers: Workers,
-        shared_draws: SharedDraws | None = None,
     ) -> None:
         seeds = from_bytes(start.row_seeds, "<u8", len(start.row_seeds) // 8, "row seeds")
         check(len(seeds) > 0, "a batch has no trees")
@@ -72,9 +70,8 @@ class PartyTrees:
         share = start.min_weight_share
         check(0.0 <= share <= 0.5, "leaves are to weigh less than nothing or more than half")
         sampling = Sampling(start.bootstrap, start.n_draws)
-        with_left_out, shared = start.with_left_out, shared_draws
         rows, left_out = draw_rows(
-            seeds, targets, sampling, workers, with_left_out=with_left_out, shared=shared
+            seeds, targets, sampling, workers, with_left_out=start.with_left_out
         )
         self._n_columns = len(columns.n_bins)
         self._search = ColumnSearch(columns, targets, rows, start.min_rows_leaf, workers)
@@ -116,7 +113,9 @@ class PartyTrees:
     def _rows(self) -> NodeRows:
         return self._search.rows
 
-    def read_candidates(self, candidates: memoryview, moved: Moved | None) -> NDArray[np.uint8]:
+    def read_candidates(
+        self, candidates: memoryview, moved: VerticalMoved | None
+    ) -> NDArray[np.uint8]:
         """The candidate columns of every node that is open after the moves, a bitmap row each."""
         n_open = len(self._structure.open) if moved is None else moved.n_open
         width = (self._n_columns + 7) >> 3
@@ -151,7 +150,7 @@ class PartyTrees:
             RowBits.of(routed),
         )
 
-    def read_moves(self, moves: Moves | None) -> Moved | None:
+    def read_moves(self, moves: RowMoves | None) -> VerticalMoved | None:
         """What became of the open nodes; nothing moves yet, so that a refusal changes nothing."""
         if moves is None:
             check(not self._has_searched, "a step begins before the last one ended")
@@ -167,7 +166,9 @@ class PartyTrees:
         check(outcome != OWN_NOT_SPLIT, "a node split here was not split")
         with blame("coordinator"):
             bits = self._locate(moves.bits, moving, sizes, places)
-        return Moved(is_split, fate, outcome, bits, *places, self._read_routed(moves, is_split))
+        return VerticalMoved(
+            is_split, fate, outcome, bits, *places, self._read_routed(moves, is_split)
+        )
 
     def _locate(
         self,
@@ -188,7 +189,7 @@ class PartyTrees:
         check(found == end, "row bits are not as many as the nodes have rows")
         return bits
 
-    def _read_routed(self, moves: Moves, is_split: NDArray[np.bool_]) -> NodeBits | None:
+    def _read_routed(self, moves: RowMoves, is_split: NDArray[np.bool_]) -> NodeBits | None:
         """Where rows go that trees left out, if they are routed along."""
         if self._routing is None:
             return None
@@ -198,7 +199,7 @@ class PartyTrees:
         ours = ("here", self._own_nodes, RowBits.of(self._own_routed))
         return NodeBits(self._routing.rows.sizes, [theirs, ours])
 
-    def move(self, moved: Moved | None) -> None:
+    def move(self, moved: VerticalMoved | None) -> None:
         """Move rows to the children that stay open."""
         if moved is None:
             return
@@ -214,7 +215,7 @@ class PartyTrees:
         self._own_bits, self._own_routed = _NO_BITS, _NO_BITS
         self._has_searched, self._has_split = False, False
 
-    def shape_after(self, moved: Moved | None) -> Shape:
+    def shape_after(self, moved: VerticalMoved | None) -> Shape:
         """The shape of the trees once these moves are made, which must be the last."""
         structure = self._structure
         if moved is not None:

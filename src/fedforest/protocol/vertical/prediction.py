@@ -6,7 +6,7 @@ column name. Settling all levels in one exchange is the paper's one-round predic
 need more exchanges and fewer bits, and reveal fewer outcomes off a row's path.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TypeAlias
@@ -14,17 +14,13 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.protocol.asking import Ask, Conversation, Message, blame, check
+from fedforest.protocol.asking import Conversation, ask, blame, check
 from fedforest.protocol.network import Network
 from fedforest.protocol.payloads import from_bytes
 from fedforest.protocol.vertical.prediction_messages import (
     AskSplit,
     LeapRows,
     RouteRows,
-    RowsLeapt,
-    RowsRouted,
-    RowsSwept,
-    SplitAsked,
     SweepRows,
 )
 from fedforest.protocol.vertical.prediction_plan import (
@@ -35,18 +31,12 @@ from fedforest.protocol.vertical.prediction_plan import (
     plan_lookahead,
 )
 from fedforest.protocol.vertical.prediction_walk import Walk
-from fedforest.tree.partial import ForestOutline
-from fedforest.tree.routes import OwnerRoutes
+from fedforest.tree.forest.partial import ForestOutline
+from fedforest.tree.forest.routes import OwnerRoutes
 from fedforest.tree.workers import ALONE, Workers
 
 BLOCK_BYTES = 2**28  # where rows of a block stand in all trees, and what is said of them
 LEAST_BLOCK = 1024  # rows
-
-REPLY_TO: Mapping[Manner, type[Message]] = {
-    Manner.SWEEP: RowsSwept,
-    Manner.LEAP: RowsLeapt,
-    Manner.ROUTE: RowsRouted,
-}
 
 # levels settled by one exchange, or a plan for all exchanges, or the network that decides
 Pace: TypeAlias = int | Plan | Network
@@ -74,7 +64,7 @@ def route(order: PredictionOrder, workers: Workers = ALONE) -> Conversation[NDAr
         turns: memoryview | None = None
         for stage, following in zip_longest(plan, plan[1:]):
             request = _request(stage, rows, turns)
-            replies = yield Ask(dict.fromkeys(parties, request), REPLY_TO[stage.manner])
+            replies = yield from ask(dict.fromkeys(parties, request))
             turns = walk.settle(stage, replies, following)
             if not walk.n_active:
                 break
@@ -89,7 +79,9 @@ def _plan(order: PredictionOrder, routes: OwnerRoutes) -> Plan:
     return plan_lookahead(order.pace, routes.depth) if isinstance(order.pace, int) else order.pace
 
 
-def _request(stage: Stage, rows: range, turns: memoryview | None) -> Message:
+def _request(
+    stage: Stage, rows: range, turns: memoryview | None
+) -> SweepRows | LeapRows | RouteRows:
     if stage.manner is Manner.SWEEP:
         return SweepRows(rows.start, rows.stop, stage.n_levels)
     if stage.manner is Manner.LEAP:
@@ -117,9 +109,7 @@ def route_classically(order: PredictionOrder) -> Conversation[NDArray[np.int32]]
             node = 0
             while shape.left_child[base + node] >= 0:
                 party = order.parties[owner[base + node]]
-                asked: Mapping[str, SplitAsked] = yield Ask(
-                    {party: AskSplit(row, base + node)}, SplitAsked
-                )
+                asked = yield from ask({party: AskSplit(row, base + node)})
                 with blame(party):
                     outcome = from_bytes(asked[party].outcome.data, "u1", 1, "an outcome")[0]
                     check(outcome in (0, 1), "an outcome is one bit")

@@ -11,22 +11,12 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from fedforest.kernels.sweep import MAX_SWEPT_LEVELS
-from fedforest.protocol.asking import Message
+from fedforest.kernels.prediction.sweep import MAX_SWEPT_LEVELS
+from fedforest.protocol.asking import Message, Request
 from fedforest.protocol.payloads import Count, NodeSums, Outcomes
 
 Lookahead = Annotated[int, msgspec.Meta(ge=1, lt=2**31)]
 SweptLevels = Annotated[int, msgspec.Meta(ge=1, le=MAX_SWEPT_LEVELS)]
-
-
-class SweepRows(Message, frozen=True):
-    """Say what your splits of the first levels do with rows first..last, split by split."""
-
-    reveals: ClassVar[str] = "how many rows are predicted"
-
-    first_row: Count
-    last_row: Count
-    n_levels: SweptLevels
 
 
 class RowsSwept(Message, frozen=True):
@@ -42,19 +32,14 @@ class RowsSwept(Message, frozen=True):
     outcomes: Outcomes
 
 
-class LeapRows(Message, frozen=True):
-    """Say what your splits of the next four levels do with rows first..last.
+class SweepRows(Request[RowsSwept], frozen=True):
+    """Say what your splits of the first levels do with rows first..last, split by split."""
 
-    They start at the roots, or, where `turns` are given, go on from where these lead.
-    """
-
-    reveals: ClassVar[str] = (
-        "how many rows are predicted, and which way each went so far, also at others' splits"
-    )
+    reveals: ClassVar[str] = "how many rows are predicted"
 
     first_row: Count
     last_row: Count
-    turns: memoryview | None = None
+    n_levels: SweptLevels
 
 
 class RowsLeapt(Message, frozen=True):
@@ -70,7 +55,33 @@ class RowsLeapt(Message, frozen=True):
     outcomes: Outcomes
 
 
-class RouteRows(Message, frozen=True):
+class LeapRows(Request[RowsLeapt], frozen=True):
+    """Say what your splits of the next four levels do with rows first..last.
+
+    They start at the roots, or, where `turns` are given, go on from where these lead.
+    """
+
+    reveals: ClassVar[str] = (
+        "how many rows are predicted, and which way each went so far, also at others' splits"
+    )
+
+    first_row: Count
+    last_row: Count
+    turns: memoryview | None = None
+
+
+class RowsRouted(Message, frozen=True):
+    """Outcomes at own splits, tree after tree, each starting a byte, and the bits of each tree."""
+
+    reveals: ClassVar[str] = (
+        "for each row predicted, which way the party's own splits within the lookahead send it"
+    )
+
+    outcomes: Outcomes
+    n_bits: NodeSums
+
+
+class RouteRows(Request[RowsRouted], frozen=True):
     """Say what your splits do with rows first..last at the nodes they can reach.
 
     They start at the roots, or, where `turns` are given, go on from where these lead.
@@ -86,26 +97,6 @@ class RouteRows(Message, frozen=True):
     turns: memoryview | None = None
 
 
-class RowsRouted(Message, frozen=True):
-    """Outcomes at own splits, tree after tree, each starting a byte, and the bits of each tree."""
-
-    reveals: ClassVar[str] = (
-        "for each row predicted, which way the party's own splits within the lookahead send it"
-    )
-
-    outcomes: Outcomes
-    n_bits: NodeSums
-
-
-class AskSplit(Message, frozen=True):
-    """One row at one node (flat over all trees): the classical walk, for benchmarks only."""
-
-    reveals: ClassVar[str] = "that a row reached one of its nodes"
-
-    row: Count
-    node: Count
-
-
 class SplitAsked(Message, frozen=True):
     """One bit, set where the row goes left."""
 
@@ -114,5 +105,13 @@ class SplitAsked(Message, frozen=True):
     outcome: Outcomes
 
 
+class AskSplit(Request[SplitAsked], frozen=True):
+    """One row at one node (flat over all trees): the classical walk, for benchmarks only."""
+
+    reveals: ClassVar[str] = "that a row reached one of its nodes"
+
+    row: Count
+    node: Count
+
+
 REQUESTS = (SweepRows, LeapRows, RouteRows, AskSplit)
-REPLIES = (RowsSwept, RowsLeapt, RowsRouted, SplitAsked)

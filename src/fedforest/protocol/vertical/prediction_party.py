@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import ProtocolError
-from fedforest.kernels.bit_ranges import copy_ranges
-from fedforest.kernels.leap import LEAP, say_leap
-from fedforest.kernels.lookahead import say_outcomes, write_outcomes
-from fedforest.kernels.slots import lay_side_by_side
-from fedforest.kernels.stepping import say_step
-from fedforest.kernels.sweep import say_upper
+from fedforest.kernels.bits.ranges import copy_ranges
+from fedforest.kernels.prediction.leap import LEAP, say_leap
+from fedforest.kernels.prediction.lookahead import say_outcomes, write_outcomes
+from fedforest.kernels.prediction.slots import lay_side_by_side
+from fedforest.kernels.prediction.stepping import say_step
+from fedforest.kernels.prediction.sweep import say_upper
 from fedforest.protocol.asking import Message, answer, check
 from fedforest.protocol.payloads import NodeSums, Outcomes, to_bytes
 from fedforest.protocol.vertical.party import PartyModel
@@ -34,13 +34,13 @@ from fedforest.protocol.vertical.prediction_messages import (
 )
 from fedforest.protocol.vertical.prediction_plan import Manner, Stage
 from fedforest.protocol.vertical.turns import read_turns
-from fedforest.tree.routes import OwnRoutes
-from fedforest.tree.table import Table
-from fedforest.tree.underway import WORD_ROWS, Underway
+from fedforest.tree.forest.routes import OwnRoutes
+from fedforest.tree.forest.row_positions import WORD_ROWS, Underway
+from fedforest.tree.table.frames import Table
 from fedforest.tree.workers import ALONE, Workers
 
 if TYPE_CHECKING:
-    from fedforest.kernels.leap import Blocks
+    from fedforest.kernels.prediction.leap import Blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +126,7 @@ class PredictingParty:
         standing, said = self._underway.standing, np.empty(int(starts[-1]), np.uint16)
 
         def say(trees: tuple[int, int]) -> None:
-            root, first = blocks.root, rows.start
-            say_leap(slots, routes.splits, root, lanes, first, standing, said, starts, *trees)
+            say_leap(slots, lanes, rows.start, standing, said, starts, *trees)
 
         self._workers.run(say, self._underway.leap_ranges())
         self._asked = _Asked(rows, Stage(Manner.LEAP, LEAP), level + LEAP)
@@ -165,7 +164,7 @@ class PredictingParty:
             self._underway.set_out(routes.tree_start, routes.left_child)
             return 0
         if asked is None or asked.rows != rows:
-            raise ProtocolError("rows are to move on that have not set out")
+            raise ProtocolError.stating("rows are to move on that have not set out")
         if asked.stage.manner is Manner.SWEEP:
             self._land(asked, turns, routes.leaps_from(asked.level)[0] if leaps else None)
             return asked.level

@@ -13,10 +13,10 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.leap import LEAP
-from fedforest.kernels.sweep import MAX_SWEPT_LEVELS
+from fedforest.kernels.prediction.leap import LEAP
+from fedforest.kernels.prediction.sweep import MAX_SWEPT_LEVELS
 from fedforest.protocol.network import Network
-from fedforest.tree.routes import OwnerRoutes
+from fedforest.tree.forest.routes import OwnerRoutes
 
 MAX_CHOSEN_LOOKAHEAD = 64  # the nodes within reach grow so fast that nothing larger would pay
 

@@ -7,17 +7,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import RemoteProtocolError
-from fedforest.kernels.leap import LEAP, join_said, settle_leap
-from fedforest.kernels.lookahead import retire_rows, settle_outcomes
-from fedforest.kernels.standing import Standing, note_landings
-from fedforest.kernels.stepping import settle_step
-from fedforest.kernels.sweep import settle_upper
+from fedforest.kernels.prediction.leap import LEAP, join_said, settle_leap
+from fedforest.kernels.prediction.lookahead import retire_rows, settle_outcomes
+from fedforest.kernels.prediction.positions import Standing, note_landings
+from fedforest.kernels.prediction.stepping import settle_step
+from fedforest.kernels.prediction.sweep import settle_upper
 from fedforest.protocol.asking import blame, check
 from fedforest.protocol.payloads import from_bytes, to_bytes, view_bytes
 from fedforest.protocol.vertical.prediction_messages import RowsLeapt, RowsRouted, RowsSwept
 from fedforest.protocol.vertical.prediction_plan import Manner, Stage
-from fedforest.tree.routes import OwnerRoutes
-from fedforest.tree.underway import WORD_ROWS, Trees, Underway
+from fedforest.tree.forest.routes import OwnerRoutes
+from fedforest.tree.forest.row_positions import WORD_ROWS, Trees, Underway
 from fedforest.tree.workers import Workers
 
 NOBODY = -1

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.kernels.layout import NO_LIMITS
-from fedforest.kernels.left_sums import (
+from fedforest.kernels.sums.left_children import (
     WRONG_PART,
     WRONG_SIDES,
     WRONG_WEIGHT,
@@ -19,7 +19,7 @@ from fedforest.kernels.left_sums import (
 )
 from fedforest.protocol.asking import check
 from fedforest.protocol.payloads import NodeSums
-from fedforest.tree.targets import (
+from fedforest.tree.table.targets import (
     TARGET_SUM_LIMIT,
     WEIGHT_SUM_LIMIT,
     TargetKind,

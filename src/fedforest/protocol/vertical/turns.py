@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.standing import is_padded_with_zeros
+from fedforest.kernels.prediction.positions import is_padded_with_zeros
 from fedforest.protocol.asking import check
 from fedforest.protocol.payloads import from_bytes
 

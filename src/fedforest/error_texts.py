@@ -1,0 +1,292 @@
+"""What errors say, by code: a sentence with its fields in braces, and what to do about it.
+
+An error that may leave a party is a code and fields. The name of a field decides who may see what
+is in it (`FIELDS`), so that no raise site has to think of it: a peer is told the same sentence
+with other words where a field stays with its owner. This is the one place where texts are made.
+"""
+
+import string
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, NamedTuple
+
+
+class Sight(Enum):
+    """Who may see what is in a field of an error."""
+
+    OWN = "its owner: it is not sent"
+    ASKED = "its owner; a peer that named it itself puts it in again"
+    SHARED = "peers, too: it is public, or holds nothing of anybody's data"
+
+
+class Field(NamedTuple):
+    """Who sees a field, and what stands in its place for others."""
+
+    sight: Sight
+    hidden: str = ""
+    quoted: bool = False  # shown as Python writes text
+    noun: str = ""  # said before it
+
+
+_LOGGED = "(named in its log)"
+FIELDS: Mapping[str, Field] = {
+    # what is whose
+    "data_set": Field(Sight.ASKED, f"data set {_LOGGED}", quoted=True, noun="data set "),
+    "column": Field(Sight.ASKED, f"column {_LOGGED}", quoted=True, noun="column "),
+    "own_column": Field(Sight.OWN, f"column {_LOGGED}", quoted=True, noun="column "),
+    "own_columns": Field(Sight.OWN, _LOGGED),
+    "where": Field(Sight.OWN, f"column {_LOGGED}"),
+    "path": Field(Sight.OWN, f"a file {_LOGGED}"),
+    "variable": Field(Sight.OWN, _LOGGED),
+    "detail": Field(Sight.OWN, "see its log"),
+    "n_rows": Field(Sight.OWN, "some"),
+    "n_known": Field(Sight.OWN, "others"),
+    "n_unknown": Field(Sight.OWN, "some"),
+    "n_classes": Field(Sight.OWN, "too many"),
+    "kinds": Field(Sight.OWN, "see its log"),
+    # what is nobody's secret
+    "statement": Field(Sight.SHARED),  # written in our code, with nothing of the data in it
+    "what": Field(Sight.SHARED),
+    "peer": Field(Sight.SHARED, quoted=True),
+    "receiver": Field(Sight.SHARED, quoted=True),
+    "peers": Field(Sight.SHARED),
+    "model": Field(Sight.SHARED),
+    "n_columns": Field(Sight.SHARED),  # told when a training begins
+    "commands": Field(Sight.SHARED),
+    "protocol": Field(Sight.SHARED),
+    "choices": Field(Sight.SHARED),
+    "limit": Field(Sight.SHARED),
+    "run": Field(Sight.SHARED),
+    "alignment": Field(Sight.SHARED),
+    "expected": Field(Sight.SHARED),
+    "n_bytes": Field(Sight.SHARED),
+}
+
+
+class Text(NamedTuple):
+    """What an error says, and what to do."""
+
+    says: str
+    advice: str = ""
+
+
+_POLICY = "its policy does not allow this {what}: "
+STATED = "stated"
+TEXTS: Mapping[str, Text] = {
+    STATED: Text("{statement}"),
+    # messages
+    "message.not_valid": Text("a message is not a valid {expected}"),
+    "message.too_long": Text(
+        "a message of {n_bytes} bytes is longer than the {limit} that are allowed",
+        "raise the limit at all roles or train in smaller batches",
+    ),
+    "message.beyond": Text(
+        "a message is longer than the {limit} bytes that are allowed here",
+        "raise the limit or train in smaller batches",
+    ),
+    "message.unknown": Text("{expected} is no request of this protocol"),
+    "run.unusable": Text("what the run proposes cannot be used: {detail}"),
+    "model.unknown": Text("there is no model {model} here"),
+    "model.unusable": Text("the model cannot be used: {detail}"),
+    "run.unknown": Text("there is no run {run} underway at this party"),
+    # peers and keys
+    "key.not_pinned": Text(
+        "no fingerprint of {peers} is pinned here",
+        "ask who operates party {peers}, by other means than this federation, and run here: "
+        "{commands}",
+    ),
+    "key.other": Text(
+        "party {peer} shows a key that is not the pinned one: somebody may sit in between",
+        "compare fingerprints with its operator before anything is sent",
+    ),
+    "key.not_opened": Text(
+        "what party {peer} sealed for {receiver} cannot be opened: it was changed on its way, or "
+        "answers another request"
+    ),
+    "rows.differ": Text(
+        "party {peer} took other rows than this one: somebody in between changed what was said, "
+        "or its key is another",
+        "nothing is aligned",
+    ),
+    # policy
+    "policy.unreadable": Text("its policy cannot be read, so it allows nothing"),
+    "policy.data_set": Text(_POLICY + "the {data_set} is not for use"),
+    "policy.protocol": Text(_POLICY + "the {data_set} is not for {protocol} use"),
+    "policy.asker": Text(_POLICY + "who asks is not among those who may"),
+    "policy.column": Text(_POLICY + "{column} is not for use"),
+    "policy.alignment": Text(_POLICY + "alignment by ids"),
+    "policy.validation": Text(_POLICY + "validation, as scores tell of labels"),
+    "policy.alone": Text(_POLICY + "training for each party alone"),
+    "policy.complete_model": Text(_POLICY + "a complete model shows its splits (complete_model)"),
+    "policy.leaf": Text(
+        _POLICY + "a leaf must have at least {limit} rows (min_samples_leaf={limit})"
+    ),
+    "policy.labels": Text(_POLICY + "labels must be protected by RandomizedResponse"),
+    "policy.epsilon": Text(_POLICY + "epsilon of labels must be at most {limit}"),
+    "policy.ceiling": Text(_POLICY + "it would pass the ceiling of epsilon on labels"),
+    "policy.sums": Text(_POLICY + "sums over parties must be formed by: {choices}"),
+    "policy.participants": Text(
+        _POLICY + "at least {limit} parties must take part in every sum (min_participants={limit})"
+    ),
+    "policy.noise": Text(_POLICY + "noise on label sums must be one of: {choices}"),
+    "policy.lookahead": Text(_POLICY + "a lookahead above {limit}"),
+    "policy.quota": Text(_POLICY + "at most {limit} rows a day for each asker"),
+    # data sets
+    "data_set.unknown": Text("there is no {data_set} at this party"),
+    "data_set.no_column": Text("{data_set} has no {column}"),
+    "data_set.lacks": Text("{data_set} has no column {own_columns}, which the model needs"),
+    "data_set.no_id": Text(
+        "{data_set} has no id column, and rows are to be matched by ids",
+        "its owner names one with `fedforest party data add --id COLUMN --replace`",
+    ),
+    "data_set.changed": Text(
+        "{data_set} has changed since it was added: {detail}. Put it back as it was, or accept it "
+        "with `fedforest party data add --replace`"
+    ),
+    "data_set.entry": Text(
+        "{data_set} has no {own_column}, which its entry in the catalogue names",
+        "correct the entry with `fedforest party data add --replace`",
+    ),
+    "data_set.twice": Text("{data_set} has two columns of one name", "rename one by a query"),
+    "data_set.unreadable": Text("the file of {data_set} cannot be read ({detail})"),
+    "data_set.schema": Text(
+        "{path} cannot be read",
+        "accept the data set as it is now with `fedforest party data add --replace`",
+    ),
+    "data_set.format": Text(
+        "{data_set} is no .csv, .tsv or .parquet file and no DuckDB or SQLite database",
+        "convert it to one of these",
+    ),
+    "data_set.tables": Text("{data_set} is a file without tables", "name none"),
+    "database.unreadable": Text(
+        "the database of {data_set} cannot be read ({detail})",
+        "see whether it is there, and its table or query with a client of your own",
+    ),
+    "database.variable": Text(
+        "{data_set} needs the environment variable {variable}, which is not set",
+        "set it to the URI of the database where the party is started",
+    ),
+    "file.open": Text("the file {path} may be read by others than its owner", "chmod 600 it"),
+    "file.unreadable": Text("the file {path} cannot be read: {detail}"),
+    # columns and ids
+    "column.kind": Text(
+        "{where} holds {kinds}, neither numbers nor text",
+        "leave it out (--exclude), or say what it is (--type COLUMN=number or COLUMN=category)",
+    ),
+    "column.no_number": Text(
+        "{where} is to be a number, and some of its values are none",
+        "name those that stand for missing ones (--missing), or make it a category "
+        "(--type COLUMN=category)",
+    ),
+    "column.no_category": Text("{where} cannot be read as categories", "leave it out"),
+    "column.unfit": Text("{where} {statement}"),
+    "column.was_numeric": Text("{own_column} was numeric in training, not text"),
+    "column.holds_text": Text("{own_column} was numeric in training, but now holds text"),
+    "column.too_large": Text("{own_column} holds numbers too large to standardise", "rescale it"),
+    "column.infinite": Text(
+        "{own_column} contains infinity", "a linear model needs finite numbers"
+    ),
+    "column.length": Text("{own_column} has {n_rows} rows, the first column has {n_known}"),
+    "columns.missing": Text("the table lacks these columns of training: {own_columns}"),
+    "columns.extra": Text("the table has columns that training had not: {own_columns}"),
+    "columns.repeated": Text("column names must differ, but {own_columns} is repeated"),
+    "columns.count": Text("the table has {n_columns} columns, but training had {limit}"),
+    "ids.empty": Text("{where} is empty in some rows", "give every row an id, or leave them out"),
+    "ids.kind": Text("{where} is neither text nor whole numbers nor dates", "convert it"),
+    "ids.not_whole": Text("{where} holds numbers that are not whole", "use whole numbers or text"),
+    # labels and weights
+    "target.missing": Text("The target is missing in {n_rows} rows", "drop them first."),
+    "target.not_finite": Text(
+        "The target is NaN or infinite in {n_rows} rows", "drop or mend them first."
+    ),
+    "target.mixed": Text(
+        "The target mixes labels of different types ({kinds})", "make them all one type."
+    ),
+    "target.classes": Text(
+        "The target has {n_classes} classes; at most {limit} are supported. "
+        "If it is a quantity, train a regressor instead."
+    ),
+    "target.two_classes": Text(
+        "a linear model tells two classes apart; the labels have {n_classes}"
+    ),
+    "target.unknown_type": Text(
+        "Unknown label type: {kinds}. Class labels are text, whole numbers or booleans, not stored "
+        "as objects; for quantities train a regressor instead."
+    ),
+    "target.unknown_classes": Text(
+        "class_weight names {n_unknown} class(es) that the labels do not have."
+    ),
+    "votes.other_rows": Text(
+        "X has {n_rows} rows, but the out-of-bag votes of earlier fits are about {n_known}; a warm "
+        "start with oob_score needs the same rows. Set warm_start=False to start anew."
+    ),
+    "weights.negative": Text("sample_weight is negative in {n_rows} rows."),
+    # alignments and validation
+    "alignment.unknown": Text("this party has no rows of alignment {alignment}", "align anew"),
+    "alignment.damaged": Text("the rows of alignment {alignment} are damaged", "align anew"),
+    "alignment.other": Text("alignment {alignment} is about another data set than {data_set}"),
+    "alignment.ids_changed": Text(
+        "the ids of {data_set} have changed since alignment {alignment}", "align anew"
+    ),
+    "validation.too_few": Text("of {n_rows} row(s) none can be held out for validation"),
+}
+
+# Of an error without a code a peer is told no word of it, but what its class stands for.
+PUBLIC_TEXT_OF_CLASS: Mapping[str, str] = {
+    "FederationError": "it cannot do what it was asked, see its log",
+    "ConfigurationError": "a setting of the run or of the party does not fit, see its log",
+    "DataError": "its data cannot be used for this, see its log",
+    "UnknownColumn": "its data set lacks a column that was asked for, see its log",
+    "ModelFileError": "what it keeps of the model cannot be used, see its log",
+    "DamagedModelError": "what it keeps of the model is damaged, see its log",
+    "NewerModelError": "what it keeps of the model is of a newer release; upgrade the party",
+    "ProtocolError": "the request does not follow the protocol, see its log",
+    "LocalProtocolError": "it broke the protocol itself, which is a mistake in it, see its log",
+    "RemoteProtocolError": "the request does not follow the protocol, see its log",
+    "PartyError": "a party that it needs is not there, see its log",
+    "PartyLost": "it stopped answering, see its log",
+    "PredictionForgotten": "the prediction is unknown here, perhaps since a restart; begin it "
+    "again",
+    "TooFewParties": "too few parties take part, see its log",
+    "PolicyRefusal": "its policy does not allow this, see its log",
+    "PrivacyError": "more would be released than is allowed, see its log",
+    "BudgetExhausted": "the budget of privacy does not allow this, see its log",
+    "MaskingError": "masks, shares or keys do not fit together, see its log",
+    "StorageError": "a file cannot be written or read, see its log; then resume the run",
+    "DamagedJournalError": "its journal of the run is damaged, see its log; begin it anew",
+    "ReplayError": "what it answered before it cannot answer again, see its log",
+    "TransportError": "a message could not be carried, see its log",
+    "VersionMismatch": "the two ends are of different releases; install the same at both",
+}
+
+
+def fields_of(code: str) -> set[str]:
+    """The names of the fields that the text of a code has."""
+    parts = string.Formatter().parse("".join(TEXTS[code]))
+    return {name for _, name, _, _ in parts if name}
+
+
+def select_shared(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that a peer may see."""
+    return {name: value for name, value in fields.items() if FIELDS[name].sight is Sight.SHARED}
+
+
+def render(code: str, fields: Mapping[str, Any]) -> Text:
+    """The text of a code; other words stand for fields that are not given."""
+    shown = {
+        name: _show(FIELDS[name], fields[name]) if name in fields else FIELDS[name].hidden
+        for name in fields_of(code)
+    }
+    says, advice = TEXTS[code]
+    return Text(says.format_map(shown), advice.format_map(shown))
+
+
+def _show(field: Field, value: Any) -> str:
+    if isinstance(value, Mapping):  # names by what they are used as: one of them is meant
+        return field.noun + " or ".join(f"{name!r} ({use})" for use, name in value.items())
+    return field.noun + (repr(value) if field.quoted else str(value))
+
+
+def join(text: Text) -> str:
+    """As one sentence."""
+    return f"{text.says}; {text.advice}" if text.advice else text.says

@@ -1,0 +1,100 @@
+"""The parameters of a vertical forest in the form that its protocol uses.
+
+Training checks all of them, prediction only those that it uses. What goes together with what is
+checked here; what each may be by itself says the table of parameters.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedforest.errors import ConfigurationError
+from fedforest.estimators.inputs.declarations import check_parameters
+from fedforest.estimators.inputs.forest_parameters import read_forest_parameters
+from fedforest.limits import is_whole
+from fedforest.privacy.encrypted_labels import Encrypted
+from fedforest.privacy.randomized_response import RandomizedResponse
+from fedforest.protocol.vertical.order import EarlyStopping
+from fedforest.tree.growth.parameters import ForestParameters
+
+ONE_ROUND = 2**31 - 1  # more levels than any tree has
+
+
+@dataclass(frozen=True, slots=True)
+class VerticalOptions:
+    """What a training is asked for."""
+
+    parameters: ForestParameters
+    hard_votes: bool
+    response: RandomizedResponse | None
+    early_stopping: EarlyStopping | None
+    class_weight: Any
+
+    @property
+    def label_epsilon(self) -> float:
+        """What one release of the labels spends; infinite where they are not noisy."""
+        return np.inf if self.response is None else float(self.response.epsilon)
+
+
+@dataclass(frozen=True, slots=True)
+class PredictionOptions:
+    """What a prediction is asked for."""
+
+    hard_votes: bool
+    lookahead: int | None  # None: to be chosen
+    classical: bool
+
+
+def read_options(estimator: Any, task: str) -> VerticalOptions:
+    """Check all parameters of an estimator; raises `ConfigurationError`."""
+    if isinstance(estimator.labels, Encrypted):
+        estimator.labels.refuse()
+    parameters = read_forest_parameters(estimator, task)
+    _check_out_of_bag(estimator)
+    return VerticalOptions(
+        parameters,
+        getattr(estimator, "voting", "soft") == "hard",
+        _read_response(estimator.labels, task),
+        _read_early_stopping(estimator),
+        getattr(estimator, "class_weight", None),
+    )
+
+
+def read_prediction(estimator: Any) -> PredictionOptions:
+    """Check what prediction uses, and nothing of what training did."""
+    check_parameters(estimator, "voting", "prediction")
+    hard_votes = getattr(estimator, "voting", "soft") == "hard"
+    pace = estimator.prediction
+    if is_whole(pace):
+        return PredictionOptions(hard_votes, min(int(pace), ONE_ROUND), classical=False)
+    lookahead = {"auto": None, "one_round": ONE_ROUND, "classical": 1}[pace]
+    return PredictionOptions(hard_votes, lookahead, pace == "classical")
+
+
+def _check_out_of_bag(estimator: Any) -> None:
+    if (estimator.oob_score or estimator.early_stopping) and not estimator.bootstrap:
+        raise ConfigurationError(
+            "Out of bag estimation (oob_score, early_stopping) needs bootstrap=True: without it "
+            "no tree leaves a row out.",
+            key="oob_score" if estimator.oob_score else "early_stopping",
+        )
+
+
+def _read_response(labels: Any, task: str) -> RandomizedResponse | None:
+    if not isinstance(labels, RandomizedResponse):
+        return None
+    labels.check()
+    if task == "regression":
+        raise ConfigurationError(
+            "labels=RandomizedResponse(...) protects class labels; a regression target is a "
+            "number, so use labels='encoded'.",
+            key="labels",
+        )
+    return labels
+
+
+def _read_early_stopping(estimator: Any) -> EarlyStopping | None:
+    if not estimator.early_stopping:
+        return None
+    return EarlyStopping(int(estimator.n_iter_no_change), float(estimator.tol))

@@ -1,0 +1,59 @@
+"""Join the partial forests of all parties into one complete vertical forest.
+
+The file shows its reader every party's splits, bin edges and column names, and the names of
+classes. So each party must allow it by its own policy. The coordinator keeps no copy: the file goes
+to the user who asked for it.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from fedforest.errors import ModelFileError
+from fedforest.protocol.asking import blame
+from fedforest.runtime.driver import ask_once
+from fedforest.runtime.messages.orders import CompleteModel
+from fedforest.runtime.messages.party_requests import GiveShare
+from fedforest.runtime.trainings.warm_start import CoordinatorModel
+from fedforest.transport.base import Transport
+from fedforest.tree.files.forests import StoredPartial, decode_partial, encode_forest
+from fedforest.tree.forest.partial import union
+from fedforest.tree.table.bins import Bins
+from fedforest.tree.table.class_labels import unpack_labels
+
+if TYPE_CHECKING:
+    from fedforest.tree.canonical_json import JsonValue
+
+
+def gather(order: CompleteModel, model: CoordinatorModel, transport: Transport) -> bytes:
+    """Return the complete forest as one model file; raises the refusal of any party."""
+    shares = _ask_for_shares(order, model, transport)
+    stored = [shares[party] for party in model.parties]
+    forest = union(model.outline, [share.partial for share in stored])
+    bins = Bins.concatenate([share.bins for share in stored])
+    about: dict[str, JsonValue] = {
+        "model": order.model,
+        "parties": list(model.parties),
+        "columns_per_party": [share.bins.n_features for share in stored],
+    }
+    return encode_forest(forest, bins, _find_classes(shares, model), about)
+
+
+def _ask_for_shares(
+    order: CompleteModel, model: CoordinatorModel, transport: Transport
+) -> dict[str, StoredPartial]:
+    request = GiveShare(order.model, order.asker)
+    shares = {}
+    for party, given in ask_once(dict.fromkeys(model.parties, request), transport.exchange).items():
+        with blame(party):
+            shares[party] = decode_partial(given.share)
+    return shares
+
+
+def _find_classes(shares: dict[str, StoredPartial], model: CoordinatorModel) -> Any:
+    """Return the class names, which only the label party's partial forest has."""
+    if model.outline.n_classes == 0:
+        return None
+    for share in shares.values():
+        packed = share.metadata.get("classes")
+        if packed is not None:
+            return unpack_labels(packed)
+    raise ModelFileError("no party's share has the names of classes; the label party's is damaged")

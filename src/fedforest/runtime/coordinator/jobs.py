@@ -1,0 +1,132 @@
+"""A run that the coordinator's process works on, and its watchers."""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from fedforest.errors import PartyLost, TooFewParties
+from fedforest.runtime.messages.orders import AnyRun
+from fedforest.runtime.messages.results import AnyEvent, Exchanged, Progress, Told, Waiting
+
+# Events are sent in batches: one by one, they took as much of the event loop as requests.
+PACE_SECONDS = 0.05
+
+
+class Watcher:
+    """Receive the events of a run: all past ones first, then new ones in batches."""
+
+    def __init__(self, history: Iterable[Told]) -> None:
+        self._told = deque(history)
+        self._has_news = threading.Event()
+        self._is_over = threading.Event()
+        self._error: Exception | None = None
+        if self._told:
+            self._has_news.set()
+
+    def tell(self, event: Told) -> None:
+        self._told.append(event)
+        self._has_news.set()
+
+    def end(self, error: Exception | None) -> None:
+        """End the stream; `events` raises `error` after the last event."""
+        self._error = error
+        self._is_over.set()
+        self._has_news.set()
+
+    def events(self) -> Iterator[AnyEvent]:
+        """Yield the events until the run ends; raises the error it ended with."""
+        is_over = False
+        while not is_over:
+            self._has_news.wait()
+            self._is_over.wait(PACE_SECONDS)
+            self._has_news.clear()
+            is_over = self._is_over.is_set()  # read after the clear, or an end could be missed
+            news = [self._told.popleft() for _ in range(len(self._told))]
+            if news:
+                yield Progress(news)
+        if self._error is not None:
+            raise self._error
+
+
+@dataclass(slots=True)
+class Job:
+    """A run that this process works on, and its watchers."""
+
+    run: bytes
+    order: AnyRun
+    state: str = "queued"
+    doing: str = ""
+    error: Exception | None = None  # why the run ended without a result
+    watchers: list[Watcher] = field(default_factory=list)
+    record: Callable[[bytes, int, Told], None] | None = None  # run, number, event
+    is_to_end: bool = False
+    cancelling: threading.Event = field(default_factory=threading.Event)
+    left_out: frozenset[str] = frozenset()
+    history: list[Told] = field(default_factory=list)
+    waiting: Waiting | None = None  # the parties that the run waits for now
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    has_ended: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def is_underway(self) -> bool:
+        """Whether the run is queued or running."""
+        return self.state in ("queued", "running")
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the training itself has begun; parts before it, such as an alignment, do not."""
+        return any(
+            isinstance(event, Exchanged) and "part" not in event.note for event in self.history
+        )
+
+    @property
+    def waits_for_parties(self) -> bool:
+        """Whether the run is paused because parties are away, and none of them was left out."""
+        is_away = isinstance(self.error, PartyLost | TooFewParties)
+        return self.state == "paused" and is_away and not self.left_out
+
+    def take_up(self) -> bool:
+        """Mark a queued run as running; return False if it was not queued."""
+        return self._leave_queue("running")
+
+    def drop(self) -> bool:
+        """Mark a queued run as cancelled; return False if it was not queued."""
+        return self._leave_queue("cancelled")
+
+    def _leave_queue(self, state: str) -> bool:
+        with self.lock:
+            if self.state != "queued":
+                return False
+            self.state = state
+            return True
+
+    def tell(self, event: Told) -> None:
+        """Send an event to all watchers; keep exchanges for watchers that come later."""
+        with self.lock:
+            self.waiting = event if isinstance(event, Waiting) else None
+            if isinstance(event, Exchanged):
+                self.history.append(event)
+            for watcher in self.watchers:
+                watcher.tell(event)
+        if self.record is not None:
+            self.record(self.run, len(self.history), event)
+
+    def end(self, state: str, error: Exception | None = None) -> None:
+        """Stop the work on the run; tell all watchers, with the error if there is one."""
+        with self.lock:
+            self.error = error
+            self.state = state
+            for watcher in self.watchers:
+                watcher.end(error)
+            self.has_ended.set()
+
+    def watch(self) -> Watcher | None:
+        """Return a watcher of all past and future events; None if the run has ended."""
+        with self.lock:
+            if not self.is_underway:
+                return None
+            now = [] if self.waiting is None else [self.waiting]
+            watcher = Watcher([*self.history, *now])
+            self.watchers.append(watcher)
+        return watcher

@@ -1,0 +1,167 @@
+"""Predict over columns of several parties.
+
+A prediction uses no randomness and stores nothing: if a party restarts in the middle, the
+coordinator begins the prediction again and gets the same result.
+"""
+
+import logging
+import secrets
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.errors import ConfigurationError, PredictionForgotten
+from fedforest.protocol.linear.coordinator import predict as predict_scores
+from fedforest.protocol.vertical.prediction import Pace, PredictionOrder, route
+from fedforest.protocol.vertical.prediction_plan import MAX_CHOSEN_LOOKAHEAD, plan_for
+from fedforest.runtime.coordinator.alignments import align_for_prediction
+from fedforest.runtime.driver import ExchangeLog, ask_once, run
+from fedforest.runtime.event_log import log_event
+from fedforest.runtime.messages.orders import PredictLinear, PredictVertical
+from fedforest.runtime.messages.party_requests import BeginPrediction, CountRows, InPrediction
+from fedforest.runtime.messages.results import Predictions
+from fedforest.runtime.messages.roles import RowChoice
+from fedforest.runtime.recovery.linear_files import LinearIntercept
+from fedforest.runtime.trainings.warm_start import CoordinatorModel
+from fedforest.transport.base import MeasuredTransport, Transport
+from fedforest.transport.codec import encode
+from fedforest.tree.table.frames import common_row_count
+from fedforest.tree.workers import Workers
+
+_LOG = logging.getLogger(__name__)
+MOST_BEGINNINGS = 5  # a party that restarts more often has another problem
+
+
+class _PredictionTransport:
+    """Wraps a prediction's messages; the first to each party names the model and the rows."""
+
+    def __init__(self, transport: Transport, begins: Mapping[str, BeginPrediction]) -> None:
+        self._transport = transport
+        self._begins = begins
+        self._prediction = secrets.token_bytes(16)
+        self._n_asked: Counter[str] = Counter()
+
+    def exchange(
+        self, requests: Mapping[str, bytes], *, may_lose: bool = False
+    ) -> dict[str, bytes]:
+        """Send one request to each party and return the replies."""
+        self._n_asked.update(requests.keys())
+        wrapped = {
+            party: encode(
+                InPrediction(
+                    self._prediction,
+                    self._n_asked[party],
+                    self._begins[party] if self._n_asked[party] == 1 else None,
+                    memoryview(data),
+                )
+            )
+            for party, data in requests.items()
+        }
+        return self._transport.exchange(wrapped, may_lose=may_lose)
+
+
+def predict(
+    order: PredictVertical, model: CoordinatorModel, transport: MeasuredTransport, workers: Workers
+) -> Predictions:
+    """Answer a user's request: (rows, outputs) votes, or (trees, rows) leaves."""
+    _check_parties(order, model)
+    if not order.align:
+        return Predictions.of(predict_rows(order, model, transport, workers))
+    if order.rows is not None:
+        raise ConfigurationError("aligned rows have no numbers that a user knows; predict them all")
+    alignment = align_for_prediction(transport, order)
+    chosen = RowsToPredict(RowChoice(alignment=alignment.id))
+    return Predictions.of(predict_rows(order, model, transport, workers, chosen), alignment)
+
+
+class RowsToPredict(NamedTuple):
+    """The rows of the data sets to predict, and the log of exchanges."""
+
+    choice: RowChoice | None = None
+    log: ExchangeLog | None = None
+    part_of: str = ""  # the run that is validated
+
+
+def predict_rows(
+    order: PredictVertical,
+    model: CoordinatorModel,
+    transport: MeasuredTransport,
+    workers: Workers,
+    chosen: RowsToPredict = RowsToPredict(),  # noqa: B008 - it cannot change
+) -> NDArray[Any]:
+    """Return (rows, outputs) votes, or (trees, rows) leaves.
+
+    The transport decides how long to wait for a party that is killed meanwhile.
+    """
+    choice, log, part_of = chosen
+    if order.rows is None:
+        n_rows, most_levels = _count_rows(order, transport, choice)
+    else:
+        n_rows, most_levels = len(order.rows), MAX_CHOSEN_LOOKAHEAD
+    rows = None if order.rows is None else memoryview(np.array(order.rows, "<i4").tobytes())
+    begins = {
+        party: BeginPrediction(order.model, data, rows, choice, order.asker, part_of)
+        for party, data in order.data.items()
+    }
+    pace: Pace = transport.network if order.lookahead is None else order.lookahead
+    if order.lookahead is None and most_levels < MAX_CHOSEN_LOOKAHEAD:
+        pace = plan_for(transport.network, model.routes, n_rows, most_levels)
+    task = PredictionOrder(model.outline, model.parties, n_rows, pace, model.routes)
+    for n_left in reversed(range(MOST_BEGINNINGS)):
+        try:
+            leaf_of = run(route(task, workers), _PredictionTransport(transport, begins), log)
+            break
+        except PredictionForgotten as error:
+            log_event(_LOG, "prediction begun again", model=order.model, party=error.party)
+            if n_left == 0:
+                raise
+    return leaf_of if order.leaves else model.votes.mean(leaf_of, workers, hard=order.hard_votes)
+
+
+def predict_linear(
+    order: PredictLinear, model: LinearIntercept, transport: Transport
+) -> NDArray[np.float64]:
+    """Return (rows,) scores after one exchange; a killed party answers when it is back."""
+    _check_data(order.data, model.parties)
+    begins = {
+        party: BeginPrediction(order.model, data, None, None, order.asker)
+        for party, data in order.data.items()
+    }
+    asking = predict_scores(model.holders, model.intercept)
+    return run(asking, _PredictionTransport(transport, begins))
+
+
+def _check_data(data: Mapping[str, str], parties: tuple[str, ...]) -> None:
+    if data.keys() == set(parties):
+        return
+    strangers = [f"{name!r} is none" for name in data if name not in parties]
+    missing = [f"that of {name!r} is missing" for name in parties if name not in data]
+    raise ConfigurationError(
+        f"a prediction needs a data set of each party of the model ({', '.join(parties)}): "
+        + "; ".join(strangers + missing)
+    )
+
+
+def _check_parties(order: PredictVertical, model: CoordinatorModel) -> None:
+    _check_data(order.data, model.parties)
+    if order.rows is not None and not order.rows:
+        raise ConfigurationError("no rows are asked for; name at least one")
+
+
+def _count_rows(
+    order: PredictVertical, transport: Transport, choice: RowChoice | None
+) -> tuple[int, int]:
+    """Return the number of rows, and how many levels all parties let one exchange settle."""
+    requests = {
+        party: CountRows(order.model, data, choice, order.asker)
+        for party, data in order.data.items()
+    }
+    counts: dict[str, int] = {}
+    most_levels = MAX_CHOSEN_LOOKAHEAD
+    for party, done in ask_once(requests, transport.exchange).items():
+        counts[party] = done.n_rows
+        most_levels = min(most_levels, done.largest_lookahead or most_levels)
+    return common_row_count(counts), most_levels

@@ -1,0 +1,253 @@
+"""The queue of runs: one thread works on one run at a time, in the order they came.
+
+A run is stored before it is queued, so that nothing is lost when the process dies. A run that fails
+is paused; if parties were away, the queue resumes it when they are back.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from fedforest.errors import (
+    ConfigurationError,
+    DataError,
+    FederationError,
+    PartyLost,
+    PolicyRefusal,
+    StorageError,
+    TooFewParties,
+    TransportError,
+)
+from fedforest.runtime.coordinator.end_notices import OwedEnds
+from fedforest.runtime.coordinator.history import History
+from fedforest.runtime.coordinator.jobs import Job
+from fedforest.runtime.coordinator.refusal_texts import in_own_words
+from fedforest.runtime.coordinator.run_records import RunRecords
+from fedforest.runtime.coordinator.run_stages import give_up_parts, say
+from fedforest.runtime.coordinator.runs import Hub, TrainingRuns
+from fedforest.runtime.event_log import log_event, log_exchange
+from fedforest.runtime.messages.orders import AnyRun, decode_order
+from fedforest.runtime.messages.party_requests import EndRun
+from fedforest.runtime.messages.results import AnyEvent, Exchanged, cut_result
+from fedforest.runtime.recovery.run_store import RunStore
+
+_LOG = logging.getLogger(__name__)
+_FAILURE = "failure"
+_LOOK_SECONDS = 1.0  # between looks for parties that came back
+# Errors that may pass: a restart tries the run again.
+_MAY_PASS = (PartyLost, TooFewParties, StorageError, TransportError)
+
+
+class RunQueue:
+    """Carry out the runs of a store, and send their events to watchers."""
+
+    def __init__(
+        self, home: Path, hub: Hub, store: RunStore, trainings: TrainingRuns, owed: OwedEnds
+    ) -> None:
+        self._hub = hub
+        self._store = store
+        self._trainings = trainings
+        self._owed = owed
+        self._jobs: dict[bytes, Job] = {}
+        self.records = RunRecords(History(home / "history.sqlite"), store, self._jobs)
+        self._unusable: dict[bytes, FederationError] = {}
+        self._enqueuing = threading.Lock()
+        self._is_closing = False
+        self._queue: SimpleQueue[Job | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="fedforest-runs", daemon=True)
+
+    def start(self) -> None:
+        """Queue the unfinished runs again, and start the thread."""
+        self.records.catch_up()
+        self._owed.recall()
+        for run in self._store.unfinished():
+            if not self._store.load(run, _FAILURE):
+                self._enqueue_again(run)
+        self._thread.start()
+
+    def close(self, timeout_seconds: float) -> None:
+        """Stop after the current exchange; unfinished runs can be resumed."""
+        self._is_closing = True
+        self._queue.put(None)
+        self._thread.join(timeout_seconds)
+        if not self._thread.is_alive():
+            self.records.history.close()
+
+    def enqueue(
+        self,
+        run: bytes,
+        left_out: frozenset[str] = frozenset(),
+        *,
+        is_to_end: bool = False,
+        order: AnyRun | None = None,
+    ) -> None:
+        """Queue a run; if it is already under way, only pass on `is_to_end`."""
+        with self._enqueuing:
+            job = self._jobs.get(run)
+            if job is None or not job.is_underway:
+                order = self._read_order(run) if order is None else order
+                job = Job(run, order, left_out=left_out)
+                job.record = self.records.history.note_event
+                self._jobs[run] = job
+                self.records.note(run, "queued")
+                self._queue.put(job)
+            job.is_to_end |= is_to_end
+
+    def _read_order(self, run: bytes) -> AnyRun:
+        stored = self._store.open(run)
+        order = decode_order(stored.description)
+        stored.close()
+        if not isinstance(order, AnyRun):
+            raise ConfigurationError(f"run {run.hex()} was begun by an order that begins none")
+        return order
+
+    def _enqueue_again(self, run: bytes, *, is_to_end: bool = False) -> None:
+        """Queue a run without a user's request; an unreadable run is recorded, not raised."""
+        try:
+            self.enqueue(run, is_to_end=is_to_end)
+        except FederationError as error:
+            self._unusable[run] = error
+            log_event(_LOG, "unusable", run=run.hex(), reason=type(error).__name__, text=str(error))
+
+    def resume(self, run: bytes, without: frozenset[str], *, is_to_end: bool = False) -> None:
+        """Queue a paused run again, without the parties that the user leaves out."""
+        if self._store.is_finished(run):
+            return
+        self._unusable.pop(run, None)
+        if self._store.load(run, _FAILURE):
+            self._store.save(run, _FAILURE, b"")  # from now on a restart resumes it again
+        self.enqueue(run, without, is_to_end=is_to_end)
+
+    def cancel(self, run: bytes) -> None:
+        """Cancel a run and wait for its end; a running one ends after the current exchange."""
+        job = self._jobs.get(run)
+        if job is not None and job.is_underway and not job.drop():
+            job.cancelling.set()
+            job.has_ended.wait()
+        if self._store.result(run) is not None:
+            raise ConfigurationError(f"run {run.hex()} is finished; there is nothing to cancel")
+        if not self._store.is_finished(run):
+            self._forget(run)
+        if job is not None and job.state == "cancelled" and not job.has_ended.is_set():
+            job.end("cancelled", _cancelled(run))  # a queued run may have watchers
+
+    def _forget(self, run: bytes) -> None:
+        """Delete a run, here and at the parties that are connected."""
+        there = set(self._hub.connected())
+        if run not in self._unusable:
+            there &= self._read_order(run).data.keys()
+        give_up_parts(run, self._store, self._hub, there)
+        say(self._hub, {party: EndRun(run, None) for party in there}, may_lose=True)
+        self._store.finish(run)
+        self.records.note(run, "cancelled")
+        self._jobs.pop(run, None)
+        self._unusable.pop(run, None)
+
+    def follow(self, run: bytes) -> Iterator[AnyEvent]:
+        """Yield the events of a run until its result; raises the error it failed with."""
+        if run in self._unusable:
+            raise self._unusable[run]
+        job = self._jobs.get(run)
+        watcher = None if job is None else job.watch()
+        if watcher is not None:
+            yield from watcher.events()
+        result = self._store.result(run)
+        if result is None and job is not None and job.error is not None:
+            raise job.error
+        if result is None and self._store.is_finished(run):
+            raise _cancelled(run)
+        if result is None:
+            raise ConfigurationError(
+                f"run {run.hex()} has no result: it is paused; resume it, or cancel it"
+            )
+        yield from cut_result(result)
+
+    # On the queue's own thread.
+
+    def _work(self) -> None:
+        while (job := self._next_job()) is not None:
+            if not job.take_up():
+                continue  # cancelled while it waited
+            try:
+                self.records.history.note_state(job.run, "running")
+                self._trainings.carry_out(job, self._watch(job))
+                self.records.note_result(job.run)
+                job.end("finished")
+                del self._jobs[job.run]  # all that is left of it is on the disk
+            except FederationError as error:
+                if job.cancelling.is_set():
+                    self._end_cancelled(job)
+                else:
+                    self._pause(job, in_own_words(error, job.order))
+            except Exception as error:  # noqa: BLE001 - a bug ends one run, not the service
+                _LOG.exception("run %s failed", job.run.hex())
+                self._pause(job, error)
+
+    def _next_job(self) -> Job | None:
+        """Return the next job; while the queue is empty, re-queue runs whose parties are back."""
+        while True:
+            try:
+                return self._queue.get(timeout=_LOOK_SECONDS)
+            except Empty:
+                there = set(self._hub.connected())
+                self._owed.pay(there)
+                for job in list(self._jobs.values()):
+                    if job.waits_for_parties and job.order.data.keys() <= there:
+                        log_event(_LOG, "parties are back", run=job.run.hex())
+                        self._enqueue_again(job.run, is_to_end=job.is_to_end)
+
+    def _pause(self, job: Job, error: Exception) -> None:
+        """Pause a run, or mark it failed; its journal stays as after the last exchange."""
+        job.doing = str(error)
+        log_event(_LOG, "paused", run=job.run.hex(), reason=type(error).__name__, text=str(error))
+        if not isinstance(error, _MAY_PASS):
+            self._note_failure(job.run, error)
+        state = "failed" if _is_refused(job, error) else "paused"
+        self.records.note(job.run, state, str(error))
+        job.end(state, error)
+
+    def _end_cancelled(self, job: Job) -> None:
+        """Finish the cancellation and wake the caller of `cancel`."""
+        try:
+            if self._store.result(job.run) is None:
+                self._forget(job.run)
+        finally:
+            job.end("cancelled", _cancelled(job.run))
+
+    def _note_failure(self, run: bytes, error: Exception) -> None:
+        """Record the failure, so that a restart does not try the run again."""
+        try:
+            self._store.save(run, _FAILURE, type(error).__name__.encode())
+        except StorageError as trouble:
+            log_event(_LOG, "not noted", run=run.hex(), text=str(trouble))
+
+    def _watch(self, job: Job) -> Callable[[Any], None]:
+        def observe(exchange: Any) -> None:
+            note = exchange.note
+            if "part" in note:
+                job.doing = str(note["part"])
+            elif "level" in note:
+                trees = note["trees"]
+                job.doing = f"trees {trees.start + 1}-{trees.stop}, level {note['level']}"
+            log_exchange(_LOG, job.run, exchange)
+            job.tell(Exchanged.of(exchange))
+            if self._is_closing:
+                raise TransportError("the coordinator stops; the run goes on when it is back")
+            if job.cancelling.is_set():
+                raise _cancelled(job.run)
+
+        return observe
+
+
+def _is_refused(job: Job, error: Exception) -> bool:
+    """Tell whether parties will refuse the run until a policy, a table or the request changes."""
+    if isinstance(error, PolicyRefusal):
+        return True
+    return isinstance(error, ConfigurationError | DataError) and not job.has_begun
+
+
+def _cancelled(run: bytes) -> ConfigurationError:
+    return ConfigurationError(f"run {run.hex()} was cancelled")

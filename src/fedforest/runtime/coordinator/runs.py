@@ -1,0 +1,179 @@
+"""Carry out trainings over the parties of a hub, from the first request to the stored result.
+
+Every step may be repeated after a restart: parties know what they already did, and the journal
+tells what the coordinator did.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import msgspec
+
+from fedforest.errors import TooFewParties
+from fedforest.runtime.coordinator.alignments import align_for_run
+from fedforest.runtime.coordinator.end_notices import OwedEnds
+from fedforest.runtime.coordinator.jobs import Job
+from fedforest.runtime.coordinator.models import CoordinatorModels
+from fedforest.runtime.coordinator.run_stages import (
+    RunParts,
+    load_exchanges,
+    save_exchanges,
+    say,
+    say_beside,
+)
+from fedforest.runtime.coordinator.validation import validate_horizontal
+from fedforest.runtime.coordinator.vertical_validation import VerticalValidation
+from fedforest.runtime.driver import ExchangeLog, Observer
+from fedforest.runtime.event_log import log_event
+from fedforest.runtime.messages.party_requests import BeginRun, Done, EndRun
+from fedforest.runtime.messages.results import Waiting
+from fedforest.runtime.recovery.resumable import Wishes, run_with_journal
+from fedforest.runtime.recovery.run_store import RunStore
+from fedforest.runtime.trainings.base import CoordinatorMeans, Ended, Start
+from fedforest.runtime.trainings.registry import AnyTraining, training_of
+from fedforest.transport.base import MeasuredTransport
+from fedforest.tree.workers import Workers
+
+_LOOK_SECONDS = 0.1  # between looks for parties that a run waits for
+_TRAINED = "trained"  # the file with the result of a training before its validation
+LEAKAGE = "leakage.json"  # the file with the leakage report
+_LOG = logging.getLogger(__name__)
+
+
+class Hub(MeasuredTransport, Protocol):
+    """A transport whose parties come and go."""
+
+    def connected(self) -> list[str]:
+        """List the names of the connected parties."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRuns:
+    """Carry out trainings, one at a time."""
+
+    _hub: Hub
+    _store: RunStore
+    _models: CoordinatorModels
+    _workers: Workers
+    _wait_seconds: float  # for parties to connect before a training begins
+    _owed: OwedEnds
+
+    def carry_out(self, job: Job, observe: Observer) -> None:
+        """Carry out a run, have every role store its portion of the model, store the result."""
+        started = time.perf_counter()
+        self._wait_for(job)
+        order, log = job.order, ExchangeLog(observers=[observe])
+        training = training_of(order)
+        parts = RunParts.of(job.run, training.terms(order), self._store, self._hub, log.add)
+        alignment = None
+        if order.align:
+            alignment = align_for_run(parts, order.data, training.roles(order))
+        start = training.start(order, self._models, alignment)
+        result: Any = alignment
+        if not training.is_only_alignment:
+            result = self._recall(job, training, log) or self._train(job, training, start, log)
+            result = self._validate(job, training, start, result, parts)
+        spent_before = 0.0 if start.earlier is None else start.earlier.label_epsilon
+        leakage = training.leakage(order, result, log.exchanges, spent_before)
+        n_trees = training.figures(result).n_trees  # None unless parties hold partial forests
+        kept = None if n_trees is None else job.run.hex()
+        self._owed.note(job.run, job.left_out & order.data.keys(), kept, n_trees)
+        about = {LEAKAGE: msgspec.json.encode(leakage.to_json())}
+        self._store.finish(job.run, msgspec.msgpack.encode(result), about=about)
+        self._store.remove(job.run, _TRAINED)
+        log_event(
+            _LOG,
+            "finished",
+            run=job.run.hex(),
+            seconds=round(time.perf_counter() - started, 6),
+            exchanging_seconds=round(sum(step.seconds for step in log.exchanges), 6),
+            thinking_seconds=round(log.seconds["thinking"], 6),
+            journal_seconds=round(log.seconds["journal"], 6),
+        )
+
+    def _train(self, job: Job, training: AnyTraining, start: Start, log: ExchangeLog) -> Any:
+        """Train a model, have every role store its portion, and return the user's result."""
+        order, model = job.order, job.run.hex()
+        trained = self._converse(job, training, start, log)
+        # The journal is on disk: if our portion were lost now, a replay would make it again.
+        done = self._end(job, lambda: training.keep(order, trained, start, model, self._models))
+        classes = {party: reply.classes for party, reply in done.items()}
+        result = training.result(order, trained, Ended(model, start.alignment, classes))
+        if order.validation is not None:
+            self._note(job, result, log)
+        return result
+
+    def _converse(self, job: Job, training: AnyTraining, start: Start, log: ExchangeLog) -> Any:
+        """Lead the conversation of a training, from where its journal ends."""
+        order = job.order
+        roles, terms = training.roles(order, start.rows), training.terms(order)
+        present = {party: role for party, role in roles.items() if party not in job.left_out}
+        say(self._hub, {party: BeginRun(job.run, role, terms) for party, role in present.items()})
+        stored = self._store.open(job.run)
+        try:
+            randomness = stored.randomness().of("coordinator")
+            means = CoordinatorMeans(job.run, randomness, self._workers, start.earlier)
+            conversation = training.conversation(order, means)
+            wishes = Wishes(job.left_out, lambda: job.is_to_end)
+            return run_with_journal(conversation, self._hub, stored, log, wishes)
+        finally:
+            stored.close()
+
+    def _validate(
+        self, job: Job, training: AnyTraining, start: Start, result: Any, parts: RunParts
+    ) -> Any:
+        """Score a model on the held-out rows, if the user requested it."""
+        order: Any = job.order
+        if order.validation is None:
+            return result
+        wishes = msgspec.structs.replace(order, alone=order.alone and not job.is_to_end)
+        if training.is_whole_at_parties:
+            away = {*job.left_out, *result.lost}
+            parties = [party for party in order.data if party not in away]
+            report = validate_horizontal(wishes, parts, parties)
+        elif start.rows is None or job.left_out:
+            return result  # a forest predicts only with all parties that split its nodes
+        else:
+            means = self._models, self._hub, self._workers
+            report = VerticalValidation(wishes, start.rows, parts, *means).report(result)
+        return msgspec.structs.replace(result, validation=report)
+
+    def _recall(self, job: Job, training: AnyTraining, log: ExchangeLog) -> Any:
+        """Load a training whose validation is unfinished, and report its exchanges again."""
+        data = self._store.load(job.run, _TRAINED)
+        if data is None:
+            return None
+        for exchange in load_exchanges(self._store, job.run):
+            log.add(exchange)
+        return msgspec.msgpack.decode(data, type=training.result_type)
+
+    def _note(self, job: Job, result: msgspec.Struct, log: ExchangeLog) -> None:
+        """Store the trained result, so that an interrupted validation need not train again."""
+        own = [exchange for exchange in log.exchanges if "part" not in exchange.note]
+        save_exchanges(self._store, job.run, own)
+        self._store.save(job.run, _TRAINED, msgspec.msgpack.encode(result))
+
+    def _wait_for(self, job: Job) -> None:
+        """Wait until all parties are connected; raise on timeout or if the run is cancelled."""
+        wanted = {party for party in job.order.data if party not in job.left_out}
+        deadline = time.monotonic() + self._wait_seconds
+        is_told = False
+        while missing := sorted(wanted - set(self._hub.connected())):
+            if not is_told:
+                log_event(_LOG, "waiting", run=job.run.hex(), parties=missing)
+                job.tell(Waiting(missing))
+                is_told = True
+            if job.cancelling.wait(_LOOK_SECONDS) or time.monotonic() > deadline:
+                raise TooFewParties(
+                    f"not connected after {self._wait_seconds:g} seconds: {', '.join(missing)}; "
+                    "start their party services"
+                )
+
+    def _end(self, job: Job, keep: Callable[[], None]) -> dict[str, Done]:
+        """End the run at parties, which store their models; run `keep` for ours meanwhile."""
+        parties = [party for party in job.order.data if party not in job.left_out]
+        messages = {party: EndRun(job.run, job.run.hex()) for party in parties}
+        return say_beside(self._hub, messages, keep)

@@ -1,0 +1,286 @@
+"""Requests of users to a federation, as they are sent and as journals store them.
+
+A request names data sets and columns at parties; it holds no row. Decoding checks it: an unknown
+field, a wrong type or an invalid parameter is refused before any party is asked.
+"""
+
+import math
+from dataclasses import fields
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from fedforest.errors import ConfigurationError
+from fedforest.privacy.global_dp import GlobalDP
+from fedforest.privacy.local_dp import LocalDP
+from fedforest.protocol.aggregation.base import choose_least
+from fedforest.protocol.aggregation.options import Masked, Ring, Shamir
+from fedforest.protocol.aggregation.plugs import Plug
+from fedforest.protocol.vertical.order import EarlyStopping
+from fedforest.tree.growth.parameters import ForestParameters
+
+Seed = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+RunName = Annotated[str, msgspec.Meta(pattern=r"^[\w .-]{0,64}$")]
+Label = str | int | float | bool
+ClassWeight = Literal["balanced"] | list[tuple[Label, float]] | None
+Setting = int | float | bool | str | list[float] | None
+
+_CHOICES: dict[str, Any] = {
+    kind.__name__: kind for kind in (Masked, Ring, Shamir, LocalDP, GlobalDP)
+}
+
+
+class OptionChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One of our option classes by name, and its settings."""
+
+    name: str
+    settings: dict[str, Setting]
+
+    @classmethod
+    def of(cls, option: Any) -> "OptionChoice":
+        """Describe an option such as `Masked(k=2)`."""
+        settings = {part.name: _plain(getattr(option, part.name)) for part in fields(option)}
+        return cls(type(option).__name__, settings)
+
+    def make(self) -> Any:
+        """Make the option; raises `ConfigurationError` if there is no such option."""
+        if self.name not in _CHOICES:
+            raise ConfigurationError(f"there is no option {self.name!r}")
+        try:
+            return _CHOICES[self.name](**self.settings)
+        except TypeError:
+            raise ConfigurationError(f"{self.name} has no such settings") from None
+
+
+def _plain(value: Any) -> Setting:
+    return list(map(float, value)) if isinstance(value, tuple | list) else value
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True, tag=True, forbid_unknown_fields=True):
+    """Base of requests; `data` names the data set of each party."""
+
+    data: dict[str, str]
+    asker: str = ""  # the user; the coordinator replaces what the user writes here
+
+    @property
+    def align(self) -> bool:
+        """Whether rows are aligned by their ids first; requests that allow it have a field."""
+        return False
+
+    @property
+    def validation(self) -> "Validation | None":
+        """The rows to hold out; requests that allow it have a field."""
+        return None
+
+
+class Validation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The fraction of rows that is held out, to score the model on."""
+
+    share: Annotated[float, msgspec.Meta(gt=0, le=0.5)] = 0.2
+
+
+class TrainingOrderOnWire(Order, frozen=True, kw_only=True):
+    """Base of requests for forests; without a seed, the coordinator draws one."""
+
+    label: str
+    parameters: ForestParameters
+    name: RunName = ""  # the user's name for the run
+    seed: Seed | None = None
+    weight: str | None = None
+    class_weight: ClassWeight = None
+    validation: Validation | None = None
+    alone: bool = False  # also score the baseline of each party; needs validation
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether the label is a number."""
+        return self.parameters.task == "regression"
+
+
+class TrainVertical(TrainingOrderOnWire, frozen=True, kw_only=True):
+    """A forest over the columns of all parties, in the order of `data`."""
+
+    label_party: str
+    label_epsilon: float | None = None
+    out_of_bag: bool = False
+    hard_votes: bool = False
+    early_stopping: EarlyStopping | None = None
+    continues: str | None = None  # the model to add trees to
+    align: bool = False  # by the ids of the data sets; otherwise rows are in the same order
+
+    @property
+    def spent_epsilon(self) -> float:
+        """The epsilon that the training spends on each label; infinite without noise."""
+        return math.inf if self.label_epsilon is None else self.label_epsilon
+
+    @property
+    def with_left_out(self) -> bool:
+        """Whether trees vote on their out-of-bag rows."""
+        return self.out_of_bag or self.early_stopping is not None
+
+
+class AlignRows(Order, frozen=True, kw_only=True):
+    """Find the rows that all parties have; each stores its own under the id of the run."""
+
+    @property
+    def align(self) -> bool:
+        """Always true."""
+        return True
+
+
+class TrainHorizontal(TrainingOrderOnWire, frozen=True, kw_only=True):
+    """Extra-trees over the rows of all parties."""
+
+    aggregation: OptionChoice | None = None
+    privacy: OptionChoice | None = None
+    participation: float = 1.0
+    participation_scope: Literal["tree", "step", "run"] = "tree"
+    min_participants: Annotated[int, msgspec.Meta(ge=1)] | None = None
+
+    @property
+    def least(self) -> int:
+        """The least number of parties in every sum."""
+        return choose_least(self.min_participants, is_protected=self.aggregation is not None)
+
+    def plug(self) -> Plug:
+        """Return the aggregation of sums."""
+        return "plain" if self.aggregation is None else self.aggregation.make()
+
+    def noise(self) -> LocalDP | GlobalDP | None:
+        """Return the noise on labels; None without noise."""
+        return None if self.privacy is None else self.privacy.make()
+
+
+class TrainLinear(Order, frozen=True, kw_only=True):
+    """A linear model over the columns of all parties: logistic for two classes, or regression."""
+
+    label: str
+    label_party: str
+    is_regression: bool
+    penalty: Annotated[float, msgspec.Meta(ge=0.0)]
+    max_iter: Annotated[int, msgspec.Meta(ge=1)]
+    tol: Annotated[float, msgspec.Meta(ge=0.0)]
+    name: RunName = ""  # the user's name for the run
+    weight: str | None = None
+    class_weight: ClassWeight = None
+
+
+class PredictLinear(Order, frozen=True, kw_only=True):
+    """The scores of a linear model for all rows of the parties' data sets."""
+
+    model: str
+
+
+class PredictVertical(Order, frozen=True, kw_only=True):
+    """The votes of a vertical forest on rows of the parties' data sets, or the rows' leaves."""
+
+    model: str
+    rows: list[Annotated[int, msgspec.Meta(ge=0, lt=2**31)]] | None = None  # None: all
+    lookahead: Annotated[int, msgspec.Meta(ge=1)] | None = None  # None: the coordinator chooses
+    hard_votes: bool = False
+    leaves: bool = False
+    align: bool = False  # by the ids of the data sets; otherwise rows are in the same order
+
+
+class CompleteModel(
+    msgspec.Struct, frozen=True, kw_only=True, tag=True, forbid_unknown_fields=True
+):
+    """Join a vertical forest into one complete model; every party must allow it."""
+
+    model: str
+    asker: str = ""  # as in `Order`
+
+
+AnyTraining = TrainVertical | TrainHorizontal | TrainLinear
+AnyRun = AnyTraining | AlignRows  # requests that begin a run
+
+
+def replace_seed(order: AnyRun, seed: int | None) -> AnyRun:
+    """Return the request with another seed; unchanged if it has no field for one."""
+    return msgspec.structs.replace(order, seed=seed) if hasattr(order, "seed") else order
+
+
+RunText = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
+
+
+class AboutRun(msgspec.Struct, frozen=True, kw_only=True, tag=True, forbid_unknown_fields=True):
+    """Base of requests about an existing run."""
+
+    run: RunText
+
+
+class WatchRun(AboutRun, frozen=True, kw_only=True):
+    """Send the events of a run until its result."""
+
+
+class ResumeRun(AboutRun, frozen=True, kw_only=True):
+    """Resume a paused run, without the parties in `without` if that is possible."""
+
+    without: list[str] = []
+
+
+class EndRunEarly(AboutRun, frozen=True, kw_only=True):
+    """Finish a run with its complete trees, and without the parties in `without`."""
+
+    without: list[str] = []
+
+
+class CancelRun(AboutRun, frozen=True, kw_only=True):
+    """Cancel a run after the current exchange; only the coordinator's history keeps it."""
+
+
+class ShowRun(AboutRun, frozen=True, kw_only=True):
+    """Send everything about a run."""
+
+
+class LogOfRun(AboutRun, frozen=True, kw_only=True):
+    """Send the events and exchanges of a run."""
+
+
+class ListRuns(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """List all runs, also those that ended."""
+
+
+AnyOrder = (
+    TrainVertical
+    | TrainHorizontal
+    | TrainLinear
+    | AlignRows
+    | PredictVertical
+    | PredictLinear
+    | CompleteModel
+    | WatchRun
+    | ResumeRun
+    | EndRunEarly
+    | CancelRun
+    | ShowRun
+    | LogOfRun
+    | ListRuns
+)
+
+
+def sign_order(order: AnyOrder, identity: object) -> AnyOrder:
+    """Set the asker of a request to the name in the user's certificate, for parties' policies."""
+    if not isinstance(order, Order | CompleteModel):
+        return order
+    return msgspec.structs.replace(order, asker=getattr(identity, "name", str(identity)))
+
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder(AnyOrder)
+
+
+def encode_order(order: AnyOrder) -> bytes:
+    """Encode a request."""
+    return _ENCODER.encode(order)
+
+
+def decode_order(data: bytes) -> AnyOrder:
+    """Decode a request; raises `ConfigurationError` if it is invalid."""
+    try:
+        order: AnyOrder = _DECODER.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ConfigurationError(
+            f"this is no order that a federation understands: {error}"
+        ) from None
+    return order

@@ -1,0 +1,98 @@
+"""Requests from a coordinator's service to a party's, around the messages of a protocol.
+
+A run begins with a role, goes on with numbered requests (`envelope.py`) and ends with the id to
+store the model under. Every request may be repeated: the party then replies as before.
+"""
+
+from typing import Annotated, Any, ClassVar
+
+import msgspec
+
+from fedforest.protocol.asking import Message, Request
+from fedforest.runtime.messages.envelope import RunId, RunRequest, Sequence
+from fedforest.runtime.messages.roles import AnyRole, KeptId, RowChoice
+from fedforest.runtime.messages.terms import RunText, Terms
+
+ModelId = KeptId
+
+
+class Done(Message, frozen=True):
+    """The party did it; when a run ends, the label party adds the class names."""
+
+    reveals: ClassVar[str] = (
+        "that the party did it; of the label party, when a run ends, the names of classes; "
+        "where asked for, the number of rows of a data set"
+    )
+
+    classes: Any = None
+    n_rows: Annotated[int, msgspec.Meta(ge=0, lt=2**31)] = 0
+    largest_lookahead: Annotated[int, msgspec.Meta(ge=1)] | None = None  # in reply to `CountRows`
+
+
+class BeginRun(Request[Done], frozen=True):
+    """Take part in a run in this role, on these terms."""
+
+    run: RunId
+    role: AnyRole
+    terms: Terms = Terms()
+
+
+class EndRun(Request[Done], frozen=True):
+    """End a run: store your portion of its outcome, a model or an alignment, or nothing."""
+
+    run: RunId
+    model: ModelId | None
+    n_trees: Annotated[int, msgspec.Meta(ge=1, lt=2**31)] | None = None  # for a party that was away
+
+
+class BeginPrediction(msgspec.Struct, frozen=True, array_like=True):
+    """The model, the data set and the rows of a prediction."""
+
+    model: ModelId
+    data: str
+    rows: memoryview | None  # <i4; None: all
+    choice: RowChoice | None = None  # the rows that `rows` are numbers of
+    asker: str = ""
+    part_of: RunText = ""  # the run whose forest the prediction validates
+
+
+class InPrediction(Message, frozen=True):
+    """A numbered request of a prediction; the first one has `begin`."""
+
+    prediction: RunId
+    sequence: Sequence
+    begin: BeginPrediction | None
+    payload: memoryview
+
+
+class CountRows(Request[Done], frozen=True):
+    """Count the rows of the data set that the model would predict."""
+
+    model: ModelId
+    data: str
+    choice: RowChoice | None = None
+    asker: str = ""
+
+
+class DropModel(Request[Done], frozen=True):
+    """Delete a baseline."""
+
+    model: ModelId
+
+
+class ShareGiven(Message, frozen=True):
+    """A party's partial forest: its splits, bins and column names."""
+
+    reveals: ClassVar[str] = "all splits of the party, with their thresholds and column names"
+
+    share: memoryview
+
+
+class GiveShare(Request[ShareGiven], frozen=True):
+    """Send your partial forest for a complete model; you may refuse."""
+
+    model: ModelId
+    asker: str = ""
+
+
+TO_PARTY = (BeginRun, RunRequest, EndRun, InPrediction, CountRows, DropModel, GiveShare)

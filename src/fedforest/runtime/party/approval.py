@@ -1,0 +1,189 @@
+"""Check requests against a party's rules: when a run is declared, and again while it runs.
+
+A refusal names the rule, so that the asker can change the request. Only the party's own log says
+what the rule protects.
+"""
+
+import logging
+import math
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any
+
+from fedforest.error_texts import fields_of
+from fedforest.errors import BudgetExhausted, PolicyRefusal
+from fedforest.kernels.prediction.leap import LEAP
+from fedforest.privacy.composition import PrivacySpending, spend_nothing_private
+from fedforest.privacy.queries import Queries
+from fedforest.protocol.asking import Handler, Message
+from fedforest.protocol.horizontal.approval import spending_of
+from fedforest.protocol.horizontal.messages import AgreeOnTable
+from fedforest.protocol.linear.messages import Measure
+from fedforest.protocol.vertical.messages import ShareLabels, StartTrees
+from fedforest.protocol.vertical.prediction_messages import LeapRows, RouteRows, SweepRows
+from fedforest.runtime.event_log import log_event
+from fedforest.runtime.messages.roles import AnyRole
+from fedforest.runtime.messages.terms import Terms
+from fedforest.runtime.party.policy import DataSetRules
+from fedforest.runtime.party.tasks import task_of
+from fedforest.runtime.trainings.party_task import Demands, Sums
+
+_LOG = logging.getLogger(__name__)
+_ONCE = Queries(1, 1, 1)  # labels of vertical training leave once
+
+Spend = Callable[[PrivacySpending], None]
+
+
+def refusal(rule: str, what: str, **known: Any) -> PolicyRefusal:
+    """Make a refusal by a code of `error_texts.py`; log all of `known` at the party only."""
+    code = f"policy.{rule}"
+    fields = {name: value for name, value in known.items() if name in fields_of(code)}
+    error = PolicyRefusal.of(code, what=what, **fields)
+    log_event(_LOG, "refused by policy", what=what, reason=str(error), **known)
+    return error
+
+
+def check_use(
+    rules: DataSetRules, data: str, asker: str, protocol: str | None, what: str = "run"
+) -> None:
+    """Refuse an asker or a protocol that the rules of this data set do not allow."""
+    known = {"data_set": data, "asker": asker, "protocol": protocol}
+    if not rules.use:
+        raise refusal("data_set", what, **known)
+    if rules.askers is not None and asker not in rules.askers:
+        raise refusal("asker", what, **known)
+    if protocol is not None and protocol not in rules.protocols:
+        raise refusal("protocol", what, **known)
+
+
+def check_run(rules: DataSetRules, role: AnyRole, terms: Terms) -> Demands:
+    """Refuse a run whose declaration breaks the rules; return what it asks for."""
+    asked = task_of(role).demands(role, terms)
+    check_use(rules, role.data, terms.asker, asked.protocol)
+    named = [name for name in (role.label, role.weight) if name is not None]
+    check_columns(rules, role.data, named, "run")
+    if (terms.aligns or asked.aligns) and not rules.alignment:
+        raise refusal("alignment", "run", data_set=role.data)
+    if (terms.validates or asked.scores) and not rules.validation:
+        raise refusal("validation", "run", data_set=role.data)
+    if (terms.stands_alone or asked.stands_alone) and not rules.alone:
+        raise refusal("alone", "run", data_set=role.data)
+    if asked.gives_labels:
+        _check_label_protection(rules, asked.label_epsilon)
+    if asked.sums is not None:
+        _check_sums(rules, asked.sums)
+        _check_noise(rules, asked.sums.noise)
+    return asked
+
+
+def check_columns(
+    rules: DataSetRules, data: str, names: Collection[str], what: str = "prediction"
+) -> None:
+    """Refuse columns that the rules hide."""
+    hidden = rules.hidden(names)
+    if hidden:
+        raise refusal("column", what, data_set=data, column=min(hidden))
+
+
+def check_complete_model(rules: DataSetRules, data: str, asker: str) -> None:
+    """Refuse, if the rules say so, to send this party's splits for a complete model."""
+    check_use(rules, data, asker, "vertical", "export")
+    if not rules.complete_model:
+        raise refusal("complete_model", "export", data_set=data)
+
+
+def check_leaf_size(rules: DataSetRules, terms: Terms, n_rows: int) -> None:
+    """Refuse leaves declared too small; a fraction counts of this party's own rows."""
+    declared = terms.min_samples_leaf
+    least = declared if isinstance(declared, int) else math.ceil(declared * n_rows)
+    _check_leaf(rules, least)
+
+
+def _check_leaf(rules: DataSetRules, least: int) -> None:
+    if least < rules.min_rows_per_leaf:
+        raise refusal("leaf", "run", limit=rules.min_rows_per_leaf, rows_per_leaf=least)
+
+
+def _check_label_protection(rules: DataSetRules, epsilon: float | None) -> None:
+    if epsilon is None:
+        if rules.label_protection == "randomized_response":
+            raise refusal("labels", "run")
+    elif epsilon > rules.largest_label_epsilon:
+        limit = f"{rules.largest_label_epsilon:g}"
+        raise refusal("epsilon", "run", limit=limit, epsilon=epsilon)
+
+
+def _check_sums(rules: DataSetRules, sums: Sums) -> None:
+    if sums.aggregation not in rules.aggregations:
+        allowed = ", ".join(rules.aggregations) or "none"
+        raise refusal("sums", "run", choices=allowed, aggregation=sums.aggregation)
+    wanted = rules.least_participants
+    if sums.least_participants < wanted:
+        declared = sums.least_participants
+        raise refusal("participants", "run", limit=wanted, participants=declared)
+
+
+def _check_noise(rules: DataSetRules, noise: str) -> None:
+    if noise not in rules.noise:
+        allowed = ", ".join(rules.noise) or "none"
+        raise refusal("noise", "run", choices=allowed, noise=noise)
+
+
+@dataclass(frozen=True, slots=True)
+class RunApproval:
+    """The check that a run's handlers make before labels leave, noise is agreed or trees start."""
+
+    rules: DataSetRules
+    spend: Spend  # books a spend in the budget; raises `BudgetExhausted`
+    response_key: bytes
+
+    def __call__(self, request: Message) -> None:
+        """Refuse a request that the rules do not allow, even if the run declared otherwise."""
+        if isinstance(request, StartTrees):
+            _check_leaf(self.rules, request.min_rows_leaf)
+        elif isinstance(request, ShareLabels):
+            _check_label_protection(self.rules, request.epsilon)
+            self._book(spending_of_labels(request.epsilon))
+        elif isinstance(request, Measure):  # the residuals in the reply reveal every label
+            _check_label_protection(self.rules, None)
+            self._book(spending_of_labels(None))
+        elif isinstance(request, AgreeOnTable):
+            _check_noise(self.rules, request.protection.kind or "none")
+            self._book(spending_of(request, self.response_key))
+
+    def _book(self, spending: PrivacySpending) -> None:
+        try:
+            self.spend(spending)
+        except BudgetExhausted as error:
+            raise refusal("ceiling", "run", detail=str(error)) from None
+
+
+def spending_of_labels(epsilon: float | None) -> PrivacySpending:
+    """Return what vertical training spends; each run draws new noise, so runs add up."""
+    if epsilon is None:
+        return spend_nothing_private(_ONCE)
+    return PrivacySpending(mechanism="local", queries=_ONCE, epsilon_query=epsilon)
+
+
+@dataclass(frozen=True, slots=True)
+class LookaheadLimit:
+    """A handler of predictions that settles at most `largest` levels in one request."""
+
+    handler: Handler
+    largest: int
+    depth: int  # of the trees: no request can look further ahead
+
+    def handle(self, request: Message) -> Message:
+        """Answer a request, or refuse one that asks for too many levels."""
+        n_levels = min(_count_levels(request), self.depth)
+        if n_levels > self.largest:
+            raise refusal("lookahead", "prediction", limit=self.largest, levels=n_levels)
+        return self.handler.handle(request)
+
+
+def _count_levels(request: Message) -> int:
+    if isinstance(request, SweepRows):
+        return request.n_levels
+    if isinstance(request, RouteRows):
+        return request.lookahead
+    return LEAP if isinstance(request, LeapRows) else 1

@@ -1,0 +1,99 @@
+"""The data sets of a party by name: read when a run needs them, and kept until they change.
+
+A file is unchanged while its time, size and inode are. A database cannot be checked this way, so it
+is read again for every run and every prediction. Entries are looked up each time: adding or
+removing a data set needs no restart.
+"""
+
+import logging
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fedforest.errors import ConfigurationError
+from fedforest.runtime.event_log import log_event
+from fedforest.runtime.party.catalogue.columns import prepare_columns
+from fedforest.runtime.party.catalogue.entries import Entry, EntryFolder
+from fedforest.runtime.party.catalogue.schema import (
+    Schema,
+    check_schema,
+    describe_schema,
+    load_schema,
+    save_schema,
+)
+from fedforest.runtime.party.catalogue.sources import Version, read_source, version_of
+from fedforest.runtime.party.data_sets import DataSet
+
+MOST_KEPT = 4  # data sets in memory; the least recently used one is dropped
+_LOG = logging.getLogger(__name__)
+
+
+class _ReadBefore(NamedTuple):
+    """A data set in memory, with its entry and source version to detect changes."""
+
+    entry: Entry
+    version: Version | None
+    data: DataSet
+
+
+class Catalogue:
+    """The data sets of the party that has this folder."""
+
+    def __init__(self, home: Path) -> None:
+        self.entries = EntryFolder(home)
+        self._home = home
+        self._kept: OrderedDict[str, _ReadBefore] = OrderedDict()
+
+    def read(self, name: str) -> DataSet:
+        """Read a data set for a run; raises `DataError` if its columns have changed."""
+        entry = self.entries.read(name)
+        version = version_of(name, self._home, entry)
+        kept = self._kept.get(name)
+        if kept is None or (kept.entry, kept.version) != (entry, version):
+            self._kept.pop(name, None)
+            raw = read_source(name, self._home, entry)
+            self._check(name, describe_schema(raw, entry))
+            kept = self._kept[name] = _ReadBefore(entry, version, make_data_set(name, raw, entry))
+            if len(self._kept) > MOST_KEPT:
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(name)
+        return kept.data
+
+    def renew(self, name: str) -> None:
+        """Make the next `read` of a database read it again."""
+        if name in self._kept and self._kept[name].version is None:
+            del self._kept[name]
+
+    def add(self, name: str, entry: Entry, *, replaces: bool = False) -> DataSet:
+        """Read a data set for the first time, note its columns and keep its entry."""
+        if self.entries.has(name) and not replaces:
+            raise ConfigurationError(
+                f"there is a data set {name!r} already; replace it with --replace, or choose "
+                "another name"
+            )
+        entry.check()
+        raw = read_source(name, self._home, entry)
+        data = make_data_set(name, raw, entry)
+        if entry.id:
+            data.ids()  # reports an unusable id now and not in a run
+        self.entries.write(name, entry)
+        save_schema(self.entries.schema_path(name), describe_schema(raw, entry))
+        return data
+
+    def schema(self, name: str) -> Schema | None:
+        """Return the stored columns; None if there are none yet."""
+        return load_schema(self.entries.schema_path(name))
+
+    def _check(self, name: str, found: Schema) -> None:
+        noted = self.schema(name)
+        if noted is None:  # an entry written by hand: the columns found first count from now on
+            save_schema(self.entries.schema_path(name), found)
+            log_event(_LOG, "columns noted", data=name, n_columns=len(found))
+            return
+        check_schema(name, noted, found)
+
+
+def make_data_set(name: str, raw: Any, entry: Entry) -> DataSet:
+    """Make a data set with ids separate from the other columns."""
+    ids = raw.select(entry.id) if entry.id else None
+    return DataSet(name, prepare_columns(name, raw, entry), ids)

@@ -1,0 +1,69 @@
+"""Make a handler for a role out of a party's data, models and keys.
+
+The same role, data and secret bytes always make the same handler: recovery by replay depends on it.
+Labels, weights and columns are checked here, before anything of a run is stored.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from fedforest.runtime.messages.roles import AnyRole, PartyKeys, RowChoice
+from fedforest.runtime.party.alignments import Alignments
+from fedforest.runtime.party.data_sets import DataSet, DataSets
+from fedforest.runtime.party.row_selection import take_rows
+from fedforest.runtime.party.tasks import task_of
+from fedforest.runtime.randomness import RandomnessSource, SystemRandomness
+from fedforest.runtime.trainings.party_task import Approve, ModelSource, PartyMeans, Work
+from fedforest.tree.workers import ALONE, Workers
+
+
+class OwnerLimits(NamedTuple):
+    """What the owner of the data allows in a run."""
+
+    hide: Callable[[Collection[str]], frozenset[str]] = lambda _: frozenset()
+    approve: Approve | None = None
+
+
+NO_LIMITS = OwnerLimits()
+
+
+@dataclass(slots=True)
+class RoleMaker:
+    """Make handlers for roles with the data, models and keys of this party."""
+
+    keys: PartyKeys
+    data: DataSets
+    models: ModelSource
+    alignments: Alignments
+    workers: Workers = ALONE
+    # Columns are checked before a run is stored and used after it, so the last ones stay here.
+    _last: tuple[AnyRole, DataSet, Any] | None = field(default=None, repr=False)
+    _shown: tuple[DataSet, frozenset[str], DataSet] | None = field(default=None, repr=False)
+
+    def check(self, role: AnyRole, limits: OwnerLimits = NO_LIMITS) -> None:
+        """Refuse a role that does not fit this party's data, before anything is stored."""
+        self.make(role, SystemRandomness(None), limits)
+
+    def make(
+        self, role: AnyRole, randomness: RandomnessSource, limits: OwnerLimits = NO_LIMITS
+    ) -> Work:
+        """Make a fresh handler; raises `DataError` if the data set does not fit the role."""
+        task, data = task_of(role), self._show(self.data.read(role.data), limits)
+        if self._last is None or self._last[0] != role or self._last[1] is not data:
+            self._last = (role, data, task.read(role, data, self))
+        means = PartyMeans(randomness, self.keys, limits.approve, self.workers)
+        return task.work(role, self._last[2], means)
+
+    def take_rows(self, data: DataSet, choice: RowChoice | None) -> DataSet:
+        """Return the rows of a data set that a role uses; raises `DataError` if there are none."""
+        return take_rows(data, choice, self.alignments)
+
+    def _show(self, data: DataSet, limits: OwnerLimits) -> DataSet:
+        """Return the data set without hidden columns: the same object until either changes."""
+        hidden = limits.hide(data.columns.column_names)
+        if not hidden:
+            return data
+        if self._shown is None or self._shown[0] is not data or self._shown[1] != hidden:
+            self._shown = (data, hidden, data.without(hidden))
+        return self._shown[2]

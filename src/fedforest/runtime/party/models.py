@@ -1,0 +1,201 @@
+"""The models of a party: partial forests, coefficients of linear models, and whole forests."""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.errors import ModelFileError
+from fedforest.privacy.randomized_response import RandomizedResponse
+from fedforest.protocol.asking import Handler, Message
+from fedforest.protocol.linear.messages import ScoreRows
+from fedforest.protocol.linear.party import LinearParty, LinearShare
+from fedforest.protocol.vertical import prediction_messages
+from fedforest.protocol.vertical.out_of_bag import AnswerKey, OutOfBagRecord
+from fedforest.protocol.vertical.party import PartyModel
+from fedforest.protocol.vertical.prediction_party import PredictingParty
+from fedforest.runtime.recovery.linear_files import (
+    StoredLinearShare,
+    decode_linear_share,
+    encode_linear_share,
+)
+from fedforest.runtime.recovery.model_folder import StoredModels
+from fedforest.tree.canonical_json import JsonValue
+from fedforest.tree.files.container import decode_model, encode_model
+from fedforest.tree.files.forests import (
+    StoredForest,
+    decode_forest,
+    decode_partial,
+    encode_partial,
+)
+from fedforest.tree.forest.routes import OwnRoutes
+from fedforest.tree.table.class_labels import unpack_labels
+from fedforest.tree.table.frames import Table
+from fedforest.tree.workers import Workers
+
+MOST_OPEN = 8  # models that are kept in memory
+_VOTES = "out-of-bag-votes"
+_LINEAR = "linear"  # this party's coefficients of a linear model
+_NOISY = "noisy"  # an empty file that marks a model trained on noisy labels
+_SCORED = "scored"  # the file with the id of the run that scored the model
+
+
+class _Opened(NamedTuple):
+    model: PartyModel
+    classes: JsonValue
+    routes: OwnRoutes
+    data: str
+
+
+class Predictor(NamedTuple):
+    """A party in one prediction."""
+
+    handler: Handler
+    requests: tuple[type[Message], ...]
+    depth: int  # of the trees; 0 where there are none
+
+
+class PartyModels:
+    """Store models under the ids that the coordinator gave them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._files = StoredModels(folder)
+        self._open: OrderedDict[str, _Opened] = OrderedDict()
+
+    def keep_partial(self, model: str, kept: PartyModel, about: Mapping[str, JsonValue]) -> None:
+        """Store a partial forest; out-of-bag votes go to a file that is never sent."""
+        record = kept.out_of_bag
+        if record is not None and record.votes.counts.any():
+            self._files.write(model, _encode_votes(record), "votes")
+        if record is not None and record.key.response is not None:
+            self._files.write(model, b"", _NOISY)
+        self._files.write(model, encode_partial(kept.partial, kept.bins, about))
+
+    def keep_forest(self, model: str, file: bytes, *, is_noisy: bool) -> None:
+        """Store a whole forest."""
+        if is_noisy:
+            self._files.write(model, b"", _NOISY)
+        self._files.write(model, file)
+
+    def keep_linear(self, model: str, share: LinearShare, about: Mapping[str, JsonValue]) -> None:
+        """Store the coefficients of this party's columns."""
+        self._files.write(model, encode_linear_share(share, about), _LINEAR)
+
+    def has(self, model: str) -> bool:
+        """Tell whether this party has the model."""
+        return self._files.has(model) or self.is_linear(model)
+
+    def is_linear(self, model: str) -> bool:
+        """Tell whether this party has the model and it is linear."""
+        return self._files.has(model, _LINEAR)
+
+    def is_noisy(self, model: str) -> bool:
+        """Tell whether this party's labels went into the model only with noise."""
+        return self._files.has(model, _NOISY)
+
+    def note_scoring(self, model: str, run: bytes) -> bool:
+        """Tell whether this run may have votes of the model scored: only the first run may.
+
+        Scores of other votes for the same labels would reveal more and more of the labels.
+        """
+        if not self._files.has(model, _SCORED):
+            self._files.write(model, run, _SCORED)
+        return self._files.read(model, _SCORED) == run
+
+    def drop_baseline(self, model: str) -> bool:
+        """Delete a baseline; return False, and keep the model, if it is none."""
+        if not self.has(model):
+            return True
+        if self.is_linear(model) or not decode_partial(self._files.read(model)).metadata.get(
+            "alone", False
+        ):
+            return False
+        self._open.pop(model, None)
+        self._files.remove(model)
+        return True
+
+    def read_forest(self, model: str) -> StoredForest:
+        """Read a horizontal forest, which is whole at every party."""
+        return decode_forest(self._files.read(model))
+
+    def file(self, model: str) -> bytes:
+        """Read the stored bytes of a model; out-of-bag votes are not in them."""
+        return self._files.read(model)
+
+    def read(self, model: str) -> tuple[PartyModel, NDArray[Any] | None]:
+        """Read the party's partial forest and, at the label party, its classes."""
+        opened = self._opened(model)
+        classes = None if opened.classes is None else unpack_labels(opened.classes)
+        return opened.model, classes
+
+    def classes(self, model: str) -> JsonValue:
+        """Return the packed class names; None if this party does not know them."""
+        if self.is_linear(model):
+            return self._linear(model).classes
+        try:
+            return self._opened(model).classes
+        except ModelFileError:  # a whole forest: the coordinator has it too
+            return None
+
+    def data_of(self, model: str) -> str:
+        """Return the data set that the model was trained on here; empty if unknown."""
+        if self.is_linear(model):
+            return self._linear(model).data
+        return self._opened(model).data
+
+    def column_names(self, model: str) -> tuple[str, ...]:
+        """Return the columns that predictions need."""
+        if self.is_linear(model):
+            return self._linear(model).share.design.names
+        return self._opened(model).model.bins.names
+
+    def predictor(self, model: str, table: Table, workers: Workers) -> Predictor:
+        """Make the handler of one prediction with these columns, and list its requests."""
+        if self.is_linear(model):
+            return Predictor(LinearParty(table, share=self._linear(model).share), (ScoreRows,), 0)
+        opened = self._opened(model)
+        party = PredictingParty(opened.model, table, workers, opened.routes)
+        return Predictor(party, prediction_messages.REQUESTS, opened.routes.depth)
+
+    def _linear(self, model: str) -> StoredLinearShare:
+        """Read a linear model; it is small, so it is not kept in memory."""
+        return decode_linear_share(self._files.read(model, _LINEAR))
+
+    def _opened(self, model: str) -> _Opened:
+        if model not in self._open:
+            stored = decode_partial(self._files.read(model))
+            votes = self._files.read(model, "votes") if self._files.has(model, "votes") else None
+            record = None if votes is None else _decode_votes(votes)
+            share = PartyModel(stored.bins, stored.partial, record)
+            routes = OwnRoutes.of(stored.partial)
+            classes, data = (stored.metadata.get(key) for key in ("classes", "data"))
+            self._open[model] = _Opened(share, classes, routes, str(data or ""))
+            if len(self._open) > MOST_OPEN:
+                self._open.popitem(last=False)
+        self._open.move_to_end(model)
+        return self._open[model]
+
+
+def _encode_votes(record: OutOfBagRecord) -> bytes:
+    """Encode votes and the labels they are compared with; the file stays at the label party."""
+    key, votes = record.key, record.votes
+    about: dict[str, JsonValue] = {
+        "n_classes": key.n_classes,
+        "epsilon": None if key.response is None else float(key.response.epsilon),
+    }
+    arrays = {"answers": np.asarray(key.answers), "votes": votes.votes, "counts": votes.counts}
+    return encode_model(_VOTES, about, arrays)
+
+
+def _decode_votes(data: bytes) -> OutOfBagRecord:
+    file = decode_model(data, expected_kind=_VOTES)
+    n_classes, epsilon = file.metadata["n_classes"], file.metadata["epsilon"]
+    response = None if epsilon is None else RandomizedResponse(float(epsilon))  # type: ignore[arg-type] # as stored
+    answers = file.arrays["answers"].copy()
+    record = OutOfBagRecord(AnswerKey(answers, int(n_classes), response), len(answers))  # type: ignore[arg-type] # as stored
+    record.votes.votes[:] = file.arrays["votes"]
+    record.votes.counts[:] = file.arrays["counts"]
+    return record

@@ -1,0 +1,179 @@
+"""`policy.toml`: the rules for using a party's data, enforced at the party itself.
+
+`[default]` is for all data sets, `[data.NAME]` for one; other settings have the defaults of
+`DataSetRules`. The file is read again whenever a run or a prediction begins: a change counts for
+those that begin later. A file with an error allows nothing.
+"""
+
+import logging
+import math
+import re
+import tomllib
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from fedforest.errors import ConfigurationError, PolicyRefusal
+from fedforest.runtime.event_log import log_event
+from fedforest.runtime.toml_positions import Place, find_positions
+
+FILE_NAME = "policy.toml"
+Protocol = Literal["vertical", "horizontal", "linear", "prediction"]
+AggregationName = Literal["plain", "masked", "ring", "shamir"]
+NoiseName = Literal["none", "local", "global"]
+Epsilon = Annotated[float, msgspec.Meta(gt=0)]
+Limit = Annotated[int, msgspec.Meta(ge=1)]
+
+_LOG = logging.getLogger(__name__)
+_SYNTAX = re.compile(r"(.*) \(at line (\d+), column (\d+)\)", re.DOTALL)
+_COMPLAINT = re.compile(r"(.*?)(?: - at `\$(.*)`)?", re.DOTALL)
+_UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(.*)`")
+_NO_LIMIT = 2**62
+
+
+class DataSetRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The rules of one data set; the defaults hold if there is no file."""
+
+    use: bool = True
+    askers: tuple[str, ...] | None = None  # names of users; None: everybody in the federation
+    protocols: tuple[Protocol, ...] = ("vertical", "horizontal", "linear", "prediction")
+    columns: tuple[str, ...] | None = None  # that runs may see; None: all but those hidden
+    hidden_columns: tuple[str, ...] = ()
+    min_rows_per_leaf: Limit = 5
+    label_protection: Literal["encoded", "randomized_response"] = "encoded"  # at least
+    largest_label_epsilon: Epsilon = math.inf  # of one vertical run with randomized response
+    aggregations: tuple[AggregationName, ...] = ("plain", "masked", "ring", "shamir")
+    least_participants: Limit = 1  # of every sum that this party's numbers are in
+    noise: tuple[NoiseName, ...] = ("none", "local", "global")
+    epsilon_ceiling: Epsilon = math.inf  # of all runs together, on the label of a row
+    largest_lookahead: Limit = 64  # as much as a coordinator chooses by itself
+    complete_model: bool = False  # whether splits may leave, for a model that predicts alone
+    prediction_rows_per_day: Annotated[int, msgspec.Meta(ge=0)] = 1_000_000  # for each asker
+    alignment: bool = True
+    validation: bool = True
+    alone: bool = True
+
+    def hidden(self, names: Collection[str]) -> frozenset[str]:
+        """Return those of these columns that runs may not see."""
+        allowed = names if self.columns is None else self.columns
+        return frozenset(
+            name for name in names if name in self.hidden_columns or name not in allowed
+        )
+
+
+ALLOW_EVERYTHING = DataSetRules(
+    min_rows_per_leaf=1,
+    largest_lookahead=_NO_LIMIT,
+    complete_model=True,
+    prediction_rows_per_day=_NO_LIMIT,
+)
+
+
+class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A whole file."""
+
+    default: DataSetRules = DataSetRules()
+    data: dict[str, DataSetRules] = {}
+
+
+class Policy:
+    """The same rules for all data sets, as they are given in a program."""
+
+    def __init__(self, rules: DataSetRules = ALLOW_EVERYTHING) -> None:
+        self._rules = rules
+
+    def rules(self, data: str) -> DataSetRules:
+        """Return the present rules of a data set."""
+        del data  # the same for all
+        return self._rules
+
+
+class PolicyFile(Policy):
+    """The rules in a party's folder; without a file, the defaults."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__(DataSetRules())
+        self.path = home / FILE_NAME
+        self._state: object = None
+        self._document: Mapping[str, Any] = {}
+
+    def rules(self, data: str) -> DataSetRules:
+        """Return the present rules of a data set; a file with an error allows nothing."""
+        try:
+            self._look()
+        except ConfigurationError as error:
+            log_event(_LOG, "policy unusable", text=str(error))
+            raise PolicyRefusal.of("policy.unreadable") from None
+        default, own = self._document.get("default", {}), self._document.get("data", {})
+        return msgspec.convert({**default, **own.get(data, {})}, DataSetRules)
+
+    def check(self) -> list[str]:
+        """List the data sets that the file has rules for; raises with the line of an error."""
+        self._look()
+        return list(self._document.get("data", {}))
+
+    def _look(self) -> None:
+        """Read the file again if it has changed."""
+        try:
+            status = self.path.stat()
+        except FileNotFoundError:
+            self._state, self._document = None, {}
+            return
+        state = (status.st_mtime_ns, status.st_size, status.st_ino)
+        if state != self._state:
+            self._document = read_document(self.path)
+            self._state = state
+
+
+def read_document(path: Path) -> Mapping[str, Any]:
+    """Read a policy file; raises `ConfigurationError` with file, line and column."""
+    try:
+        text = path.read_bytes().decode().replace("\r\n", "\n")
+        document = tomllib.loads(text)
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"{path} is no text in UTF-8; save it as such") from None
+    except tomllib.TOMLDecodeError as error:
+        found = _SYNTAX.fullmatch(str(error))
+        where = f"{path}:{found[2]}:{found[3]}" if found else str(path)
+        raise ConfigurationError(f"{where}: {found[1] if found else error}") from None
+    try:
+        msgspec.convert(document, _Document)
+    except msgspec.ValidationError as error:
+        raise _explain(path, text, str(error)) from None
+    return document
+
+
+def _explain(path: Path, text: str, complaint: str) -> ConfigurationError:
+    """Make an error that says what is wrong, with its line and column."""
+    found = _COMPLAINT.fullmatch(complaint)
+    assert found is not None
+    what, place = found[1], _read_place(found[2] or "")
+    unknown = _UNKNOWN_FIELD.fullmatch(what)
+    if unknown:
+        known = DataSetRules if place else _Document
+        place = (*place, unknown[1])
+        names = ", ".join(known.__struct_fields__)
+        what = f"there is no setting {unknown[1]!r}; there are: {names}"
+    spans = find_positions(text)
+    # in a table of names, the complaint does not say which one: take the first that fits
+    fitting = [other for other in spans if _fits(place, other)]
+    if not fitting:
+        return ConfigurationError(f"{path}: {what}")
+    line, column = spans[fitting[0]].key if unknown else spans[fitting[0]].value
+    return ConfigurationError(f"{path}:{line}:{column}: {what}")
+
+
+def _fits(pattern: Place, place: Place) -> bool:
+    return len(pattern) == len(place) and all(
+        wanted in ("...", key) for wanted, key in zip(pattern, place, strict=True)
+    )
+
+
+def _read_place(text: str) -> Place:
+    """Split `.data[...].askers[0]` into its keys; "..." stands for any key."""
+    steps = re.findall(r"\.([^.\[]+)|\[(\.\.\.|[0-9]+)\]", text)
+    return tuple(name or (int(step) if step.isdigit() else step) for name, step in steps)

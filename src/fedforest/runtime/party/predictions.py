@@ -1,0 +1,133 @@
+"""Predictions that a party takes part in, and the tables it keeps for later ones.
+
+Predictions are only in memory: if one is lost, the coordinator begins it again. The policy is read
+when a prediction begins; the egress ledger records every reply.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.errors import PredictionForgotten
+from fedforest.protocol.asking import check
+from fedforest.protocol.payloads import from_bytes
+from fedforest.runtime.disclosure.egress_ledger import Departure, Kind, Ledger
+from fedforest.runtime.endpoint import make_endpoint
+from fedforest.runtime.messages.party_requests import BeginPrediction, CountRows, Done, InPrediction
+from fedforest.runtime.messages.roles import RowChoice
+from fedforest.runtime.party.alignments import Alignments
+from fedforest.runtime.party.approval import LookaheadLimit, check_columns, check_use
+from fedforest.runtime.party.data_sets import DataSet, DataSets
+from fedforest.runtime.party.models import PartyModels
+from fedforest.runtime.party.policy import Policy
+from fedforest.runtime.party.row_selection import take_rows
+from fedforest.runtime.party.run import Clocked
+from fedforest.runtime.party.spending import PredictionQuota
+from fedforest.tree.table.frames import Table
+from fedforest.tree.workers import Workers
+
+MOST_PREDICTIONS = 64  # at the same time; the least recently used one is dropped
+MOST_TABLES = 8  # kept for later predictions
+_FORGOTTEN = "the prediction is unknown here, perhaps since a restart; begin it again"
+
+
+@dataclass(slots=True)
+class _Prediction:
+    """A prediction under way, and the last request it answered."""
+
+    endpoint: Any
+    party: Clocked
+    part_of: str = ""  # the id of the run that it validates
+    sequence: int = 0
+    digest: bytes = b""
+    reply: bytes = b""
+
+
+@dataclass(slots=True)
+class PartyPredictions:
+    """Answer the requests of all predictions of one party."""
+
+    name: str
+    data: DataSets
+    models: PartyModels
+    alignments: Alignments
+    policy: Policy
+    quota: PredictionQuota
+    ledger: Ledger
+    workers: Workers
+    _underway: OrderedDict[bytes, _Prediction] = field(default_factory=OrderedDict, init=False)
+    _tables: OrderedDict[tuple[str, str, RowChoice | None], tuple[DataSet, Table]] = field(
+        default_factory=OrderedDict, init=False
+    )
+
+    def count_rows(self, request: CountRows) -> Done:
+        """Count the rows of a prediction before it begins."""
+        rules = self.policy.rules(request.data)
+        check_use(rules, request.data, request.asker, "prediction", "prediction")
+        self.data.renew(request.data)
+        n_rows = self._table(request.model, request.data, request.choice).n_rows
+        return Done(n_rows=n_rows, largest_lookahead=rules.largest_lookahead)
+
+    def answer(self, request: InPrediction) -> bytes:
+        """Answer a request of a prediction; the last request may be repeated."""
+        known = self._underway.get(request.prediction)
+        if known is None:
+            if request.begin is None:  # the prediction was dropped, or began before a restart
+                raise PredictionForgotten.stating(_FORGOTTEN, party=self.name)
+            known = self._begin(request.prediction, request.begin)
+        self._underway.move_to_end(request.prediction)
+        digest = blake2b(request.payload, digest_size=16).digest()
+        if request.sequence == known.sequence and digest == known.digest:
+            self._note("resent", request, known)
+            return known.reply
+        check(request.sequence == known.sequence + 1, "a request of a prediction is out of order")
+        known.reply = known.endpoint(request.payload)
+        known.sequence, known.digest = request.sequence, digest
+        self._note("sent", request, known)
+        return known.reply
+
+    def _note(self, kind: Kind, request: InPrediction, known: _Prediction) -> None:
+        reply, n_bytes = known.party.reply, len(known.reply)
+        departure = Departure.of_reply(kind, reply, n_bytes, request.prediction, request.sequence)
+        self.ledger.record(departure._replace(part_of=known.part_of))
+
+    def _begin(self, prediction: bytes, begin: BeginPrediction) -> _Prediction:
+        rules = self.policy.rules(begin.data)
+        check_use(rules, begin.data, begin.asker, "prediction", "prediction")
+        was_counted = begin.rows is None and not self.models.is_linear(begin.model)
+        if not was_counted:  # counted rows must stay the same
+            self.data.renew(begin.data)
+        table = self._table(begin.model, begin.data, begin.choice)
+        if begin.rows is not None:
+            table = table.take_rows(_read_rows(begin.rows, table.n_rows))
+        check_columns(rules, begin.data, self.models.column_names(begin.model))
+        self.quota.take(rules, begin.asker, table.n_rows)
+        handler, requests, depth = self.models.predictor(begin.model, table, self.workers)
+        party = Clocked(LookaheadLimit(handler, rules.largest_lookahead, depth))
+        begun = _Prediction(make_endpoint(party, requests), party, begin.part_of)
+        self._underway[prediction] = begun
+        if len(self._underway) > MOST_PREDICTIONS:
+            self._underway.popitem(last=False)
+        return begun
+
+    def _table(self, model: str, data: str, choice: RowChoice | None) -> Table:
+        """Return the columns of a data set that a model needs; kept for later predictions."""
+        key, now = (model, data, choice), self.data.read(data)
+        if key not in self._tables or self._tables[key][0] is not now:
+            chosen = take_rows(now, choice, self.alignments)
+            self._tables[key] = now, chosen.select(self.models.column_names(model))
+            if len(self._tables) > MOST_TABLES:
+                self._tables.popitem(last=False)
+        self._tables.move_to_end(key)
+        return self._tables[key][1]
+
+
+def _read_rows(data: memoryview, n_rows: int) -> NDArray[np.int64]:
+    rows = from_bytes(data, "<i4", len(data) // 4, "rows").astype(np.int64)
+    in_table = len(rows) > 0 and bool(rows.min() >= 0 and rows.max() < n_rows)
+    check(in_table, "rows are asked for that are not in the data set")
+    return rows

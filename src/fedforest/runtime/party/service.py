@@ -1,0 +1,280 @@
+"""The party's service: runs that survive a crash, and the party's models.
+
+Every request of the coordinator comes through `answer`, one at a time. All that a run needs to be
+resumed is on disk before the reply leaves. Predictions are in `predictions.py`.
+"""
+
+import logging
+import secrets
+import time
+from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from fedforest.errors import ProtocolError
+from fedforest.privacy.randomized_response import Randomness
+from fedforest.protocol.asking import Handler, Message, blame, check
+from fedforest.runtime.disclosure.egress_ledger import NO_LEDGER, Departure, Ledger
+from fedforest.runtime.event_log import log_event
+from fedforest.runtime.membership.pins import Pins
+from fedforest.runtime.messages.envelope import RunRequest
+from fedforest.runtime.messages.party_requests import (
+    TO_PARTY,
+    BeginRun,
+    CountRows,
+    Done,
+    DropModel,
+    EndRun,
+    GiveShare,
+    InPrediction,
+    ShareGiven,
+)
+from fedforest.runtime.messages.roles import AnyRole, PartyKeys
+from fedforest.runtime.messages.terms import Terms
+from fedforest.runtime.party.alignments import Alignments
+from fedforest.runtime.party.approval import (
+    RunApproval,
+    check_complete_model,
+    check_leaf_size,
+    check_run,
+)
+from fedforest.runtime.party.data_sets import DataSets
+from fedforest.runtime.party.handlers import OwnerLimits, RoleMaker
+from fedforest.runtime.party.models import PartyModels
+from fedforest.runtime.party.policy import DataSetRules, Policy
+from fedforest.runtime.party.predictions import PartyPredictions
+from fedforest.runtime.party.run import PartyRun
+from fedforest.runtime.party.spending import Budgets, PredictionQuota
+from fedforest.runtime.randomness import RandomnessSource
+from fedforest.runtime.recovery.run_store import RunStore, StoredRun
+from fedforest.runtime.trainings.party_task import KeptOutcome, PartyStores, Work
+from fedforest.transport.codec import decode, encode
+from fedforest.transport.error_table import refuse
+from fedforest.transport.frames import encode_frame
+from fedforest.tree.canonical_json import JsonValue
+from fedforest.tree.workers import ALONE, Workers
+
+_LOG = logging.getLogger(__name__)
+MOST_RUNS = 8  # in memory; the others are on disk and are opened when needed
+
+
+class _Begun(msgspec.Struct, frozen=True, array_like=True):
+    """The role, the terms and the rules that a run began with."""
+
+    role: AnyRole
+    terms: Terms
+    rules: DataSetRules
+
+
+_BEGUN = msgspec.msgpack.Decoder(_Begun)
+
+
+class PartyService:
+    """Answer a coordinator with the data sets of one party.
+
+    Parameters
+    ----------
+    home : Path
+        The party's folder, for runs and models.
+    keys : PartyKeys
+        The party's name, its keys and the peers it trusts.
+    data : DataSets
+        The data sets it can take part with.
+    workers : Workers
+        Threads for its kernels.
+    policy : Policy
+        The rules of its owner; without them, everything is allowed.
+    ledger : Ledger
+        The egress ledger, which records every reply before it leaves.
+    randomness : callable
+        The source of secret bytes for runs; tests pass a reproducible one.
+    """
+
+    def __init__(  # noqa: PLR0913 - everything that belongs to a party
+        self,
+        home: Path,
+        keys: PartyKeys,
+        data: DataSets,
+        workers: Workers = ALONE,
+        *,
+        policy: Policy | None = None,
+        ledger: Ledger = NO_LEDGER,
+        randomness: Randomness = secrets.token_bytes,
+    ) -> None:
+        self._policy = policy or Policy()
+        self._ledger = ledger
+        self._budgets = Budgets(home)
+        self._keys = keys
+        self._store = RunStore(home, randomness)
+        self._models = PartyModels(home / "models")
+        self._alignments = Alignments(home / "alignments")
+        self._data = data
+        self._roles = RoleMaker(keys, data, self._models, self._alignments, workers)
+        self._runs: OrderedDict[bytes, PartyRun] = OrderedDict()
+        self._work: dict[bytes, Work] = {}
+        self._predictions = PartyPredictions(
+            keys.name,
+            data,
+            self._models,
+            self._alignments,
+            self._policy,
+            PredictionQuota(home),
+            ledger,
+            workers,
+        )
+        self._handlers = {
+            BeginRun: self._begin_run,
+            EndRun: self._end_run,
+            CountRows: self._predictions.count_rows,
+            DropModel: self._drop_model,
+            GiveShare: self._give_share,
+        }
+
+    def answer(self, data: bytes) -> bytes:
+        """Answer one request; record the reply, or the refusal that is raised, in the ledger."""
+        try:
+            return self._answer(data)
+        except Exception as error:
+            self._ledger.record(_describe_refusal(error))
+            raise
+
+    def _answer(self, data: bytes) -> bytes:
+        with blame("coordinator"):
+            request = decode(data, TO_PARTY)
+            if isinstance(request, RunRequest):
+                return self._run(request.run).answer(request)
+            if isinstance(request, InPrediction):
+                return self._predictions.answer(request)
+            started = time.perf_counter()
+            done = self._handlers[type(request)](request)  # type: ignore[operator] # by type
+            reply = encode(done)
+            departure = Departure.of_reply("sent", type(done), len(reply), _find_run(request))
+            part_of = request.terms.part_of if isinstance(request, BeginRun) else ""
+            self._ledger.record(departure._replace(part_of=part_of))
+            seconds = round(time.perf_counter() - started, 6)
+            log_event(_LOG, "answered", step=type(request).__name__, seconds=seconds)
+            return reply
+
+    def close(self) -> None:
+        """Close all runs, so that another process can open them."""
+        for run in self._runs.values():
+            run.close()
+        self._runs.clear()
+        self._work.clear()
+
+    def _begin_run(self, request: BeginRun) -> Done:
+        if self._store.is_finished(request.run):
+            return Done()  # repeated by a coordinator that was killed before it stored the end
+        if self._store.has(request.run):
+            begun = _BEGUN.decode(self._run(request.run).description)
+            is_same = (begun.role, begun.terms) == (request.role, request.terms)
+            check(is_same, "the run was begun in another role, or on other terms")
+            return Done()
+        rules = self._policy.rules(request.role.data)
+        asked = check_run(rules, request.role, request.terms)
+        self._data.renew(request.role.data)
+        if isinstance(self._keys.pins, Pins):
+            self._keys.pins.note_peers(asked.peers)
+        if request.terms.trains or asked.grows_trees:
+            check_leaf_size(rules, request.terms, self._data.read(request.role.data).n_rows)
+        # make the handler once before anything is stored: a refused role leaves no trace
+        self._roles.check(request.role, OwnerLimits(rules.hidden))
+        if asked.scored_model is not None:
+            is_first = self._models.note_scoring(asked.scored_model, request.run)
+            check(is_first, "votes of this model were scored already")
+        begun = _Begun(request.role, request.terms, rules)
+        self._hold(self._store.begin(request.run, msgspec.msgpack.encode(begun)))
+        return Done()
+
+    def _is_underway(self, run: bytes) -> bool:
+        return self._store.has(run) and not self._store.is_finished(run)
+
+    def _run(self, run: bytes) -> PartyRun:
+        if run not in self._runs:
+            if not self._is_underway(run):
+                raise ProtocolError.of("run.unknown", run=run.hex())
+            self._hold(self._store.open(run))
+        self._runs.move_to_end(run)
+        return self._runs[run]
+
+    def _hold(self, stored: StoredRun) -> None:
+        """Hold a run in memory; close the least recently used one if there are too many."""
+        self._runs[stored.run] = PartyRun(stored, self._make_handler(stored.run), self._ledger)
+        if len(self._runs) > MOST_RUNS:
+            self._let_go(next(iter(self._runs)))
+
+    def _let_go(self, run: bytes) -> None:
+        """Remove a run from memory; it stays on disk."""
+        if run in self._runs:
+            self._runs.pop(run).close()
+        self._work.pop(run, None)
+
+    def _make_handler(self, run: bytes) -> Any:
+        def make(
+            description: bytes, randomness: RandomnessSource
+        ) -> tuple[Handler, tuple[type[Message], ...]]:
+            begun = _BEGUN.decode(description)
+            work = self._roles.make(begun.role, randomness, self._limit(run, begun))
+            self._work[run] = work
+            return work.party, work.requests
+
+        return make
+
+    def _limit(self, run: bytes, begun: _Begun) -> OwnerLimits:
+        """Return the limits of the rules that the run began with, not of the present policy."""
+        rules = begun.rules
+        spend = partial(self._budgets.book, begun.role.data, rules.epsilon_ceiling, run.hex())
+        return OwnerLimits(rules.hidden, RunApproval(rules, spend, self._keys.response_key))
+
+    def _end_run(self, request: EndRun) -> Done:
+        """Store the model and delete the run; a repeated request has the same effect."""
+        done = None
+        with ThreadPoolExecutor(1) as beside:  # the ledger and the model wait for one disk
+            # sync the ledger first: the journal, from which it could be recovered, is deleted
+            syncing = beside.submit(self._ledger.sync)
+            if request.model is not None and self._is_underway(request.run):
+                done = Done(self._keep(request.run, request.model, request.n_trees))
+            syncing.result()
+        if self._store.has(request.run):
+            self._let_go(request.run)
+            self._store.finish(request.run)  # also removes files left by a crash in here
+        if done is None and request.model is not None and self._models.has(request.model):
+            done = Done(self._models.classes(request.model))
+        return done or Done()
+
+    def _keep(self, run: bytes, kept: str, n_trees: int | None) -> JsonValue:
+        """Store the outcome of a run under an id: a model, or the rows of an alignment."""
+        party = self._run(run).handler  # replayed if needed
+        work = self._work[run]
+        assert work.party is party
+        begun = _BEGUN.decode(self._run(run).description)
+        stores = PartyStores(self._models, self._alignments)
+        return work.keep(KeptOutcome(kept, begun.role.data, n_trees), stores)
+
+    def _drop_model(self, request: DropModel) -> Done:
+        is_gone = self._models.drop_baseline(request.model)
+        check(is_gone, "the model is no baseline; its owner alone can remove it")
+        return Done()
+
+    def _give_share(self, request: GiveShare) -> ShareGiven:
+        data = self._models.data_of(request.model)
+        check_complete_model(self._policy.rules(data), data, request.asker)
+        return ShareGiven(memoryview(self._models.file(request.model)))
+
+
+def _find_run(request: Message) -> bytes:
+    """Return the run of a request; a model has the id of the run that trained it."""
+    if isinstance(request, BeginRun | EndRun):
+        return request.run
+    return bytes.fromhex(request.model) if isinstance(request, GiveShare | DropModel) else b""
+
+
+def _describe_refusal(error: Exception) -> Departure:
+    """Describe the refusal that the coordinator gets instead of a reply."""
+    told = refuse(0, error, hides_names=True)
+    reveals = "that the party refuses a request, and why, in words that name no column and no value"
+    return Departure("refused", told.kind, reveals, len(encode_frame(told)))

@@ -1,0 +1,166 @@
+"""Alignment as a training without a model: parties find the rows that all of them have."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from fedforest.errors import ConfigurationError
+from fedforest.protocol.aggregation.introduction import check_pins
+from fedforest.protocol.alignment import messages
+from fedforest.protocol.alignment.coordinator import CommonRows, align
+from fedforest.protocol.alignment.party import Aligner, KeyedHashAligner
+from fedforest.protocol.asking import Conversation, Message
+from fedforest.runtime.disclosure.leakage import LeakageReport
+from fedforest.runtime.disclosure.run_leakage import Conclusions, count_traffic
+from fedforest.runtime.driver import Exchange
+from fedforest.runtime.messages.orders import AlignRows
+from fedforest.runtime.messages.results import Alignment
+from fedforest.runtime.messages.roles import AlignmentRole, Role, RowChoice
+from fedforest.runtime.messages.terms import Terms
+from fedforest.runtime.trainings.base import (
+    Circumstances,
+    CoordinatorMeans,
+    Ended,
+    Reports,
+    RunFigures,
+    Training,
+)
+from fedforest.runtime.trainings.party_task import (
+    Demands,
+    Holdings,
+    KeptOutcome,
+    PartyMeans,
+    PartyStores,
+)
+from fedforest.tree.canonical_json import JsonValue
+
+_NO_COLUMNS: Mapping[str, Role] = {}
+
+
+class RowIds(NamedTuple):
+    """The name of a data set and the ids of its rows."""
+
+    data: str
+    ids: list[bytes]
+
+
+@dataclass(slots=True)
+class AlignmentWork:
+    """An alignment of one party's rows with those of others."""
+
+    party: Aligner
+    rows: RowIds
+    requests: tuple[type[Message], ...] = messages.REQUESTS
+
+    def keep(self, kept: KeptOutcome, stores: PartyStores) -> JsonValue:
+        """Store the rows that all parties have."""
+        stores.alignments.keep(kept.id, self.rows.data, self.rows.ids, self.party.rows)
+        return None
+
+
+class RowAlignment(Training[AlignRows, AlignmentRole, RowIds, CommonRows, Alignment]):
+    """The rows that all parties have, by the ids of their data sets."""
+
+    protocol = "alignment"
+    order_type = AlignRows
+    role_type = AlignmentRole
+    result_type = Alignment
+    requests = messages.REQUESTS
+    user_learns = (
+        "how many rows every party has, how many have no id of their own, and how many are "
+        "common to all"
+    )
+    is_only_alignment = True
+
+    def check(self, order: AlignRows) -> None:
+        """Refuse an invalid request before any party is asked."""
+        check_alignment(order.data)
+
+    def roles(
+        self,
+        order: AlignRows,
+        rows: RowChoice | None = None,  # noqa: ARG002 - all of them
+    ) -> Mapping[str, AlignmentRole]:
+        """Return the role of each party."""
+        return align_roles(order.data)
+
+    def terms(self, order: AlignRows) -> Terms:
+        """Return the terms that parties check against their policies."""
+        return Terms(asker=order.asker, aligns=True)
+
+    def conversation(self, order: AlignRows, means: CoordinatorMeans) -> Conversation[CommonRows]:
+        """Start the coordinator's side of the alignment."""
+        return align(means.run, tuple(order.data))
+
+    def result(self, order: AlignRows, trained: CommonRows, ended: Ended) -> Alignment:  # noqa: ARG002 - follows from the rows
+        """Return the user's result; parties store their rows under its id."""
+        return describe_alignment(trained, ended.model)
+
+    def figures(self, result: Alignment) -> RunFigures:
+        """Return the figures of a result for the history."""
+        return RunFigures(n_rows=result.n_common, alignment=result)
+
+    def reports(self, order: AlignRows, result: Alignment, how: Circumstances) -> Reports:  # noqa: ARG002 - always the same
+        """Report nothing beyond what messages declare; no label is used."""
+        return Reports(LeakageReport(()))
+
+    def conclude(
+        self,
+        order: AlignRows,
+        result: Alignment,
+        exchanges: Sequence[Exchange],
+        spent_before: float,
+    ) -> Conclusions:
+        """Return the number of common rows and the traffic."""
+        reports = self.reports(order, result, Circumstances(spent_before))
+        return Conclusions({"rows": result.n_common, **count_traffic(exchanges)}, reports.leakage)
+
+    def demands(self, role: AlignmentRole, terms: Terms) -> Demands:  # noqa: ARG002 - of the role
+        """Return what the owner of the data must allow; alignment has a rule of its own."""
+        return Demands(None, aligns=True, peers=role.peers)
+
+    def read(self, role: AlignmentRole, data: Any, holdings: Holdings) -> RowIds:
+        """Read the ids; check pins, label and weight now, before ids are hashed."""
+        check_pins(role.peers, holdings.keys.pins)
+        for name in filter(None, (role.label, role.weight)):
+            data.check_has(name)
+        return RowIds(data.name, data.ids().tolist())
+
+    def work(self, role: AlignmentRole, columns: RowIds, means: PartyMeans) -> AlignmentWork:  # noqa: ARG002 - of the ids
+        """Make a fresh handler."""
+        member = means.keys.member(means.randomness)
+        return AlignmentWork(KeyedHashAligner(member, columns.ids), columns)
+
+
+ALIGNMENT = RowAlignment()
+
+
+def check_alignment(data: Mapping[str, str]) -> None:
+    """Refuse to align the rows of one party."""
+    if len(data) < 2:
+        raise ConfigurationError("rows are aligned between parties; name data sets of two or more")
+
+
+def align_roles(
+    data: Mapping[str, str], next_roles: Mapping[str, Role] = _NO_COLUMNS
+) -> dict[str, AlignmentRole]:
+    """Return the roles of an alignment, with the label and weight columns of the next roles."""
+    return {
+        party: AlignmentRole(
+            data=name,
+            peers=tuple(peer for peer in data if peer != party),
+            label=next_roles[party].label if party in next_roles else None,
+            weight=next_roles[party].weight if party in next_roles else None,
+        )
+        for party, name in data.items()
+    }
+
+
+def describe_alignment(common: CommonRows, alignment: str) -> Alignment:
+    """Describe an alignment as the coordinator knows it, with its id."""
+    return Alignment(
+        n_common=common.n_common,
+        n_rows=dict(common.n_rows),
+        n_duplicates=dict(common.n_left_out),
+        id=alignment,
+    )

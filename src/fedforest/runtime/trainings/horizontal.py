@@ -1,0 +1,327 @@
+"""Federated Extra-Trees as a training: parties hold different rows of the same columns."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple, cast
+
+from fedforest.errors import ConfigurationError
+from fedforest.privacy.composition import (
+    PrivacySpending,
+    spend_global,
+    spend_local,
+    spend_nothing_private,
+)
+from fedforest.privacy.local_dp import LocalDP
+from fedforest.privacy.queries import Queries
+from fedforest.protocol.aggregation import messages as counting
+from fedforest.protocol.aggregation.base import LEAST_PARTICIPANTS, check_min_participants
+from fedforest.protocol.aggregation.introduction import check_pins
+from fedforest.protocol.aggregation.plugs import Plug, make_aggregation, make_aggregator
+from fedforest.protocol.asking import Conversation, Message, check
+from fedforest.protocol.horizontal import messages
+from fedforest.protocol.horizontal.coordinator import train
+from fedforest.protocol.horizontal.labels import PartyLabels
+from fedforest.protocol.horizontal.messages import AgreeOnTable
+from fedforest.protocol.horizontal.order import HorizontalOrder, Participation, TrainedExtraTrees
+from fedforest.protocol.horizontal.party import HorizontalParty
+from fedforest.runtime.disclosure.horizontal_leakage import HorizontalRun, report_horizontal_forest
+from fedforest.runtime.disclosure.known_attacks import EXACT_SUMS, NOISY_SUMS, PARTIES_CHANGE
+from fedforest.runtime.disclosure.run_leakage import Conclusions
+from fedforest.runtime.driver import Exchange
+from fedforest.runtime.messages.orders import TrainHorizontal
+from fedforest.runtime.messages.results import Alignment, HorizontalResult
+from fedforest.runtime.messages.roles import HorizontalRole, Role, RowChoice
+from fedforest.runtime.messages.terms import Terms
+from fedforest.runtime.trainings import forests
+from fedforest.runtime.trainings.base import (
+    Circumstances,
+    CoordinatorMeans,
+    CoordinatorStore,
+    Ended,
+    Reports,
+    Start,
+    Training,
+)
+from fedforest.runtime.trainings.label_columns import read_class_weight, read_weights
+from fedforest.runtime.trainings.party_task import (
+    Approve,
+    Demands,
+    Holdings,
+    KeptOutcome,
+    PartyData,
+    PartyMeans,
+    PartyStores,
+    Sums,
+)
+from fedforest.tree.canonical_json import JsonValue
+from fedforest.tree.files.forests import StoredForest, decode_forest, open_forest
+from fedforest.tree.table.frames import Table
+from fedforest.tree.table.target_checks import check_class_labels, check_regression_target
+
+REQUESTS = (*messages.REQUESTS, *counting.REQUESTS)
+_NOISE = {"LocalDP": "local", "GlobalDP": "global"}
+
+
+class HorizontalColumns(NamedTuple):
+    """The features and labels that a role needs of a data set."""
+
+    table: Table
+    labels: PartyLabels
+
+
+@dataclass(slots=True)
+class HorizontalWork:
+    """A horizontal training at one party."""
+
+    party: HorizontalParty
+    is_noisy: bool = False
+    requests: tuple[type[Message], ...] = REQUESTS
+
+    def keep(self, kept: KeptOutcome, stores: PartyStores) -> JsonValue:
+        """Store the whole model; its classes are in its file."""
+        file = bytes(self.party.model_file)
+        stores.models.keep_forest(kept.id, file, is_noisy=self.is_noisy)
+        return None
+
+
+class HorizontalTraining(
+    Training[
+        TrainHorizontal, HorizontalRole, HorizontalColumns, TrainedExtraTrees, HorizontalResult
+    ]
+):
+    """Extra-trees over the rows of all parties."""
+
+    protocol = "horizontal"
+    order_type = TrainHorizontal
+    role_type = HorizontalRole
+    result_type = HorizontalResult
+    requests = REQUESTS
+    user_learns = "the finished model: every split with its threshold, and what every leaf says"
+    is_whole_at_parties = True
+
+    def check(self, order: TrainHorizontal) -> None:
+        """Refuse an invalid request before any party is asked."""
+        forests.check_validation(order, is_noisy=order.privacy is not None)
+        plug, noise = order.plug(), order.noise()
+        if plug != "plain":
+            plug.check(len(order.data))
+        is_protected = plug != "plain"
+        check_min_participants(order.min_participants, len(order.data), is_protected=is_protected)
+        if noise is not None:
+            noise.check(is_regression=order.is_regression)
+            order.parameters.check_noise()
+
+    def start(
+        self,
+        order: TrainHorizontal,
+        models: CoordinatorStore,  # noqa: ARG002 - forests are trained once
+        alignment: Alignment | None,
+    ) -> Start:
+        """Choose the rows that are not held out."""
+        return Start(alignment, forests.choose_rows(order, None))
+
+    def roles(
+        self, order: TrainHorizontal, rows: RowChoice | None = None
+    ) -> Mapping[str, HorizontalRole]:
+        """Return the role of each party; protected sums need the others' fingerprints."""
+        is_protected = order.aggregation is not None
+        return {
+            party: HorizontalRole(
+                data=data,
+                is_regression=order.is_regression,
+                label=order.label,
+                weight=order.weight,
+                aggregation=order.aggregation,
+                is_noisy=order.privacy is not None,
+                least_participants=order.least,
+                peers=tuple(other for other in order.data if is_protected and other != party),
+                rows=rows,
+            )
+            for party, data in order.data.items()
+        }
+
+    def terms(self, order: TrainHorizontal) -> Terms:
+        """Return the terms that parties check against their policies."""
+        noise = "none" if order.privacy is None else _NOISE[order.privacy.name]
+        return forests.declare(order, noise=noise)
+
+    def conversation(
+        self, order: TrainHorizontal, means: CoordinatorMeans
+    ) -> Conversation[TrainedExtraTrees]:
+        """Start the coordinator's side of the training."""
+        assert order.seed is not None
+        training = HorizontalOrder(
+            tuple(order.data),
+            order.parameters,
+            order.seed,
+            order.noise(),
+            Participation(order.participation, order.participation_scope, order.least),
+            read_class_weight(order.class_weight),
+        )
+        aggregation = make_aggregation(
+            order.plug(),
+            means.run,
+            means.randomness,
+            is_noisy=order.privacy is not None,
+            least_participants=max(LEAST_PARTICIPANTS, order.least),
+        )
+        return train(training, aggregation, means.workers)
+
+    def result(
+        self,
+        order: TrainHorizontal,  # noqa: ARG002 - what was trained says all
+        trained: TrainedExtraTrees,
+        ended: Ended,
+    ) -> HorizontalResult:
+        """Return the user's result: the model that every party holds."""
+        return HorizontalResult(
+            model=ended.model,
+            file=cast("bytes", trained.model_file),  # written as it is, without a copy
+            n_rows=trained.n_rows,
+            candidates_per_node=trained.candidates_per_node,
+            n_trees_begun=trained.n_trees_begun,
+            lost=list(trained.lost),
+            smallest_group=trained.smallest_group,
+        )
+
+    def named_classes(self, result: HorizontalResult) -> Sequence[Any] | None:
+        """Return the class names."""
+        classes = open_forest(result.file).classes
+        return None if classes is None else classes.tolist()
+
+    def reports(
+        self, order: TrainHorizontal, result: HorizontalResult, how: Circumstances
+    ) -> Reports:
+        """Report the leakage, and what privacy it cost."""
+        run = _describe_run(order, result, how.forest or decode_forest(result.file), how)
+        return Reports(report_horizontal_forest(run), run.spending.describe())
+
+    def conclude(
+        self,
+        order: TrainHorizontal,
+        result: HorizontalResult,
+        exchanges: Sequence[Exchange],
+        spent_before: float,
+    ) -> Conclusions:
+        """Return figures, and the leakage of all messages together."""
+        how = Circumstances(spent_before)
+        run = _describe_run(order, result, decode_forest(result.file), how)
+        size = result.n_rows, run.n_columns
+        smallest = 1, result.smallest_group  # cuts are counted before it is known how even they are
+        figures = forests.count_forest(order, exchanges, size, smallest)
+        figures["label_epsilon_spent"] = forests.limited(run.spending.epsilon)
+        facts = {EXACT_SUMS if order.privacy is None else NOISY_SUMS}
+        if order.participation < 1.0 and order.participation_scope == "step":
+            facts.add(PARTIES_CHANGE)
+        return Conclusions(figures, report_horizontal_forest(run), frozenset(facts))
+
+    def demands(self, role: HorizontalRole, terms: Terms) -> Demands:
+        """Return what the owner of the data must allow."""
+        aggregation = "plain" if role.aggregation is None else role.aggregation.name.lower()
+        sums = Sums(aggregation, role.least_participants, terms.noise)
+        return Demands(self.protocol, grows_trees=True, sums=sums, peers=role.peers)
+
+    def read(self, role: HorizontalRole, data: Any, holdings: Holdings) -> HorizontalColumns:
+        """Read the columns of the role; check pins before anything of the table is sent."""
+        rows: PartyData = holdings.take_rows(data, role.rows)
+        columns = read_own_rows(role, rows)
+        if role.aggregation is not None:
+            check_pins(role.peers, holdings.keys.pins)
+        return columns
+
+    def work(
+        self, role: HorizontalRole, columns: HorizontalColumns, means: PartyMeans
+    ) -> HorizontalWork:
+        """Make a fresh handler."""
+        plug: Plug = "plain" if role.aggregation is None else role.aggregation.make()
+        least = max(LEAST_PARTICIPANTS, role.least_participants)
+        party = HorizontalParty(
+            columns.table,
+            columns.labels,
+            means.randomness.of("training"),
+            make_aggregator(
+                plug,
+                member=None if plug == "plain" else means.keys.member(means.randomness),
+                is_noisy=role.is_noisy,
+                least_participants=least,
+            ),
+            least_participants=least,
+            response_key=means.keys.response_key,
+            approve=partial(_approve, is_noisy=role.is_noisy, ask_owner=means.approve),
+            workers=means.workers,
+        )
+        return HorizontalWork(party, role.is_noisy)
+
+
+HORIZONTAL = HorizontalTraining()
+
+
+def read_own_rows(role: Role, data: PartyData) -> HorizontalColumns:
+    """Read the features and labels of one party."""
+    if role.label is None:
+        raise ConfigurationError.stating("a party of horizontal training has labels; none is named")
+    table = data.features((role.label, role.weight))
+    read = check_regression_target if role.is_regression else check_class_labels
+    target = read(data.column(role.label), table.n_rows)
+    weights = read_weights(role, data, table.n_rows)
+    return HorizontalColumns(table, PartyLabels(target, weights, role.is_regression))
+
+
+def _approve(agreed: AgreeOnTable, *, is_noisy: bool, ask_owner: Approve | None) -> None:
+    """Refuse noise that differs from the role's: it must be there if and only if promised."""
+    check(
+        bool(agreed.protection.kind) == is_noisy,
+        "the run is to protect labels in another way than it was begun with",
+    )
+    if ask_owner is not None:
+        ask_owner(agreed)
+
+
+def _spend(
+    order: TrainHorizontal, result: HorizontalResult, stored: StoredForest
+) -> PrivacySpending:
+    """Return the training's largest possible cost to the labels' privacy, not the actual one."""
+    depth = order.parameters.max_depth
+    grown = int(stored.forest.shape.depths().max(initial=0))
+    queries = Queries(
+        result.candidates_per_node, grown if depth is None else int(depth), result.n_trees_begun
+    )
+    noise = order.noise()
+    if noise is None:
+        return spend_nothing_private(queries)
+    if isinstance(noise, LocalDP):
+        n_classes = 0 if stored.classes is None else len(stored.classes)
+        return spend_local(noise.resolve(n_classes), queries)
+    return spend_global(noise.resolve(queries), queries, is_regression=order.is_regression)
+
+
+def _describe_run(
+    order: TrainHorizontal,
+    result: HorizontalResult,
+    stored: StoredForest,
+    how: Circumstances,
+) -> HorizontalRun:
+    """Collect all values that the report depends on."""
+    rules = order.parameters.growth_rules(result.n_rows, stored.forest.n_features)
+    plug = order.plug()
+    return HorizontalRun(
+        n_parties=len(order.data),
+        n_trees=order.parameters.n_estimators,
+        n_columns=stored.forest.n_features,
+        candidates=rules.features_per_node,
+        is_regression=order.is_regression,
+        aggregation=None if plug == "plain" else plug,
+        spending=_spend(order, result, stored),
+        participation=order.participation,
+        scope=order.participation_scope,
+        least_participants=order.least,
+        is_weighted=order.weight is not None,
+        is_balanced=isinstance(order.class_weight, str),
+        has_categories=bool(stored.bins.is_categorical.any()),
+        draws_rows=bool(order.parameters.bootstrap),
+        min_rows_leaf=rules.min_rows_leaf,
+        min_rows_split=rules.min_rows_split,
+        is_seeded=how.is_seeded,
+        in_federation=how.in_federation,
+    )

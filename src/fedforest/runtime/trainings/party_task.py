@@ -1,0 +1,205 @@
+"""The base class of a party's tasks: read the data of a role, make a handler, store the outcome.
+
+A training is such a task; so are scoring and a baseline, which only come with a training. The same
+role, data and secret bytes always make the same handler: recovery by replay depends on it.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedforest.protocol.aggregation.introduction import PartyIdentity
+from fedforest.protocol.asking import Handler, Message
+from fedforest.protocol.linear.party import LinearShare
+from fedforest.protocol.vertical.party import PartyModel
+from fedforest.runtime.messages.roles import Role, RowChoice
+from fedforest.runtime.messages.terms import Terms
+from fedforest.runtime.randomness import RandomnessSource
+from fedforest.tree.canonical_json import JsonValue
+from fedforest.tree.files.forests import StoredForest
+from fedforest.tree.table.frames import Table
+from fedforest.tree.workers import ALONE, Workers
+
+RoleT = TypeVar("RoleT", bound=Role)
+Columns = TypeVar("Columns")  # what a handler needs of a data set; handlers only read it
+
+Approve = Callable[[Message], None]
+Classes = NDArray[Any] | None  # in order; None for regression, and if they are unknown
+
+
+class PartyData(Protocol):
+    """A data set of a party."""
+
+    @property
+    def name(self) -> str:
+        """The party's name for the data set."""
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+
+    def features(self, without: Collection[str | None] = ()) -> Table:
+        """Return all columns but these."""
+
+    def select(self, names: Collection[str]) -> Table:
+        """Return these columns; raises `DataError` if one is missing."""
+
+    def column(self, name: str) -> NDArray[Any]:
+        """Return the values of one column; raises `UnknownColumn` if there is none."""
+
+    def check_has(self, name: str) -> None:
+        """Raise `UnknownColumn` if there is no column of this name."""
+
+    def ids(self) -> NDArray[np.object_]:
+        """Return the id of each row."""
+
+
+class Keys(Protocol):
+    """A party's identity, the pins of the parties it trusts, and its lasting secret."""
+
+    @property
+    def pins(self) -> Mapping[str, str]:
+        """Fingerprints of the parties that it trusts."""
+
+    @property
+    def response_key(self) -> bytes:
+        """The key from which permanent responses of all runs are drawn."""
+
+    def member(self, randomness: RandomnessSource) -> PartyIdentity:
+        """Return the party as a member of one run."""
+
+
+class ModelSource(Protocol):
+    """The models of a party."""
+
+    def read(self, model: str) -> tuple[PartyModel, Classes]:
+        """Read the party's partial forest and, at the label party, its classes."""
+
+    def read_forest(self, model: str) -> StoredForest:
+        """Read a horizontal forest."""
+
+    def is_noisy(self, model: str) -> bool:
+        """Tell whether this party's labels went into the model only with noise."""
+
+
+class Holdings(Protocol):
+    """The keys, models and rows that a party has before a run."""
+
+    @property
+    def keys(self) -> Keys:
+        """The party's identity and pins."""
+
+    @property
+    def models(self) -> ModelSource:
+        """The models of earlier runs."""
+
+    def take_rows(self, data: Any, choice: RowChoice | None) -> Any:
+        """Return the rows of a data set that a role uses; raises `DataError` if there are none."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartyMeans:
+    """The inputs of a handler, beside its role and columns."""
+
+    randomness: RandomnessSource
+    keys: Keys
+    approve: Approve | None = None  # called before labels leave or trees start
+    workers: Workers = ALONE
+
+
+class ModelStore(Protocol):
+    """A party's store of models."""
+
+    def keep_partial(self, model: str, kept: PartyModel, about: Mapping[str, JsonValue]) -> None:
+        """Store a partial forest."""
+
+    def keep_forest(self, model: str, file: bytes, *, is_noisy: bool) -> None:
+        """Store a whole forest."""
+
+    def keep_linear(self, model: str, share: LinearShare, about: Mapping[str, JsonValue]) -> None:
+        """Store the coefficients of this party's columns."""
+
+
+class AlignmentStore(Protocol):
+    """A party's store of the rows that it has in common with others."""
+
+    def keep(self, alignment: str, data: str, ids: list[bytes], rows: NDArray[np.int64]) -> None:
+        """Store rows of a data set with these ids."""
+
+
+class PartyStores(NamedTuple):
+    """A party's stores of models and alignments."""
+
+    models: ModelStore
+    alignments: AlignmentStore
+
+
+class KeptOutcome(NamedTuple):
+    """The id to store the outcome of a run under, and its data set."""
+
+    id: str
+    data: str  # the data set, whose rules hold for the outcome from now on
+    n_trees: int | None = None  # only for a party that was away when the training ended
+
+
+class Work(Protocol):
+    """One run at a party: its handler, the requests it accepts, and how to store the outcome."""
+
+    @property
+    def party(self) -> Handler:
+        """The handler that answers the coordinator."""
+
+    @property
+    def requests(self) -> tuple[type[Message], ...]:
+        """The types of requests that the handler accepts."""
+
+    def keep(self, kept: KeptOutcome, stores: PartyStores) -> JsonValue:
+        """Store the outcome of the run; return the class names if this party knows them."""
+
+
+class Sums(NamedTuple):
+    """How sums over parties are formed, for the policy to check."""
+
+    aggregation: str
+    least_participants: int
+    noise: str
+
+
+class Demands(NamedTuple):
+    """What a role asks of the owner of the data, for the policy to check."""
+
+    protocol: str | None  # the name in the policy; None: the role has a rule of its own
+    aligns: bool = False
+    scores: bool = False
+    stands_alone: bool = False
+    grows_trees: bool = False
+    gives_labels: bool = False
+    label_epsilon: float | None = None  # of the labels that leave; None: without noise
+    sums: Sums | None = None
+    peers: tuple[str, ...] = ()  # parties whose fingerprints the role needs
+    scored_model: str | None = None  # the model whose votes are scored, once
+
+
+class PartyTask(ABC, Generic[RoleT, Columns]):
+    """One kind of role at a party."""
+
+    role_type: ClassVar[type[Role]]
+
+    @abstractmethod
+    def demands(self, role: RoleT, terms: Terms) -> Demands:
+        """Return what the owner of the data must allow."""
+
+    @abstractmethod
+    def read(self, role: RoleT, data: Any, holdings: Holdings) -> Columns:
+        """Read what the role needs; raises `DataError` if the data does not fit the role.
+
+        `data` is a `PartyData` or a type of the party with its methods.
+        """
+
+    @abstractmethod
+    def work(self, role: RoleT, columns: Columns, means: PartyMeans) -> Work:
+        """Make a fresh handler."""

@@ -1,0 +1,131 @@
+"""Requests on their way to parties and replies on their way back, for one hub.
+
+A request outlives the stream it was sent on: when the party comes back it is sent again, so that
+endpoints must answer a repeated request with the same reply. Late replies answer nothing. Callers
+block on their threads; all else happens on the hub's event loop.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import NamedTuple
+
+from fedforest.errors import FederationError, PartyLost, RemoteProtocolError
+from fedforest.transport.error_table import error_of_party
+from fedforest.transport.frames import Refusal
+from fedforest.transport.grpc.party_stream import Answer, PartyStream, keep
+from fedforest.transport.grpc.presence import Presence
+from fedforest.transport.grpc.questions import PendingExchange, Question, Questions
+
+_LOOP_SECONDS = 30.0  # for a loop that should have answered long ago
+
+
+class ExchangeWait(NamedTuple):
+    """How long an exchange waits, and whether it can do without parties that are lost."""
+
+    patience_seconds: float  # for each party, while it is away
+    answer_seconds: float  # for all replies
+    may_lose: bool = False
+
+
+class Exchanges:
+    """Asks parties as soon as they are there, and gives their answers to whoever waits."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, presence: Presence) -> None:
+        self._loop = loop
+        self._presence = presence
+        self._questions = Questions()
+        self._next_id = secrets.randbits(48)  # so that no two hubs use the same ids
+
+    @property
+    def n_open(self) -> int:
+        """Requests whose replies are waited for."""
+        return len(self._questions)
+
+    def carry_out(
+        self, requests: Mapping[str, bytes], waiting: ExchangeWait, work: Callable[[], None] | None
+    ) -> dict[str, bytes]:
+        """On the calling thread: ask all, do the work meanwhile, and return the answers."""
+        if not requests:
+            if work is not None:
+                work()
+            return {}
+        exchange = PendingExchange(self._questions)
+        self._loop.call_soon_threadsafe(partial(self._begin, exchange, requests, waiting))
+        try:  # the loop ends it in time; more is only waited for a loop that has stopped
+            if work is not None:
+                exchange.is_under_way.wait(_LOOP_SECONDS)
+                work()
+            answers = exchange.outcome.result(waiting.answer_seconds + _LOOP_SECONDS)
+        except BaseException:
+            if not exchange.outcome.done():
+                self._loop.call_soon_threadsafe(exchange.end)
+            raise
+        return {party: reply for party, reply in answers.items() if reply is not None}
+
+    # On the calling thread, above; on the loop's thread, below.
+
+    def take(self, stream: PartyStream, answer: Answer) -> None:
+        """Give an answer to who waits for it; nobody waits for late and repeated ones."""
+        question = self._questions.find(answer.request_id, stream.party)
+        if question is None:
+            stream.inbox.discard(answer.request_id)
+        elif isinstance(answer, Refusal):
+            stream.inbox.discard(answer.request_id)
+            question.refuse(error_of_party(answer, stream.party))
+        else:
+            data = stream.inbox.add(answer)
+            if data is not None:
+                question.answer(data)
+
+    def ask_again(self, stream: PartyStream) -> None:
+        """A stream has ended: what it leaves unanswered is sent on the next one.
+
+        Who broke the protocol is not asked again.
+        """
+        for question in self._questions:
+            if question.stream is not stream or question.is_settled:
+                continue
+            if stream.violation is not None:
+                question.fail(RemoteProtocolError(str(stream.violation), stream.party))
+            else:
+                keep(asyncio.ensure_future(self._carry(question)))
+
+    def fail_all(self, error: FederationError) -> None:
+        """Nothing will be answered any more."""
+        for question in self._questions:
+            question.fail(error)
+
+    def _begin(
+        self, exchange: PendingExchange, requests: Mapping[str, bytes], waiting: ExchangeWait
+    ) -> None:
+        asked = {party: self._ask(party, data, waiting) for party, data in requests.items()}
+        exchange.begin(asked, waiting.answer_seconds)
+        self._loop.call_soon(exchange.is_under_way.set)  # behind the first steps of `_carry`
+
+    def _ask(self, party: str, data: bytes, waiting: ExchangeWait) -> Question:
+        self._next_id += 1
+        question = Question(self._next_id, party, data, may_lose=waiting.may_lose)
+        question.patience_seconds = waiting.patience_seconds
+        self._questions.open(question)
+        keep(asyncio.ensure_future(self._carry(question)))
+        return question
+
+    async def _carry(self, question: Question) -> None:
+        """Send a request on the stream of its party, as soon as there is one."""
+        party, before = question.party, self._loop.time()
+        await self._presence.wait_for({party}, question.patience_seconds, unless=question.reply)
+        question.patience_seconds -= self._loop.time() - before
+        if question.is_settled:
+            return
+        stream = self._presence.find(party)
+        if stream is None or stream.is_gone:
+            what = (
+                "it is not connected and did not come back in time; start its service, and a "
+                "paused run goes on"
+            )
+            question.fail(PartyLost(what, party))
+            return
+        question.stream = stream
+        await stream.deliver(question.request_id, question.data, question.reply)

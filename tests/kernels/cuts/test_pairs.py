@@ -1,0 +1,61 @@
+"""Pairs of node and candidate column, and which of them are asked about."""
+
+from itertools import pairwise
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
+
+from fedforest.kernels.cuts.pairs import (
+    find_pairs,
+    list_pairs,
+    place_asked,
+    place_candidates,
+)
+from tests.reference.random_cuts import list_candidates
+
+BITMAPS = arrays(np.uint8, st.tuples(st.integers(0, 6), st.integers(0, 19)))
+
+
+@given(BITMAPS)
+def test_pairs_follow_the_nodes_and_the_columns_of_a_node_ascend(bitmap: NDArray[np.uint8]) -> None:
+    pairs = list_pairs(bitmap)
+    candidates = list_candidates(bitmap.tolist())
+    bounds = pairs.node_start.tolist()
+    assert bounds[0] == 0
+    assert bounds[-1] == len(pairs.feature)
+    listed = [pairs.feature[begin:end].tolist() for begin, end in pairwise(bounds)]
+    assert listed == candidates
+
+
+@given(st.lists(st.integers(0, 9), max_size=6), st.integers(1, 12))
+def test_candidates_not_drawn_yet_have_their_places(tried: list[int], count: int) -> None:
+    node_start = place_candidates(np.array(tried, np.int64), count, 10)
+    assert np.diff(node_start).tolist() == [min(count, 10 - n) for n in tried]
+    assert node_start[0] == 0
+
+
+@given(BITMAPS, st.data())
+def test_pairs_with_a_threshold_are_asked_about_and_found_again(
+    bitmap: NDArray[np.uint8], data: st.DataObject
+) -> None:
+    node_start, feature = list_pairs(bitmap)
+    any_threshold = st.sampled_from([np.nan, 0.0, np.inf])
+    threshold = data.draw(arrays(np.float32, len(feature), elements=any_threshold))
+    is_asked = ~np.isnan(threshold)
+    expected = [int(is_asked[:end].sum()) for end in node_start.tolist()]
+    asked_start = place_asked(node_start, threshold)
+    assert asked_start.tolist() == expected
+    asked_pairs = np.flatnonzero(is_asked)
+    chosen = np.array(
+        [
+            data.draw(st.sampled_from([-1, *range(begin, end)]))
+            for begin, end in pairwise(asked_start.tolist())
+        ],
+        np.int64,
+    )
+    nodes = np.flatnonzero(chosen >= 0)
+    found = find_pairs(node_start, threshold, asked_start, nodes, chosen)
+    assert found.tolist() == [asked_pairs[row] for row in chosen[nodes]]
