@@ -276,7 +276,7 @@ def _list_trainings() -> Iterator[Training]:
         "four parties, label at the third": vertical(n_parties=4, label_party=PARTIES[2]),
         "entropy, leaf rules, few bins": vertical(criterion="entropy", max_bins=16, **leaf_rules),
         "many classes": vertical("many_classes"),
-        "many classes, randomness, weights": vertical(
+        "many classes, entropy, weights": vertical(
             "many_classes", criterion="entropy", is_weighted=True
         ),
         "class weights, hard votes": vertical(class_weight="balanced", voting="hard"),
