@@ -37,8 +37,8 @@ def test_everything_that_is_encoded_for_a_peer_is_listed() -> None:
         "growth.ForestParameters",  # in orders
         "horizontal.CutsQuestion",  # in parts of sums
         "vertical.FindSplits",
-        "vertical.Moves",
-        "horizontal.Moves",
+        "vertical.RowMoves",
+        "horizontal.CutMoves",
         "protocol.Accepted",
     }
 
@@ -48,14 +48,14 @@ def test_the_failure_names_the_message_and_the_field_that_changed() -> None:
     other = {name: [*lines] for name, lines in listing.items()}
     assert find_changes(listing, other) == []
     other["vertical.FindSplits"][-1] = "candidates: Str()"
-    other["vertical.Moves"].reverse()
+    other["vertical.RowMoves"].reverse()
     other["vertical.New"] = []
     del other["transport.Hello"]
     assert find_changes(listing, other) == [
         "transport.Hello is gone",
         "vertical.FindSplits: candidates: MemoryView() -> candidates: Str()",
-        "vertical.Moves: the order of its fields",
         "vertical.New is new",
+        "vertical.RowMoves: the order of its fields",
     ]
 
 
