@@ -59,6 +59,9 @@ FIELDS: Mapping[str, Field] = {
     "run": Field(Sight.SHARED),
     "alignment": Field(Sight.SHARED),
     "expected": Field(Sight.SHARED),
+    "request": Field(Sight.SHARED),
+    "before": Field(Sight.SHARED),
+    "asked": Field(Sight.SHARED),
     "n_bytes": Field(Sight.SHARED),
 }
 
@@ -85,6 +88,12 @@ TEXTS: Mapping[str, Text] = {
         "raise the limit or train in smaller batches",
     ),
     "message.unknown": Text("{expected} is no request of this protocol"),
+    "contract.turn": Text("{request} is not agreed on after {before}"),
+    "contract.limit": Text(
+        "{request} would ask for {asked} in this run, and {limit} are agreed on",
+        "the coordinator asks for more than it declared: install the same release at both ends, "
+        "or begin a new run",
+    ),
     "run.unusable": Text("what the run proposes cannot be used: {detail}"),
     "model.unknown": Text("there is no model {model} here"),
     "model.unusable": Text("the model cannot be used: {detail}"),

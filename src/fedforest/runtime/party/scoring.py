@@ -4,7 +4,7 @@ If labels were protected by noise in training, the model is not scored on the tr
 scores would be a release that nothing protects.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 
 from fedforest.errors import ConfigurationError, PrivacyError, ProtocolError
 from fedforest.privacy.randomized_response import Randomness
-from fedforest.protocol.asking import Message
+from fedforest.protocol.asking import Handler, Message
+from fedforest.protocol.contract import Gate
 from fedforest.protocol.scoring import messages as scoring
+from fedforest.protocol.scoring.contract import CONTRACT
 from fedforest.protocol.scoring.party import ScoringParty, TrueClasses, TrueNumbers, Truth, Votes
 from fedforest.runtime.messages.orders import TrainHorizontal
 from fedforest.runtime.messages.roles import AloneRole, Role, ScoringRole
@@ -49,6 +51,10 @@ class ScoringWork:
 
     party: ScoringParty
     requests: tuple[type[Message], ...] = scoring.REQUESTS
+    handler: Handler = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.handler = Gate(CONTRACT, None, self.party)
 
     def keep(self, kept: KeptOutcome, stores: PartyStores) -> JsonValue:  # noqa: ARG002 - there is nothing
         """Raise: scoring leaves nothing to store."""

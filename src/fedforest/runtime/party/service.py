@@ -220,7 +220,7 @@ class PartyService:
             begun = _BEGUN.decode(description)
             work = self._roles.make(begun.role, randomness, self._limit(run, begun))
             self._work[run] = work
-            return work.party, work.requests
+            return work.handler, work.requests
 
         return make
 
@@ -248,9 +248,9 @@ class PartyService:
 
     def _keep(self, run: bytes, kept: str, n_trees: int | None) -> JsonValue:
         """Store the outcome of a run under an id: a model, or the rows of an alignment."""
-        party = self._run(run).handler  # replayed if needed
+        handler = self._run(run).handler  # replayed if needed
         work = self._work[run]
-        assert work.party is party
+        assert work.handler is handler
         begun = _BEGUN.decode(self._run(run).description)
         stores = PartyStores(self._models, self._alignments)
         return work.keep(KeptOutcome(kept, begun.role.data, n_trees), stores)

@@ -1,15 +1,17 @@
 """Alignment as a training without a model: parties find the rows that all of them have."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from fedforest.errors import ConfigurationError
 from fedforest.protocol.aggregation.introduction import check_pins
 from fedforest.protocol.alignment import messages
+from fedforest.protocol.alignment.contract import CONTRACT
 from fedforest.protocol.alignment.coordinator import CommonRows, align
 from fedforest.protocol.alignment.party import Aligner, KeyedHashAligner
-from fedforest.protocol.asking import Conversation, Message
+from fedforest.protocol.asking import Conversation, Handler, Message
+from fedforest.protocol.contract import Gate
 from fedforest.runtime.disclosure.leakage import LeakageReport
 from fedforest.runtime.disclosure.run_leakage import Conclusions, count_traffic
 from fedforest.runtime.driver import Exchange
@@ -51,6 +53,10 @@ class AlignmentWork:
     party: Aligner
     rows: RowIds
     requests: tuple[type[Message], ...] = messages.REQUESTS
+    handler: Handler = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.handler = Gate(CONTRACT, None, self.party)
 
     def keep(self, kept: KeptOutcome, stores: PartyStores) -> JsonValue:
         """Store the rows that all parties have."""

@@ -18,7 +18,7 @@ from fedforest.protocol.aggregation import messages as counting
 from fedforest.protocol.aggregation.base import LEAST_PARTICIPANTS, check_min_participants
 from fedforest.protocol.aggregation.introduction import check_pins
 from fedforest.protocol.aggregation.plugs import Plug, make_aggregation, make_aggregator
-from fedforest.protocol.asking import Conversation, Message, check
+from fedforest.protocol.asking import Conversation, Handler, Message, check
 from fedforest.protocol.horizontal import messages
 from fedforest.protocol.horizontal.coordinator import train
 from fedforest.protocol.horizontal.labels import PartyLabels
@@ -77,6 +77,11 @@ class HorizontalWork:
     party: HorizontalParty
     is_noisy: bool = False
     requests: tuple[type[Message], ...] = REQUESTS
+
+    @property
+    def handler(self) -> Handler:
+        """The handler that answers the coordinator."""
+        return self.party
 
     def keep(self, kept: KeptOutcome, stores: PartyStores) -> JsonValue:
         """Store the whole model; its classes are in its file."""

@@ -65,7 +65,7 @@ def train_in_process(
             means.batch_bytes,
         ),
     )
-    handlers = {party: work.party for party, work in works.items()}
+    handlers = {party: work.handler for party, work in works.items()}
     transport = connect(handlers, training.requests, means.workers)
     return TrainedHere(run(conversation, transport, log), works)
 

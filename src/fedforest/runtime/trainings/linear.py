@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fedforest.protocol.asking import Conversation, Message
+from fedforest.protocol.asking import Conversation, Handler, Message
 from fedforest.protocol.linear import messages
 from fedforest.protocol.linear.coordinator import LinearOrder, LinearTrained, train
 from fedforest.protocol.linear.labels import (
@@ -71,6 +71,11 @@ class LinearWork:
     party: LinearParty
     classes: Classes
     requests: tuple[type[Message], ...] = messages.TRAINING_REQUESTS
+
+    @property
+    def handler(self) -> Handler:
+        """The handler that answers the coordinator."""
+        return self.party
 
     def keep(self, kept: KeptOutcome, stores: PartyStores) -> JsonValue:
         """Store the coefficients of the party's columns."""

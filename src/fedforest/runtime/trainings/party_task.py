@@ -150,8 +150,8 @@ class Work(Protocol):
     """One run at a party: its handler, the requests it accepts, and how to store the outcome."""
 
     @property
-    def party(self) -> Handler:
-        """The handler that answers the coordinator."""
+    def handler(self) -> Handler:
+        """The handler that answers the coordinator, within the contract of the run."""
 
     @property
     def requests(self) -> tuple[type[Message], ...]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fedforest.errors import ConfigurationError
 from fedforest.privacy.randomized_response import RandomizedResponse
-from fedforest.protocol.asking import Conversation, Message
+from fedforest.protocol.asking import Conversation, Handler, Message
 from fedforest.protocol.vertical import messages
 from fedforest.protocol.vertical.coordinator import train
 from fedforest.protocol.vertical.labels import LabelSource, TargetValues, number_classes
@@ -80,6 +80,11 @@ class VerticalWork:
     classes: Classes
     is_alone: bool = False  # a baseline, to be deleted after it is scored
     requests: tuple[type[Message], ...] = messages.REQUESTS
+
+    @property
+    def handler(self) -> Handler:
+        """The handler that answers the coordinator."""
+        return self.party
 
     def keep(self, kept: KeptOutcome, stores: PartyStores) -> JsonValue:
         """Store the party's partial forest."""

@@ -1,0 +1,86 @@
+"""The contract of a run: which requests a party answers, how many, how large and in which order.
+
+A protocol's contract is a table of clauses beside its messages. What a clause allows follows from
+the numbers that the coordinator declared when the party agreed to the run. The gate stands in front
+of the party's handler and counts along, in one process as over a network. A request outside of the
+contract is refused by name and changes nothing, whoever sent it and for whatever reason.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from fedforest.errors import ProtocolError
+from fedforest.protocol.asking import Handler, Message, blame
+
+Declared = TypeVar("Declared")  # the numbers that the coordinator declared for a run
+
+BEGINNING = Message  # in `Clause.follows`: the request may be the first of its run
+
+
+def once(_: Any) -> int:
+    """For `Clause.most` and `Clause.amount`: one request."""
+    return 1
+
+
+@dataclass(frozen=True, slots=True)
+class Clause(Generic[Declared]):
+    """One row of a contract: a request, and the limits within which a party answers it."""
+
+    request: type[Message]
+    follows: tuple[type[Message], ...]  # the requests that may come directly before it
+    most: Callable[[Declared], int]  # how much of it a run may ask in all
+    limit: str  # the same in words, for documents: "once", "the trees declared"
+    amount: Callable[[Any], int] = once  # how much one request asks
+    fits: Callable[[Declared, Any], None] | None = None  # raises if it contradicts the declaration
+
+
+class Gate(Generic[Declared]):
+    """A handler that passes on the requests of a contract and refuses all others."""
+
+    def __init__(
+        self, clauses: Sequence[Clause[Declared]], declared: Declared, handler: Handler
+    ) -> None:
+        self._clauses = {clause.request: clause for clause in clauses}
+        self._declared = declared
+        self._handler = handler
+        self._last: type[Message] = BEGINNING
+        self._asked: Counter[type[Message]] = Counter()
+
+    def handle(self, request: Message) -> Message:
+        """Answer one request of the contract; a refused one counts for nothing."""
+        kind = type(request)
+        with blame("coordinator"):
+            asked = self._admit(kind, request)
+        reply = self._handler.handle(request)
+        self._last, self._asked[kind] = kind, asked
+        return reply
+
+    def _admit(self, kind: type[Message], request: Message) -> int:
+        """Return how much of this request the run will have asked in all, or refuse it."""
+        clause = self._clauses.get(kind)
+        if clause is None:
+            raise ProtocolError.of("message.unknown", expected=kind.__name__)
+        if self._last not in clause.follows:
+            before = "the beginning" if self._last is BEGINNING else self._last.__name__
+            raise ProtocolError.of("contract.turn", request=kind.__name__, before=before)
+        asked = self._asked[kind] + clause.amount(request)
+        most = clause.most(self._declared)
+        if asked > most:
+            raise ProtocolError.of("contract.limit", request=kind.__name__, asked=asked, limit=most)
+        if clause.fits is not None:
+            clause.fits(self._declared, request)
+        return asked
+
+
+def list_clauses(clauses: Sequence[Clause[Any]]) -> str:
+    """Return a contract as a Markdown table, as the documents show it."""
+    rows = ["| request | comes after | how much in one run |", "|---|---|---|"]
+    for clause in clauses:
+        before = [
+            "the beginning" if kind is BEGINNING else f"`{kind.__name__}`"
+            for kind in clause.follows
+        ]
+        rows.append(f"| `{clause.request.__name__}` | {', '.join(before)} | {clause.limit} |")
+    return "\n".join(rows)
