@@ -130,6 +130,9 @@ TEXTS: Mapping[str, Text] = {
     "policy.leaf": Text(
         _POLICY + "a leaf must have at least {limit} rows (min_samples_leaf={limit})"
     ),
+    "policy.trees": Text(_POLICY + "more than {limit} trees in one run", "Ask for fewer trees."),
+    "policy.score": Text(_POLICY + "a score over fewer than {limit} rows"),
+    "policy.scores": Text(_POLICY + "scores on true labels, whose epsilon is limited"),
     "policy.labels": Text(_POLICY + "labels must be protected by RandomizedResponse"),
     "policy.epsilon": Text(_POLICY + "epsilon of labels must be at most {limit}"),
     "policy.ceiling": Text(_POLICY + "it would pass the ceiling of epsilon on labels"),

@@ -156,7 +156,7 @@ def _try_run(home: Path, rules_file: PolicyFile, file: Path, asker: str, party: 
     from fedforest.errors import ConfigurationError, PolicyRefusal
     from fedforest.estimators.run_files import order_run
     from fedforest.runtime.client.run_files import read_run_file
-    from fedforest.runtime.party.approval import check_leaf_size, check_run
+    from fedforest.runtime.party.approval import check_forest, check_run
     from fedforest.runtime.party.catalogue.catalogue import Catalogue
     from fedforest.runtime.trainings.registry import training_of
 
@@ -168,7 +168,7 @@ def _try_run(home: Path, rules_file: PolicyFile, file: Path, asker: str, party: 
     rules, terms = rules_file.rules(role.data), training.terms(order)
     try:
         check_run(rules, role, terms)
-        check_leaf_size(rules, terms, Catalogue(home).read(role.data).n_rows)
+        check_forest(rules, terms, Catalogue(home).read(role.data).n_rows)
     except PolicyRefusal as refusal:
         return str(refusal)
     return None

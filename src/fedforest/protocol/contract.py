@@ -11,10 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from fedforest.errors import ProtocolError
+from fedforest.errors import LocalProtocolError, ProtocolError
 from fedforest.protocol.asking import Handler, Message, blame
+from fedforest.protocol.label_door import OWNER, Accountant, tells_labels
 
 Declared = TypeVar("Declared")  # the numbers that the coordinator declared for a run
+UNLIMITED = 2**62  # for `Clause.most`: a number of requests that no run reaches
 
 BEGINNING = Message  # in `Clause.follows`: the request may be the first of its run
 
@@ -22,6 +24,11 @@ BEGINNING = Message  # in `Clause.follows`: the request may be the first of its 
 def once(_: Any) -> int:
     """For `Clause.most` and `Clause.amount`: one request."""
     return 1
+
+
+def unlimited(_: Any) -> int:
+    """For `Clause.most`: the order of requests, or the party's own count, is the limit."""
+    return UNLIMITED
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +47,16 @@ class Gate(Generic[Declared]):
     """A handler that passes on the requests of a contract and refuses all others."""
 
     def __init__(
-        self, clauses: Sequence[Clause[Declared]], declared: Declared, handler: Handler
+        self,
+        clauses: Sequence[Clause[Declared]],
+        declared: Declared,
+        handler: Handler,
+        accountant: Accountant = OWNER,
     ) -> None:
         self._clauses = {clause.request: clause for clause in clauses}
         self._declared = declared
         self._handler = handler
+        self._accountant = accountant
         self._last: type[Message] = BEGINNING
         self._asked: Counter[type[Message]] = Counter()
 
@@ -54,6 +66,11 @@ class Gate(Generic[Declared]):
         with blame("coordinator"):
             asked = self._admit(kind, request)
         reply = self._handler.handle(request)
+        if tells_labels(type(reply)) and not self._accountant.has_approved:
+            raise LocalProtocolError(
+                f"{type(reply).__name__} would tell of labels that the party's accountant has not "
+                "approved; please report this error"
+            )
         self._last, self._asked[kind] = kind, asked
         return reply
 

@@ -23,6 +23,7 @@ from fedforest.kernels.bits.short_codes import (
 from fedforest.kernels.bits.varints import MAX_VARINT_BYTES, read_varints, write_varints
 from fedforest.kernels.growth.gains import are_gains
 from fedforest.protocol.asking import Payload, check
+from fedforest.protocol.label_door import LabelStatistic
 
 Count = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
 LARGEST_GAIN = 2.0**192  # scores are at most squares of sums, which are below 2^62
@@ -106,7 +107,7 @@ class NodeSums(Payload, frozen=True):
         return sums
 
 
-class EncodedLabels(Payload, frozen=True):
+class EncodedLabels(LabelStatistic, frozen=True):
     """Every row's label under a code: permuted class numbers, or targets in units of their own.
 
     `weights` is empty where all rows weigh the same.
@@ -129,7 +130,7 @@ class LabelScale(Payload, frozen=True):
     target_offset: float = 0.0
 
 
-class OutOfBagScores(Payload, frozen=True):
+class OutOfBagScores(LabelStatistic, frozen=True):
     """The forest's scores on out-of-bag rows, after each further tree."""
 
     data: memoryview
@@ -144,7 +145,7 @@ class OutOfBagScores(Payload, frozen=True):
         return scores
 
 
-class OutOfBagVotes(Payload, frozen=True):
+class OutOfBagVotes(LabelStatistic, frozen=True):
     """The forest's prediction for each training row by the trees that left it out."""
 
     data: memoryview
@@ -193,7 +194,7 @@ class PartialScores(Payload, frozen=True):
         return _finite(from_bytes(self.data, "<f8", n_rows, "partial scores"), "a partial score")
 
 
-class Residuals(Payload, frozen=True):
+class Residuals(LabelStatistic, frozen=True):
     """Linear models: how far each row's score is from its label, times the row's weight."""
 
     data: memoryview
@@ -206,7 +207,7 @@ class Residuals(Payload, frozen=True):
         return _finite(from_bytes(self.data, "<f8", n_rows, "residuals"), "a residual")
 
 
-class Curvatures(Payload, frozen=True):
+class Curvatures(LabelStatistic, frozen=True):
     """Linear models: how fast each row's residual grows with its score."""
 
     data: memoryview
@@ -221,7 +222,7 @@ class Curvatures(Payload, frozen=True):
         return _finite(curvatures, "a curvature")
 
 
-class TrainingLoss(Payload, frozen=True):
+class TrainingLoss(LabelStatistic, frozen=True):
     """Linear models: the loss of the current scores, summed over all rows."""
 
     value: float

@@ -9,7 +9,13 @@ from numpy.typing import NDArray
 from fedforest.kernels.growth.children import count_open
 from fedforest.kernels.growth.fate_bits import PADDED_WITH_ONES, RIGHT_WITHOUT_SPLIT, write_fates
 from fedforest.kernels.growth.partition import OPEN_LEFT, OPEN_RIGHT, STAYS
-from fedforest.kernels.growth.step_reading import OWN_NOT_SPLIT, list_flagged, read_step
+from fedforest.kernels.growth.step_reading import (
+    OWN_ASKED_AGAIN,
+    OWN_NOT_SPLIT,
+    list_flagged,
+    read_step,
+)
+from fedforest.kernels.layout import NO_SPLIT
 
 SPLIT = [(True, fate) for fate in (0, OPEN_LEFT, OPEN_RIGHT, OPEN_LEFT | OPEN_RIGHT)]
 NODE = st.tuples(st.sampled_from([*SPLIT, (False, 0), (False, STAYS)]), st.integers(2, 70))
@@ -24,12 +30,14 @@ class Reading:
         self.packed, self.sizes = packed, np.array(sizes, np.int64)
         self.is_split, self.fate = np.ones(n_nodes, np.bool_), np.full(n_nodes, 9, np.uint8)
         self.offsets, self.left_rows = np.full(n_nodes, -1), np.full(n_nodes, -1)
+        self.scores = np.full(n_nodes, NO_SPLIT)
 
     def read(
         self, own: NDArray[np.int64] = NOBODY, own_left: NDArray[np.int64] = NOBODY
     ) -> tuple[int, list[int]]:
         told = (self.is_split, self.fate, self.offsets, self.left_rows)
-        outcome, moving = read_step(self.packed, self.sizes, own, own_left, *told)
+        own_too = (self.scores, own, own_left)
+        outcome, moving = read_step(self.packed, self.sizes, *own_too, *told)
         return int(outcome), moving.tolist()
 
 
@@ -73,6 +81,15 @@ def test_a_node_split_here_that_is_told_unsplit_is_noticed() -> None:
     packed = write_fates(np.array([True, True, False]), np.zeros(3, np.uint8))
     assert Reading(packed, [5, 5, 5]).read(own, left)[0] == OWN_NOT_SPLIT
     assert Reading(packed, [5, 5, 5]).read(own[:1], left[:1])[0] == 0
+
+
+def test_a_node_with_a_split_here_that_stays_open_is_noticed() -> None:
+    packed = write_fates(np.array([True, False, False]), np.array([0, STAYS, 0], np.uint8))
+    reading = Reading(packed, [5, 5, 5])
+    reading.scores[[0, 2]] = 0.25
+    assert reading.read()[0] == 1
+    reading.scores[1] = 0.25
+    assert reading.read()[0] == OWN_ASKED_AGAIN
 
 
 @given(st.lists(st.booleans(), max_size=40))

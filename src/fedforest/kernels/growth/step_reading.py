@@ -15,8 +15,9 @@ from fedforest.kernels.growth.fate_bits import (
     read_fate,
 )
 from fedforest.kernels.jit import kernel
+from fedforest.kernels.layout import NO_SPLIT
 
-OWN_NOT_SPLIT = -3  # beside what can be wrong with fates
+OWN_NOT_SPLIT, OWN_ASKED_AGAIN = -3, -4  # beside what can be wrong with fates
 
 
 @kernel
@@ -33,16 +34,17 @@ def list_flagged(packed, n_nodes):
 
 
 @kernel
-def read_step(packed, sizes, own, own_left, is_split, fate, offsets, left_rows):
+def read_step(packed, sizes, scores, own, own_left, is_split, fate, offsets, left_rows):
     """Unpack the fates of all open nodes, `sizes` rows each, into `is_split` and `fate`.
 
+    scores[node] is the best split found here; a node with one does not stay open for more columns.
     `own` are the nodes split here, ascending; own_left[i] rows of own[i] went left. Their bits lie
     one node after the other: offsets[node] becomes where they start. Returns (open nodes after the
     step or what is wrong, nodes split elsewhere that have an open child). `packed` must have the
     right length.
     """
     moving = np.empty(fate.shape[0] + 1, np.int64)  # one spare position
-    right_without_split, own_split = ZERO, ONE
+    right_without_split, own_split, asked_again = ZERO, ONE, ZERO
     word, n_bits, at = ZERO, ZERO, 0
     i, n_moving, n_bytes, n_open = 0, 0, 0, ZERO
     for node in range(fate.shape[0]):
@@ -55,6 +57,7 @@ def read_step(packed, sizes, own, own_left, is_split, fate, offsets, left_rows):
         n_bits -= FATE_BITS
         is_split[node] = split == ONE
         right_without_split |= second & (split ^ ONE)
+        asked_again |= first & (split ^ ONE) & np.uint64(scores[node] > NO_SPLIT)
         n_open += first + second
         if i < own.shape[0] and own[i] == node:
             own_split &= split
@@ -66,6 +69,8 @@ def read_step(packed, sizes, own, own_left, is_split, fate, offsets, left_rows):
             moving[n_moving] = node
             n_moving += np.int64(split & (first | second))
     outcome = np.int64(n_open)
+    if asked_again != ZERO:
+        outcome = OWN_ASKED_AGAIN
     if own_split == ZERO:
         outcome = OWN_NOT_SPLIT
     if right_without_split != ZERO:

@@ -16,6 +16,7 @@ from fedforest.kernels.sums.checks import lies_between
 from fedforest.kernels.sums.prime_field import PRIME
 from fedforest.masking.key_agreement import KEY_BYTES
 from fedforest.protocol.asking import Payload, check
+from fedforest.protocol.label_door import LabelStatistic
 from fedforest.protocol.payloads import from_bytes, to_bytes
 
 LARGEST_SUM = 2**60  # sums and every party's summand stay below: all plugs can carry them
@@ -40,7 +41,7 @@ class StepEcho(Payload, frozen=True):
         )
 
 
-class PlainSums(Payload, frozen=True):
+class PlainSums(LabelStatistic, frozen=True):
     """Exact sums of a party's labels."""
 
     data: memoryview
@@ -68,7 +69,7 @@ class NoisySums(PlainSums, frozen=True):
     """Sums with noise added, or of noisy labels."""
 
 
-class MaskedSums(Payload, frozen=True):
+class MaskedSums(LabelStatistic, frozen=True):
     """Sums plus masks modulo 2^64; only the two parties of a mask know it."""
 
     data: memoryview
@@ -81,19 +82,19 @@ class MaskedSums(Payload, frozen=True):
         return from_bytes(self.data, "<u8", length, "masked sums")
 
 
-class SealedTotal(Payload, frozen=True):
+class SealedTotal(LabelStatistic, frozen=True):
     """The running total of a ring, encrypted for the next party: the coordinator cannot read it."""
 
     data: memoryview
 
 
-class SealedShares(Payload, frozen=True):
+class SealedShares(LabelStatistic, frozen=True):
     """One share of each of a party's sums, encrypted for the party that holds it."""
 
     data: memoryview
 
 
-class OpenShares(Payload, frozen=True):
+class OpenShares(LabelStatistic, frozen=True):
     """The share of each of a party's sums that the coordinator holds; alone it tells nothing."""
 
     data: memoryview

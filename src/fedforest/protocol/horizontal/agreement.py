@@ -102,6 +102,7 @@ def _check_noise(agreed: AgreeOnTable, labels: PartyLabels) -> None:
     check(protection.kind in ("", "local", "global"), "noise of an unknown kind is demanded")
     if not protection.kind:
         return
+    check(agreed.most_losses == 0, "trees with noise are to be begun anew, with new noise")
     weighs_one = agreed.weight_unit == 0.0 and labels.weights is None
     check(weighs_one, "noise covers rows of weight one, but rows are weighted")
     check(agreed.rows_apart or labels.is_regression, "noise would leave out the last class")

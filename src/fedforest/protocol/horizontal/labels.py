@@ -47,16 +47,20 @@ class PartyLabels:
     weights: NDArray[np.float64] | None = None
     is_regression: bool = False
 
-    def declare(self, criterion: str | None = None) -> DeclaredLabels:
+    def declare(
+        self, criterion: str | None = None, bounds: tuple[float, float] | None = None
+    ) -> DeclaredLabels:
         """Declare class names, or magnitudes as powers of two; no counts of rows.
 
+        With declared bounds, only those: own targets are not looked at.
         Refuse targets below zero if the criterion needs none; targets of all zero have no size.
         """
         weights = None
         if self.weights is not None:
             weights = _exponent(self.weights) if (self.weights > 0.0).any() else NO_WEIGHT
         if self.is_regression:
-            return DeclaredLabels("", (), _exponent(self._counted_by(criterion)), weights)
+            counted = self._counted_by(criterion) if bounds is None else np.array(bounds)
+            return DeclaredLabels("", (), _exponent(counted), weights)
         packed: Any = pack_labels(self._classes[0])
         return DeclaredLabels(packed["dtype"], tuple(packed["labels"]), None, weights)
 

@@ -84,12 +84,14 @@ class HorizontalParty:
         least_participants: int = LEAST_PARTICIPANTS,
         response_key: bytes = b"",
         approve: Callable[[AgreeOnTable], None] | None = None,
+        target_bounds: tuple[float, float] | None = None,
         workers: Workers = ALONE,
     ) -> None:
         self._table = table
         self._labels = labels
         self._workers = workers
         self._approve = approve
+        self._bounds = target_bounds  # declared by the run; targets then have no size of their own
         self._response_key = response_key
         # one secret per purpose, drawn first, so that protections do not change the drawn rows
         self._point_secret, self._row_secret, self._noise_secret = (
@@ -125,19 +127,19 @@ class HorizontalParty:
     def handle(self, request: Message) -> Message:
         """Answer one request; refuse a request out of sequence, which then changes nothing."""
         n_questions, trees, companions = self._n_questions, self._trees, self._companions
-        n_asked = None if trees is None else trees.n_asked
+        asked = None if trees is None else (trees.n_asked, trees.counted)
         try:
             return answer(self._handlers(), request)
         except FederationError:  # questions answered before the error were not sent: undo
             self._n_questions, self._companions = n_questions, companions
-            if trees is not None and n_asked is not None:
-                trees.n_asked = n_asked
+            if trees is not None and asked is not None:
+                trees.n_asked, trees.counted = asked
             raise
 
     def _prepare(self, request: DeclareTable) -> TableDeclared:
         check(request.is_regression == self._labels.is_regression, "labels are of another task")
         size = TableSize(self._table.n_rows, self._table.n_features)
-        labels = self._labels.declare(request.criterion)
+        labels = self._labels.declare(request.criterion, self._bounds)
         return TableDeclared(size, declare_columns(self._table), labels)
 
     def _agree(self, request: AgreeOnTable) -> Accepted:
@@ -175,12 +177,12 @@ class HorizontalParty:
         if trees is None:
             raise ProtocolError.stating("no trees were started")
         moved = trees.read_moves(request.moves)
-        pairs = trees.read_candidates(request.candidates, moved)
+        candidates = trees.read_candidates(request.candidates, moved)
         if request.start is not None:
             self._begin(trees, request.start.left_out)
         trees.move(moved)
         # a random word depends on (tree, node, column) only, under a key that only this party knows
-        points = trees.propose(pairs, partial(scramble, self._point_key))
+        points = trees.propose(candidates, partial(scramble, self._point_key))
         return ThresholdsProposed(Points.of(points))
 
     def _begin(self, trees: HorizontalPartyTrees, left_out: int) -> None:
@@ -239,6 +241,8 @@ class HorizontalParty:
         admitted = self._aggregator.admit(request)
         if admitted.reply is not None:
             return admitted.reply
+        if self._trees is not None:
+            self._trees.count_once([one.segment for one in questions if not one.whole_table])
         return self._aggregator.protect(request, admitted, self._answer(agreed, questions))
 
     def _join(self, parts: Sequence[Part], questions: Sequence[CutsQuestion]) -> None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fedforest.kernels.cuts.draws import place_pairs
 from fedforest.kernels.cuts.pairs import Cuts, Pairs
 from fedforest.kernels.cuts.points import has_infinite
+from fedforest.kernels.growth.partition import STAYS
 from fedforest.kernels.splits.random import Values
 from fedforest.kernels.sums.checks import lies_between
 from fedforest.protocol.asking import check
@@ -66,6 +67,40 @@ class HorizontalMoved:
     table: SplitTable
 
 
+class Candidates(NamedTuple):
+    """Candidates that were read and checked: as pairs, as flags, and what was tried before."""
+
+    pairs: Pairs | None  # None where the party takes no part in the step
+    flags: NDArray[np.uint8]  # a bitmap of columns per open node
+    tried: "Tried"
+
+
+class Tried(NamedTuple):
+    """The open nodes whose earlier candidates gave no valid cut, ascending, and all of these."""
+
+    nodes: NDArray[np.int64]
+    flags: NDArray[np.uint8]
+
+    @classmethod
+    def nothing(cls, width: int) -> "Tried":
+        """Return the start: no node was asked about."""
+        return cls(np.zeros(0, np.int64), np.zeros((0, width), np.uint8))
+
+    def follow(self, fate: NDArray[np.uint8], flags: NDArray[np.uint8]) -> "Tried":
+        """Return the same after moves; `flags` are the candidates since the moves before."""
+        stay = np.flatnonzero(fate == STAYS)
+        if len(stay) == 0:
+            return Tried(stay, flags[:0])
+        tried = flags[stay]  # a copy
+        known, own, earlier = np.intersect1d(
+            stay, self.nodes, assume_unique=True, return_indices=True
+        )
+        if len(known):
+            tried[own] |= self.flags[earlier]
+        n_open = count_open_each(fate)
+        return Tried((np.cumsum(n_open) - n_open)[stay], tried)
+
+
 class Questioned(NamedTuple):
     """A decoded question: the cuts of the searched nodes, and the nodes to count whole."""
 
@@ -95,7 +130,11 @@ class HorizontalPartyTrees:
         self._workers = workers
         self._structure = Structure(len(segments))
         self._search = PointSearch(columns, targets, rows, workers, rows_apart=limits.rows_apart)
-        self._has_proposed = False
+        self._has_begun, self._has_proposed = False, False
+        width = (self._n_columns + 7) >> 3
+        self._tried = Tried.nothing(width)
+        self._flags = np.zeros((len(segments), width), np.uint8)  # of the last candidates
+        self.counted: frozenset[int] = frozenset()  # segments whose sums were asked in this step
         self.n_asked = np.zeros(len(segments), np.int64)  # candidates counted, per open node
 
     @property
@@ -111,6 +150,7 @@ class HorizontalPartyTrees:
     def read_moves(self, moves: CutMoves | None) -> HorizontalMoved | None:
         """Read the fates of the open nodes; move no rows yet, so that a refusal changes nothing."""
         if moves is None:
+            check(not self._has_begun, "a step begins before the last one ended")
             return None
         is_split, fate = unpack_fates(moves.fates, len(self._structure.open))
         n_split = int(np.count_nonzero(is_split))
@@ -150,12 +190,13 @@ class HorizontalPartyTrees:
         sets[by_set] = given
         return sets
 
-    def read_candidates(self, data: memoryview, moved: HorizontalMoved | None) -> Pairs | None:
-        """Read the candidates of each node open after the moves; None if none are given."""
-        if len(data) == 0:
-            return None
+    def read_candidates(self, data: memoryview, moved: HorizontalMoved | None) -> Candidates:
+        """Read the candidates of each node open after the moves."""
         n_open = len(self._structure.open) if moved is None else count_open(moved.fate)
+        tried = self._tried if moved is None else self._tried.follow(moved.fate, self._flags)
         width = (self._n_columns + 7) >> 3
+        if len(data) == 0:
+            return Candidates(None, np.zeros((n_open, width), np.uint8), tried)
         bitmap = from_bytes(data, "u1", n_open * width, "candidates").reshape(n_open, width)
         spare = 8 * width - self._n_columns
         check(int(bitmap[:, -1].max(initial=0)) < 256 >> spare, "a candidate is no column")
@@ -163,7 +204,9 @@ class HorizontalPartyTrees:
         most = int(np.diff(pairs.node_start).max(initial=0))
         is_agreed = most <= self._limits.candidates_per_node
         check(is_agreed, "a node has more candidate columns than the run agreed on")
-        return pairs
+        is_new = not (bitmap[tried.nodes] & tried.flags).any()
+        check(is_new, "a column of a node is tried again")
+        return Candidates(pairs, bitmap, tried)
 
     @staticmethod
     def _follow(moved: HorizontalMoved, per_node: NDArray[Any]) -> NDArray[Any]:
@@ -183,8 +226,11 @@ class HorizontalPartyTrees:
             self.n_asked = self._follow(moved, self.n_asked)
         self._has_proposed = False
 
-    def propose(self, pairs: Pairs | None, words_at: WordsAt) -> NDArray[np.float32]:
+    def propose(self, candidates: Candidates, words_at: WordsAt) -> NDArray[np.float32]:
         """Draw a random point for each candidate of each open node."""
+        pairs = candidates.pairs
+        self._flags, self._tried = candidates.flags, candidates.tried
+        self._has_begun, self.counted = True, frozenset()
         if pairs is None:
             return np.zeros(0, np.float32)
         self._has_proposed = True
@@ -194,6 +240,13 @@ class HorizontalPartyTrees:
             return words_at(place_pairs(pairs, opened.tree, opened.node, first, last))
 
         return self._search.propose(pairs, draw_words, self._limits.least_rows)
+
+    def count_once(self, segments: Sequence[int]) -> None:
+        """Refuse to count a segment twice in one step."""
+        counted = self.counted.union(segments)
+        is_new = len(counted) == len(self.counted) + len(segments)
+        check(is_new, "the sums of trees are asked for twice in one step")
+        self.counted = counted
 
     def read_question(self, question: CutsQuestion) -> Questioned:
         """Decode the question of one segment."""

@@ -13,18 +13,20 @@ from numpy.typing import NDArray
 from fedforest.errors import DataError, TooFewParties
 from fedforest.kernels.layout import NO_GROUP
 from fedforest.privacy.global_dp import GlobalDP
-from fedforest.privacy.local_dp import LocalDP
-from fedforest.privacy.queries import Queries
 from fedforest.protocol.aggregation.base import Aggregation, Segment
 from fedforest.protocol.asking import Conversation, ask
 from fedforest.protocol.horizontal.batch_plan import CommonColumns
+from fedforest.protocol.horizontal.contract import (
+    count_losses,
+    count_queries,
+    describe_protection,
+)
 from fedforest.protocol.horizontal.counting import Counting, choose_counting, describe_sums
 from fedforest.protocol.horizontal.labels import LabelUnion, unite_labels
 from fedforest.protocol.horizontal.messages import (
     AgreeOnTable,
     CutsQuestion,
     DeclareTable,
-    Protection,
 )
 from fedforest.protocol.horizontal.order import HorizontalOrder
 from fedforest.protocol.horizontal.participants import require_enough
@@ -118,6 +120,7 @@ def _check_size(n_rows: int, n_columns: int) -> None:
 def _agreement(session: HorizontalSession, categories: Sequence[Categories]) -> AgreeOnTable:
     order, labels, rules = session.order, session.labels, session.rules
     classes = () if labels.classes is None else tuple(labels.classes.tolist())
+    queries = count_queries(order.parameters, rules)
     return AgreeOnTable(
         session.bins.names,
         tuple(categories),
@@ -126,14 +129,14 @@ def _agreement(session: HorizontalSession, categories: Sequence[Categories]) -> 
         labels.target_unit,
         labels.target_offset,
         labels.weight_unit,
-        _describe_protection(order, labels.n_classes, count_queries(order, rules)),
+        describe_protection(order.privacy, labels.n_classes, queries),
         order.parameters.n_estimators,
         min(rules.max_depth, NO_DEPTH_LIMIT),
         rules.features_per_node,
         order.least_rows,
         order.both_sides,
         session.counting.layout.rows_apart,
-        len(order.parties) - 1 if order.privacy is None else 0,
+        count_losses(len(order.parties), order.privacy),
         order.drawn_per_step,
     )
 
@@ -141,25 +144,6 @@ def _agreement(session: HorizontalSession, categories: Sequence[Categories]) -> 
 def _rows_apart(order: HorizontalOrder, labels: LabelUnion) -> bool:
     """Return whether a row may not weigh one: it has a sample weight, or is drawn twice."""
     return labels.weight_unit > 0.0 or (order.parameters.bootstrap and order.privacy is None)
-
-
-def count_queries(order: HorizontalOrder, rules: GrowthRules) -> Queries:
-    """Return how often one row's label is counted at most: candidates x levels x trees."""
-    levels = None if rules.max_depth == NO_DEPTH_LIMIT else rules.max_depth
-    return Queries(rules.features_per_node, levels, order.parameters.n_estimators)
-
-
-def _describe_protection(order: HorizontalOrder, n_classes: int, queries: Queries) -> Protection:
-    """Describe the noise that parties must add."""
-    privacy = order.privacy
-    if privacy is None:
-        return Protection()
-    if isinstance(privacy, LocalDP):
-        bits = privacy.resolve(n_classes).bits
-        return Protection("local", bits, privacy.hashes, privacy.keep, privacy.p, privacy.q)
-    low, high = privacy.target_bounds or (0.0, 0.0)
-    epsilon = privacy.resolve(queries)
-    return Protection("global", epsilon_query=epsilon, low=low, high=high)
 
 
 def _weigh_classes(session: HorizontalSession) -> Conversation[None]:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from fedforest.errors import DataError, ProtocolError
 from fedforest.protocol.asking import Conversation, ask, blame, check
+from fedforest.protocol.linear.contract import MOST_HALVINGS
 from fedforest.protocol.linear.labels import Fit
 from fedforest.protocol.linear.messages import (
     Measure,
@@ -39,7 +40,6 @@ from fedforest.tree.table.frames import common_row_count
 _ENOUGH_DECREASE = 1e-4  # of what the slope promises (Armijo)
 _ROUNDING = 1e-12  # fraction of the objective: smaller differences are rounding
 _NOISE = 1e-15  # fraction of targets: smaller deviations are rounding
-_MOST_HALVINGS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +190,7 @@ def _descend(order: LinearOrder, space: Subspace, fit: Fit) -> Conversation[Fit 
         return Fit(fit.residuals + fit.curvatures * step.scores, fit.curvatures, fit.loss)
     start, before = space.scores(), fit.loss + space.penalty_after(step, 0.0)
     length = 1.0
-    for _ in range(_MOST_HALVINGS):
+    for _ in range(MOST_HALVINGS):
         moved = yield from _measure(order, start + length * step.scores)
         after = moved.loss + space.penalty_after(step, length)
         if after <= before + _ENOUGH_DECREASE * length * step.slope + _ROUNDING * before:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.protocol.asking import Message, answer, check
+from fedforest.protocol.label_door import OWNER, Accountant
 from fedforest.protocol.payloads import from_bytes
 from fedforest.protocol.scoring.messages import Scored, ScoreOwnVotes, ScoreVotes
 from fedforest.protocol.scoring.payloads import ScoreSheet
@@ -79,10 +80,12 @@ class ScoringParty:
         own_votes: Callable[[], Votes] | None = None,
         *,
         with_confusion: bool = True,
+        accountant: Accountant = OWNER,
     ) -> None:
         self._truth = truth
         self._own_votes = own_votes
         self._with_confusion = with_confusion
+        self._accountant = accountant
         self._has_scored = False
         self._handlers: dict[type[Message], Callable[[Any], Message]] = (
             {ScoreVotes: self._score_votes}
@@ -98,21 +101,21 @@ class ScoringParty:
         n_rows, n_outputs = self._truth.shape
         votes = from_bytes(request.votes, "<f8", n_rows * n_outputs, "votes")
         check(bool(np.isfinite(votes).all()), "a vote is not a number")
-        return self._judge(votes.reshape(n_rows, n_outputs))
+        return self._judge(request, lambda: votes.reshape(n_rows, n_outputs))
 
-    def _score_own_votes(self, _request: ScoreOwnVotes) -> Scored:
-        check(not self._has_scored, "scores are asked for twice")
+    def _score_own_votes(self, request: ScoreOwnVotes) -> Scored:
         assert self._own_votes is not None
-        return self._judge(self._own_votes())
+        return self._judge(request, self._own_votes)
 
-    def _judge(self, votes: Votes) -> Scored:
+    def _judge(self, request: Message, votes: Callable[[], Votes]) -> Scored:
         # other votes for the same labels would tell more of the labels
         check(not self._has_scored, "scores are asked for twice")
-        truth = self._truth
+        truth, accountant = self._truth, self._accountant
+        accountant.approve(request, truth.shape[0])
         with np.errstate(over="ignore"):  # votes may be any numbers; a figure is then undefined
-            judged = truth.judge(votes)
-        sheet = ScoreSheet.of(
-            judged, is_regression=truth.is_regression, with_confusion=self._with_confusion
-        )
+            judged = truth.judge(votes())
+        # where few rows are predicted as one class, the counts would tell their labels
+        least = accountant.least_rows if self._with_confusion else None
+        sheet = ScoreSheet.of(judged, is_regression=truth.is_regression, least_predicted=least)
         self._has_scored = True
         return Scored(sheet)

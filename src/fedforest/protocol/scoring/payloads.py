@@ -8,7 +8,8 @@ from typing import Self
 
 import numpy as np
 
-from fedforest.protocol.asking import Payload, check
+from fedforest.protocol.asking import check
+from fedforest.protocol.label_door import LabelStatistic
 from fedforest.protocol.payloads import Count, from_bytes, to_bytes
 from fedforest.tree.forest.metrics import CLASS_SCORES, NUMBER_SCORES, Judgement
 
@@ -17,7 +18,7 @@ from fedforest.tree.forest.metrics import CLASS_SCORES, NUMBER_SCORES, Judgement
 DIGITS = 6
 
 
-class ScoreSheet(Payload, frozen=True):
+class ScoreSheet(LabelStatistic, frozen=True):
     """How good predictions of some rows are: rounded figures and, unless withheld, counts.
 
     Figures come in one order (`tree/forest/metrics.py`), NaN where one is not defined.
@@ -29,11 +30,17 @@ class ScoreSheet(Payload, frozen=True):
     confusion: memoryview
 
     @classmethod
-    def of(cls, judged: Judgement, *, is_regression: bool, with_confusion: bool) -> Self:
+    def of(
+        cls, judged: Judgement, *, is_regression: bool, least_predicted: int | None = None
+    ) -> Self:
+        """Round figures; show counts if every predicted class has so many rows, None: never."""
         names = NUMBER_SCORES if is_regression else CLASS_SCORES
         figures = [round_figure(judged.values.get(name, math.nan)) for name in names]
-        shown = judged.confusion if with_confusion else None
-        counts = np.zeros(0, np.int64) if shown is None else shown
+        counts = np.zeros(0, np.int64)
+        if judged.confusion is not None and least_predicted is not None:
+            predicted = judged.confusion.sum(axis=0)
+            if (predicted[predicted > 0] >= least_predicted).all():
+                counts = judged.confusion
         return cls(judged.n_rows, to_bytes(np.array(figures), "<f8"), to_bytes(counts, "<i8"))
 
     def read(self, *, is_regression: bool) -> Judgement:

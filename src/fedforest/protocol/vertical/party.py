@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec.structs import astuple
 
 from fedforest.errors import ProtocolError
 from fedforest.kernels.prediction.walk import Leaves
 from fedforest.privacy.randomized_response import Randomness
 from fedforest.protocol.asking import Accepted, Message, answer, check
 from fedforest.protocol.payloads import (
+    EncodedLabels,
     Importances,
     NodeSums,
     OutOfBagScores,
@@ -52,6 +54,7 @@ from fedforest.tree.forest.partial import (
     no_trees,
     own_importances,
 )
+from fedforest.tree.growth.decisions import NO_DEPTH_LIMIT
 from fedforest.tree.growth.split_search import make_columns
 from fedforest.tree.table.bins import Bins, fit_bins
 from fedforest.tree.table.frames import Table
@@ -82,6 +85,7 @@ class VerticalParty:
         labels: LabelSource | None = None,
         model: PartyModel | None = None,
         approve: Callable[[ShareLabels | StartTrees], None] | None = None,
+        max_depth: int = NO_DEPTH_LIMIT,
         workers: Workers = ALONE,
     ) -> None:
         self._table = table
@@ -89,12 +93,13 @@ class VerticalParty:
         self._randomness = randomness
         self._label_source = labels
         self._workers = workers
+        self._max_depth = max_depth
         self._bins = model.bins if model else None
         self._finished = [model.partial] if model else []
         self._columns: Columns | None = None
         self._targets: TrainingTargets | None = None
         self._trees: VerticalPartyTrees | None = None
-        self._has_shared = False
+        self._shared: EncodedLabels | None = None  # as they left, for the party that owns them
         self._all_voted = True  # no tree so far let rows that it left out go without a vote
         self._out_of_bag = model.out_of_bag.copy() if model and model.out_of_bag else None
 
@@ -156,11 +161,11 @@ class VerticalParty:
         if self._label_source is None:
             raise ProtocolError.stating("labels are asked of a party that has none")
         # a second answer would let noise average out, or codes be compared
-        check(not self._has_shared, "labels are asked for twice")
+        check(self._shared is None, "labels are asked for twice")
         shared, key = self._label_source.share(request, self._randomness)
         if self._approve is not None:
             self._approve(request)  # last: labels that are refused anyway are not paid for
-        self._has_shared = True
+        self._shared = shared.labels or shared.noisy_labels
         if self._out_of_bag is None or self._out_of_bag.n_rows != self._table.n_rows:
             self._out_of_bag = OutOfBagRecord(key, self._table.n_rows)
             self._all_voted = not self._finished
@@ -168,8 +173,20 @@ class VerticalParty:
         return shared
 
     def _take_labels(self, request: TakeLabels) -> Accepted:
+        self._check_own_labels(request.labels)
         self._targets = read_labels(request, self._table.n_rows)
         return Accepted()
+
+    def _check_own_labels(self, labels: EncodedLabels) -> None:
+        """Refuse other labels than those that this party gave out, if it gave out any."""
+        if self._label_source is None:
+            return
+        shared = self._shared
+        is_own = shared is not None and all(
+            bytes(told) == bytes(own)
+            for told, own in zip(astuple(labels), astuple(shared), strict=True)
+        )
+        check(is_own, "labels are not those that their owner gave out")
 
     def _start_trees(self, request: StartTrees) -> TreesStarted:
         if self._columns is None or self._targets is None:
@@ -178,7 +195,9 @@ class VerticalParty:
         check(self._all_voted or not votes, "rows that earlier trees left out have no votes here")
         if self._approve is not None:
             self._approve(request)
-        self._trees = VerticalPartyTrees(self._columns, self._targets, request, self._workers)
+        self._trees = VerticalPartyTrees(
+            self._columns, self._targets, request, self._workers, self._max_depth
+        )
         if self._label_source is None:
             return TreesStarted()
         if not votes and self._out_of_bag is not None:

@@ -15,8 +15,13 @@ from fedforest.kernels.growth.fate_bits import (
     PADDED_WITH_ONES,
     RIGHT_WITHOUT_SPLIT,
 )
-from fedforest.kernels.growth.step_reading import OWN_NOT_SPLIT, list_flagged, read_step
-from fedforest.kernels.layout import Columns
+from fedforest.kernels.growth.step_reading import (
+    OWN_ASKED_AGAIN,
+    OWN_NOT_SPLIT,
+    list_flagged,
+    read_step,
+)
+from fedforest.kernels.layout import NO_SPLIT, Columns
 from fedforest.protocol.asking import blame, check
 from fedforest.protocol.payloads import Gains, NodeSums, RowBits, from_bytes, view_bytes
 from fedforest.protocol.vertical.messages import RowMoves, SplitsApplied, StartTrees
@@ -24,6 +29,7 @@ from fedforest.protocol.vertical.moves import NodeBits
 from fedforest.protocol.vertical.sums import are_short, pack_sums
 from fedforest.tree.forest.forest import LEAF, Shape
 from fedforest.tree.forest.partial import FOREIGN, PartialForest
+from fedforest.tree.growth.decisions import NO_DEPTH_LIMIT
 from fedforest.tree.growth.left_out_rows import LeftOutRows
 from fedforest.tree.growth.rows import NodeRows, Sampling, draw_rows
 from fedforest.tree.growth.split_record import SplitRecord
@@ -60,6 +66,7 @@ class VerticalPartyTrees:
         targets: TrainingTargets,
         start: StartTrees,
         workers: Workers,
+        max_depth: int = NO_DEPTH_LIMIT,
     ) -> None:
         seeds = from_bytes(start.row_seeds, "<u8", len(start.row_seeds) // 8, "row seeds")
         check(len(seeds) > 0, "a batch has no trees")
@@ -77,7 +84,7 @@ class VerticalPartyTrees:
         self._search = ColumnSearch(columns, targets, rows, start.min_rows_leaf, workers)
         if share:
             self._search.demand_weight(share, self._search.root_sums())
-        self._min_rows_leaf = start.min_rows_leaf
+        self._min_rows_leaf, self._max_depth = start.min_rows_leaf, max_depth
         self._structure = Structure(len(seeds))
         self._splits = SplitRecord(columns.is_categorical, elsewhere=FOREIGN)
         self._workers = workers
@@ -160,15 +167,25 @@ class VerticalPartyTrees:
         is_split, fate = np.empty(n_nodes, np.bool_), np.empty(n_nodes, np.uint8)
         places = np.empty(n_nodes, np.int64), np.empty(n_nodes, np.int64)  # offsets, left rows
         own = self._own_nodes, self._own_left
-        outcome, moving = read_step(packed, sizes, *own, is_split, fate, *places)
+        scores = self._search.found.score if self._has_searched else np.full(n_nodes, NO_SPLIT)
+        outcome, moving = read_step(packed, sizes, scores, *own, is_split, fate, *places)
         check(outcome != PADDED_WITH_ONES, "fates are padded with ones")
         check(outcome != RIGHT_WITHOUT_SPLIT, "a node that was not split has a right child")
         check(outcome != OWN_NOT_SPLIT, "a node split here was not split")
+        check(outcome != OWN_ASKED_AGAIN, "a node is asked about again that had a split")
+        self._check_depth(is_split, fate)
         with blame("coordinator"):
             bits = self._locate(moves.bits, moving, sizes, places)
         return VerticalMoved(
             is_split, fate, outcome, bits, *places, self._read_routed(moves, is_split)
         )
+
+    def _check_depth(self, is_split: NDArray[np.bool_], fate: NDArray[np.uint8]) -> None:
+        depth = self._structure.open.depth
+        if int(depth.max(initial=-1)) + 1 < self._max_depth:
+            return
+        deepest = int(depth[is_split & (fate > 0)].max(initial=-1)) + 1
+        check(deepest < self._max_depth, "a tree is deeper than the run agreed on")
 
     def _locate(
         self,

@@ -44,7 +44,7 @@ def align_for_prediction(transport: Transport, order: PredictVertical) -> Alignm
 
     No journal is written. An alignment that fails is dropped; the next one has a fresh id.
     """
-    data, terms = order.data, Terms(asker=order.asker, aligns=True)
+    data, terms = order.data, Terms(asker=order.asker, n_parties=len(order.data), aligns=True)
     check_alignment(data)
     run = secrets.token_bytes(RUN_ID_BYTES)
     parties = tuple(data)

@@ -72,7 +72,6 @@ def _assign_alone(
             weight=order.weight,
             class_weight=order.class_weight,
             rows=rows,
-            parameters=order.parameters,
             seed=derive_part_seed(order, ALONE),
             with_confusion=_shows_confusion(order),
         )

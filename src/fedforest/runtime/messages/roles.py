@@ -15,7 +15,6 @@ from fedforest.masking.key_agreement import IdentityKey, derive_key
 from fedforest.protocol.aggregation.introduction import PartyIdentity
 from fedforest.runtime.messages.orders import ClassWeight, OptionChoice
 from fedforest.runtime.randomness import RandomnessSource
-from fedforest.tree.growth.parameters import ForestParameters
 
 KeptId = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]  # of a model or an alignment
 HeldOutShare = Annotated[float, msgspec.Meta(ge=0.0, le=0.5)]
@@ -59,7 +58,6 @@ class HorizontalRole(Role, frozen=True, kw_only=True):
     """A party of horizontal training."""
 
     aggregation: OptionChoice | None = None
-    is_noisy: bool = False
     least_participants: Annotated[int, msgspec.Meta(ge=1)] = 1  # of every sum of this party
     peers: tuple[str, ...] = ()  # the other parties, whose fingerprints protected sums need
 
@@ -96,7 +94,6 @@ class ScoringRole(Role, frozen=True, kw_only=True):
 class AloneRole(Role, frozen=True, kw_only=True):
     """A party that trains a baseline on its own rows, scores it, and sends only the scores."""
 
-    parameters: ForestParameters
     seed: HeldOutSeed
     class_weight: ClassWeight = None
     with_confusion: bool = True

@@ -1,27 +1,50 @@
 """Terms: what a coordinator declares about a run when it asks a party to take part.
 
-The party checks the terms against its policy before it agrees. During the run it also checks
-requests, where it can (`approval.py`). It cannot verify the asker: it must trust the coordinator.
+The party checks the terms against its policy before it agrees, and holds the coordinator to them
+while the run goes on: the contract of each protocol (`protocol/contract.py`) follows from them. It
+cannot verify the asker: it must trust the coordinator.
 """
 
 from typing import Annotated
 
 import msgspec
 
-# a number of rows, or a fraction of them
-LeafSize = Annotated[int, msgspec.Meta(ge=1)] | Annotated[float, msgspec.Meta(gt=0, le=1)]
+from fedforest.errors import ConfigurationError
+from fedforest.privacy.global_dp import GlobalDP
+from fedforest.privacy.local_dp import LocalDP
+from fedforest.runtime.messages.orders import OptionChoice
+from fedforest.tree.growth.parameters import ForestParameters
+
 RunText = Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{32})?$")]
+_NOISE = {LocalDP: "local", GlobalDP: "global"}
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The declared terms of a run; the defaults promise the party the least protection."""
+    """The declared terms of a run; the defaults promise that nothing is trained."""
 
     asker: str = ""
     part_of: RunText = ""  # the run that an alignment, a score or a baseline belongs to
-    trains: bool = False  # whether a forest is grown, now or after this part
-    min_samples_leaf: LeafSize = 1
+    n_parties: Annotated[int, msgspec.Meta(ge=1)] = 1
+    forest: ForestParameters | None = None  # the forest that is grown, now or after this part
     label_epsilon: float | None = None  # of vertical training; None: labels are encoded only
-    noise: str = "none"  # of horizontal training: "local" and "global" protect labels
+    votes_left_out: bool = False  # rows that a tree did not draw follow it, and vote
+    tells_votes: bool = False  # the user gets these votes
+    privacy: OptionChoice | None = None  # of horizontal training: noise on labels
+    drawn_per_step: bool = False  # of horizontal training: other parties take part in every step
+    most_steps: Annotated[int, msgspec.Meta(ge=1)] = 1  # of linear training
     aligns: bool = False
     validates: bool = False
     stands_alone: bool = False  # also trains for each party alone
+
+    def noise(self) -> LocalDP | GlobalDP | None:
+        """Return the noise on labels; None without noise."""
+        noise = None if self.privacy is None else self.privacy.make()
+        if noise is not None and type(noise) not in _NOISE:
+            raise ConfigurationError.stating("the noise that is declared protects no labels")
+        return noise
+
+    @property
+    def noise_name(self) -> str:
+        """The kind of noise as policies name it."""
+        noise = self.noise()
+        return "none" if noise is None else _NOISE[type(noise)]

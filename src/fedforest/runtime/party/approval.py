@@ -19,6 +19,7 @@ from fedforest.protocol.asking import Handler, Message
 from fedforest.protocol.horizontal.approval import spending_of
 from fedforest.protocol.horizontal.messages import AgreeOnTable
 from fedforest.protocol.linear.messages import Measure
+from fedforest.protocol.scoring.messages import ScoreOwnVotes, ScoreVotes
 from fedforest.protocol.vertical.messages import ShareLabels, StartTrees
 from fedforest.protocol.vertical.prediction_messages import LeapRows, RouteRows, SweepRows
 from fedforest.runtime.event_log import log_event
@@ -68,6 +69,8 @@ def check_run(rules: DataSetRules, role: AnyRole, terms: Terms) -> Demands:
         raise refusal("validation", "run", data_set=role.data)
     if (terms.stands_alone or asked.stands_alone) and not rules.alone:
         raise refusal("alone", "run", data_set=role.data)
+    if asked.scores:
+        _check_scores(rules)
     if asked.gives_labels:
         _check_label_protection(rules, asked.label_epsilon)
     if asked.sums is not None:
@@ -92,11 +95,14 @@ def check_complete_model(rules: DataSetRules, data: str, asker: str) -> None:
         raise refusal("complete_model", "export", data_set=data)
 
 
-def check_leaf_size(rules: DataSetRules, terms: Terms, n_rows: int) -> None:
-    """Refuse leaves declared too small; a fraction counts of this party's own rows."""
-    declared = terms.min_samples_leaf
-    least = declared if isinstance(declared, int) else math.ceil(declared * n_rows)
-    _check_leaf(rules, least)
+def check_forest(rules: DataSetRules, terms: Terms, n_rows: int) -> None:
+    """Refuse small leaves and many trees; a fraction counts of this party's own rows."""
+    forest = terms.forest
+    if forest is None:
+        return
+    _check_leaf(rules, forest.min_rows_leaf(n_rows))
+    if forest.n_estimators > rules.most_trees:
+        raise refusal("trees", "run", limit=rules.most_trees, n_trees=forest.n_estimators)
 
 
 def _check_leaf(rules: DataSetRules, least: int) -> None:
@@ -111,6 +117,13 @@ def _check_label_protection(rules: DataSetRules, epsilon: float | None) -> None:
     elif epsilon > rules.largest_label_epsilon:
         limit = f"{rules.largest_label_epsilon:g}"
         raise refusal("epsilon", "run", limit=limit, epsilon=epsilon)
+
+
+def _check_scores(rules: DataSetRules) -> None:
+    """Refuse scores, which no noise covers, where labels are protected or epsilon is limited."""
+    _check_label_protection(rules, None)
+    if math.isfinite(rules.epsilon_ceiling):
+        raise refusal("scores", "run")
 
 
 def _check_sums(rules: DataSetRules, sums: Sums) -> None:
@@ -129,15 +142,24 @@ def _check_noise(rules: DataSetRules, noise: str) -> None:
         raise refusal("noise", "run", choices=allowed, noise=noise)
 
 
-@dataclass(frozen=True, slots=True)
-class RunApproval:
-    """The check that a run's handlers make before labels leave, noise is agreed or trees start."""
+@dataclass(slots=True)
+class RunAccountant:
+    """Decides for the owner before labels leave, noise is agreed or trees start.
+
+    Nothing else lets labels leave (`protocol/label_door.py`).
+    """
 
     rules: DataSetRules
     spend: Spend  # books a spend in the budget; raises `BudgetExhausted`
     response_key: bytes
+    has_approved: bool = False
 
-    def __call__(self, request: Message) -> None:
+    @property
+    def least_rows(self) -> int:
+        """The least number of rows behind a score."""
+        return self.rules.min_rows_per_score
+
+    def approve(self, request: Message, n_rows: int | None = None) -> None:
         """Refuse a request that the rules do not allow, even if the run declared otherwise."""
         if isinstance(request, StartTrees):
             _check_leaf(self.rules, request.min_rows_leaf)
@@ -146,6 +168,11 @@ class RunApproval:
             self._book(spending_of_labels(request.epsilon))
         elif isinstance(request, Measure):  # the residuals in the reply reveal every label
             _check_label_protection(self.rules, None)
+            self._book(spending_of_labels(None))
+        elif isinstance(request, ScoreVotes | ScoreOwnVotes):
+            _check_label_protection(self.rules, None)
+            if n_rows is None or n_rows < self.least_rows:
+                raise refusal("score", "run", limit=self.least_rows, rows=n_rows)
             self._book(spending_of_labels(None))
         elif isinstance(request, AgreeOnTable):
             _check_noise(self.rules, request.protection.kind or "none")
@@ -156,6 +183,7 @@ class RunApproval:
             self.spend(spending)
         except BudgetExhausted as error:
             raise refusal("ceiling", "run", detail=str(error)) from None
+        self.has_approved = True
 
 
 def spending_of_labels(epsilon: float | None) -> PrivacySpending:

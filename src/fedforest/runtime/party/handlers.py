@@ -8,13 +8,15 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from fedforest.protocol.label_door import OWNER, Accountant
 from fedforest.runtime.messages.roles import AnyRole, PartyKeys, RowChoice
+from fedforest.runtime.messages.terms import Terms
 from fedforest.runtime.party.alignments import Alignments
 from fedforest.runtime.party.data_sets import DataSet, DataSets
 from fedforest.runtime.party.row_selection import take_rows
 from fedforest.runtime.party.tasks import task_of
 from fedforest.runtime.randomness import RandomnessSource, SystemRandomness
-from fedforest.runtime.trainings.party_task import Approve, ModelSource, PartyMeans, Work
+from fedforest.runtime.trainings.party_task import ModelSource, PartyMeans, Work
 from fedforest.tree.workers import ALONE, Workers
 
 
@@ -22,7 +24,7 @@ class OwnerLimits(NamedTuple):
     """What the owner of the data allows in a run."""
 
     hide: Callable[[Collection[str]], frozenset[str]] = lambda _: frozenset()
-    approve: Approve | None = None
+    accountant: Accountant = OWNER
 
 
 NO_LIMITS = OwnerLimits()
@@ -41,18 +43,22 @@ class RoleMaker:
     _last: tuple[AnyRole, DataSet, Any] | None = field(default=None, repr=False)
     _shown: tuple[DataSet, frozenset[str], DataSet] | None = field(default=None, repr=False)
 
-    def check(self, role: AnyRole, limits: OwnerLimits = NO_LIMITS) -> None:
+    def check(self, role: AnyRole, terms: Terms, limits: OwnerLimits = NO_LIMITS) -> None:
         """Refuse a role that does not fit this party's data, before anything is stored."""
-        self.make(role, SystemRandomness(None), limits)
+        self.make(role, terms, SystemRandomness(None), limits)
 
     def make(
-        self, role: AnyRole, randomness: RandomnessSource, limits: OwnerLimits = NO_LIMITS
+        self,
+        role: AnyRole,
+        terms: Terms,
+        randomness: RandomnessSource,
+        limits: OwnerLimits = NO_LIMITS,
     ) -> Work:
         """Make a fresh handler; raises `DataError` if the data set does not fit the role."""
         task, data = task_of(role), self._show(self.data.read(role.data), limits)
         if self._last is None or self._last[0] != role or self._last[1] is not data:
             self._last = (role, data, task.read(role, data, self))
-        means = PartyMeans(randomness, self.keys, limits.approve, self.workers)
+        means = PartyMeans(randomness, self.keys, terms, limits.accountant, self.workers)
         return task.work(role, self._last[2], means)
 
     def take_rows(self, data: DataSet, choice: RowChoice | None) -> DataSet:

@@ -42,6 +42,8 @@ class DataSetRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     columns: tuple[str, ...] | None = None  # that runs may see; None: all but those hidden
     hidden_columns: tuple[str, ...] = ()
     min_rows_per_leaf: Limit = 5
+    most_trees: Limit = 10_000  # of one run
+    min_rows_per_score: Limit = 10
     label_protection: Literal["encoded", "randomized_response"] = "encoded"  # at least
     largest_label_epsilon: Epsilon = math.inf  # of one vertical run with randomized response
     aggregations: tuple[AggregationName, ...] = ("plain", "masked", "ring", "shamir")
@@ -65,6 +67,8 @@ class DataSetRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 ALLOW_EVERYTHING = DataSetRules(
     min_rows_per_leaf=1,
+    most_trees=_NO_LIMIT,
+    min_rows_per_score=1,
     largest_lookahead=_NO_LIMIT,
     complete_model=True,
     prediction_rows_per_day=_NO_LIMIT,

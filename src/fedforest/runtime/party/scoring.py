@@ -4,6 +4,7 @@ If labels were protected by noise in training, the model is not scored on the tr
 scores would be a release that nothing protects.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from fedforest.errors import ConfigurationError, PrivacyError, ProtocolError
 from fedforest.privacy.randomized_response import Randomness
 from fedforest.protocol.asking import Handler, Message
 from fedforest.protocol.contract import Gate
+from fedforest.protocol.label_door import Accountant
 from fedforest.protocol.scoring import messages as scoring
 from fedforest.protocol.scoring.contract import CONTRACT
 from fedforest.protocol.scoring.party import ScoringParty, TrueClasses, TrueNumbers, Truth, Votes
@@ -24,6 +26,7 @@ from fedforest.runtime.messages.roles import AloneRole, Role, ScoringRole
 from fedforest.runtime.messages.terms import Terms
 from fedforest.runtime.party.data_sets import DataSet
 from fedforest.runtime.randomness import RandomnessSource
+from fedforest.runtime.trainings.forests import declared_forest
 from fedforest.runtime.trainings.horizontal import HORIZONTAL, HorizontalWork, read_own_rows
 from fedforest.runtime.trainings.in_process import ProcessMeans, train_in_process
 from fedforest.runtime.trainings.party_task import (
@@ -50,11 +53,12 @@ class ScoringWork:
     """Scoring at this party; it leaves nothing to store."""
 
     party: ScoringParty
+    accountant: Accountant
     requests: tuple[type[Message], ...] = scoring.REQUESTS
     handler: Handler = field(init=False)
 
     def __post_init__(self) -> None:
-        self.handler = Gate(CONTRACT, None, self.party)
+        self.handler = Gate(CONTRACT, None, self.party, self.accountant)
 
     def keep(self, kept: KeptOutcome, stores: PartyStores) -> JsonValue:  # noqa: ARG002 - there is nothing
         """Raise: scoring leaves nothing to store."""
@@ -96,8 +100,7 @@ class Scoring(PartyTask[ScoringRole, ScoredRows]):
         own_votes = None
         if columns.model is not None:
             own_votes = partial(_predict, columns.model, columns.data, means.workers)
-        party = ScoringParty(columns.truth, own_votes, with_confusion=role.with_confusion)
-        return ScoringWork(party)
+        return _make_work(role, columns.truth, own_votes, means)
 
 
 class RowsAlone(NamedTuple):
@@ -115,7 +118,7 @@ class StandingAlone(PartyTask[AloneRole, RowsAlone]):
 
     def demands(self, role: AloneRole, terms: Terms) -> Demands:  # noqa: ARG002 - always the same
         """What the owner of the data has to allow."""
-        return Demands(HORIZONTAL.protocol, stands_alone=True)
+        return Demands(HORIZONTAL.protocol, scores=True, stands_alone=True)
 
     def read(self, role: AloneRole, data: DataSet, holdings: Holdings) -> RowsAlone:
         """Read the training rows and the held-out rows."""
@@ -136,23 +139,33 @@ class StandingAlone(PartyTask[AloneRole, RowsAlone]):
             trained = _train(role, columns.data, means)
             return _predict(trained, columns.held_out, means.workers)
 
-        return ScoringWork(
-            ScoringParty(columns.truth, train_and_predict, with_confusion=role.with_confusion)
-        )
+        return _make_work(role, columns.truth, train_and_predict, means)
 
 
 SCORING, ALONE = Scoring(), StandingAlone()
 
 
+def _make_work(
+    role: ScoringRole | AloneRole,
+    truth: Truth,
+    own_votes: Callable[[], Votes] | None,
+    means: PartyMeans,
+) -> ScoringWork:
+    party = ScoringParty(
+        truth, own_votes, with_confusion=role.with_confusion, accountant=means.accountant
+    )
+    return ScoringWork(party, means.accountant)
+
+
 def _train(role: AloneRole, data: DataSet, means: PartyMeans) -> StoredForest:
     """Train the forest that a federation of this party only would grow."""
     columns = read_own_rows(role, data)
-    table = columns.table
+    table, parameters = columns.table, declared_forest(means.terms, "horizontal")
     order = TrainHorizontal(
         data={_PARTY: role.data},
         label=role.label or "",
         weight=role.weight,
-        parameters=role.parameters.fitted_to(table.n_rows, table.n_features),
+        parameters=parameters.fitted_to(table.n_rows, table.n_features),
         seed=role.seed,
         class_weight=role.class_weight,
     )

@@ -33,19 +33,19 @@ from fedforest.runtime.messages.party_requests import (
     InPrediction,
     ShareGiven,
 )
-from fedforest.runtime.messages.roles import AnyRole, PartyKeys
-from fedforest.runtime.messages.terms import Terms
+from fedforest.runtime.messages.roles import PartyKeys
 from fedforest.runtime.party.alignments import Alignments
 from fedforest.runtime.party.approval import (
-    RunApproval,
+    RunAccountant,
     check_complete_model,
-    check_leaf_size,
+    check_forest,
     check_run,
 )
 from fedforest.runtime.party.data_sets import DataSets
 from fedforest.runtime.party.handlers import OwnerLimits, RoleMaker
 from fedforest.runtime.party.models import PartyModels
-from fedforest.runtime.party.policy import DataSetRules, Policy
+from fedforest.runtime.party.parts import Begun, PartsBegun, check_part, is_part
+from fedforest.runtime.party.policy import Policy
 from fedforest.runtime.party.predictions import PartyPredictions
 from fedforest.runtime.party.run import PartyRun
 from fedforest.runtime.party.spending import Budgets, PredictionQuota
@@ -62,15 +62,8 @@ _LOG = logging.getLogger(__name__)
 MOST_RUNS = 8  # in memory; the others are on disk and are opened when needed
 
 
-class _Begun(msgspec.Struct, frozen=True, array_like=True):
-    """The role, the terms and the rules that a run began with."""
-
-    role: AnyRole
-    terms: Terms
-    rules: DataSetRules
-
-
-_BEGUN = msgspec.msgpack.Decoder(_Begun)
+_BEGUN, _PARTS = msgspec.msgpack.Decoder(Begun), msgspec.msgpack.Decoder(PartsBegun)
+_AGREED, _HAS_PARTS = "agreed", "parts"  # files of a run that stay after its end
 
 
 class PartyService:
@@ -174,21 +167,42 @@ class PartyService:
             is_same = (begun.role, begun.terms) == (request.role, request.terms)
             check(is_same, "the run was begun in another role, or on other terms")
             return Done()
+        whole = self._agreement(request.terms.part_of)
+        check_part(whole, request.role, request.terms)
         rules = self._policy.rules(request.role.data)
         asked = check_run(rules, request.role, request.terms)
         self._data.renew(request.role.data)
         if isinstance(self._keys.pins, Pins):
             self._keys.pins.note_peers(asked.peers)
-        if request.terms.trains or asked.grows_trees:
-            check_leaf_size(rules, request.terms, self._data.read(request.role.data).n_rows)
+        check_forest(rules, request.terms, self._data.read(request.role.data).n_rows)
         # make the handler once before anything is stored: a refused role leaves no trace
-        self._roles.check(request.role, OwnerLimits(rules.hidden))
+        self._roles.check(request.role, request.terms, OwnerLimits(rules.hidden))
         if asked.scored_model is not None:
             is_first = self._models.note_scoring(asked.scored_model, request.run)
             check(is_first, "votes of this model were scored already")
-        begun = _Begun(request.role, request.terms, rules)
+        if whole is not None and is_part(request.role):
+            self._note_part(whole, request)
+        begun = Begun(request.role, request.terms, rules)
         self._hold(self._store.begin(request.run, msgspec.msgpack.encode(begun)))
         return Done()
+
+    def _agreement(self, run: str) -> Begun | None:
+        """Return what a run began with, also after its end; None if it is unknown here."""
+        if not run:
+            return None
+        agreed = self._store.load(bytes.fromhex(run), _AGREED)
+        if agreed is None and self._is_underway(bytes.fromhex(run)):
+            agreed = self._run(bytes.fromhex(run)).description
+        return None if agreed is None else _BEGUN.decode(agreed)
+
+    def _note_part(self, whole: Begun, request: BeginRun) -> None:
+        """Record the part before it begins; refuse one too many."""
+        run = bytes.fromhex(request.terms.part_of)
+        stored = self._store.load(run, _HAS_PARTS)
+        before = PartsBegun() if stored is None else _PARTS.decode(stored)
+        after = before.with_part(whole, request.role, request.run)
+        if after is not before:
+            self._store.save(run, _HAS_PARTS, msgspec.msgpack.encode(after))
 
     def _is_underway(self, run: bytes) -> bool:
         return self._store.has(run) and not self._store.is_finished(run)
@@ -218,17 +232,17 @@ class PartyService:
             description: bytes, randomness: RandomnessSource
         ) -> tuple[Handler, tuple[type[Message], ...]]:
             begun = _BEGUN.decode(description)
-            work = self._roles.make(begun.role, randomness, self._limit(run, begun))
+            work = self._roles.make(begun.role, begun.terms, randomness, self._limit(run, begun))
             self._work[run] = work
             return work.handler, work.requests
 
         return make
 
-    def _limit(self, run: bytes, begun: _Begun) -> OwnerLimits:
+    def _limit(self, run: bytes, begun: Begun) -> OwnerLimits:
         """Return the limits of the rules that the run began with, not of the present policy."""
         rules = begun.rules
         spend = partial(self._budgets.book, begun.role.data, rules.epsilon_ceiling, run.hex())
-        return OwnerLimits(rules.hidden, RunApproval(rules, spend, self._keys.response_key))
+        return OwnerLimits(rules.hidden, RunAccountant(rules, spend, self._keys.response_key))
 
     def _end_run(self, request: EndRun) -> Done:
         """Store the model and delete the run; a repeated request has the same effect."""
@@ -240,11 +254,18 @@ class PartyService:
                 done = Done(self._keep(request.run, request.model, request.n_trees))
             syncing.result()
         if self._store.has(request.run):
+            about = self._about(request) if self._is_underway(request.run) else {}
             self._let_go(request.run)
-            self._store.finish(request.run)  # also removes files left by a crash in here
+            self._store.finish(request.run, about=about)  # also removes files left by a crash
         if done is None and request.model is not None and self._models.has(request.model):
             done = Done(self._models.classes(request.model))
         return done or Done()
+
+    def _about(self, request: EndRun) -> dict[str, bytes]:
+        """Return what stays of a run for its scores and baselines, which come after its end."""
+        description = self._run(request.run).description
+        stays = request.model is not None and _BEGUN.decode(description).terms.validates
+        return {_AGREED: description} if stays else {}
 
     def _keep(self, run: bytes, kept: str, n_trees: int | None) -> JsonValue:
         """Store the outcome of a run under an id: a model, or the rows of an alignment."""

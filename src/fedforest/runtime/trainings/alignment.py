@@ -92,7 +92,7 @@ class RowAlignment(Training[AlignRows, AlignmentRole, RowIds, CommonRows, Alignm
 
     def terms(self, order: AlignRows) -> Terms:
         """Return the terms that parties check against their policies."""
-        return Terms(asker=order.asker, aligns=True)
+        return Terms(asker=order.asker, n_parties=len(order.data), aligns=True)
 
     def conversation(self, order: AlignRows, means: CoordinatorMeans) -> Conversation[CommonRows]:
         """Start the coordinator's side of the alignment."""

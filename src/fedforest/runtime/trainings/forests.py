@@ -10,6 +10,7 @@ from fedforest.runtime.driver import Exchange
 from fedforest.runtime.messages.orders import TrainingOrderOnWire
 from fedforest.runtime.messages.roles import RowChoice
 from fedforest.runtime.messages.terms import Terms
+from fedforest.tree.growth.parameters import ForestParameters
 from fedforest.tree.growth.seeds import derive_seed
 
 _SEED_BITS = 63  # of seeds in messages
@@ -46,15 +47,23 @@ def derive_part_seed(order: TrainingOrderOnWire, purpose: str) -> int:
 
 def declare(order: TrainingOrderOnWire, **more: Any) -> Terms:
     """Return the terms of a forest; `more` are those of one kind of forest."""
-    leaf = order.parameters.min_samples_leaf
     return Terms(
         asker=order.asker,
-        trains=True,
-        min_samples_leaf=leaf if isinstance(leaf, int) else float(leaf),
+        n_parties=len(order.data),
+        forest=order.parameters,
         validates=order.validation is not None,
         stands_alone=order.alone,
         **more,
     )
+
+
+def declared_forest(terms: Terms, protocol: str) -> ForestParameters:
+    """Return the parameters of the forest that a run declared."""
+    if terms.forest is None:
+        raise ConfigurationError.stating(
+            f"the terms of a {protocol} training name no forest; the coordinator must declare it"
+        )
+    return terms.forest
 
 
 def count_forest(

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple, cast
 
 from fedforest.errors import ConfigurationError
@@ -12,17 +11,19 @@ from fedforest.privacy.composition import (
     spend_local,
     spend_nothing_private,
 )
+from fedforest.privacy.global_dp import GlobalDP
 from fedforest.privacy.local_dp import LocalDP
 from fedforest.privacy.queries import Queries
 from fedforest.protocol.aggregation import messages as counting
 from fedforest.protocol.aggregation.base import LEAST_PARTICIPANTS, check_min_participants
 from fedforest.protocol.aggregation.introduction import check_pins
 from fedforest.protocol.aggregation.plugs import Plug, make_aggregation, make_aggregator
-from fedforest.protocol.asking import Conversation, Handler, Message, check
+from fedforest.protocol.asking import Conversation, Handler, Message
+from fedforest.protocol.contract import Gate
 from fedforest.protocol.horizontal import messages
+from fedforest.protocol.horizontal.contract import CONTRACT, HorizontalDeclared
 from fedforest.protocol.horizontal.coordinator import train
 from fedforest.protocol.horizontal.labels import PartyLabels
-from fedforest.protocol.horizontal.messages import AgreeOnTable
 from fedforest.protocol.horizontal.order import HorizontalOrder, Participation, TrainedExtraTrees
 from fedforest.protocol.horizontal.party import HorizontalParty
 from fedforest.runtime.disclosure.horizontal_leakage import HorizontalRun, report_horizontal_forest
@@ -45,7 +46,6 @@ from fedforest.runtime.trainings.base import (
 )
 from fedforest.runtime.trainings.label_columns import read_class_weight, read_weights
 from fedforest.runtime.trainings.party_task import (
-    Approve,
     Demands,
     Holdings,
     KeptOutcome,
@@ -60,7 +60,6 @@ from fedforest.tree.table.frames import Table
 from fedforest.tree.table.target_checks import check_class_labels, check_regression_target
 
 REQUESTS = (*messages.REQUESTS, *counting.REQUESTS)
-_NOISE = {"LocalDP": "local", "GlobalDP": "global"}
 
 
 class HorizontalColumns(NamedTuple):
@@ -75,13 +74,9 @@ class HorizontalWork:
     """A horizontal training at one party."""
 
     party: HorizontalParty
+    handler: Handler  # that answers the coordinator within the contract of the run
     is_noisy: bool = False
     requests: tuple[type[Message], ...] = REQUESTS
-
-    @property
-    def handler(self) -> Handler:
-        """The handler that answers the coordinator."""
-        return self.party
 
     def keep(self, kept: KeptOutcome, stores: PartyStores) -> JsonValue:
         """Store the whole model; its classes are in its file."""
@@ -138,7 +133,6 @@ class HorizontalTraining(
                 label=order.label,
                 weight=order.weight,
                 aggregation=order.aggregation,
-                is_noisy=order.privacy is not None,
                 least_participants=order.least,
                 peers=tuple(other for other in order.data if is_protected and other != party),
                 rows=rows,
@@ -148,8 +142,8 @@ class HorizontalTraining(
 
     def terms(self, order: TrainHorizontal) -> Terms:
         """Return the terms that parties check against their policies."""
-        noise = "none" if order.privacy is None else _NOISE[order.privacy.name]
-        return forests.declare(order, noise=noise)
+        drawn_per_step = order.participation_scope == "step" and order.participation < 1.0
+        return forests.declare(order, privacy=order.privacy, drawn_per_step=drawn_per_step)
 
     def conversation(
         self, order: TrainHorizontal, means: CoordinatorMeans
@@ -224,7 +218,7 @@ class HorizontalTraining(
     def demands(self, role: HorizontalRole, terms: Terms) -> Demands:
         """Return what the owner of the data must allow."""
         aggregation = "plain" if role.aggregation is None else role.aggregation.name.lower()
-        sums = Sums(aggregation, role.least_participants, terms.noise)
+        sums = Sums(aggregation, role.least_participants, terms.noise_name)
         return Demands(self.protocol, grows_trees=True, sums=sums, peers=role.peers)
 
     def read(self, role: HorizontalRole, data: Any, holdings: Holdings) -> HorizontalColumns:
@@ -239,6 +233,8 @@ class HorizontalTraining(
         self, role: HorizontalRole, columns: HorizontalColumns, means: PartyMeans
     ) -> HorizontalWork:
         """Make a fresh handler."""
+        terms, noise = means.terms, means.terms.noise()
+        is_noisy = noise is not None
         plug: Plug = "plain" if role.aggregation is None else role.aggregation.make()
         least = max(LEAST_PARTICIPANTS, role.least_participants)
         party = HorizontalParty(
@@ -248,15 +244,24 @@ class HorizontalTraining(
             make_aggregator(
                 plug,
                 member=None if plug == "plain" else means.keys.member(means.randomness),
-                is_noisy=role.is_noisy,
+                is_noisy=is_noisy,
                 least_participants=least,
             ),
             least_participants=least,
             response_key=means.keys.response_key,
-            approve=partial(_approve, is_noisy=role.is_noisy, ask_owner=means.approve),
+            approve=means.accountant.approve,
+            target_bounds=noise.target_bounds if isinstance(noise, GlobalDP) else None,
             workers=means.workers,
         )
-        return HorizontalWork(party, role.is_noisy)
+        declared = HorizontalDeclared(
+            forests.declared_forest(terms, "horizontal"),
+            columns.table.n_rows,
+            terms.n_parties,
+            noise,
+            terms.drawn_per_step,
+        )
+        gate = Gate(CONTRACT, declared, party, means.accountant)
+        return HorizontalWork(party, gate, is_noisy)
 
 
 HORIZONTAL = HorizontalTraining()
@@ -271,16 +276,6 @@ def read_own_rows(role: Role, data: PartyData) -> HorizontalColumns:
     target = read(data.column(role.label), table.n_rows)
     weights = read_weights(role, data, table.n_rows)
     return HorizontalColumns(table, PartyLabels(target, weights, role.is_regression))
-
-
-def _approve(agreed: AgreeOnTable, *, is_noisy: bool, ask_owner: Approve | None) -> None:
-    """Refuse noise that differs from the role's: it must be there if and only if promised."""
-    check(
-        bool(agreed.protection.kind) == is_noisy,
-        "the run is to protect labels in another way than it was begun with",
-    )
-    if ask_owner is not None:
-        ask_owner(agreed)
 
 
 def _spend(

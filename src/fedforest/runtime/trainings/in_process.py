@@ -49,10 +49,10 @@ def train_in_process(
     training.check(order)
     members = cache(lambda: make_members(tuple(order.data), means.randomness))
     each = means.workers.divided(means.n_at_once)
-    works = {}
+    works, terms = {}, training.terms(order)
     for party, role in training.roles(order).items():
         own = _Own(means.randomness, party)
-        party_means = PartyMeans(own, _Keys(own, members), workers=each)
+        party_means = PartyMeans(own, _Keys(own, members), terms, workers=each)
         works[party] = training.work(role, columns[party], party_means)
     randomness = means.randomness.of("/coordinator")
     conversation = training.conversation(

@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fedforest.protocol.asking import Conversation, Handler, Message
+from fedforest.protocol.contract import Gate
 from fedforest.protocol.linear import messages
+from fedforest.protocol.linear.contract import CONTRACT, LinearDeclared
 from fedforest.protocol.linear.coordinator import LinearOrder, LinearTrained, train
 from fedforest.protocol.linear.labels import (
     Labels,
@@ -69,13 +71,9 @@ class LinearWork:
     """The training of a linear model at one party."""
 
     party: LinearParty
+    handler: Handler  # that answers the coordinator within the contract of the run
     classes: Classes
     requests: tuple[type[Message], ...] = messages.TRAINING_REQUESTS
-
-    @property
-    def handler(self) -> Handler:
-        """The handler that answers the coordinator."""
-        return self.party
 
     def keep(self, kept: KeptOutcome, stores: PartyStores) -> JsonValue:
         """Store the coefficients of the party's columns."""
@@ -119,7 +117,7 @@ class LinearTraining(Training[TrainLinear, LinearRole, LinearColumns, LinearTrai
 
     def terms(self, order: TrainLinear) -> Terms:
         """Return the terms: there are no leaves, and no noise protects labels."""
-        return Terms(asker=order.asker)
+        return Terms(asker=order.asker, n_parties=len(order.data), most_steps=order.max_iter)
 
     def conversation(
         self,
@@ -216,9 +214,10 @@ class LinearTraining(Training[TrainLinear, LinearRole, LinearColumns, LinearTrai
 
     def work(self, role: LinearRole, columns: LinearColumns, means: PartyMeans) -> LinearWork:  # noqa: ARG002 - of the columns
         """Make a fresh handler."""
-        approve = None if columns.labels is None else means.approve
-        party = LinearParty(columns.table, labels=columns.labels, approve=approve)
-        return LinearWork(party, columns.classes)
+        accountant = means.accountant
+        party = LinearParty(columns.table, labels=columns.labels, approve=accountant.approve)
+        gate = Gate(CONTRACT, LinearDeclared(means.terms.most_steps), party, accountant)
+        return LinearWork(party, gate, columns.classes)
 
 
 LINEAR = LinearTraining()

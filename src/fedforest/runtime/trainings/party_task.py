@@ -5,7 +5,7 @@ role, data and secret bytes always make the same handler: recovery by replay dep
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fedforest.protocol.aggregation.introduction import PartyIdentity
 from fedforest.protocol.asking import Handler, Message
+from fedforest.protocol.label_door import OWNER, Accountant
 from fedforest.protocol.linear.party import LinearShare
 from fedforest.protocol.vertical.party import PartyModel
 from fedforest.runtime.messages.roles import Role, RowChoice
@@ -27,7 +28,6 @@ from fedforest.tree.workers import ALONE, Workers
 RoleT = TypeVar("RoleT", bound=Role)
 Columns = TypeVar("Columns")  # what a handler needs of a data set; handlers only read it
 
-Approve = Callable[[Message], None]
 Classes = NDArray[Any] | None  # in order; None for regression, and if they are unknown
 
 
@@ -107,7 +107,8 @@ class PartyMeans:
 
     randomness: RandomnessSource
     keys: Keys
-    approve: Approve | None = None  # called before labels leave or trees start
+    terms: Terms
+    accountant: Accountant = OWNER  # asked before labels leave, noise is agreed or trees start
     workers: Workers = ALONE
 
 

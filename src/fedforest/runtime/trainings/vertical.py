@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from fedforest.errors import ConfigurationError
 from fedforest.privacy.randomized_response import RandomizedResponse
 from fedforest.protocol.asking import Conversation, Handler, Message
+from fedforest.protocol.contract import Gate
 from fedforest.protocol.vertical import messages
+from fedforest.protocol.vertical.contract import CONTRACT, VerticalDeclared
 from fedforest.protocol.vertical.coordinator import train
 from fedforest.protocol.vertical.labels import LabelSource, TargetValues, number_classes
 from fedforest.protocol.vertical.order import TrainedForest, VerticalOrder
@@ -77,14 +79,10 @@ class VerticalWork:
     """A vertical training at one party."""
 
     party: VerticalParty
+    handler: Handler  # that answers the coordinator within the contract of the run
     classes: Classes
     is_alone: bool = False  # a baseline, to be deleted after it is scored
     requests: tuple[type[Message], ...] = messages.REQUESTS
-
-    @property
-    def handler(self) -> Handler:
-        """The handler that answers the coordinator."""
-        return self.party
 
     def keep(self, kept: KeptOutcome, stores: PartyStores) -> JsonValue:
         """Store the party's partial forest."""
@@ -156,7 +154,13 @@ class VerticalTraining(
 
     def terms(self, order: TrainVertical) -> Terms:
         """Return the terms that parties check against their policies."""
-        return forests.declare(order, label_epsilon=order.label_epsilon, aligns=order.align)
+        return forests.declare(
+            order,
+            label_epsilon=order.label_epsilon,
+            votes_left_out=order.with_left_out,
+            tells_votes=order.out_of_bag,
+            aligns=order.align,
+        )
 
     def conversation(
         self, order: TrainVertical, means: CoordinatorMeans
@@ -298,15 +302,27 @@ class VerticalTraining(
 
     def work(self, role: VerticalRole, columns: VerticalColumns, means: PartyMeans) -> VerticalWork:
         """Make a fresh handler."""
+        terms, before = means.terms, columns.before
+        parameters = forests.declared_forest(terms, "vertical")
         party = VerticalParty(
             columns.table,
             means.randomness.of("training"),
             labels=columns.labels,
-            model=columns.before,
-            approve=means.approve,
+            model=before,
+            approve=means.accountant.approve,
+            max_depth=parameters.depth_limit,
             workers=means.workers,
         )
-        return VerticalWork(party, columns.classes, role.is_alone)
+        declared = VerticalDeclared(
+            parameters,
+            columns.table.n_rows,
+            0 if before is None else before.partial.shape.n_trees,
+            terms.label_epsilon,
+            terms.votes_left_out,
+            terms.tells_votes,
+        )
+        gate = Gate(CONTRACT, declared, party, means.accountant)
+        return VerticalWork(party, gate, columns.classes, role.is_alone)
 
 
 VERTICAL = VerticalTraining()

@@ -94,12 +94,21 @@ class ForestParameters:
             samples = min(samples, n_rows)
         return replace(self, max_features=features, max_samples=samples)
 
+    @property
+    def depth_limit(self) -> int:
+        """Return the largest depth of a tree; very large if there is no limit."""
+        return NO_DEPTH_LIMIT if self.max_depth is None else int(self.max_depth)
+
+    def min_rows_leaf(self, n_rows: int) -> int:
+        """Return the least number of rows of a leaf."""
+        return max(1, _resolve_count(self.min_samples_leaf, n_rows))
+
     def growth_rules(self, n_rows: int, n_columns: int) -> GrowthRules:
         """Return the stopping rules for a table of this size."""
         return GrowthRules(
-            max_depth=NO_DEPTH_LIMIT if self.max_depth is None else int(self.max_depth),
+            max_depth=self.depth_limit,
             min_rows_split=max(2, _resolve_count(self.min_samples_split, n_rows)),
-            min_rows_leaf=max(1, _resolve_count(self.min_samples_leaf, n_rows)),
+            min_rows_leaf=self.min_rows_leaf(n_rows),
             min_weight_share=float(self.min_weight_fraction_leaf),
             min_impurity_decrease=float(self.min_impurity_decrease),
             features_per_node=resolve_max_features(self.max_features, n_columns),

@@ -1,0 +1,60 @@
+"""The one door through which statistics of true labels leave a party.
+
+A payload that a party computes from its true labels derives from `LabelStatistic`, also if noise or
+masks protect it. The gate of a run (`contract.py`) lets a reply with such a payload pass only after
+the accountant of the data set has approved: it charges the ledger, or refuses. What follows from
+labels that were given out already, such as gains and left sums, needs no approval of its own.
+"""
+
+from functools import cache
+from typing import Any, Protocol, get_args
+
+import msgspec
+
+from fedforest.protocol.asking import Message, Payload
+
+
+class LabelStatistic(Payload, frozen=True):
+    """Root of the payloads that a party computes from its true labels."""
+
+
+class Accountant(Protocol):
+    """Decides for the owner of a data set about every release of its labels."""
+
+    @property
+    def has_approved(self) -> bool:
+        """Whether labels of this run may leave in the protection that was asked for."""
+
+    @property
+    def least_rows(self) -> int:
+        """The least number of rows behind a score, and behind a count of predictions."""
+
+    def approve(self, request: Message, n_rows: int | None = None) -> None:
+        """Charge a request that makes labels leave, or check a limit of it; raises a refusal.
+
+        `n_rows` are the rows behind a score.
+        """
+
+
+class Owner:
+    """The accountant of a caller who owns all tables: everything may leave."""
+
+    has_approved, least_rows = True, 1
+
+    def approve(self, request: Message, n_rows: int | None = None) -> None:
+        """Approve everything."""
+
+
+OWNER = Owner()
+
+
+@cache
+def tells_labels(reply: type[Message]) -> bool:
+    """Tell whether a reply of this type may hold a statistic of true labels."""
+    return any(_names_statistic(field.type) for field in msgspec.structs.fields(reply))
+
+
+def _names_statistic(annotation: Any) -> bool:
+    if isinstance(annotation, type) and issubclass(annotation, LabelStatistic):
+        return True
+    return any(map(_names_statistic, get_args(annotation)))
