@@ -66,7 +66,7 @@ class Gate(Generic[Declared]):
         with blame("coordinator"):
             asked = self._admit(kind, request)
         reply = self._handler.handle(request)
-        if tells_labels(type(reply)) and not self._accountant.has_approved:
+        if tells_labels(reply) and not self._accountant.has_approved:
             raise LocalProtocolError(
                 f"{type(reply).__name__} would tell of labels that the party's accountant has not "
                 "approved; please report this error"

@@ -48,10 +48,16 @@ class Owner:
 OWNER = Owner()
 
 
+def tells_labels(reply: Message) -> bool:
+    """Tell whether a reply holds a statistic of true labels."""
+    return any(getattr(reply, name) for name in list_label_fields(type(reply)))
+
+
 @cache
-def tells_labels(reply: type[Message]) -> bool:
-    """Tell whether a reply of this type may hold a statistic of true labels."""
-    return any(_names_statistic(field.type) for field in msgspec.structs.fields(reply))
+def list_label_fields(reply: type[Message]) -> tuple[str, ...]:
+    """List the fields of a reply that may hold statistics of true labels, alone or in a tuple."""
+    fields = msgspec.structs.fields(reply)
+    return tuple(field.name for field in fields if _names_statistic(field.type))
 
 
 def _names_statistic(annotation: Any) -> bool:

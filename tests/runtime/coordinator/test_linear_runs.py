@@ -27,7 +27,7 @@ from fedforest.runtime.messages.results import (
     RunDetails,
     RunList,
 )
-from fedforest.runtime.party.approval import RunApproval
+from fedforest.runtime.party.approval import RunAccountant
 from fedforest.runtime.party.models import PartyModels
 from fedforest.runtime.party.policy import DataSetRules
 from fedforest.runtime.party.spending import Budgets, PredictionQuota
@@ -125,9 +125,11 @@ def test_labels_are_paid_for_once_in_a_run_and_without_limit(federation: LocalFe
 
 
 def test_measuring_is_refused_whatever_the_run_was_begun_as() -> None:
-    approve = RunApproval(DataSetRules(label_protection="randomized_response"), lambda _: None, b"")
+    accountant = RunAccountant(
+        DataSetRules(label_protection="randomized_response"), lambda _: None, b""
+    )
     with pytest.raises(PolicyRefusal, match="RandomizedResponse"):
-        approve(Measure(memoryview(b"")))
+        accountant.approve(Measure(memoryview(b"")))
 
 
 def test_columns_that_are_hidden_are_not_used(federation: LocalFederation) -> None:

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from fedforest.errors import PolicyRefusal
+from fedforest.errors import PolicyRefusal, RemoteProtocolError
 from fedforest.privacy.global_dp import GlobalDP
 from fedforest.privacy.local_dp import LocalDP
 from fedforest.protocol.aggregation.options import Masked
@@ -161,41 +161,32 @@ def test_a_run_outside_the_policy_is_refused_with_the_rule_and_one_inside_is_not
 
 
 @pytest.mark.parametrize(
-    ("rule", "asked", "lie", "reason"),
+    ("asked", "declared", "reason"),
     [
-        ("", vertical(leaf=1), {"min_samples_leaf": 5}, "at least 5 rows"),
-        (
-            'label_protection = "randomized_response"',
-            vertical(),
-            {"label_epsilon": 1.0},
-            "RandomizedResponse",
-        ),
-        (
-            "largest_label_epsilon = 1.5",
-            vertical(**LABEL_EPSILON),
-            {"label_epsilon": 1.0},
-            "at most 1.5",
-        ),
-        ('noise = ["local"]', horizontal(**GLOBAL), {"noise": "local"}, "one of: local"),
+        (vertical(leaf=1), vertical(), "leaves are to be of another size"),
+        (vertical(), vertical(label_epsilon=1.0), "labels are asked for in another protection"),
+        (vertical(**LABEL_EPSILON), vertical(label_epsilon=1.0), "in another protection"),
+        (vertical(out_of_bag=True), vertical(), "rows that trees leave out are to be told about"),
+        (horizontal(**GLOBAL), horizontal(**LOCAL), "the noise is not the one declared"),
+        (horizontal(), horizontal(**GLOBAL), "trees may be begun anew more often than declared"),
     ],
 )
 def test_a_coordinator_that_declares_something_else_than_it_does_is_refused_when_it_does_it(
     federation: LocalFederation,
     monkeypatch: pytest.MonkeyPatch,
-    rule: str,
     asked: AnyTraining,
-    lie: dict[str, Any],
+    declared: AnyTraining,
     reason: str,
 ) -> None:
     training = training_of(asked)
     honest = training.terms
 
     def declare(order: AnyTraining) -> Any:
-        return msgspec.structs.replace(honest(order), **lie)
+        return msgspec.structs.replace(honest(declared), asker=order.asker)
 
     monkeypatch.setattr(training, "terms", declare)
-    demand(federation, rule)
-    refused(federation, asked, reason)
+    with pytest.raises(RemoteProtocolError, match=reason):
+        train(federation, asked)
 
 
 def test_the_coordinator_says_who_asks_whatever_the_user_writes(
