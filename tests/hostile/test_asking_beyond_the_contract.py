@@ -45,7 +45,13 @@ from fedforest.runtime.messages.terms import Terms
 from fedforest.runtime.party.policy import DataSetRules
 from fedforest.tree.growth.parameters import ForestParameters
 from tests.hostile.played_coordinator import PlayedCoordinator
-from tests.protocol.horizontal.asking_one import ask_cuts, describe, pack_candidates, start_trees
+from tests.protocol.horizontal.asking_one import (
+    ask_cuts,
+    describe,
+    pack_candidates,
+    start_trees,
+    stay_open,
+)
 
 N_ROWS = 60
 NOTHING = memoryview(b"")
@@ -253,16 +259,11 @@ def test_a_column_of_a_node_is_cut_once(tmp_path: Path) -> None:
     played = _begin_counting(tmp_path)
     _refused(played, _count(3, [0.1, 0.1]), "Count is not agreed on after Count")
     _refused(played, _propose(3), "a step begins before the last one ended")
-    stays = _stay_open(2)
+    stays = stay_open(2)
     _refused(played, _propose(3, [[0], [1]], stays), "a column of a node is tried again")
     played.ask(_propose(3, [[1], [1]], stays))
     played.ask(_count(4, [0.0, 0.0]))
     _refused(played, _propose(5, [[0], [0]], stays), "a column of a node is tried again")
-
-
-def _stay_open(n_nodes: int) -> CutMoves:
-    fates = pack_fates(np.zeros(n_nodes, np.bool_), np.full(n_nodes, 4, np.uint8))
-    return CutMoves(fates, *[NOTHING] * 4)
 
 
 def test_sums_of_the_same_trees_are_asked_once_in_a_step(tmp_path: Path) -> None:

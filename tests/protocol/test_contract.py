@@ -1,13 +1,22 @@
 """The gate of a contract: what passes, what is refused, and what a refusal leaves behind."""
 
 import re
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
 from fedforest.errors import ProtocolError, RemoteProtocolError
+from fedforest.protocol.alignment import contract as alignment
 from fedforest.protocol.asking import Accepted, Message, Request, check
 from fedforest.protocol.contract import BEGINNING, Clause, Gate, list_clauses, once
+from fedforest.protocol.horizontal import contract as horizontal
+from fedforest.protocol.linear import contract as linear
+from fedforest.protocol.scoring import contract as scoring
+from fedforest.protocol.vertical import contract as vertical
+
+DOCUMENTS = Path(__file__).parents[2] / "docs"
 
 
 class Open(Request[Accepted], frozen=True):
@@ -108,6 +117,22 @@ def test_what_the_party_itself_refuses_is_not_counted() -> None:
     party.refuses = False
     gate.handle(Plant(3))
     assert len(party.seen) == 2
+
+
+@pytest.mark.parametrize(
+    ("document", "contract"),
+    [
+        ("protocols/vertical.md", vertical.CONTRACT),
+        ("protocols/horizontal.md", horizontal.CONTRACT),
+        ("protocols/linear.md", linear.CONTRACT),
+        ("alignment.md", alignment.CONTRACT),
+        ("validation.md", scoring.CONTRACT),
+    ],
+)
+def test_documents_show_the_contracts_as_they_are(
+    document: str, contract: Sequence[Clause[Any]]
+) -> None:
+    assert list_clauses(contract) in (DOCUMENTS / document).read_text()
 
 
 def test_a_contract_reads_as_a_table() -> None:

@@ -56,6 +56,7 @@ from fedforest.runtime.trainings.base import CoordinatorMeans
 from fedforest.runtime.trainings.registry import training_of
 from fedforest.transport.codec import decode, encode
 from fedforest.tree.files.forests import encode_outline
+from fedforest.tree.growth.parameters import ForestParameters
 from tests.integration.local_federation import (
     LocalFederation,
     local_federation,
@@ -189,9 +190,11 @@ def test_a_party_refuses_terms_with_leaves_of_no_size(
     hostile_party: PartyService, leaf: float
 ) -> None:
     role = VerticalRole(data="columns", label="label")
-    terms = Terms(trains=True, min_samples_leaf=leaf)
+    honest = encode(BeginRun(RUN, role, Terms(forest=ForestParameters())))
+    kind, run, told, terms = msgspec.msgpack.decode(honest)
+    terms["forest"]["min_samples_leaf"] = leaf
     with pytest.raises(RemoteProtocolError) as caught:
-        hostile_party.answer(encode(BeginRun(RUN, role, terms)))
+        hostile_party.answer(msgspec.msgpack.encode([kind, run, told, terms]))
     check_error(caught.value, "coordinator")
 
 

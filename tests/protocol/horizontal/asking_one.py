@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from fedforest.kernels.growth.partition import STAYS
 from fedforest.protocol.aggregation.messages import Count, CountNoisily, Part
 from fedforest.protocol.aggregation.plugs import make_aggregator
 from fedforest.protocol.asking import Message
@@ -85,6 +86,8 @@ class AskedParty:
         self._answer = make_endpoint(self.party, REQUESTS)
         self.step = 0
         self.n_classes = int(y.max()) + 1
+        if is_noisy:
+            agreed = {"most_losses": 0, **agreed}
         self.agreed = describe(self.n_columns, self.n_classes, **agreed)
         self.tell(self.agreed)
 
@@ -146,6 +149,12 @@ def ask_cuts(thresholds: Sequence[float], wholes: Sequence[bool], segment: int =
         pack_flags(np.array(wholes, np.bool_)),
     )
     return memoryview(msgspec.msgpack.encode(question))
+
+
+def stay_open(n_nodes: int) -> CutMoves:
+    """No node is split; all stay open for further columns."""
+    fates = pack_fates(np.zeros(n_nodes, np.bool_), np.full(n_nodes, STAYS, np.uint8))
+    return CutMoves(fates, *[NOTHING] * 4)
 
 
 def split_all(columns: Sequence[int], thresholds: Sequence[float]) -> CutMoves:

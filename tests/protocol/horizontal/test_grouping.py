@@ -126,6 +126,6 @@ def test_a_segment_that_is_asked_twice_in_one_request_is_refused() -> None:
     segments = memoryview(np.array([0, 1], "<u2").tobytes())
     asked.propose([[0], [1]], start=BeginTrees(segments, bootstrap=False, n_draws=40, left_out=0))
     parts = [Part((), ask_cuts([cut], [False])) for cut in (0.0, 0.5)]
-    with pytest.raises(ProtocolError, match="asked twice"):
+    with pytest.raises(ProtocolError, match="asked for twice"):
         asked.tell(Count(asked.step + 1, tuple(parts)))
     assert len(asked.count([0.0], [False])) == 2

@@ -32,6 +32,7 @@ from tests.protocol.horizontal.asking_one import (
     ask_cuts,
     split_all,
     start_trees,
+    stay_open,
 )
 from tests.protocol.horizontal.recordings import Recording, mutate_request, record
 from tests.protocol.vertical.mutations import little_memory
@@ -156,7 +157,7 @@ def test_cuts_are_not_counted_before_points_were_named() -> None:
     party = AskedParty(np.arange(6.0).reshape(-1, 1), np.arange(6) % 2)
     party.propose([], start=start_trees(1, 6))  # this party only follows
     refuse(party.party, Count(2, (Part((), ask_cuts([0.0], [True])),)), "before points")
-    assert party.propose([[0]]).shape == (1,)
+    assert party.propose([[0]], moves=stay_open(1)).shape == (1,)
 
 
 def test_what_was_agreed_on_cannot_be_changed() -> None:

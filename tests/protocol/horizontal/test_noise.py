@@ -26,6 +26,7 @@ from tests.protocol.horizontal.asking_one import (
     pack_candidates,
     split_all,
     start_trees,
+    stay_open,
 )
 from tests.protocol.horizontal.federations import Losing, train_openly
 from tests.protocol.horizontal.recordings import tiny_shares
@@ -141,15 +142,6 @@ def test_the_same_request_gets_the_same_noise(protection: Protection) -> None:
     assert party.tell(request) == party.tell(request)
 
 
-def test_without_noise_a_party_does_not_count_along() -> None:
-    """Exact sums tell all at the first time; trees are counted all the same."""
-    party = AskedParty(np.random.default_rng(0).normal(size=(9, 2)), np.arange(9) % 2, n_trees=2)
-    for _ in range(2):
-        party.propose([[0, 1]], start=start_trees(1, 9))
-        first = party.count([0.0, 0.1], [True])
-        assert party.count([0.0, 0.1], [True]).tolist() == first.tolist()
-
-
 @PROTECTIONS
 def test_a_run_without_limits_is_not_taken_for_a_free_one(protection: Protection) -> None:
     """The largest numbers that fit a proposal: the ledger refuses them, and at once."""
@@ -185,4 +177,4 @@ def test_a_party_that_only_follows_is_not_asked() -> None:
         "before points", lambda: party.tell(CountNoisily(3, (Part((), ask_cuts([0.0], [True])),)))
     )
     candidates = pack_candidates([[0], [1]], 4)
-    party.tell(ProposeThresholds(4, None, None, candidates))
+    party.tell(ProposeThresholds(4, None, stay_open(2), candidates))

@@ -1,12 +1,13 @@
 """Every party of a horizontal training scores the model, and its own, on rows it held out."""
 
+import msgspec
 import numpy as np
 import pyarrow
 import pytest
 
 from fedforest.errors import ConfigurationError, PrivacyError, RemoteProtocolError
 from fedforest.privacy.global_dp import GlobalDP
-from fedforest.runtime.coordinator.validation import combine_scores
+from fedforest.runtime.coordinator.validation import combine_scores, held_out
 from fedforest.runtime.messages.orders import OptionChoice, ShowRun
 from fedforest.runtime.messages.party_requests import BeginRun
 from fedforest.runtime.messages.results import (
@@ -15,9 +16,10 @@ from fedforest.runtime.messages.results import (
     Scores,
     ValidationReport,
 )
-from fedforest.runtime.messages.roles import ScoringRole
+from fedforest.runtime.messages.roles import HorizontalRole, ScoringRole
 from fedforest.runtime.party.row_selection import hold_out
 from fedforest.runtime.trainings.forests import choose_rows
+from fedforest.runtime.trainings.horizontal import HORIZONTAL
 from fedforest.transport.codec import encode
 from fedforest.tree.files.forests import decode_forest
 from fedforest.tree.forest.forest import ForestWalker
@@ -196,20 +198,28 @@ def test_noise_on_labels_and_scores_on_true_labels_do_not_go_together(
 def test_a_party_does_not_score_a_model_whose_labels_are_noisy_whoever_asks(
     federation: LocalFederation,
 ) -> None:
-    order = horizontal_order(
-        privacy=OptionChoice.of(GlobalDP(epsilon_query=1.0)), validation=None, alone=False
-    )
-    model = train(federation, order, 5).model
-    role = ScoringRole(data="rows", label="label", model=model, has_model=True)
+    noise = OptionChoice.of(GlobalDP(epsilon_query=1.0))
+    terms = HORIZONTAL.terms(horizontal_order(privacy=noise))
+    rows = choose_rows(horizontal_order(), None)
+    assert rows is not None
+    bank, run = federation.parties["bank"], bytes([5]) * 16
+    bank.answer(encode(BeginRun(run, HorizontalRole(data="rows", label="label", rows=rows), terms)))
+    role = ScoringRole(data="rows", label="label", model=run.hex(), rows=held_out(rows))
+    part = msgspec.structs.replace(terms, part_of=run.hex())
     with pytest.raises(PrivacyError, match="protected by noise"):
-        federation.parties["bank"].answer(encode(BeginRun(bytes([6]) * 16, role)))
+        bank.answer(encode(BeginRun(bytes([6]) * 16, role, part)))
 
 
 def test_a_model_is_scored_in_one_run_only(
     federation: LocalFederation, plain: HorizontalResult
 ) -> None:
-    rows = choose_rows(horizontal_order(), None)
-    role = ScoringRole(data="rows", label="label", model=plain.model, has_model=True, rows=rows)
-    begun = BeginRun(bytes([6]) * 16, role)
+    order = horizontal_order()
+    rows, terms = choose_rows(order, None), HORIZONTAL.terms(order)
+    assert rows is not None
+    role = ScoringRole(
+        data="rows", label="label", model=plain.model, has_model=True, rows=held_out(rows)
+    )
+    part = msgspec.structs.replace(terms, part_of=plain.model, asker="user")
+    begun = BeginRun(bytes([6]) * 16, role, part)
     with pytest.raises(RemoteProtocolError, match="scored already"):
         federation.parties["bank"].answer(encode(begun))

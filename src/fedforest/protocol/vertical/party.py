@@ -8,6 +8,7 @@ its own candidate columns, and where rows go at the nodes it won.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -99,7 +100,7 @@ class VerticalParty:
         self._columns: Columns | None = None
         self._targets: TrainingTargets | None = None
         self._trees: VerticalPartyTrees | None = None
-        self._shared: EncodedLabels | None = None  # as they left, for the party that owns them
+        self._shared = b""  # digest of the labels that left, at the party that owns them
         self._all_voted = True  # no tree so far let rows that it left out go without a vote
         self._out_of_bag = model.out_of_bag.copy() if model and model.out_of_bag else None
 
@@ -161,11 +162,13 @@ class VerticalParty:
         if self._label_source is None:
             raise ProtocolError.stating("labels are asked of a party that has none")
         # a second answer would let noise average out, or codes be compared
-        check(self._shared is None, "labels are asked for twice")
+        check(not self._shared, "labels are asked for twice")
         shared, key = self._label_source.share(request, self._randomness)
         if self._approve is not None:
             self._approve(request)  # last: labels that are refused anyway are not paid for
-        self._shared = shared.labels or shared.noisy_labels
+        given = shared.labels or shared.noisy_labels
+        assert given is not None
+        self._shared = _digest(given)
         if self._out_of_bag is None or self._out_of_bag.n_rows != self._table.n_rows:
             self._out_of_bag = OutOfBagRecord(key, self._table.n_rows)
             self._all_voted = not self._finished
@@ -173,20 +176,11 @@ class VerticalParty:
         return shared
 
     def _take_labels(self, request: TakeLabels) -> Accepted:
-        self._check_own_labels(request.labels)
-        self._targets = read_labels(request, self._table.n_rows)
-        return Accepted()
-
-    def _check_own_labels(self, labels: EncodedLabels) -> None:
-        """Refuse other labels than those that this party gave out, if it gave out any."""
-        if self._label_source is None:
-            return
-        shared = self._shared
-        is_own = shared is not None and all(
-            bytes(told) == bytes(own)
-            for told, own in zip(astuple(labels), astuple(shared), strict=True)
-        )
+        targets = read_labels(request, self._table.n_rows)
+        is_own = self._label_source is None or _digest(request.labels) == self._shared
         check(is_own, "labels are not those that their owner gave out")
+        self._targets = targets
+        return Accepted()
 
     def _start_trees(self, request: StartTrees) -> TreesStarted:
         if self._columns is None or self._targets is None:
@@ -287,6 +281,15 @@ class VerticalParty:
         if self._out_of_bag is None or not request.with_votes:
             return None
         return Votes.of(self._out_of_bag.means())
+
+
+def _digest(labels: EncodedLabels) -> bytes:
+    """The digest of labels as they travel."""
+    digest = blake2b(digest_size=32)
+    for content in astuple(labels):
+        digest.update(len(content).to_bytes(8, "little"))
+        digest.update(content)
+    return digest.digest()
 
 
 def read_leaves(values: LeafValues, shape: Shape, n_classes: int) -> Leaves:

@@ -7,6 +7,7 @@ parts of other runs, on other rows or once more is refused.
 
 import msgspec
 
+from fedforest.errors import PrivacyError
 from fedforest.protocol.asking import check
 from fedforest.runtime.messages.roles import (
     AlignmentRole,
@@ -60,6 +61,12 @@ def check_part(whole: Begun | None, role: AnyRole, terms: Terms) -> None:
     is_same = msgspec.structs.replace(terms, part_of="") == whole.terms
     check(is_same, "a part of a run is on other terms than the run")
     check(_is_of_run(whole.role, role), "a part of a run is on other data, labels or rows")
+    is_noisy = terms.privacy is not None or terms.label_epsilon is not None
+    if is_noisy and not isinstance(role, VerticalRole):
+        raise PrivacyError.stating(
+            "the labels of this run are protected by noise; scores on the true labels would be a "
+            "release without any"
+        )
     is_declared = terms.validates if isinstance(role, ScoringRole) else terms.stands_alone
     check(is_declared, "the run did not declare scores or baselines")
 
