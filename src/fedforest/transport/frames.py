@@ -13,7 +13,7 @@ from fedforest.errors import ProtocolError, TransportError, VersionMismatch
 
 # Of all messages together: whoever changes the format of one raises it (docs/decisions/0011).
 # `tests/transport/wire.txt` pins what this version means; `make wire` writes it.
-PROTOCOL_VERSION = 6
+PROTOCOL_VERSION = 7
 PIECE_BYTES = 2**20
 LARGEST_FRAME = PIECE_BYTES + 4096  # a piece with its head, or the longest refusal
 MAX_MESSAGE_BYTES = 2**30

@@ -1,6 +1,7 @@
 """Scores leave, rounded and once; rows and labels do not."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ VOTES = np.array([[0.9, 0.1], [0.4, 0.6], [0.7, 0.3], [0.6, 0.4], [1 / 3, 2 / 3]
 COUNTS = to_bytes(np.array([5, 1, 0, -1]), "<i8")
 
 
-def party(own_votes: Callable[[], np.ndarray] | None = None, **options: bool) -> ScoringParty:
+def party(own_votes: Callable[[], np.ndarray] | None = None, **options: Any) -> ScoringParty:
     return ScoringParty(TrueClasses(CODES, 2), own_votes, **options)
 
 
