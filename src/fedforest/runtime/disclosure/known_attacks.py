@@ -59,6 +59,16 @@ _ALL = (
         frozenset({"SplitsApplied"}),
     ),
     Attack(
+        "ordering rows",
+        "who has more and who has less in another party's columns",
+        "the coordinator",
+        "rows that go left have less than those that go right; a deep tree on one column orders "
+        "them as finely as its leaves are, and a gain ranks a row that has a label of its own "
+        "(rank correlation 0.999 with leaves of 5 rows)",
+        "larger min_samples_leaf, a small max_depth, fewer trees",
+        frozenset({"SplitsApplied"}),
+    ),
+    Attack(
         "ranking columns",
         "which party's columns say most about the outcome",
         "the coordinator",

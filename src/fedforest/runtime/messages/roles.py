@@ -17,6 +17,7 @@ from fedforest.runtime.messages.orders import ClassWeight, OptionChoice
 from fedforest.runtime.randomness import RandomnessSource
 
 KeptId = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]  # of a model or an alignment
+Named = Annotated[str, msgspec.Meta(max_length=1000)]  # a data set or a column
 HeldOutShare = Annotated[float, msgspec.Meta(ge=0.0, le=0.5)]
 HeldOutSeed = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
@@ -37,10 +38,10 @@ class RowChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Role(msgspec.Struct, frozen=True, kw_only=True, tag=True, forbid_unknown_fields=True):
     """Base of roles; `label` and `weight` are columns of this data set, None if it has none."""
 
-    data: str
+    data: Named
     is_regression: bool = False
-    label: str | None = None
-    weight: str | None = None
+    label: Named | None = None
+    weight: Named | None = None
     rows: RowChoice | None = None  # None: all, in the order of the data set
 
 

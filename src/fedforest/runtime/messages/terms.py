@@ -22,7 +22,7 @@ _NOISE = {LocalDP: "local", GlobalDP: "global"}
 class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The declared terms of a run; the defaults promise that nothing is trained."""
 
-    asker: str = ""
+    asker: Annotated[str, msgspec.Meta(max_length=200)] = ""
     part_of: RunText = ""  # the run that an alignment, a score or a baseline belongs to
     n_parties: Annotated[int, msgspec.Meta(ge=1)] = 1
     forest: ForestParameters | None = None  # the forest that is grown, now or after this part

@@ -7,7 +7,7 @@ parts of other runs, on other rows or once more is refused.
 
 import msgspec
 
-from fedforest.errors import PrivacyError
+from fedforest.errors import PrivacyError, ReplayError
 from fedforest.protocol.asking import check
 from fedforest.runtime.messages.roles import (
     AlignmentRole,
@@ -27,6 +27,20 @@ class Begun(msgspec.Struct, frozen=True, array_like=True):
     role: AnyRole
     terms: Terms
     rules: DataSetRules
+
+
+_BEGUN = msgspec.msgpack.Decoder(Begun)
+
+
+def read_begun(description: bytes) -> Begun:
+    """Decode what a run began with; raises `ReplayError` for a run of an earlier version."""
+    try:
+        return _BEGUN.decode(description)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise ReplayError.stating(
+            "the run was begun by another version of fedforest, whose runs declared less; cancel "
+            "it and begin it anew"
+        ) from None
 
 
 class PartsBegun(msgspec.Struct, frozen=True, array_like=True):

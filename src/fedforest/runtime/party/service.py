@@ -44,7 +44,7 @@ from fedforest.runtime.party.approval import (
 from fedforest.runtime.party.data_sets import DataSets
 from fedforest.runtime.party.handlers import OwnerLimits, RoleMaker
 from fedforest.runtime.party.models import PartyModels
-from fedforest.runtime.party.parts import Begun, PartsBegun, check_part, is_part
+from fedforest.runtime.party.parts import Begun, PartsBegun, check_part, is_part, read_begun
 from fedforest.runtime.party.policy import Policy
 from fedforest.runtime.party.predictions import PartyPredictions
 from fedforest.runtime.party.run import PartyRun
@@ -62,7 +62,7 @@ _LOG = logging.getLogger(__name__)
 MOST_RUNS = 8  # in memory; the others are on disk and are opened when needed
 
 
-_BEGUN, _PARTS = msgspec.msgpack.Decoder(Begun), msgspec.msgpack.Decoder(PartsBegun)
+_PARTS = msgspec.msgpack.Decoder(PartsBegun)
 _AGREED, _HAS_PARTS = "agreed", "parts"  # files of a run that stay after its end
 
 
@@ -163,7 +163,7 @@ class PartyService:
         if self._store.is_finished(request.run):
             return Done()  # repeated by a coordinator that was killed before it stored the end
         if self._store.has(request.run):
-            begun = _BEGUN.decode(self._run(request.run).description)
+            begun = read_begun(self._run(request.run).description)
             is_same = (begun.role, begun.terms) == (request.role, request.terms)
             check(is_same, "the run was begun in another role, or on other terms")
             return Done()
@@ -193,7 +193,7 @@ class PartyService:
         agreed = self._store.load(bytes.fromhex(run), _AGREED)
         if agreed is None and self._is_underway(bytes.fromhex(run)):
             agreed = self._run(bytes.fromhex(run)).description
-        return None if agreed is None else _BEGUN.decode(agreed)
+        return None if agreed is None else read_begun(agreed)
 
     def _note_part(self, whole: Begun, request: BeginRun) -> None:
         """Record the part before it begins; refuse one too many."""
@@ -231,7 +231,7 @@ class PartyService:
         def make(
             description: bytes, randomness: RandomnessSource
         ) -> tuple[Handler, tuple[type[Message], ...]]:
-            begun = _BEGUN.decode(description)
+            begun = read_begun(description)
             work = self._roles.make(begun.role, begun.terms, randomness, self._limit(run, begun))
             self._work[run] = work
             return work.handler, work.requests
@@ -264,7 +264,7 @@ class PartyService:
     def _about(self, request: EndRun) -> dict[str, bytes]:
         """Return what stays of a run for its scores and baselines, which come after its end."""
         description = self._run(request.run).description
-        stays = request.model is not None and _BEGUN.decode(description).terms.validates
+        stays = request.model is not None and read_begun(description).terms.validates
         return {_AGREED: description} if stays else {}
 
     def _keep(self, run: bytes, kept: str, n_trees: int | None) -> JsonValue:
@@ -272,7 +272,7 @@ class PartyService:
         handler = self._run(run).handler  # replayed if needed
         work = self._work[run]
         assert work.handler is handler
-        begun = _BEGUN.decode(self._run(run).description)
+        begun = read_begun(self._run(run).description)
         stores = PartyStores(self._models, self._alignments)
         return work.keep(KeptOutcome(kept, begun.role.data, n_trees), stores)
 
