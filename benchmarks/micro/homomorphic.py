@@ -129,8 +129,7 @@ def sum_cuts(
     scheme: Scheme, rows: Rows, columns: Columns, order: RowOrder, candidates: np.ndarray
 ) -> Sums:
     """What is left of every cut of a level's nodes."""
-    cells = scheme.sum_rows(rows, columns, order, candidates, N_BINS)
-    accumulate_bins(cells)
+    cells = accumulate_bins(scheme.sum_rows(rows, columns, order, candidates, N_BINS))
     return cells[:, :, : N_BINS - 1].reshape(-1, scheme.n_components, POINT_LIMBS)
 
 

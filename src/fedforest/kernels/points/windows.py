@@ -10,7 +10,8 @@ up by reading *all* 32 entries and keeping one by masks that the compiler cannot
 sign swaps and negates by masks, too. There is no branch on a digit and no address made from one, so
 neither time nor caches tell it; `tests/kernels/points` looks at the machine code. What numba does
 not promise, as no compiler does, is that registers and stack are wiped: who can read this process's
-memory has the secret anyway.
+memory has the secret anyway. Without compilation (`NUMBA_DISABLE_JIT`) nothing here is constant
+time; that is for debugging.
 """
 
 import numpy as np

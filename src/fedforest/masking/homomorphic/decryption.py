@@ -70,11 +70,7 @@ class Decryptor:
             ones = sum(1 << packing.bits * place for place in range(len(group)))
             low, high = self._summands.digit_range(group[0] % self._summands.n_digits)
             found = self._search(points, n_rows * (low * ones), n_rows * (high * ones))
-            for number in reversed(group[1:]):
-                shift = packing.bits * (number - group[0])
-                digits[:, number] = found >> shift
-                found &= (1 << shift) - 1
-            digits[:, group[0]] = found
+            digits[:, group.start : group.stop] = packing.unpack(found, len(group))
         return self._join(digits, n_rows)
 
     def _search(

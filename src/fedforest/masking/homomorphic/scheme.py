@@ -15,6 +15,7 @@ appear in `add_multiples` only, which takes the same time and reads the same mem
 has ciphertexts and not the secret key learns nothing from them (decisional Diffie-Hellman).
 """
 
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -53,8 +54,8 @@ _DIGIT = (1 << DIGIT_BITS) - 1
 class Scheme:
     """What anyone can do who has the public key; arrays of many ciphertexts at a time.
 
-    A key for randomness is 32 secret bytes, for one call only: calls that share one share r, and
-    then the difference of their messages is plain.
+    A key for randomness is 32 secret bytes, for one call only: two calls with one key have the same
+    r, and what they encrypted differs by can be read.
     """
 
     def __init__(self, summands: Summands, public: EncryptionKey) -> None:
@@ -72,14 +73,8 @@ class Scheme:
     def encrypt(self, numbers: NDArray[np.int64], key: bytes) -> Encoded:
         """Ciphertexts of rows of numbers."""
         messages = self.summands.split(numbers)
-        tables, starts = message_tables()
-        points = np.empty((len(messages), self.n_components, POINT_LIMBS), np.uint64)
-        points[:, 0], points[:, 1:] = starts
-        for component in range(1, self.n_components):
-            own = np.ascontiguousarray(points[:, component])
-            add_multiples(own, message_digits(messages[:, component - 1]), tables)
-            points[:, component] = own
-        return randomise(points, self._bases, key)
+        points = (start_component(messages, component) for component in range(self.n_components))
+        return randomise(points, self._bases, draw_digits(key, len(messages)))
 
     def rerandomise(self, sums: Sums, most_rows: int, key: bytes) -> Encoded:
         """Other ciphertexts of the same sums (n, components, 20), packed and fit to be decrypted.
@@ -87,8 +82,8 @@ class Scheme:
         None of them may be of more than so many rows.
         """
         packing = self.summands.packing(most_rows)
-        [bases] = pack(self._bases[None], packing)
-        return randomise(pack(sums, packing), bases, key)
+        [bases], packed = pack(self._bases[None], packing), pack(sums, packing)
+        return randomise(np.moveaxis(packed, 1, 0), bases, draw_digits(key, len(sums)))
 
     def decode(self, encoded: Encoded) -> Rows:
         """What a peer encrypted, ready to be added.
@@ -122,41 +117,52 @@ class Scheme:
         return cells
 
 
-def accumulate_bins(cells: Sums) -> None:
-    """Make each cell (nodes, candidates, bins, ...) the sum of all bins up to it, but the last."""
-    flat = cells.reshape(-1, *cells.shape[2:])
-    kernels.run_sums(flat, cells.shape[2] - 1)
+def accumulate_bins(cells: Sums) -> Sums:
+    """Cells (nodes, candidates, bins, ...), each the sum of all bins up to it, but for the last."""
+    sums = np.array(cells, order="C")
+    kernels.run_sums(sums.reshape(-1, *sums.shape[2:]), sums.shape[2] - 1)
+    return sums
 
 
-def add_sums(totals: Sums, sums: Sums) -> None:
-    """Add ciphertexts to ciphertexts, one by one."""
-    kernels.add_points(totals.reshape(-1, POINT_LIMBS), sums.reshape(-1, POINT_LIMBS))
+def add_sums(sums: Sums, others: Sums) -> Sums:
+    """Sums of ciphertexts, one by one."""
+    return _combine(kernels.add_points, sums, others)
 
 
-def subtract_sums(totals: Sums, sums: Sums) -> None:
-    """Take ciphertexts away from ciphertexts, one by one."""
-    kernels.subtract_points(totals.reshape(-1, POINT_LIMBS), sums.reshape(-1, POINT_LIMBS))
+def subtract_sums(sums: Sums, others: Sums) -> Sums:
+    """Differences of ciphertexts, one by one."""
+    return _combine(kernels.subtract_points, sums, others)
+
+
+def _combine(kernel: Callable[..., None], sums: Sums, others: Sums) -> Sums:
+    if sums.shape != others.shape:
+        raise MaskingError(f"{sums.shape} and {others.shape} are not as many ciphertexts")
+    results = np.array(sums, order="C")
+    kernel(results.reshape(-1, POINT_LIMBS), np.ascontiguousarray(others).reshape(-1, POINT_LIMBS))
+    return results
 
 
 def pack(sums: Sums, packing: Packing) -> Sums:
     """Ciphertexts with fewer messages, each made of several."""
-    packed = np.empty(
-        (len(sums), 1 + -(-(sums.shape[1] - 1) // packing.size), POINT_LIMBS), np.uint64
-    )
-    kernels.pack_points(sums, packing.bits, packing.size, packed)
+    n_groups = len(packing.group(sums.shape[1] - 1))
+    packed = np.empty((len(sums), 1 + n_groups, POINT_LIMBS), np.uint64)
+    kernels.pack_points(np.ascontiguousarray(sums), packing.bits, packing.size, packed)
     return packed
 
 
-def randomise(sums: Sums, bases: NDArray[np.uint64], key: bytes) -> Encoded:
+def randomise(
+    components: Iterable[NDArray[np.uint64]],
+    bases: NDArray[np.uint64],
+    digits: NDArray[np.uint8],
+) -> Encoded:
     """Add r times its base to each component, the same r for all of a ciphertext, and encode."""
-    digits = draw_digits(key, len(sums))
-    words = np.empty((*sums.shape[:2], POINT_BYTES // 8), np.uint64)
-    for component, base in enumerate(bases):
-        points = np.ascontiguousarray(sums[:, component])
+    words = np.empty((len(digits), len(bases), POINT_BYTES // 8), np.uint64)
+    for place, (component, base) in enumerate(zip(components, bases, strict=True)):
+        points = np.array(component, order="C")
         add_multiples(points, digits, make_tables(base, RANDOM_WINDOWS))
-        own = np.empty((len(sums), POINT_BYTES // 8), np.uint64)
+        own = np.empty((len(digits), POINT_BYTES // 8), np.uint64)
         encode_doubles(points, own)
-        words[:, component] = own
+        words[:, place] = own
     return words.astype("<u8", copy=False).view(np.uint8)
 
 
@@ -174,16 +180,26 @@ def make_tables(base: NDArray[np.uint64], n_windows: int) -> NDArray[np.uint64]:
     return tables
 
 
+def start_component(messages: NDArray[np.int64], component: int) -> NDArray[np.uint64]:
+    """Points of a component without r: the neutral one in the first, m U in the others.
+
+    Windows make odd multiples only: (2 m + 1) U / 2 is added to -U / 2.
+    """
+    tables, starts = message_tables()
+    if component == 0:
+        return np.repeat(starts[:1], len(messages), axis=0)
+    points = np.repeat(starts[1:], len(messages), axis=0)
+    add_multiples(points, message_digits(messages[:, component - 1]), tables)
+    return points
+
+
 @lru_cache(maxsize=1)
 def message_tables() -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """(tables of U / 2, where ciphertexts start): the first component at 0, others at -U / 2.
-
-    Windows make odd multiples only, and (2 m + 1) U / 2 - U / 2 is m U.
-    """
+    """(tables of U / 2, the neutral point and -U / 2)."""
     eighth = pow(8, -1, ORDER)
     points = [NEUTRAL, *(multiply_base(encode_scalar(sign * eighth)) for sign in (-1, 1))]
-    neutral, minus_half, half = decode_trusted(b"".join(points))
-    return make_tables(half, MESSAGE_WINDOWS), np.stack([neutral, minus_half])
+    decoded = decode_trusted(b"".join(points))
+    return make_tables(decoded[2], MESSAGE_WINDOWS), decoded[:2]
 
 
 def message_digits(messages: NDArray[np.int64]) -> NDArray[np.uint8]:

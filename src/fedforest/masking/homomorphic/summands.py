@@ -30,6 +30,12 @@ class Packing(NamedTuple):
     size: int
     bits: int
 
+    def unpack(self, found: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+        """The messages (found, size) that were packed into one."""
+        if size == 1:  # which may be negative
+            return found[:, None]
+        return (found[:, None] >> self.bits * np.arange(size)) & ((1 << self.bits) - 1)
+
     def group(self, n_keys: int) -> list[range]:
         """The messages that are decrypted together."""
         starts = range(0, n_keys, self.size)
@@ -84,6 +90,8 @@ class Summands:
 
     def packing(self, most_rows: int) -> Packing:
         """How sums of so many rows are packed: counts of classes together, digits alone."""
+        if not 1 <= most_rows <= self.most_rows:
+            raise MaskingError(f"encrypted sums are of 1 to {self.most_rows} rows")
         bits = (most_rows * self.highest).bit_length()
         if self.n_digits > 1 or self.lowest < 0:
             return Packing(1, bits)
