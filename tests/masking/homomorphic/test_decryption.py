@@ -72,7 +72,7 @@ def test_sums_beyond_the_table_are_found_by_leaps(total: int, n_rows: int) -> No
 def test_packed_counts_are_all_right_or_none_is_given(
     counts: list[int], wrong: int, below: bool
 ) -> None:
-    """Of 100 rows, counts have seven bits, three a message; `wrong` is one that cannot be."""
+    """Of 100 rows, counts have seven bits, three a plaintext; `wrong` is one that cannot be."""
     summands = Summands(n_numbers=8, lowest=0, highest=1, most_rows=100)
     decryptor = Decryptor(summands, DecryptionKey(SECRET, summands.n_keys))
     if wrong >= 0:

@@ -29,7 +29,7 @@ def test_a_public_key_is_read_back_as_it_was_sent() -> None:
 def test_a_secret_key_does_not_show_itself() -> None:
     key = DecryptionKey(SECRET, 1)
     assert key.scalars[0].hex() not in repr(key)
-    assert repr(key) == "<DecryptionKey of 1 messages>"
+    assert repr(key) == "<DecryptionKey of 1 plaintexts>"
 
 
 HIGH = bytes([*element(5)[:-1], element(5)[-1] | 0x80])

@@ -82,13 +82,13 @@ def test_a_ciphertext_is_elgamals_by_libsodium(summands: Summands, seed: int) ->
     numbers = draw_numbers(summands, 2, seed)
     encoded = Scheme(summands, public).encrypt(numbers, KEY)
     scalars = [known_scalar(digits) for digits in draw_digits(KEY, 2)]
-    for row, (r, messages) in enumerate(zip(scalars, summands.split(numbers), strict=True)):
+    for row, (r, plaintexts) in enumerate(zip(scalars, summands.split(numbers), strict=True)):
         twice_r = (2 * r % ORDER).to_bytes(32, "little")
         assert encoded[row, 0].tobytes() == element(2 * r)
-        for component, (key, m) in enumerate(zip(public.points, messages, strict=True)):
+        for component, (key, m) in enumerate(zip(public.points, plaintexts, strict=True)):
             mask = rbcl.crypto_scalarmult_ristretto255(twice_r, key)
-            message = element(int(m) * pow(2, -1, ORDER))
-            expected = rbcl.crypto_core_ristretto255_add(mask, message)
+            plaintext = element(int(m) * pow(2, -1, ORDER))
+            expected = rbcl.crypto_core_ristretto255_add(mask, plaintext)
             assert encoded[row, 1 + component].tobytes() == expected
 
 
@@ -210,9 +210,9 @@ def test_arrays_that_hold_no_ciphertexts_are_refused(shape: tuple[int, ...], kin
 
 def test_keys_rows_and_bins_that_do_not_fit_are_refused() -> None:
     public = DecryptionKey(SECRET, 2).public
-    with pytest.raises(MaskingError, match="3 messages need as many keys, not 2"):
+    with pytest.raises(MaskingError, match="3 plaintexts need as many keys, not 2"):
         Scheme(Summands(3, 0, 1, 5), public)
-    with pytest.raises(MaskingError, match="3 messages need as many keys, not 2"):
+    with pytest.raises(MaskingError, match="3 plaintexts need as many keys, not 2"):
         Decryptor(Summands(3, 0, 1, 5), DecryptionKey(SECRET, 2))
     scheme = make_scheme(MARKS)
     rows = scheme.decode(scheme.encrypt(draw_numbers(MARKS, 4, 0), KEY))

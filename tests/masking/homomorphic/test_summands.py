@@ -51,7 +51,7 @@ def test_marks_of_classes_are_one_digit_from_zero_to_one() -> None:
 @pytest.mark.parametrize(
     ("most_rows", "size"), [(1, 9), (15, 6), (255, 3), (256, 2), (4095, 2), (4096, 1), (50_000, 1)]
 )
-def test_counts_of_fewer_rows_are_packed_more_to_a_message(most_rows: int, size: int) -> None:
+def test_counts_of_fewer_rows_are_packed_more_to_a_plaintext(most_rows: int, size: int) -> None:
     summands = Summands(n_numbers=9, lowest=0, highest=1, most_rows=50_000)
     packing = summands.packing(most_rows)
     assert packing.size == size

@@ -43,10 +43,10 @@ class Decryptor:
     def __init__(self, summands: Summands, secret: DecryptionKey) -> None:
         if len(secret.scalars) != summands.n_keys:
             raise MaskingError(
-                f"{summands.n_keys} messages need as many keys, not {len(secret.scalars)}"
+                f"{summands.n_keys} plaintexts need as many keys, not {len(secret.scalars)}"
             )
         self._summands, self._secret = summands, secret
-        self._table = make_table(min(MOST_STEPS, summands.largest_message))
+        self._table = make_table(min(MOST_STEPS, summands.largest_plaintext))
 
     def decrypt(
         self, encoded: Encoded, n_rows: NDArray[np.int64], most_rows: int
@@ -66,7 +66,7 @@ class Decryptor:
         digits = np.empty((len(words), self._summands.n_keys), np.int64)
         for component, group in enumerate(groups, start=1):
             scalars = [self._secret.scalars[number] for number in group]
-            points = unmask(words[:, [0, component]], pack_scalars(scalars, packing.bits))
+            points = open_component(words[:, [0, component]], pack_scalars(scalars, packing.bits))
             ones = sum(1 << packing.bits * place for place in range(len(group)))
             low, high = self._summands.digit_range(group[0] % self._summands.n_digits)
             found = self._search(points, n_rows * (low * ones), n_rows * (high * ones))
@@ -95,8 +95,8 @@ class Decryptor:
         return sums
 
 
-def unmask(words: NDArray[np.uint64], scalar: bytes) -> NDArray[np.uint64]:
-    """The messages' points: the second component minus the secret times the first one."""
+def open_component(words: NDArray[np.uint64], scalar: bytes) -> NDArray[np.uint64]:
+    """Points of the plaintexts: the second component minus the secret times the first one."""
     firsts, seconds = (np.ascontiguousarray(words[:, k]) for k in (0, 1))
     encoded = firsts.astype("<u8", copy=False).tobytes()
     masks = [multiply(scalar, encoded[at : at + 32]) for at in range(0, len(encoded), 32)]

@@ -1,7 +1,7 @@
-"""The key pair of a run's encrypted sums: one secret scalar and one public point per message.
+"""The key pair of a run's encrypted sums: one secret scalar and one public point per plaintext.
 
 All follow from 32 secret bytes, so that a run that is resumed has the same keys, and storing these
-bytes stores the pair. The messages of a ciphertext share its first component, which is safe as
+bytes stores the pair. The plaintexts of a ciphertext share its first component, which is safe as
 their keys are independent (Kurosawa 2002, multi-recipient ElGamal).
 """
 
@@ -16,7 +16,7 @@ _KEY_OF_SUMS = b"encrypted sums"
 
 
 class EncryptionKey:
-    """One point per message. Who encrypts or re-randomises under it must know whose it is."""
+    """One point per plaintext. Who encrypts or re-randomises under it must know whose it is."""
 
     __slots__ = ("points",)
 
@@ -28,7 +28,7 @@ class EncryptionKey:
 
     @classmethod
     def decode(cls, encoded: bytes, n_keys: int) -> Self:
-        """Read what a peer sent as its key of `n_keys` messages."""
+        """Read what a peer sent as its key of `n_keys` plaintexts."""
         starts = range(0, len(encoded), POINT_BYTES)
         points = [encoded[start : start + POINT_BYTES] for start in starts]
         if len(encoded) != n_keys * POINT_BYTES or not all(map(is_key, points)):
@@ -52,4 +52,4 @@ class DecryptionKey:
         self.public = EncryptionKey([multiply_base(scalar) for scalar in self.scalars])
 
     def __repr__(self) -> str:
-        return f"<DecryptionKey of {len(self.scalars)} messages>"
+        return f"<DecryptionKey of {len(self.scalars)} plaintexts>"

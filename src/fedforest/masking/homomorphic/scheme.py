@@ -2,15 +2,15 @@
 
     encrypt (label party) -> decode, sum_rows, ... rerandomise (any party) -> decrypt (label party)
 
-A ciphertext of a row is r G, and for each message m with its key H: m U + r H, where r is random.
+A ciphertext of a row is r G, and for each plaintext m with its key H: m U + r H, where r is random.
 Sums of ciphertexts are ciphertexts of sums; re-randomising one adds a ciphertext of zeros, after
 which nothing tells which rows it is a sum of. The owner of the secret key decrypts sums and should
 see no others: on what `encrypt` made, and was not re-randomised, `decrypt` fails or is wrong.
 
-Encoding doubles (`kernels/points/encoding.py`): of the message, what one `encrypt` and one
+Encoding doubles (`kernels/points/encoding.py`): of the plaintext, what one `encrypt` and one
 `rerandomise` make is four times m U, so U is a quarter of the base point.
 
-Who learns what: r and the messages are the encryptor's secrets, r also the re-randomiser's. They
+Who learns what: r and the plaintexts are the encryptor's secrets, r also the re-randomiser's. They
 appear in `add_multiples` only, which takes the same time and reads the same memory for all. Whoever
 has ciphertexts and not the secret key learns nothing from them (decisional Diffie-Hellman).
 """
@@ -45,9 +45,9 @@ Rows: TypeAlias = NDArray[np.uint64]  # (rows * components, 15), what is added
 Sums: TypeAlias = NDArray[np.uint64]  # (..., components, 20), what is added to
 
 RANDOM_WINDOWS = 42  # 252 bits: multiples within 2^-126 of uniform ones
-MESSAGE_WINDOWS = 3  # up to 2^17 in magnitude
-_MESSAGE_OFFSET = 1 << (MESSAGE_WINDOWS * DIGIT_BITS - 1)
-_MESSAGE_SHIFTS = DIGIT_BITS * np.arange(MESSAGE_WINDOWS)
+PLAINTEXT_WINDOWS = 3  # up to 2^17 in magnitude
+_PLAINTEXT_OFFSET = 1 << (PLAINTEXT_WINDOWS * DIGIT_BITS - 1)
+_PLAINTEXT_SHIFTS = DIGIT_BITS * np.arange(PLAINTEXT_WINDOWS)
 _DIGIT = (1 << DIGIT_BITS) - 1
 
 
@@ -61,7 +61,7 @@ class Scheme:
     def __init__(self, summands: Summands, public: EncryptionKey) -> None:
         if len(public.points) != summands.n_keys:
             raise MaskingError(
-                f"{summands.n_keys} messages need as many keys, not {len(public.points)}"
+                f"{summands.n_keys} plaintexts need as many keys, not {len(public.points)}"
             )
         self.summands = summands
         self._bases = decode_trusted(b"".join((multiply_base(encode_scalar(1)), public.encode())))
@@ -72,9 +72,9 @@ class Scheme:
 
     def encrypt(self, numbers: NDArray[np.int64], key: bytes) -> Encoded:
         """Ciphertexts of rows of numbers."""
-        messages = self.summands.split(numbers)
-        points = (start_component(messages, component) for component in range(self.n_components))
-        return randomise(points, self._bases, draw_digits(key, len(messages)))
+        plaintexts = self.summands.split(numbers)
+        points = (start_component(plaintexts, component) for component in range(self.n_components))
+        return randomise(points, self._bases, draw_digits(key, len(plaintexts)))
 
     def rerandomise(self, sums: Sums, most_rows: int, key: bytes) -> Encoded:
         """Other ciphertexts of the same sums (n, components, 20), packed and fit to be decrypted.
@@ -143,7 +143,7 @@ def _combine(kernel: Callable[..., None], sums: Sums, others: Sums) -> Sums:
 
 
 def pack(sums: Sums, packing: Packing) -> Sums:
-    """Ciphertexts with fewer messages, each made of several."""
+    """Ciphertexts with fewer plaintexts, each made of several."""
     n_groups = len(packing.group(sums.shape[1] - 1))
     packed = np.empty((len(sums), 1 + n_groups, POINT_LIMBS), np.uint64)
     kernels.pack_points(np.ascontiguousarray(sums), packing.bits, packing.size, packed)
@@ -180,31 +180,31 @@ def make_tables(base: NDArray[np.uint64], n_windows: int) -> NDArray[np.uint64]:
     return tables
 
 
-def start_component(messages: NDArray[np.int64], component: int) -> NDArray[np.uint64]:
+def start_component(plaintexts: NDArray[np.int64], component: int) -> NDArray[np.uint64]:
     """Points of a component without r: the neutral one in the first, m U in the others.
 
     Windows make odd multiples only: (2 m + 1) U / 2 is added to -U / 2.
     """
-    tables, starts = message_tables()
+    tables, starts = plaintext_tables()
     if component == 0:
-        return np.repeat(starts[:1], len(messages), axis=0)
-    points = np.repeat(starts[1:], len(messages), axis=0)
-    add_multiples(points, message_digits(messages[:, component - 1]), tables)
+        return np.repeat(starts[:1], len(plaintexts), axis=0)
+    points = np.repeat(starts[1:], len(plaintexts), axis=0)
+    add_multiples(points, plaintext_digits(plaintexts[:, component - 1]), tables)
     return points
 
 
 @lru_cache(maxsize=1)
-def message_tables() -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+def plaintext_tables() -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """(tables of U / 2, the neutral point and -U / 2)."""
     eighth = pow(8, -1, ORDER)
     points = [NEUTRAL, *(multiply_base(encode_scalar(sign * eighth)) for sign in (-1, 1))]
     decoded = decode_trusted(b"".join(points))
-    return make_tables(decoded[2], MESSAGE_WINDOWS), decoded[:2]
+    return make_tables(decoded[2], PLAINTEXT_WINDOWS), decoded[:2]
 
 
-def message_digits(messages: NDArray[np.int64]) -> NDArray[np.uint8]:
+def plaintext_digits(plaintexts: NDArray[np.int64]) -> NDArray[np.uint8]:
     """Digits of m that stand for 2 m + 1 in `add_multiples`."""
-    shifted = (messages + _MESSAGE_OFFSET)[:, None] >> _MESSAGE_SHIFTS
+    shifted = (plaintexts + _PLAINTEXT_OFFSET)[:, None] >> _PLAINTEXT_SHIFTS
     return (shifted & _DIGIT).astype(np.uint8)
 
 

@@ -6,7 +6,7 @@ is encrypted and summed like a class of its own, and the sums are put together a
 the highest are from -2^(b-1) to 2^(b-1) - 1, so that negative numbers need nothing special.
 
 The other way round, sums of few rows leave room: counts of several classes are packed into one
-message before they are decrypted. Who re-randomises and who decrypts must agree on the most rows.
+plaintext before they are decrypted. Who re-randomises and who decrypts must agree on the most rows.
 """
 
 from dataclasses import dataclass
@@ -19,25 +19,25 @@ from numpy.typing import NDArray
 from fedforest.errors import ConfigurationError, MaskingError
 
 LARGEST_SUM = 2**26  # up to 512 leaps, 0.15 ms, in the search for the sum of a root node
-LARGEST_DIGIT = 2**17 - 1  # in magnitude: three windows of the message's multiples
+LARGEST_DIGIT = 2**17 - 1  # in magnitude: three windows of the plaintext's multiples
 _LARGEST_TOTAL = 2**62
-_PACKED_BITS = 24  # of several counts in one message: up to 64 leaps, where each saves a decryption
+_PACKED_BITS = 24  # of counts in one plaintext: up to 64 leaps, and a decryption less for each
 
 
 class Packing(NamedTuple):
-    """How many messages are decrypted as one, and the bits that each of them has in it."""
+    """How many plaintexts are decrypted as one, and the bits that each of them has in it."""
 
     size: int
     bits: int
 
     def unpack(self, found: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-        """The messages (found, size) that were packed into one."""
+        """The plaintexts (found, size) that were packed into one."""
         if size == 1:  # which may be negative
             return found[:, None]
         return (found[:, None] >> self.bits * np.arange(size)) & ((1 << self.bits) - 1)
 
     def group(self, n_keys: int) -> list[range]:
-        """The messages that are decrypted together."""
+        """The plaintexts that are decrypted together."""
         starts = range(0, n_keys, self.size)
         return [range(start, min(n_keys, start + self.size)) for start in starts]
 
@@ -78,7 +78,7 @@ class Summands:
 
     @property
     def n_keys(self) -> int:
-        """How many messages a ciphertext has, each under its own key."""
+        """How many plaintexts a ciphertext has, each under its own key."""
         return self.n_numbers * self.n_digits
 
     def digit_range(self, digit: int) -> tuple[int, int]:
@@ -98,7 +98,7 @@ class Summands:
         return Packing(max(1, min(self.n_numbers, _PACKED_BITS // bits)), bits)
 
     @property
-    def largest_message(self) -> int:
+    def largest_plaintext(self) -> int:
         """What a decryption has to find at most, in magnitude."""
         ranges = [self.digit_range(digit) for digit in range(self.n_digits)]
         largest = self.most_rows * max(max(-low, high) for low, high in ranges)
