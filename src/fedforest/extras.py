@@ -18,6 +18,7 @@ PACKAGE_OF_LIBRARY = {
     "adbc_driver_postgresql": "fedforest[sql]",
     "duckdb": "fedforest[sql]",
     "mpi4py": "fedforest[mpi]",
+    "rbcl": "fedforest[encrypted]",
     "skl2onnx": "fedforest[export]",
     "skops": "fedforest[export]",
     "matplotlib": "matplotlib",
