@@ -9,6 +9,7 @@ label sums in the protection of the run.
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from hashlib import blake2b
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +51,10 @@ from fedforest.protocol.horizontal.party_trees import (
     HorizontalPartyTrees,
 )
 from fedforest.protocol.horizontal.payloads import Points
-from fedforest.protocol.horizontal.statistics import Statistics, choose_statistics
+from fedforest.protocol.horizontal.statistics import (
+    Statistics,
+    choose_statistics,
+)
 from fedforest.protocol.horizontal.tables import declare_columns, make_bins
 from fedforest.protocol.payloads import TableSize, from_bytes
 from fedforest.tree.files.forests import OpenedForest, StoredForest
@@ -109,6 +113,7 @@ class HorizontalParty:
         self._left_out = 0  # number of the set of rows that they do not see
         self._companions = Companions(least=least_participants)
         self._n_questions = 0
+        self._heard = b""  # digest of all requests that answers to noisy questions depend on
         self._opened: OpenedForest | None = None
         self._model: StoredForest | None = None
         self._model_file: memoryview | None = None
@@ -128,10 +133,11 @@ class HorizontalParty:
         """Answer one request; refuse a request out of sequence, which then changes nothing."""
         n_questions, trees, companions = self._n_questions, self._trees, self._companions
         asked = None if trees is None else (trees.n_asked, trees.counted)
+        heard = self._heard
         try:
             return answer(self._handlers(), request)
         except FederationError:  # questions answered before the error were not sent: undo
-            self._n_questions, self._companions = n_questions, companions
+            self._n_questions, self._companions, self._heard = n_questions, companions, heard
             if trees is not None and asked is not None:
                 trees.n_asked, trees.counted = asked
             raise
@@ -155,7 +161,14 @@ class HorizontalParty:
             values.reshape(-1), np.uint64(self._table.n_rows), bins.is_categorical
         )
         self._targets, self._statistics, self._agreed = targets, statistics, request
+        self._note(request)
         return Accepted()
+
+    def _note(self, request: Message) -> None:
+        """Bind noise to a request: under noise, answers depend on it and all before it."""
+        if self._agreement().protection.kind:
+            encoded = msgspec.msgpack.encode(request)
+            self._heard = blake2b(self._heard + encoded, digest_size=32).digest()
 
     def _agreement(self) -> AgreeOnTable:
         if self._agreed is None:
@@ -173,6 +186,7 @@ class HorizontalParty:
 
     def _name_points(self, request: ProposeThresholds) -> ThresholdsProposed:
         self._running()
+        self._note(request)
         trees = self._trees if request.start is None else self._start(request.start)
         if trees is None:
             raise ProtocolError.stating("no trees were started")
@@ -243,6 +257,7 @@ class HorizontalParty:
             return admitted.reply
         if self._trees is not None:
             self._trees.count_once([one.segment for one in questions if not one.whole_table])
+        self._note(request)
         return self._aggregator.protect(request, admitted, self._answer(agreed, questions))
 
     def _join(self, parts: Sequence[Part], questions: Sequence[CutsQuestion]) -> None:
@@ -285,7 +300,8 @@ class HorizontalParty:
         assert statistics is not None
         self._n_questions += 1
         number = self._n_questions.to_bytes(8, "little")
-        key = derive_key(self._noise_secret, b"noise", number) if is_private else b""
+        # a restored copy of the run repeats the number, and under it another conversation
+        key = derive_key(self._noise_secret, b"noise", number, self._heard) if is_private else b""
         if question.whole_table:
             check(self._n_questions == 1, "the whole table is counted only once, at the start")
             check(not is_private, "the whole table is counted where every question is paid for")
