@@ -151,6 +151,11 @@ TEXTS: Mapping[str, Text] = {
         "{data_set} has no id column, and rows are to be matched by ids",
         "its owner names one with `fedforest party data add --id COLUMN --replace`",
     ),
+    "ids.shared": Text(
+        "{data_set} has several rows with one id, and LocalDP draws the noise of a row by its id",
+        "its owner names the columns that tell all rows apart (`fedforest party data add --id "
+        "COLUMN --replace`), or none, and then rows are told apart by their content",
+    ),
     "data_set.changed": Text(
         "{data_set} has changed since it was added: {detail}. Put it back as it was, or accept it "
         "with `fedforest party data add --replace`"

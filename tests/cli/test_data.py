@@ -33,7 +33,14 @@ def test_a_data_set_is_added_listed_shown_and_removed(home: Path) -> None:
     assert added.exit_code == 0, added.output
     assert "2 rows" in added.output
     assert json.loads(run(home, "list", "--json").output) == [
-        {"name": "people", "place": "people.csv", "table": "", "id": ["id"], "n_columns": 3}
+        {
+            "name": "people",
+            "place": "people.csv",
+            "table_identity": "file:people.csv",
+            "table": "",
+            "id": ["id"],
+            "n_columns": 3,
+        }
     ]
     shown = run(home, "show", "people").output
     assert "31 to 31, mean 31" in " ".join(shown.split())
@@ -52,12 +59,14 @@ def test_the_profile_is_told_to_programs_as_json(home: Path) -> None:
 
 
 def test_every_option_finds_its_way_into_the_entry(home: Path) -> None:
-    options = ("--type", "age=category", "--exclude", "city", "--missing", "-999", "--quiet")
-    assert add_people(home, *options).output == ""
+    options = ("--type", "age=category", "--exclude", "city", "--missing", "-999")
+    named = ("--table-identity", "customers")
+    assert add_people(home, *options, *named, "--quiet").output == ""
     assert EntryFolder(home).read("people") == Entry(
         source="people.csv",
         id=["id"],
         types={"age": "category"},
+        table_identity="customers",
         missing=["NA", -999],
         exclude=["city"],
     )

@@ -62,6 +62,10 @@ def add_data(  # noqa: PLR0913, PLR0917 - options of a command
     exclude: Annotated[
         list[str] | None, typer.Option(help="A column that no run may see; may repeat.")
     ] = None,
+    table_identity: Annotated[
+        str | None,
+        typer.Option(help="The table that the rows are of, if other data sets read it as well."),
+    ] = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace a data set, and accept its columns.")
     ] = False,
@@ -90,6 +94,7 @@ def add_data(  # noqa: PLR0913, PLR0917 - options of a command
         types=_read_types(types or []),
         missing=[_read_missing(value) for value in missing or []],
         exclude=exclude or [],
+        table_identity=table_identity,
     )
     added = Catalogue(home).add(name, entry, replaces=replace)
     if as_json:
@@ -211,10 +216,13 @@ def _read_missing(text: str) -> Missing:
 
 
 def _describe(catalogue: Catalogue, name: str) -> dict[str, Any]:
+    from fedforest.runtime.party.catalogue.tables import identify_table
+
     entry, schema = catalogue.entries.read(name), catalogue.schema(name) or {}
     return {
         "name": name,
         "place": entry.place,
+        "table_identity": identify_table(catalogue.entries.home, entry),
         "table": entry.table or ("(query)" if entry.query else ""),
         "id": entry.id,
         "n_columns": len(schema),
@@ -224,7 +232,7 @@ def _describe(catalogue: Catalogue, name: str) -> dict[str, Any]:
 def _print_profile(name: str, entry: Entry, found: DataSet) -> None:
     from fedforest.runtime.party.catalogue.profile import profile_columns
 
-    title = f"{name}: {found.n_rows:,} rows from {entry.place}"
+    title = f"{name}: {found.n_rows:,} rows from {entry.place}, table {found.identity.table!r}"
     rows = [_row(column) for column in profile_columns(found)]
     _print_table(title, ("Column", "Kind", "Distinct", "Missing", "Values"), rows)
 

@@ -79,6 +79,8 @@ def show_policy(home: Home, as_json: AsJson = False) -> None:
 
     Example: fedforest party policy show --home ./bank
     """
+    import msgspec
+
     from fedforest.runtime.party.catalogue.entries import EntryFolder
     from fedforest.runtime.party.policy import PolicyFile
     from fedforest.runtime.party.spending import Budgets
@@ -86,11 +88,12 @@ def show_policy(home: Home, as_json: AsJson = False) -> None:
     rules_file = PolicyFile(home)
     named = rules_file.check()
     names = sorted({*EntryFolder(home).names(), *named})
+    budgets = Budgets(home)
     found = {"any other": _describe(rules_file.rules(""), 0.0)}
     for name in names:
-        rules = rules_file.rules(name)
-        spent = Budgets(home).read(name, rules.epsilon_ceiling).spent
-        found[name] = _describe(rules, spent)
+        ceiling = budgets.ceiling(name, rules_file)
+        rules = msgspec.structs.replace(rules_file.rules(name), epsilon_ceiling=ceiling)
+        found[name] = _describe(rules, budgets.read(name, ceiling).spent)
     if as_json:
         Terminal().show_json(found)
         return

@@ -147,6 +147,7 @@ def test_only_the_party_is_trusted_with_laplace_and_nobody_with_local_noise() ->
     assert "sees labels without noise" in said(NOBODY, spending=LOCAL)
     assert "sees labels without noise" not in said(NOBODY, spending=GLOBAL)
     assert "under a new key" in said(CAVEATS, spending=LOCAL)
+    assert "by its id, or by the content" in said(CAVEATS, spending=LOCAL, in_federation=True)
 
 
 @pytest.mark.parametrize(("scope", "least"), [("tree", 1), ("tree", 2), ("tree", 3), ("run", 2)])

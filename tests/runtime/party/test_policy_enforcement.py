@@ -344,7 +344,8 @@ def test_a_damaged_ledger_is_no_permission(
     federation: LocalFederation, damage: Callable[[Path], object]
 ) -> None:
     train(federation, vertical(**LABEL_EPSILON), OTHER_RUN)
-    damage(federation.homes["bank"] / "budgets" / "columns.json")
+    [ledger] = (federation.homes["bank"] / "budgets").iterdir()
+    damage(ledger)
     with pytest.raises(Exception, match=r"see its log|ledger"):
         train(federation, vertical(**LABEL_EPSILON))
 

@@ -13,6 +13,7 @@ from fedforest.errors import DataError
 from fedforest.runtime.messages.roles import RowChoice
 from fedforest.runtime.party.alignments import Alignments
 from fedforest.runtime.party.data_sets import DataSet
+from fedforest.runtime.party.row_identity import RowIdentity
 from fedforest.runtime.party.row_selection import hold_out, take_rows
 
 ALIGNMENT = "0" * 31 + "1"
@@ -30,7 +31,8 @@ class PeopleByName(DataSet):
 
 def data_set(ids: tuple[str, ...] = ("a", "b", "c", "d", "e"), name: str = "people") -> DataSet:
     columns = {"id": pyarrow.array(ids), "x": np.arange(len(ids), dtype=np.float32)}
-    return PeopleByName(name, pyarrow.table(columns))
+    table = pyarrow.table(columns)
+    return PeopleByName(name, table, RowIdentity(name, name, table))
 
 
 def values(data: DataSet) -> list[float]:

@@ -52,6 +52,7 @@ from fedforest.protocol.horizontal.party_trees import (
 )
 from fedforest.protocol.horizontal.payloads import Points
 from fedforest.protocol.horizontal.statistics import (
+    RowKeys,
     Statistics,
     choose_statistics,
 )
@@ -87,6 +88,7 @@ class HorizontalParty:
         *,
         least_participants: int = LEAST_PARTICIPANTS,
         response_key: bytes = b"",
+        row_keys: RowKeys | None = None,
         approve: Callable[[AgreeOnTable], None] | None = None,
         target_bounds: tuple[float, float] | None = None,
         workers: Workers = ALONE,
@@ -96,7 +98,7 @@ class HorizontalParty:
         self._workers = workers
         self._approve = approve
         self._bounds = target_bounds  # declared by the run; targets then have no size of their own
-        self._response_key = response_key
+        self._response_key, self._row_keys = response_key, row_keys
         # one secret per purpose, drawn first, so that protections do not change the drawn rows
         self._point_secret, self._row_secret, self._noise_secret = (
             randomness(32) for _ in range(3)
@@ -154,7 +156,7 @@ class HorizontalParty:
         bins = make_bins(request.names, request.categories, has_names=self._table.has_names)
         values = bins.raw_values(self._table, self._workers)
         targets = self._labels.encode(request)
-        statistics = choose_statistics(request, targets, self._response_key)
+        statistics = choose_statistics(request, targets, self._response_key, self._row_keys)
         if self._approve is not None:
             self._approve(request)  # last, so that a refused proposal spends nothing
         self._values = Values(

@@ -4,6 +4,7 @@ Where noise is demanded, exact sums of labels do not leave this module. Noise is
 that is derived anew for every question from a secret of the party.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -27,6 +28,8 @@ from fedforest.tree.workers import ALONE, Workers
 QUERIES_OF_A_BLOCK = 2**14  # answered from one keystream
 SHORT_CODE = 8  # bits
 LABEL_MOVES = 2  # counts that change by one when a row's label does
+
+RowKeys = Callable[[], NDArray[np.uint64]]  # one for each row, the same in all runs
 
 
 class Statistics(Protocol):
@@ -180,13 +183,13 @@ def _count_classes(targets: TrainingTargets, *, rows_apart: bool) -> NDArray[np.
 
 
 def choose_statistics(
-    agreed: AgreeOnTable, targets: TrainingTargets, response_key: bytes
+    agreed: AgreeOnTable, targets: TrainingTargets, response_key: bytes, row_keys: RowKeys | None
 ) -> Statistics:
-    """Choose the statistics that the run demands."""
+    """Choose the statistics that the run demands; without `row_keys`, rows are numbered."""
     protection = agreed.protection
     if protection.kind == "local":
         code = resolve_code(agreed)
-        rows = np.arange(targets.n_rows, dtype=np.uint64)
+        rows = row_keys() if row_keys else np.arange(targets.n_rows, dtype=np.uint64)
         responses = permanent_responses(code, targets.classes, rows, response_key)
         short = np.uint8 if code.bits <= SHORT_CODE else np.uint64  # less memory per row
         return LocalStatistics(code, responses.astype(short))

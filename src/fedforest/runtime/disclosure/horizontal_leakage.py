@@ -384,8 +384,19 @@ def _noise_limits(run: HorizontalRun) -> Iterator[Learned]:
             CAVEATS, "training again on the same labels spends again: epsilons of fits add up"
         )
     else:
-        yield Learned(
-            CAVEATS,
-            "the cap holds while permanent answers are kept: under a new key they are drawn anew, "
-            "and what both tell adds up",
+        yield Learned(CAVEATS, _permanent_limits(run))
+
+
+def _permanent_limits(run: HorizontalRun) -> str:
+    """How long the cap of permanent answers holds for a row."""
+    if not run.in_federation:
+        return (
+            "every fit in one process draws permanent answers under a new key, and what the "
+            "answers of several fits tell adds up"
         )
+    return (
+        "the cap holds for a row while its party knows it: by its id, or by the content of all its "
+        "columns where no id is configured. A row that changes in that counts as another row: its "
+        "versions have a cap each, of which one is booked. Answers under another label column, "
+        "table or parameters are drawn anew; their cap is booked, and adds up"
+    )

@@ -112,10 +112,9 @@ class PartyKeys:
     lasting_secret: bytes = field(repr=False)  # for responses that are the same in all runs
     pins: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def response_key(self) -> bytes:
-        """The key from which permanent responses of all runs are drawn."""
-        return derive_key(self.lasting_secret, b"responses")
+    def response_key(self, context: bytes) -> bytes:
+        """The key from which permanent responses of all runs are drawn in one context."""
+        return derive_key(self.lasting_secret, b"responses", context)
 
     def member(self, randomness: RandomnessSource) -> PartyIdentity:
         """Return the party as a member of one run."""

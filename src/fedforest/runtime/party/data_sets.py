@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fedforest.errors import DataError, UnknownColumn
 from fedforest.runtime.party.catalogue.ids import normalise_ids
+from fedforest.runtime.party.row_identity import RowIdentity
 from fedforest.tree.table.data_frames import read_vector
 from fedforest.tree.table.frames import Table, list_names, read_table
 
@@ -36,6 +37,7 @@ class DataSet:
 
     name: str
     columns: Any  # pyarrow.Table
+    identity: RowIdentity
     id_columns: Any = None  # pyarrow.Table, None where no id is configured
 
     @property
@@ -53,10 +55,11 @@ class DataSet:
     def take(self, rows: NDArray[np.integer]) -> "DataSet":
         """Return a data set of these rows, in this order."""
         ids = None if self.id_columns is None else self.id_columns.take(rows)
-        return replace(self, columns=self.columns.take(rows), id_columns=ids)
+        identity = self.identity.take(rows)
+        return replace(self, columns=self.columns.take(rows), identity=identity, id_columns=ids)
 
     def without(self, names: Collection[str]) -> "DataSet":
-        """Return the data set without these columns."""
+        """Return the data set without these columns; its rows keep their identity."""
         kept = [name for name in self.columns.column_names if name not in names]
         return replace(self, columns=self.columns.select(kept))
 

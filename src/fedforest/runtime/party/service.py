@@ -45,7 +45,7 @@ from fedforest.runtime.party.data_sets import DataSets
 from fedforest.runtime.party.handlers import OwnerLimits, RoleMaker
 from fedforest.runtime.party.models import PartyModels
 from fedforest.runtime.party.parts import Begun, PartsBegun, check_part, is_part, read_begun
-from fedforest.runtime.party.policy import Policy
+from fedforest.runtime.party.policy import DataSetRules, Policy
 from fedforest.runtime.party.predictions import PartyPredictions
 from fedforest.runtime.party.run import PartyRun
 from fedforest.runtime.party.spending import Budgets, PredictionQuota
@@ -169,7 +169,7 @@ class PartyService:
             return Done()
         whole = self._agreement(request.terms.part_of)
         check_part(whole, request.role, request.terms)
-        rules = self._policy.rules(request.role.data)
+        rules = self._rules_of(request.role.data)
         asked = check_run(rules, request.role, request.terms)
         self._data.renew(request.role.data)
         if isinstance(self._keys.pins, Pins):
@@ -185,6 +185,11 @@ class PartyService:
         begun = Begun(request.role, request.terms, rules)
         self._hold(self._store.begin(request.run, msgspec.msgpack.encode(begun)))
         return Done()
+
+    def _rules_of(self, data: str) -> DataSetRules:
+        """Return the rules of a data set under the ceiling of all that read its table."""
+        ceiling = self._budgets.ceiling(data, self._policy)
+        return msgspec.structs.replace(self._policy.rules(data), epsilon_ceiling=ceiling)
 
     def _agreement(self, run: str) -> Begun | None:
         """Return what a run began with, also after its end; None if it is unknown here."""
@@ -242,7 +247,9 @@ class PartyService:
         """Return the limits of the rules that the run began with, not of the present policy."""
         rules = begun.rules
         spend = partial(self._budgets.book, begun.role.data, rules.epsilon_ceiling, run.hex())
-        return OwnerLimits(rules.hidden, RunAccountant(rules, spend, self._keys.response_key))
+        context = self._data.read(begun.role.data).identity.response_context(begun.role.label)
+        response_key = self._keys.response_key(context)
+        return OwnerLimits(rules.hidden, RunAccountant(rules, spend, response_key))
 
     def _end_run(self, request: EndRun) -> Done:
         """Store the model and delete the run; a repeated request has the same effect."""

@@ -1,6 +1,6 @@
 """What a party has spent so far, in its folder: epsilon of labels, rows of predictions.
 
-    budgets/NAME.json      one ledger for each data set, on the disk before labels leave
+    budgets/*.json         one ledger for each table, on the disk before labels leave
     prediction_rows.json   rows predicted today for each asker
 
 A ledger is never shortened: a run that is later refused or cancelled keeps its spends. Predicted
@@ -12,65 +12,115 @@ import math
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime
+from hashlib import blake2b
 from pathlib import Path
 
 import msgspec
 
-from fedforest.errors import DataError, StorageError
+from fedforest.errors import StorageError
 from fedforest.privacy.budget import BudgetLedger
 from fedforest.privacy.composition import PrivacySpending
 from fedforest.runtime.party.approval import refusal
-from fedforest.runtime.party.policy import DataSetRules, PolicyFile
+from fedforest.runtime.party.catalogue.entries import EntryFolder
+from fedforest.runtime.party.catalogue.tables import find_table, list_sharing
+from fedforest.runtime.party.policy import DataSetRules, Policy, PolicyFile
 from fedforest.runtime.recovery.run_store import write_file
 
 
+class _StoredLedger(msgspec.Struct, frozen=True):
+    """A ledger file; one without a table is of an earlier version, and of the data set NAME."""
+
+    spends: list[dict[str, str | float | None]]
+    ceiling: float | None = None
+    table: str = ""
+    data_sets: list[str] = []  # all through which the table was used
+
+
 class Budgets:
-    """The privacy ledgers of a party's data sets."""
+    """The privacy ledgers of a party's tables.
+
+    A ledger counts for a data set if it is of the data set's table, or was charged through one of
+    the data sets that read this table now: a table that moves takes its ledger along.
+    """
 
     def __init__(self, home: Path) -> None:
         self._folder = home / "budgets"
+        self._entries = EntryFolder(home)
+
+    def sharing(self, data: str) -> list[str]:
+        """List the data sets that share the ledger of this one, itself among them."""
+        return list_sharing(self._entries, data)
+
+    def ceiling(self, data: str, policy: Policy) -> float:
+        """Return the lowest ceiling of all data sets that share the ledger."""
+        return min(policy.rules(name).epsilon_ceiling for name in self.sharing(data))
 
     def read(self, data: str, ceiling: float) -> BudgetLedger:
-        """Read the ledger of a data set, with the present ceiling."""
-        path = self._path(data)
-        if not path.exists():
-            return BudgetLedger(ceiling)
-        limit = None if ceiling == float("inf") else ceiling
-        try:
-            stored = msgspec.json.decode(path.read_bytes(), type=dict)
-        except (OSError, msgspec.DecodeError):
-            raise StorageError(
-                f"the privacy ledger {path} cannot be read; restore a copy"
-            ) from None
-        return BudgetLedger.from_dict({**stored, "ceiling": limit})
+        """Read the ledger of a data set's table, with the present ceiling."""
+        return _merge(self._counted(data), ceiling)
 
     def data_of(self, run: str) -> list[str]:
-        """List the data sets whose budget a run was charged to."""
-        names = sorted(path.stem for path in self._folder.glob("*.json"))
-        ledgers = {name: self.read(name, math.inf) for name in names}
-        return [name for name in names if run in {spend.run for spend in ledgers[name].spends}]
+        """List the data sets of the tables whose budget a run was charged to."""
+        return sorted(
+            {
+                name
+                for ledger in self._load_all()
+                if run in {spend.get("run") for spend in ledger.spends}
+                for name in ledger.data_sets
+            }
+        )
 
     def book(self, data: str, ceiling: float, run: str, spending: PrivacySpending) -> None:
         """Charge a run; on disk when this returns; raises `BudgetExhausted`."""
-        ledger = self.read(data, ceiling)
+        counted = self._counted(data)
+        ledger = _merge(counted, ceiling)
         before = ledger.spends
         ledger.reserve(run, spending)
-        if ledger.spends != before:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_file(self._path(data), msgspec.json.encode(ledger.as_dict()))
+        if ledger.spends == before:
+            return
+        used = {data, *(name for each in counted for name in each.data_sets)}
+        table = find_table(self._entries, data)
+        stored = {"table": table, "data_sets": sorted(used), **ledger.as_dict()}
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        name = blake2b(table.encode(), digest_size=16).hexdigest()
+        write_file(self._folder / f"{name}.json", msgspec.json.encode(stored))
 
-    def _path(self, data: str) -> Path:
-        if "/" in data or data.startswith("."):
-            raise DataError.of("data_set.unknown", data_set=data)
-        return self._folder / f"{data}.json"
+    def _counted(self, data: str) -> list[_StoredLedger]:
+        """Return the ledgers that count for a data set, the one of its table first."""
+        table, names = find_table(self._entries, data), set(self.sharing(data))
+        ledgers = self._load_all()
+        own = [ledger for ledger in ledgers if ledger.table == table]
+        return own + [
+            ledger
+            for ledger in ledgers
+            if ledger.table != table and not names.isdisjoint(ledger.data_sets)
+        ]
+
+    def _load_all(self) -> list[_StoredLedger]:
+        return [_load(path) for path in sorted(self._folder.glob("*.json"))]
+
+
+def _load(path: Path) -> _StoredLedger:
+    try:
+        stored = msgspec.json.decode(path.read_bytes(), type=_StoredLedger)
+    except (OSError, msgspec.DecodeError):
+        raise StorageError(f"the privacy ledger {path} cannot be read; restore a copy") from None
+    return stored if stored.table else msgspec.structs.replace(stored, data_sets=[path.stem])
+
+
+def _merge(ledgers: list[_StoredLedger], ceiling: float) -> BudgetLedger:
+    """Put the spends of ledgers together; a run that several of them hold was charged once."""
+    lines = {line.get("run"): line for ledger in reversed(ledgers) for line in ledger.spends}
+    limit = None if ceiling == math.inf else ceiling
+    return BudgetLedger.from_dict({"spends": list(lines.values()), "ceiling": limit})
 
 
 def tell_epsilon(home: Path, run: str) -> dict[str, dict[str, float | None]]:
-    """Return epsilon spent and left for each data set of a run; None stands for no limit."""
+    """Return epsilon spent and left for the data sets of a run's tables; None: no limit."""
     budgets, policy = Budgets(home), PolicyFile(home)
     told = {}
     for data in budgets.data_of(run):
-        ledger = budgets.read(data, policy.rules(data).epsilon_ceiling)
+        ledger = budgets.read(data, budgets.ceiling(data, policy))
         figures = {"spent": ledger.spent, "left": ledger.remaining}
         told[data] = {name: x if math.isfinite(x) else None for name, x in figures.items()}
     return told

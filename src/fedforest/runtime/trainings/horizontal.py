@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 from fedforest.errors import ConfigurationError
@@ -52,6 +53,7 @@ from fedforest.runtime.trainings.party_task import (
     PartyData,
     PartyMeans,
     PartyStores,
+    RememberedRows,
     Sums,
 )
 from fedforest.tree.canonical_json import JsonValue
@@ -63,10 +65,15 @@ REQUESTS = (*messages.REQUESTS, *counting.REQUESTS)
 
 
 class HorizontalColumns(NamedTuple):
-    """The features and labels that a role needs of a data set."""
+    """The features and labels that a role needs of a data set, and what it knows rows by.
+
+    Without an identity, as in one process, rows are numbered: they are remembered no longer than
+    the key of the training.
+    """
 
     table: Table
     labels: PartyLabels
+    identity: RememberedRows | None = None
 
 
 @dataclass(slots=True)
@@ -237,6 +244,9 @@ class HorizontalTraining(
         is_noisy = noise is not None
         plug: Plug = "plain" if role.aggregation is None else role.aggregation.make()
         least = max(LEAST_PARTICIPANTS, role.least_participants)
+        identity = columns.identity
+        context = b"" if identity is None else identity.response_context(role.label)
+        response_key = means.keys.response_key(context)
         party = HorizontalParty(
             columns.table,
             columns.labels,
@@ -248,7 +258,8 @@ class HorizontalTraining(
                 least_participants=least,
             ),
             least_participants=least,
-            response_key=means.keys.response_key,
+            response_key=response_key,
+            row_keys=None if identity is None else partial(identity.keys, response_key),
             approve=means.accountant.approve,
             target_bounds=noise.target_bounds if isinstance(noise, GlobalDP) else None,
             workers=means.workers,
@@ -275,7 +286,8 @@ def read_own_rows(role: Role, data: PartyData) -> HorizontalColumns:
     read = check_regression_target if role.is_regression else check_class_labels
     target = read(data.column(role.label), table.n_rows)
     weights = read_weights(role, data, table.n_rows)
-    return HorizontalColumns(table, PartyLabels(target, weights, role.is_regression))
+    labels = PartyLabels(target, weights, role.is_regression)
+    return HorizontalColumns(table, labels, data.identity)
 
 
 def _spend(

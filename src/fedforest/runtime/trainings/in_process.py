@@ -92,9 +92,8 @@ class _Keys(NamedTuple):
         """Fingerprints of the other parties."""
         return self.members()[self.own.party].pins
 
-    @property
-    def response_key(self) -> bytes:
-        """The key from which permanent responses are drawn."""
+    def response_key(self, context: bytes) -> bytes:  # noqa: ARG002 - each fit has a fresh key
+        """Return the key from which permanent responses of this fit are drawn."""
         return self.own.of("responses")(32)
 
     def member(self, randomness: RandomnessSource) -> PartyIdentity:  # noqa: ARG002 - the party's own

@@ -31,6 +31,16 @@ Columns = TypeVar("Columns")  # what a handler needs of a data set; handlers onl
 Classes = NDArray[Any] | None  # in order; None for regression, and if they are unknown
 
 
+class RememberedRows(Protocol):
+    """What a party knows the rows of a data set by in all runs."""
+
+    def response_context(self, label: str | None) -> bytes:
+        """Name all that permanent responses to a label depend on beside the row and parameters."""
+
+    def keys(self, secret: bytes) -> NDArray[np.uint64]:
+        """Return a number for each row that is its own; raises `DataError` if an id is shared."""
+
+
 class PartyData(Protocol):
     """A data set of a party."""
 
@@ -41,6 +51,10 @@ class PartyData(Protocol):
     @property
     def n_rows(self) -> int:
         """The number of rows."""
+
+    @property
+    def identity(self) -> RememberedRows:
+        """The identity of the rows."""
 
     def features(self, without: Collection[str | None] = ()) -> Table:
         """Return all columns but these."""
@@ -65,9 +79,8 @@ class Keys(Protocol):
     def pins(self) -> Mapping[str, str]:
         """Fingerprints of the parties that it trusts."""
 
-    @property
-    def response_key(self) -> bytes:
-        """The key from which permanent responses of all runs are drawn."""
+    def response_key(self, context: bytes) -> bytes:
+        """Return the key from which permanent responses of all runs are drawn in one context."""
 
     def member(self, randomness: RandomnessSource) -> PartyIdentity:
         """Return the party as a member of one run."""

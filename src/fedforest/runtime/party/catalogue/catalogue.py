@@ -10,6 +10,8 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from fedforest.errors import ConfigurationError
 from fedforest.runtime.event_log import log_event
 from fedforest.runtime.party.catalogue.columns import prepare_columns
@@ -22,7 +24,9 @@ from fedforest.runtime.party.catalogue.schema import (
     save_schema,
 )
 from fedforest.runtime.party.catalogue.sources import Version, read_source, version_of
+from fedforest.runtime.party.catalogue.tables import identify_table
 from fedforest.runtime.party.data_sets import DataSet
+from fedforest.runtime.party.row_identity import RowIdentity
 
 MOST_KEPT = 4  # data sets in memory; the least recently used one is dropped
 _LOG = logging.getLogger(__name__)
@@ -53,7 +57,8 @@ class Catalogue:
             self._kept.pop(name, None)
             raw = read_source(name, self._home, entry)
             self._check(name, describe_schema(raw, entry))
-            kept = self._kept[name] = _ReadBefore(entry, version, make_data_set(name, raw, entry))
+            data = make_data_set(name, raw, entry, identify_table(self._home, entry))
+            kept = self._kept[name] = _ReadBefore(entry, version, data)
             if len(self._kept) > MOST_KEPT:
                 self._kept.popitem(last=False)
         self._kept.move_to_end(name)
@@ -65,15 +70,19 @@ class Catalogue:
             del self._kept[name]
 
     def add(self, name: str, entry: Entry, *, replaces: bool = False) -> DataSet:
-        """Read a data set for the first time, note its columns and keep its entry."""
+        """Read a data set for the first time, note its columns and keep its entry.
+
+        A data set that is replaced stays one of the same table unless its entry declares another.
+        """
         if self.entries.has(name) and not replaces:
             raise ConfigurationError(
                 f"there is a data set {name!r} already; replace it with --replace, or choose "
                 "another name"
             )
+        entry = self._keep_table(name, entry)
         entry.check()
         raw = read_source(name, self._home, entry)
-        data = make_data_set(name, raw, entry)
+        data = make_data_set(name, raw, entry, identify_table(self._home, entry))
         if entry.id:
             data.ids()  # reports an unusable id now and not in a run
         self.entries.write(name, entry)
@@ -84,6 +93,17 @@ class Catalogue:
         """Return the stored columns; None if there are none yet."""
         return load_schema(self.entries.schema_path(name))
 
+    def _keep_table(self, name: str, entry: Entry) -> Entry:
+        """Declare the table of the entry that is replaced if the new one would lose it."""
+        if entry.table_identity is not None or not self.entries.has(name):
+            return entry
+        try:
+            table = identify_table(self._home, self.entries.read(name))
+        except ConfigurationError:  # the entry that is replaced is damaged
+            return entry
+        is_same = identify_table(self._home, entry) == table
+        return entry if is_same else msgspec.structs.replace(entry, table_identity=table)
+
     def _check(self, name: str, found: Schema) -> None:
         noted = self.schema(name)
         if noted is None:  # an entry written by hand: the columns found first count from now on
@@ -93,7 +113,9 @@ class Catalogue:
         check_schema(name, noted, found)
 
 
-def make_data_set(name: str, raw: Any, entry: Entry) -> DataSet:
+def make_data_set(name: str, raw: Any, entry: Entry, table: str) -> DataSet:
     """Make a data set with ids separate from the other columns."""
     ids = raw.select(entry.id) if entry.id else None
-    return DataSet(name, prepare_columns(name, raw, entry), ids)
+    columns = prepare_columns(name, raw, entry)
+    missing = tuple(sorted(map(str, entry.missing)))
+    return DataSet(name, columns, RowIdentity(table, name, columns, ids, missing), ids)

@@ -33,6 +33,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     types: dict[str, Kind] = {}
     missing: list[Missing] = []  # values that count as missing, beside those of the source
     exclude: list[str] = []
+    table_identity: str | None = None  # the table that the rows are of; None: what is read
 
     def check(self) -> None:
         """Refuse an entry that contradicts itself."""
@@ -51,6 +52,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             raise ConfigurationError.stating("a data set is a table or a query, not both")
         if self.source is None and not self.is_database:
             raise ConfigurationError.stating("a data set of a database needs a table or a query")
+        if self.table_identity is not None and not self.table_identity.strip():
+            raise ConfigurationError.stating("the identity of a table (table_identity) is empty")
         _check_columns(self)
 
     @property

@@ -1,0 +1,112 @@
+"""A real party on a folder of its own, and the requests of a coordinator that is after one row.
+
+The service reads a CSV file by its catalogue, follows its policy and books in its ledger. The row
+that the coordinator is after lies far from all others, so that the honest point of the first cut
+leaves it alone on one side.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedforest.privacy.local_dp import LocalDP, ResponseCode
+from fedforest.protocol.aggregation.messages import CountNoisily, Part
+from fedforest.protocol.asking import Request
+from fedforest.protocol.horizontal.messages import (
+    AgreeOnTable,
+    DeclareTable,
+    ProposeThresholds,
+    Protection,
+)
+from fedforest.runtime.membership.homes import load_keys
+from fedforest.runtime.messages.envelope import RunRequest
+from fedforest.runtime.messages.party_requests import BeginRun, EndRun
+from fedforest.runtime.messages.roles import HorizontalRole, RowChoice
+from fedforest.runtime.messages.terms import Terms
+from fedforest.runtime.party.catalogue.catalogue import Catalogue
+from fedforest.runtime.party.catalogue.entries import Entry
+from fedforest.runtime.party.policy import PolicyFile
+from fedforest.runtime.party.service import PartyService
+from fedforest.transport.codec import decode, encode
+from tests.protocol.horizontal.asking_one import ask_cuts, describe, pack_candidates, start_trees
+
+FAR_AWAY = 1e6
+CAP = 2.5
+KEEP = float(np.tanh(CAP / 4))  # 2 ln((1 + keep) / (1 - keep)) is the cap
+SEEN_THROUGH = Protection("local", bits=2, hashes=1, keep=KEEP, p=1.0, q=0.0)  # permanent bits
+
+
+class LoneParty:
+    """A party with data sets, asked by whoever plays its coordinator."""
+
+    def __init__(self, home: Path, secret: int = 0) -> None:
+        (home / "keys").mkdir(parents=True)
+        (home / "keys" / "lasting").write_bytes(bytes([secret] * 32))
+        self.home, self._n_runs = home, 0
+        keys, rules = load_keys(home, "bank", {}), PolicyFile(home)
+        self._service = PartyService(home, keys, Catalogue(home), policy=rules)
+
+    def demand(self, rules: str) -> None:
+        """Replace the rules of the party's owner."""
+        (self.home / "policy.toml").write_text(rules)
+
+    def write(self, file: str, columns: Mapping[str, Sequence[Any]]) -> None:
+        """Write a table as a CSV file."""
+        rows = zip(*columns.values(), strict=True)
+        lines = [",".join(columns), *(",".join(map(str, row)) for row in rows)]
+        (self.home / file).write_text("\n".join(lines) + "\n")
+
+    def add(self, name: str, **entry: Any) -> None:
+        """Add an entry to the catalogue."""
+        Catalogue(self.home).add(name, Entry(**entry))
+
+    def agree(
+        self, data: str, protection: Protection, rows: RowChoice | None = None, *, label: str = "y"
+    ) -> int:
+        """Begin a run and agree on its noise, which is when it is booked; return how many rows."""
+        self._n_runs += 1
+        self._run, self._sequence = self._n_runs.to_bytes(16, "big"), 0
+        role = HorizontalRole(data=data, label=label, is_noisy=True, rows=rows)
+        terms = Terms(asker="user", trains=True, min_samples_leaf=5, noise=protection.kind)
+        self._service.answer(encode(BeginRun(self._run, role, terms)))
+        declared = self._ask(DeclareTable(is_regression=False))
+        self._ask(agree_on_noise(protection))
+        n_rows: int = declared.size.n_rows
+        return n_rows
+
+    def response_of_far_row(
+        self, data: str, rows: RowChoice | None = None, *, label: str = "y"
+    ) -> tuple[int, ...]:
+        """What a run learns of the row far away: the bits of its permanent response."""
+        n_rows = self.agree(data, SEEN_THROUGH, rows, label=label)
+        candidates = pack_candidates([[0]], 2)
+        proposed = self._ask(ProposeThresholds(1, start_trees(1, n_rows), None, candidates))
+        question = ask_cuts(proposed.points.read(1).tolist(), [False])
+        counted = self._ask(CountNoisily(2, (Part((), question),)))
+        _, right = counted.sums.read(6).reshape(2, 3)
+        self._service.answer(encode(EndRun(self._run, None)))
+        assert right[2] == 1, "the row is not alone"
+        return tuple(right[:2].tolist())
+
+    def _ask(self, request: Request[Any]) -> Any:
+        self._sequence += 1
+        envelope = RunRequest(self._run, self._sequence, memoryview(encode(request)))
+        return decode(self._service.answer(encode(envelope)), (type(request).reply,))
+
+
+def agree_on_noise(protection: Protection) -> AgreeOnTable:
+    """What a run over two numeric columns and two classes agrees on."""
+    return describe(
+        2, 2, protection=protection, n_trees=1, max_depth=2, rows_apart=True, both_sides=True
+    )
+
+
+def likelihood_ratio(responses: Sequence[tuple[int, ...]]) -> float:
+    """The evidence of independent responses for one label against the other, in nats."""
+    code: ResponseCode = LocalDP(bits=2, keep=KEEP).resolve(2)
+    bits = np.array(responses, np.float64)
+    kept, turned = np.log((1 + KEEP) / 2), np.log((1 - KEEP) / 2)
+    of_labels = [np.where(bits == code.matrix[:, label], kept, turned) for label in (0, 1)]
+    return abs(float(np.sum(of_labels[0]) - np.sum(of_labels[1])))
