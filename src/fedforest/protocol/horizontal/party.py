@@ -115,7 +115,7 @@ class HorizontalParty:
         self._left_out = 0  # number of the set of rows that they do not see
         self._companions = Companions(least=least_participants)
         self._n_questions = 0
-        self._heard = b""  # digest of all requests that answers to noisy questions depend on
+        self._heard = b""  # digest of all that noisy answers depend on
         self._opened: OpenedForest | None = None
         self._model: StoredForest | None = None
         self._model_file: memoryview | None = None
@@ -166,10 +166,13 @@ class HorizontalParty:
         self._note(request)
         return Accepted()
 
-    def _note(self, request: Message) -> None:
-        """Bind noise to a request: under noise, answers depend on it and all before it."""
+    def _note(self, asked: Message | list[memoryview]) -> None:
+        """Bind noise to what is asked, since exact answers depend on it and all before it.
+
+        The protection of sums is not part of it: noise is the same under any.
+        """
         if self._agreement().protection.kind:
-            encoded = msgspec.msgpack.encode(request)
+            encoded = msgspec.msgpack.encode(asked)
             self._heard = blake2b(self._heard + encoded, digest_size=32).digest()
 
     def _agreement(self) -> AgreeOnTable:
@@ -259,7 +262,7 @@ class HorizontalParty:
             return admitted.reply
         if self._trees is not None:
             self._trees.count_once([one.segment for one in questions if not one.whole_table])
-        self._note(request)
+        self._note([part.question for part in request.parts])
         return self._aggregator.protect(request, admitted, self._answer(agreed, questions))
 
     def _join(self, parts: Sequence[Part], questions: Sequence[CutsQuestion]) -> None:
