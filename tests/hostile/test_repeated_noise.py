@@ -1,4 +1,4 @@
-"""Who restores an old copy of a party's disk wants its noise again, under another question.
+"""Who restores an old copy of a party's disk wants its noise or masks again on another question.
 
 Two answers with the same noise differ by what was counted alone: the noise is gone. A restored copy
 has the same secrets and the same number of questions; only what it is asked differs.
@@ -10,7 +10,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from fedforest.protocol.aggregation.options import Masked, Ring
+from fedforest.protocol.aggregation.plugs import Plug
 from fedforest.protocol.horizontal.messages import Protection
+from tests.protocol.aggregation.federations import federation
 from tests.protocol.horizontal.asking_one import AskedParty, start_trees
 
 LOCAL = Protection("local", bits=2, hashes=1, keep=0.9, p=0.9, q=0.1)
@@ -75,3 +78,20 @@ def test_the_same_conversation_has_the_same_answers_so_that_runs_can_be_resumed(
 ) -> None:
     once = [ask(restored_copy(protection), [0], 0.0) for _ in range(2)]
     assert once[0].tolist() == once[1].tolist()
+
+
+@pytest.mark.parametrize("plug", [Masked(), Masked(k=1), Ring()], ids=str)
+def test_restored_copies_do_not_repeat_their_masks_on_another_question(plug: Plug) -> None:
+    """Shares of `Shamir` are drawn from the run's randomness, which is bound to the request."""
+    counts = np.arange(40)
+    vectors = {f"p{party}": {b"q0": counts, b"q1": counts} for party in range(4)}
+    said = []
+    for question in (b"q0", b"q0", b"q1"):
+        parties = federation(plug, vectors).introduce()
+        n_exchanges = len(parties.network.replies)
+        parties.gather(1, [parties.segment(question)])
+        hidden = parties.network.replies[n_exchanges:]
+        said.append(hidden[:-1] or hidden)  # the last party of a ring tells the sum itself
+    assert said[0] == said[1]  # the same secrets: what is repeated would be seen
+    for once, other in zip(said[0], said[2], strict=True):
+        assert all(once[party] != other[party] for party in once)
