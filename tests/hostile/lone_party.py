@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedforest.privacy.local_dp import LocalDP, ResponseCode
 from fedforest.protocol.aggregation.messages import CountNoisily, Part
@@ -25,6 +26,7 @@ from fedforest.runtime.messages.envelope import RunRequest
 from fedforest.runtime.messages.party_requests import BeginRun, EndRun
 from fedforest.runtime.messages.roles import HorizontalRole, RowChoice
 from fedforest.runtime.messages.terms import Terms
+from fedforest.runtime.party.alignments import Alignments
 from fedforest.runtime.party.catalogue.catalogue import Catalogue
 from fedforest.runtime.party.catalogue.entries import Entry
 from fedforest.runtime.party.policy import PolicyFile
@@ -33,6 +35,7 @@ from fedforest.transport.codec import decode, encode
 from tests.protocol.horizontal.asking_one import ask_cuts, describe, pack_candidates, start_trees
 
 FAR_AWAY = 1e6
+ALIGNMENT = "a" * 32
 CAP = 2.5
 KEEP = float(np.tanh(CAP / 4))  # 2 ln((1 + keep) / (1 - keep)) is the cap
 SEEN_THROUGH = Protection("local", bits=2, hashes=1, keep=KEEP, p=1.0, q=0.0)  # permanent bits
@@ -61,6 +64,12 @@ class LoneParty:
     def add(self, name: str, **entry: Any) -> None:
         """Add an entry to the catalogue."""
         Catalogue(self.home).add(name, Entry(**entry))
+
+    def align(self, name: str, rows: NDArray[np.int64]) -> str:
+        """Keep these rows as the ones that an alignment found, in this order."""
+        ids = Catalogue(self.home).read(name).ids().tolist()
+        Alignments(self.home / "alignments").keep(ALIGNMENT, name, ids, rows)
+        return ALIGNMENT
 
     def agree(
         self, data: str, protection: Protection, rows: RowChoice | None = None, *, label: str = "y"

@@ -4,11 +4,14 @@ A cap is booked once for one response. Every further response of the same row te
 and nothing of it is booked.
 """
 
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fedforest.errors import PolicyRefusal
@@ -29,9 +32,10 @@ def table(order: NDArray[np.int64] | None = None, n_appended: int = 0) -> dict[s
     x0[FAR] = FAR_AWAY
     columns = {"id": np.arange(N_ROWS), "x0": x0, "x1": x1, "y": np.arange(N_ROWS) % 2}
     order = np.arange(N_ROWS) if order is None else order
-    new: dict[str, float] = {"id": -1, "x0": 0.5, "x1": 0.5, "y": 0}
+    new = np.arange(n_appended)
+    appended = {"id": N_ROWS + new, "x0": new / 8, "x1": new / 8, "y": new % 2}
     return {
-        name: [*column[order].tolist(), *[new[name]] * n_appended]
+        name: [*column[order].tolist(), *appended[name].tolist()]
         for name, column in columns.items()
     }
 
@@ -71,13 +75,48 @@ def test_sorting_and_appending_to_a_table_give_no_further_response(
     party, rng = LoneParty(tmp_path), np.random.default_rng(0)
     responses = set()
     for n_appended in range(12):
-        order = rng.permutation(N_ROWS)
-        unique_ids = table(order, min(n_appended, 1)) if "id" in entry else table(order, n_appended)
-        party.write("rows.csv", unique_ids)
+        party.write("rows.csv", table(rng.permutation(N_ROWS), n_appended))
         if n_appended == 0:
             party.add("rows", **entry)
         responses.add(party.response_of_far_row("rows"))
     assert len(responses) == 1
+
+
+runs = st.tuples(
+    st.sampled_from(["one", "other"]),  # the entry
+    st.integers(0, 50),  # seed of the order of rows
+    st.integers(0, 5),  # rows that were appended
+    st.none() | st.integers(0, 50),  # seed of held-out rows
+    st.booleans(),  # aligned
+)
+
+
+@pytest.mark.parametrize("with_ids", [True, False])
+@settings(max_examples=8, deadline=None)
+@given(st.lists(runs, min_size=2, max_size=6))
+def test_no_sequence_of_runs_gives_a_second_response(
+    with_ids: bool, asked: list[tuple[str, int, int, int | None, bool]]
+) -> None:
+    own: Entry = {"id": ["id"]} if with_ids else {"exclude": ["id"]}
+    with tempfile.TemporaryDirectory() as folder:
+        party, responses = LoneParty(Path(folder)), set()
+        party.write("rows.csv", table())
+        for name in ("one", "other"):
+            party.add(name, source="rows.csv", **own)
+        for name, order, n_appended, seed, is_aligned in asked:
+            rows = np.random.default_rng(order).permutation(N_ROWS)
+            party.write("rows.csv", table(rows, n_appended))
+            aligned = None
+            if with_ids and is_aligned:
+                aligned = party.align(name, np.roll(np.arange(N_ROWS), order))
+            held_out = 0.0 if seed is None else HELD_OUT
+            choice = RowChoice(aligned, held_out, seed or 0)
+            far = int(np.flatnonzero(rows == FAR)[0])
+            place = (far + order) % N_ROWS if aligned else far
+            n_rows = N_ROWS if aligned else N_ROWS + n_appended
+            if seed is None or not hold_out(n_rows, HELD_OUT, seed)[place]:
+                responses.add(party.response_of_far_row(name, choice))
+        assert len(responses) <= 1
 
 
 def test_another_name_of_the_same_table_gives_no_further_response_and_no_further_budget(
