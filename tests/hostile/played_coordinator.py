@@ -1,4 +1,4 @@
-"""A coordinator played by a test against the real service of one party, on tables in memory."""
+"""A coordinator played by a test against the real service of one party."""
 
 import secrets
 from pathlib import Path
@@ -15,6 +15,7 @@ from fedforest.runtime.messages.roles import AnyRole, PartyKeys
 from fedforest.runtime.messages.terms import Terms
 from fedforest.runtime.party.data_sets import DataSet
 from fedforest.runtime.party.policy import DataSetRules, Policy
+from fedforest.runtime.party.row_identity import RowIdentity
 from fedforest.runtime.party.service import PartyService
 from fedforest.transport.codec import decode, encode
 
@@ -23,7 +24,7 @@ class TablesInMemory:
     """The data sets of a party; nothing changes them."""
 
     def __init__(self, **tables: dict[str, Any]) -> None:
-        self._sets = {name: DataSet(name, pyarrow.table(table)) for name, table in tables.items()}
+        self._sets = {name: _make(name, pyarrow.table(table)) for name, table in tables.items()}
 
     def read(self, name: str) -> DataSet:
         if name not in self._sets:
@@ -34,12 +35,15 @@ class TablesInMemory:
         """Tables in memory do not change."""
 
 
-class PlayedCoordinator:
+def _make(name: str, table: Any) -> DataSet:
+    return DataSet(name, table, RowIdentity(name, name, table))
+
+
+class Asking:
     """Begins runs at a party and asks it whatever a test likes, each request once."""
 
-    def __init__(self, home: Path, rules: DataSetRules, **tables: dict[str, Any]) -> None:
-        keys = PartyKeys("bank", IdentityKey.from_randomness(secrets.token_bytes), bytes(32))
-        self.party = PartyService(home, keys, TablesInMemory(**tables), policy=Policy(rules))
+    def __init__(self, party: PartyService) -> None:
+        self.party = party
         self._n_runs, self._n_asked = 0, 0
         self.run = b""
 
@@ -64,3 +68,11 @@ class PlayedCoordinator:
 
     def _say(self, request: BeginRun | EndRun) -> Done:
         return decode(self.party.answer(encode(request)), (Done,))
+
+
+class PlayedCoordinator(Asking):
+    """The same of a party with tables in memory."""
+
+    def __init__(self, home: Path, rules: DataSetRules, **tables: dict[str, Any]) -> None:
+        keys = PartyKeys("bank", IdentityKey.from_randomness(secrets.token_bytes), bytes(32))
+        super().__init__(PartyService(home, keys, TablesInMemory(**tables), policy=Policy(rules)))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fedforest.errors import PolicyRefusal
-from fedforest.protocol.horizontal.messages import Protection
+from fedforest.privacy.global_dp import GlobalDP
 from fedforest.runtime.messages.roles import RowChoice
 from fedforest.runtime.party.row_selection import hold_out
 from fedforest.runtime.party.spending import Budgets
@@ -138,7 +138,7 @@ def test_another_name_of_the_same_table_does_not_buy_another_budget(tmp_path: Pa
     party.write("rows.csv", table())
     for name in ("first", "second"):
         party.add(name, source="rows.csv", id=["id"])
-    noise = Protection("global", epsilon_query=0.1)
+    noise = GlobalDP(epsilon_query=0.1)
     party.agree("first", noise)
     spent = Budgets(tmp_path).read("first", np.inf).spent
     party.demand(f"[default]\nepsilon_ceiling = {1.5 * spent}\n")
