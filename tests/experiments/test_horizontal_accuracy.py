@@ -97,7 +97,7 @@ def measure(folder: Path | None, repetitions: int, parts: tuple[str, ...]) -> Ho
 
 @pytest.fixture(scope="module")
 def measured() -> dict[str, Any]:
-    return measure(None, 3, tuple(KEPT)).as_result()
+    return measure(None, 5, tuple(KEPT)).as_result()
 
 
 @pytest.fixture
