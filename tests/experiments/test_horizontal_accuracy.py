@@ -242,11 +242,11 @@ def test_a_run_that_was_stopped_goes_on_where_it_ended(
     tmp_path: Path, result: dict[str, Any]
 ) -> None:
     measure(tmp_path, 2, ("comparison",))
-    gone_on = measure(tmp_path, 3, ("comparison",)).as_result()
+    gone_on = measure(tmp_path, 5, ("comparison",)).as_result()
     entries = (r["groups"]["two_parties"]["breast_cancer"]["measured"] for r in (gone_on, result))
     kept, whole = ({method: entry[method]["score"] for method in METHODS} for entry in entries)
     assert kept == whole
-    assert [run["added"] for run in gone_on["runs"]] == [{"breast_cancer": 6}, {"breast_cancer": 3}]
+    assert [run["added"] for run in gone_on["runs"]] == [{"breast_cancer": 6}, {"breast_cancer": 9}]
 
 
 def test_a_file_has_what_was_measured_in_eight_digits_and_quantities_that_some_lack(
