@@ -3,6 +3,8 @@
 The score of one row is its label.
 """
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +12,10 @@ import msgspec
 import numpy as np
 import pytest
 
-from fedforest.errors import PolicyRefusal, RemoteProtocolError
+from fedforest.errors import PolicyRefusal, PrivacyError, RemoteProtocolError
 from fedforest.kernels.criteria.registry import BY_NAME
+from fedforest.privacy.budget import BudgetLedger
+from fedforest.privacy.composition import PrivacySpending
 from fedforest.protocol.contract import Gate
 from fedforest.protocol.payloads import EncodedLabels
 from fedforest.protocol.scoring.contract import CONTRACT
@@ -26,8 +30,10 @@ from fedforest.runtime.messages.roles import (
     VerticalRole,
 )
 from fedforest.runtime.messages.terms import Terms
-from fedforest.runtime.party.approval import RunAccountant
+from fedforest.runtime.party.approval import RunAccountant, check_run
 from fedforest.runtime.party.policy import DataSetRules
+from fedforest.runtime.party.scoring import ALONE
+from fedforest.runtime.trainings.party_task import Demands
 from fedforest.tree.growth.parameters import ForestParameters
 from tests.hostile.played_coordinator import PlayedCoordinator
 
@@ -71,7 +77,7 @@ def test_no_baseline_is_scored_where_labels_are_protected(
     noisy = msgspec.structs.replace(VALIDATED, label_epsilon=0.5)
     whole = played.begin(VerticalRole(data="people", label="y", rows=HELD_OUT), noisy)
     part = msgspec.structs.replace(noisy, part_of=whole.hex())
-    with pytest.raises(PolicyRefusal, match=r"scores on true labels|RandomizedResponse"):
+    with pytest.raises(PrivacyError, match="protected by noise"):
         played.begin(_alone(), part)
     scoring = ScoringRole(
         data="people",
@@ -79,8 +85,25 @@ def test_no_baseline_is_scored_where_labels_are_protected(
         rows=msgspec.structs.replace(HELD_OUT, is_validation=True),
         model=whole.hex(),
     )
-    with pytest.raises(PolicyRefusal, match=r"scores on true labels|RandomizedResponse"):
+    with pytest.raises(PrivacyError, match="protected by noise"):
         played.begin(scoring, part)
+
+
+@pytest.mark.parametrize("rules", LIMITED)
+def test_no_run_that_is_scored_begins_where_labels_are_protected(rules: DataSetRules) -> None:
+    accountant = RunAccountant(rules, _book_under(rules), b"")
+    for scores in (ScoreOwnVotes(), ScoreVotes(NOTHING)):
+        with pytest.raises(PolicyRefusal):
+            accountant.approve(scores, n_rows=1000)
+    assert not accountant.has_approved
+    demands = Demands("horizontal", scores=True, stands_alone=True)
+    assert demands == ALONE.demands(_alone(), VALIDATED)
+    with pytest.raises(PolicyRefusal, match=r"scores on true labels|RandomizedResponse"):
+        check_run(rules, _alone(), VALIDATED)
+
+
+def _book_under(rules: DataSetRules) -> Callable[[PrivacySpending], None]:
+    return partial(BudgetLedger(rules.epsilon_ceiling).reserve, "run")
 
 
 def test_a_baseline_on_one_held_out_row_does_not_tell_its_label(tmp_path: Path) -> None:

@@ -85,10 +85,11 @@ def test_the_labels_of_a_node_are_not_counted_twice(protection: Protection) -> N
     party = noisy_party(protection)
     party.propose([[0, 1]], start=start_trees(1, N_ROWS))
     party.count([0.0, 0.1], [False])
-    refuse("more often", lambda: party.count([0.0, 0.1], [False]))
-    refuse("more often", lambda: party.count([0.2, np.nan], [False]))
-    refuse("more often", lambda: party.count([np.nan, np.nan], [True]))
-    party.propose([[2, 3]])  # further columns of the same node: the labels are the same
+    refuse("twice in one step", lambda: party.count([0.0, 0.1], [False]))
+    refuse("twice in one step", lambda: party.count([np.nan, np.nan], [True]))
+    party.propose(
+        [[2, 3]], moves=stay_open(1)
+    )  # further columns of the same node: the labels are the same
     refuse("more often", lambda: party.count([0.0, np.nan], [False]))
     party.propose([[0, 1]] * 2, moves=split_all([2], [0.0]))  # its children may be asked about
     party.count([0.0, 0.1, 0.2, 0.3], [False, False])
@@ -99,7 +100,7 @@ def test_parts_of_one_request_count_together(protection: Protection) -> None:
     party = noisy_party(protection)
     party.propose([[0, 1]], start=start_trees(1, N_ROWS))
     parts = (Part((), ask_cuts([0.0, 0.1], [False])), Part((), ask_cuts([0.2, np.nan], [False])))
-    refuse("more often", lambda: party.tell(CountNoisily(2, parts)))
+    refuse("twice in one step", lambda: party.tell(CountNoisily(2, parts)))
     party.step = 2
     party.count([0.0, 0.1], [False])  # nothing was sent, so nothing was spent
 
