@@ -35,12 +35,13 @@ from fedforest.protocol.payloads import (
 )
 from fedforest.protocol.scoring import messages as scoring_messages
 from fedforest.protocol.scoring import payloads as scoring_payloads
-from fedforest.protocol.vertical import messages, prediction_messages
+from fedforest.protocol.vertical import classical_walk, messages, prediction_messages
 from tests.protocol.named_replies import replies_to
 
 MODULES: tuple[Any, ...] = (
     messages,
     prediction_messages,
+    classical_walk,
     linear_messages,
     aggregation_messages,
     horizontal_messages,

@@ -12,7 +12,7 @@ from fedforest.errors import ProtocolError
 from fedforest.protocol.asking import Message
 from fedforest.protocol.horizontal.messages import TakeForest
 from fedforest.protocol.payloads import Gains, LabelScale, Outcomes, RowBits, TableSize
-from fedforest.protocol.vertical import messages, prediction_messages
+from fedforest.protocol.vertical import classical_walk, messages, prediction_messages
 from fedforest.transport.codec import LARGE, decode, encode
 
 REQUESTS = (*messages.REQUESTS, *prediction_messages.REQUESTS)
@@ -60,7 +60,7 @@ def plain(value: Any) -> Any:
 
 def test_a_message_of_an_unexpected_type_is_refused_and_the_expected_ones_are_named() -> None:
     data = encode(messages.BinColumns(1, 255))
-    with pytest.raises(ProtocolError, match="SweepRows or LeapRows or RouteRows or AskSplit"):
+    with pytest.raises(ProtocolError, match="SweepRows or LeapRows or RouteRows"):
         decode(data, prediction_messages.REQUESTS)
 
 
@@ -88,7 +88,7 @@ def test_the_refusal_does_not_repeat_what_was_sent() -> None:
         (prediction_messages.RouteRows, (0, 1, 2**31, None)),
         (prediction_messages.SweepRows, (0, 1, 0)),
         (prediction_messages.SweepRows, (0, 1, 9)),
-        (prediction_messages.AskSplit, (-1, 0)),
+        (classical_walk.AskSplit, (-1, 0)),
         (messages.FindSplits, (None, "text")),
         (messages.FindSplits, (None,)),
     ],

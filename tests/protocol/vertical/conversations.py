@@ -12,17 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.kernels.prediction.leap import LEAP
-from fedforest.protocol.vertical import messages, prediction_messages
+from fedforest.protocol.asking import Handler, Message
+from fedforest.protocol.vertical import classical_walk, messages, prediction_messages
+from fedforest.protocol.vertical.classical_walk import ClassicalParty, walk_classically
 from fedforest.protocol.vertical.coordinator import train
 from fedforest.protocol.vertical.labels import ClassLabels, LabelSource, TargetValues
 from fedforest.protocol.vertical.order import TrainedForest, VerticalOrder
 from fedforest.protocol.vertical.party import PartyModel, VerticalParty
-from fedforest.protocol.vertical.prediction import (
-    Pace,
-    PredictionOrder,
-    route,
-    route_classically,
-)
+from fedforest.protocol.vertical.prediction import Pace, PredictionOrder, route
+from fedforest.protocol.vertical.prediction_contract import make_gate
 from fedforest.protocol.vertical.prediction_party import PredictingParty
 from fedforest.protocol.vertical.prediction_plan import Manner, Plan, Stage
 from fedforest.runtime.driver import ExchangeLog, run
@@ -124,23 +122,34 @@ class OpenPrediction:
 
 
 def predicting_parties(
-    training: OpenTraining, columns: Mapping[str, Any] | None = None
-) -> dict[str, PredictingParty]:
+    training: OpenTraining, columns: Mapping[str, Any] | None = None, *, classical: bool = False
+) -> dict[str, Handler]:
+    """Fresh parties behind the contract of a prediction, or those of the classical walk."""
     tables, models = party_tables(training.case, columns), training.models()
-    return {party: PredictingParty(models[party], tables[party]) for party in tables}
+    if classical:
+        return {party: ClassicalParty(models[party], tables[party]) for party in tables}
+    return {
+        party: make_gate(PredictingParty(models[party], table), table.n_rows)
+        for party, table in tables.items()
+    }
+
+
+def accepted_at(pace: Pace) -> tuple[type[Message], ...]:
+    """The requests of a prediction at this pace."""
+    return classical_walk.REQUESTS if pace == CLASSICAL else prediction_messages.REQUESTS
 
 
 def predict_openly(
     training: OpenTraining, pace: Pace, columns: Mapping[str, Any] | None = None
 ) -> OpenPrediction:
     """Predict over a recording transport; a lookahead of 0 is the classical walk."""
-    parties = predicting_parties(training, columns)
-    accepted = prediction_messages.REQUESTS
+    parties = predicting_parties(training, columns, classical=pace == CLASSICAL)
+    accepted = accepted_at(pace)
     endpoints = {party: make_endpoint(handler, accepted) for party, handler in parties.items()}
     recorder, log = Recorder(InProcess(endpoints)), ExchangeLog()
     outline, n_rows = training.trained.outline, len(training.case.y)
     order = PredictionOrder(outline, training.order.parties, n_rows, pace)
-    conversation = route_classically(order) if pace == CLASSICAL else route(order)
+    conversation = walk_classically(order) if pace == CLASSICAL else route(order)
     return OpenPrediction(run(conversation, recorder, log), recorder, log)
 
 

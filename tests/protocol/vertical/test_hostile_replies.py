@@ -29,6 +29,7 @@ from fedforest.protocol.payloads import (
     TableSize,
 )
 from fedforest.protocol.vertical import messages
+from fedforest.protocol.vertical.classical_walk import SplitAsked, walk_classically
 from fedforest.protocol.vertical.coordinator import train
 from fedforest.protocol.vertical.messages import (
     ColumnsBinned,
@@ -39,18 +40,8 @@ from fedforest.protocol.vertical.messages import (
     TreesFinished,
     TreesStarted,
 )
-from fedforest.protocol.vertical.prediction import (
-    Pace,
-    PredictionOrder,
-    route,
-    route_classically,
-)
-from fedforest.protocol.vertical.prediction_messages import (
-    RowsLeapt,
-    RowsRouted,
-    RowsSwept,
-    SplitAsked,
-)
+from fedforest.protocol.vertical.prediction import Pace, PredictionOrder, route
+from fedforest.protocol.vertical.prediction_messages import RowsLeapt, RowsRouted, RowsSwept
 from fedforest.runtime.driver import run
 from fedforest.runtime.endpoint import make_endpoint
 from fedforest.transport.base import Transport
@@ -120,7 +111,7 @@ def prediction_recording(pace: Pace) -> RecordedReplies:
     predicted = predict_openly(training, pace)
     n_rows = len(training.case.y)
     order = PredictionOrder(training.trained.outline, training.order.parties, n_rows, pace)
-    begin = route_classically if pace == CLASSICAL else route
+    begin = walk_classically if pace == CLASSICAL else route
     return RecordedReplies(lambda: begin(order), predicted.recorder.replies)
 
 

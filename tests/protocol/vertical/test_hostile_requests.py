@@ -15,7 +15,8 @@ from fedforest.errors import FederationError, RemoteProtocolError
 from fedforest.kernels.prediction.leap import LEAP
 from fedforest.protocol.asking import Handler, Message
 from fedforest.protocol.payloads import RowBits
-from fedforest.protocol.vertical import messages, prediction_messages
+from fedforest.protocol.vertical import messages
+from fedforest.protocol.vertical.classical_walk import AskSplit
 from fedforest.protocol.vertical.messages import (
     ApplySplits,
     BinColumns,
@@ -28,13 +29,14 @@ from fedforest.protocol.vertical.messages import (
     WeighColumns,
 )
 from fedforest.protocol.vertical.prediction import Pace
-from fedforest.protocol.vertical.prediction_messages import AskSplit, LeapRows, RouteRows, SweepRows
+from fedforest.protocol.vertical.prediction_messages import LeapRows, RouteRows, SweepRows
 from fedforest.runtime.endpoint import make_endpoint
 from fedforest.transport.codec import decode
 from tests.protocol.vertical.cases import VerticalCase, sample_case
 from tests.protocol.vertical.conversations import (
     CLASSICAL,
     ONE_ROUND,
+    accepted_at,
     leap_after,
     make_parties,
     predict_openly,
@@ -114,8 +116,8 @@ def prediction_recording(pace: Pace) -> Recording:
     sent = zip(predicted.recorder.requests, predicted.recorder.replies, strict=True)
     heard = [(requests["p1"], replies["p1"]) for requests, replies in sent if "p1" in requests]
     return Recording(
-        lambda: predicting_parties(training)["p1"],
-        prediction_messages.REQUESTS,
+        lambda: predicting_parties(training, classical=pace == CLASSICAL)["p1"],
+        accepted_at(pace),
         [request for request, _ in heard][:40],
         [reply for _, reply in heard][:40],
     )
@@ -492,9 +494,8 @@ def test_decreases_that_give_no_importance_are_refused(value: float) -> None:
 @pytest.mark.parametrize(("first", "last"), [(0, 151), (5, 5), (7, 5), (2**31 - 2, 2**31 - 1)])
 def test_rows_that_are_not_in_the_table_are_refused(first: int, last: int) -> None:
     party = prediction_recording(1).make_party()
-    refuse(party, RouteRows(first, last, 1), "not in the table")
-    refuse(party, SweepRows(first, last, 1), "not in the table")
-    refuse(party, LeapRows(first, last), "not in the table")
+    for request in (RouteRows(first, last, 1), SweepRows(first, last, 1), LeapRows(first, last)):
+        refuse(party, request, "not in the table|150 are agreed on")
 
 
 def test_the_largest_lookahead_sets_no_memory_aside() -> None:
@@ -526,7 +527,7 @@ def test_turns_that_lead_nowhere_are_refused(first: Message, n_levels: int) -> N
     """A row that is at a leaf after its first turn cannot turn again."""
     rows = {"c0": np.arange(150.0), "c1": np.zeros(150)}
     case = VerticalCase(rows, (np.arange(150) > 70).astype(np.int64), None, STUMPS, (1, 1))
-    party = predicting_parties(train_openly(case))["p0"]
+    party = predicting_parties(train_openly(case))["p1"]  # which has no split of its own
     party.handle(first)
     turns = np.zeros((2, n_levels, 3), np.uint64)  # trees, levels, words
     turns[:, 1, 0] = 1
@@ -546,5 +547,5 @@ def test_turns_that_lead_nowhere_are_refused(first: Message, n_levels: int) -> N
 )
 def test_a_split_that_a_party_does_not_have_is_refused(request_for: Any, reason: str) -> None:
     training = train_openly(sample_case(shares=(1, 4, 1)))
-    party = predicting_parties(training)["p1"]
+    party = predicting_parties(training, classical=True)["p1"]
     refuse(party, request_for(training.trained.outline.shape), reason)

@@ -17,9 +17,12 @@ from fedforest.errors import ConfigurationError, PrivacyError
 from fedforest.estimators.inputs.party_tables import Division
 from fedforest.estimators.vertical.options import PredictionOptions
 from fedforest.kernels.compiled.preparation import prepare
-from fedforest.protocol.vertical import prediction_messages
+from fedforest.protocol.asking import Handler
+from fedforest.protocol.vertical import classical_walk, prediction_messages
+from fedforest.protocol.vertical.classical_walk import ClassicalParty, walk_classically
 from fedforest.protocol.vertical.party import PartyModel
-from fedforest.protocol.vertical.prediction import PredictionOrder, route, route_classically
+from fedforest.protocol.vertical.prediction import PredictionOrder, route
+from fedforest.protocol.vertical.prediction_contract import make_gate
 from fedforest.protocol.vertical.prediction_party import PredictingParty
 from fedforest.runtime.driver import ExchangeLog, run
 from fedforest.runtime.federation import connect, start_workers
@@ -189,13 +192,19 @@ def find_leaves(
     prepare("vertical prediction")
     n_rows = next(iter(tables.values())).n_rows
     own_workers = workers.divided(len(tables))  # parties answer at the same time
-    parties = {
-        party: PredictingParty(model.shares[party], table, own_workers, model.own_routes[party])
-        for party, table in tables.items()
-    }
-    transport = connect(parties, prediction_messages.REQUESTS, workers)
+
+    def make_party(party: str, table: Table) -> Handler:
+        share, routes = model.shares[party], model.own_routes[party]
+        if options.classical:
+            return ClassicalParty(share, table, routes)
+        answering = PredictingParty(share, table, own_workers, routes, believes_turns=True)
+        return make_gate(answering, table.n_rows)
+
+    parties = {party: make_party(party, table) for party, table in tables.items()}
+    protocol = classical_walk if options.classical else prediction_messages
+    transport = connect(parties, protocol.REQUESTS, workers)
     pace = transport.network if options.lookahead is None else options.lookahead
     routes = model.coordinator.routes
     order = PredictionOrder(model.outline, model.division.parties, n_rows, pace, routes)
-    routing = route_classically(order) if options.classical else route(order, workers)
+    routing = walk_classically(order) if options.classical else route(order, workers)
     return run(routing, transport, log)

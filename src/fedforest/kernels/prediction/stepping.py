@@ -23,12 +23,12 @@ _THREE = np.uint64(3)
 _SIX = np.uint64(6)
 _SEVEN = np.uint64(7)
 _LAST_BIT = np.uint64(63)
-_CHILD = np.uint64(0xFFFFFFFF)
-_COLUMN_SHIFT = np.uint64(32)
-_COLUMN = np.uint64((1 << 22) - 1)
-_BIN_SHIFT = np.uint64(54)
-_MISSING_SHIFT = np.uint64(62)
-_OWN_SHIFT = np.uint64(63)
+CHILD = np.uint64(0xFFFFFFFF)
+COLUMN_SHIFT = np.uint64(32)
+COLUMN = np.uint64((1 << 22) - 1)
+BIN_SHIFT = np.uint64(54)
+MISSING_SHIFT = np.uint64(62)
+OWN_SHIFT = np.uint64(63)
 _OWNER_SHIFT = np.uint64(32)
 
 
@@ -49,10 +49,10 @@ def write_own_steps(left_child, feature, cut, missing_left):
         steps[node] = child
         if feature[node] >= 0:
             shift = np.uint64(missing_left[node] & 1)
-            steps[node] |= np.uint64(feature[node]) << _COLUMN_SHIFT
-            steps[node] |= ((np.uint64(cut[node]) + shift) & np.uint64(255)) << _BIN_SHIFT
-            steps[node] |= shift << _MISSING_SHIFT
-            steps[node] |= _ONE << _OWN_SHIFT
+            steps[node] |= np.uint64(feature[node]) << COLUMN_SHIFT
+            steps[node] |= ((np.uint64(cut[node]) + shift) & np.uint64(255)) << BIN_SHIFT
+            steps[node] |= shift << MISSING_SHIFT
+            steps[node] |= _ONE << OWN_SHIFT
     return steps
 
 
@@ -95,13 +95,13 @@ def say_step(own, standing, bins, n_rows, said, said_start, n_bits, first, last)
         for i in range(np.uint64(start[tree]), np.uint64(start[tree] + count[tree])):
             here = np.uint64(place[i])
             step = steps[here]
-            is_own = step >> _OWN_SHIFT
-            code = bins[((step >> _COLUMN_SHIFT) & _COLUMN) * n_rows + np.uint64(rows[i])]
+            is_own = step >> OWN_SHIFT
+            code = bins[((step >> COLUMN_SHIFT) & COLUMN) * n_rows + np.uint64(rows[i])]
             if has_sets and set_index[here] >= 0:
                 left = in_set(left_set, set_index[here], np.uint64(code))
             else:
-                shift = np.uint8((step >> _MISSING_SHIFT) & _ONE)
-                cut = np.uint8((step >> _BIN_SHIFT) & np.uint64(255))
+                shift = np.uint8((step >> MISSING_SHIFT) & _ONE)
+                cut = np.uint8((step >> BIN_SHIFT) & np.uint64(255))
                 left = np.uint64(np.uint8(code + shift) <= cut)
             word |= (left & is_own) << filled
             filled += is_own
@@ -123,10 +123,10 @@ def take_step(steps, turns, turns_start, source, target, first, last):
         kept = begin
         for k in range(np.uint64(from_count[tree])):
             turn = (turns[words + (k >> _SIX)] >> (k & _LAST_BIT)) & _ONE
-            here = (steps[np.uint64(from_place[begin + k])] & _CHILD) + _ONE - turn
+            here = (steps[np.uint64(from_place[begin + k])] & CHILD) + _ONE - turn
             rows[kept] = from_rows[begin + k]
             place[kept] = np.int32(here)
-            kept += np.uint64((steps[here] & _CHILD) != here)
+            kept += np.uint64((steps[here] & CHILD) != here)
         count[tree] = np.int64(kept - begin)
 
 
@@ -160,11 +160,11 @@ def settle_step(
             if k & _LAST_BIT == _LAST_BIT or k + _ONE == n:
                 turns[to] = word
                 word, to = _ZERO, to + _ONE
-            here = (step & _CHILD) + _ONE - turn
+            here = (step & CHILD) + _ONE - turn
             # noted in any case: that saves a branch, and is noted again where the row arrives
             leaves[row] = np.int32(here - base)
             rows[kept] = row
             place[kept] = np.int32(here)
-            kept += np.uint64((steps[here] & _CHILD) != here)
+            kept += np.uint64((steps[here] & CHILD) != here)
         count[tree] = np.int64(kept - begin)
     return np.int64(-1)

@@ -14,15 +14,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.protocol.asking import Conversation, ask, blame, check
+from fedforest.protocol.asking import Conversation, ask
 from fedforest.protocol.network import Network
-from fedforest.protocol.payloads import from_bytes
-from fedforest.protocol.vertical.prediction_messages import (
-    AskSplit,
-    LeapRows,
-    RouteRows,
-    SweepRows,
-)
+from fedforest.protocol.vertical.prediction_messages import LeapRows, RouteRows, SweepRows
 from fedforest.protocol.vertical.prediction_plan import (
     Manner,
     Plan,
@@ -97,22 +91,3 @@ def _blocks(n_rows: int, plan: Plan, routes: OwnerRoutes) -> Iterator[range]:
     size = max(LEAST_BLOCK, BLOCK_BYTES // max(1, bytes_per_row))
     for first in range(0, n_rows, size):
         yield range(first, min(n_rows, first + size))
-
-
-def route_classically(order: PredictionOrder) -> Conversation[NDArray[np.int32]]:
-    """The walk the papers compare with: one message per row and node."""
-    shape, owner = order.outline.shape, order.outline.owner
-    leaf_of = np.zeros((shape.n_trees, order.n_rows), np.int32)
-    for tree in range(shape.n_trees):
-        base = int(shape.tree_start[tree])
-        for row in range(order.n_rows):
-            node = 0
-            while shape.left_child[base + node] >= 0:
-                party = order.parties[owner[base + node]]
-                asked = yield from ask({party: AskSplit(row, base + node)})
-                with blame(party):
-                    outcome = from_bytes(asked[party].outcome.data, "u1", 1, "an outcome")[0]
-                    check(outcome in (0, 1), "an outcome is one bit")
-                node = int(shape.left_child[base + node]) + 1 - int(outcome)
-            leaf_of[tree, row] = node
-    return leaf_of

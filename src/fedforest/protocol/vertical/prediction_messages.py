@@ -97,21 +97,4 @@ class RouteRows(Request[RowsRouted], frozen=True):
     turns: memoryview | None = None
 
 
-class SplitAsked(Message, frozen=True):
-    """One bit, set where the row goes left."""
-
-    reveals: ClassVar[str] = "which way one of the party's own splits sends one row"
-
-    outcome: Outcomes
-
-
-class AskSplit(Request[SplitAsked], frozen=True):
-    """One row at one node (flat over all trees): the classical walk, for benchmarks only."""
-
-    reveals: ClassVar[str] = "that a row reached one of its nodes"
-
-    row: Count
-    node: Count
-
-
-REQUESTS = (SweepRows, LeapRows, RouteRows, AskSplit)
+REQUESTS = (SweepRows, LeapRows, RouteRows)

@@ -3,10 +3,15 @@
 Who learns what. A party says which way rows go at its own splits that they can still reach within
 the lookahead. It learns where rows stand when the next levels begin, so with a lookahead below the
 depth it learns their paths; it never learns what a leaf says.
+
+What the coordinator is not believed. Every row sets out once, and where it stands is told by turns
+that must be the party's own outcomes at the party's own splits. So a party answers for a row at a
+node once, and only at nodes that its own splits let the row reach.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,8 +19,14 @@ from numpy.typing import NDArray
 
 from fedforest.errors import ProtocolError
 from fedforest.kernels.bits.ranges import copy_ranges
+from fedforest.kernels.prediction.agreement import (
+    agree_with_leap,
+    agree_with_splits,
+    agree_with_step,
+    agree_with_sweep,
+)
 from fedforest.kernels.prediction.leap import LEAP, say_leap
-from fedforest.kernels.prediction.lookahead import say_outcomes, write_outcomes
+from fedforest.kernels.prediction.lookahead import say_outcomes
 from fedforest.kernels.prediction.slots import lay_side_by_side
 from fedforest.kernels.prediction.stepping import say_step
 from fedforest.kernels.prediction.sweep import say_upper
@@ -23,13 +34,11 @@ from fedforest.protocol.asking import Message, answer, check
 from fedforest.protocol.payloads import NodeSums, Outcomes, to_bytes
 from fedforest.protocol.vertical.party import PartyModel
 from fedforest.protocol.vertical.prediction_messages import (
-    AskSplit,
     LeapRows,
     RouteRows,
     RowsLeapt,
     RowsRouted,
     RowsSwept,
-    SplitAsked,
     SweepRows,
 )
 from fedforest.protocol.vertical.prediction_plan import Manner, Stage
@@ -45,17 +54,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """The last exchange: about which rows, what it settles, and at which level they stand then."""
+    """The last exchange: about which rows, what it settles, at which level they stand then.
+
+    `said` is what own splits do, as the kernel of the stage wrote it; not kept where it is found
+    out again, for several levels of `RouteRows`.
+    """
 
     rows: range
     stage: Stage
     level: int
+    said: NDArray[Any] | None = None
 
 
 class PredictingParty:
     """Answers the coordinator of a prediction with one table and its share of the forest.
 
-    `routes`, if given, were prepared of the model's share before.
+    `routes`, if given, were prepared of the model's share before. A party in the coordinator's own
+    process may believe its turns.
     """
 
     def __init__(
@@ -64,6 +79,8 @@ class PredictingParty:
         table: Table,
         workers: Workers = ALONE,
         routes: OwnRoutes | None = None,
+        *,
+        believes_turns: bool = False,
     ) -> None:
         self._routes = routes or OwnRoutes.of(model.partial)
         self._bins = model.bins
@@ -72,6 +89,8 @@ class PredictingParty:
         self._binned: NDArray[np.uint8] | None = None
         self._lanes: tuple[range, NDArray[np.uint8]] | None = None  # of which rows
         self._asked: _Asked | None = None
+        self._n_set_out = 0  # rows, in the order of the table
+        self._believes_turns = believes_turns
         self._underway = Underway(0, range(0), workers)
 
     def _handlers(self) -> dict[type[Message], Callable[[Any], Message]]:
@@ -80,7 +99,6 @@ class PredictingParty:
             SweepRows: self._sweep_rows,
             LeapRows: self._leap_rows,
             RouteRows: self._route_rows,
-            AskSplit: self._ask_split,
         }
 
     def handle(self, request: Message) -> Message:
@@ -103,8 +121,13 @@ class PredictingParty:
         check(in_table, "rows are asked for that are not in the table")
         return rows
 
+    def _set_out(self, rows: range) -> range:
+        """Rows that begin at the roots, which each may do once."""
+        check(rows.start == self._n_set_out, "rows set out of turn, or once more")
+        return rows
+
     def _sweep_rows(self, request: SweepRows) -> RowsSwept:
-        rows, routes = self._rows_of(request), self._routes
+        rows, routes = self._set_out(self._rows_of(request)), self._routes
         own, left_set = routes.upper(request.n_levels)[1], routes.splits.left_set
         n_words = -(-len(rows) // WORD_ROWS)
         said = np.empty((n_words, len(own.cut)), np.uint64)
@@ -114,7 +137,8 @@ class PredictingParty:
             say_upper(own, left_set, bins, np.uint64(self._n_rows), span, said, *words)
 
         self._workers.run(say, self._workers.ranges(np.full(n_words, len(own.cut))))
-        self._asked = _Asked(rows, Stage(Manner.SWEEP, request.n_levels), request.n_levels)
+        stage = Stage(Manner.SWEEP, request.n_levels)
+        self._asked, self._n_set_out = _Asked(rows, stage, request.n_levels, said), rows.stop
         return RowsSwept(Outcomes(to_bytes(said, "<u8")))
 
     def _leap_rows(self, request: LeapRows) -> RowsLeapt:
@@ -129,7 +153,7 @@ class PredictingParty:
             say_leap(slots, lanes, rows.start, standing, said, starts, *trees)
 
         self._workers.run(say, self._underway.leap_ranges())
-        self._asked = _Asked(rows, Stage(Manner.LEAP, LEAP), level + LEAP)
+        self._asked = _Asked(rows, Stage(Manner.LEAP, LEAP), level + LEAP, said)
         return RowsLeapt(Outcomes(to_bytes(said, "<u2")))
 
     def _lanes_of(self, rows: range) -> NDArray[np.uint8]:
@@ -150,8 +174,9 @@ class PredictingParty:
         level = self._go_on(rows, request.turns, leaps=False)
         self._underway.stand_at_nodes()
         n_levels = min(request.lookahead, self._routes.depth)
-        self._asked = _Asked(rows, Stage(Manner.ROUTE, n_levels), level + n_levels)
-        return self._say_step() if n_levels == 1 else self._say_outcomes(n_levels)
+        said, reply = self._say_step() if n_levels == 1 else (None, self._say_outcomes(n_levels))
+        self._asked = _Asked(rows, Stage(Manner.ROUTE, n_levels), level + n_levels, said)
+        return reply
 
     def _go_on(self, rows: range, turns: memoryview | None, *, leaps: bool) -> int:
         """Follow the turns; returns the level at which rows stand then.
@@ -160,6 +185,7 @@ class PredictingParty:
         """
         routes, asked = self._routes, self._asked
         if turns is None:
+            self._n_set_out = self._set_out(rows).stop
             self._underway = Underway(routes.n_trees, rows, self._workers)
             self._underway.set_out(routes.tree_start, routes.left_child)
             return 0
@@ -170,11 +196,41 @@ class PredictingParty:
             return asked.level
         n_levels = asked.stage.n_levels
         words = read_turns(turns, self._underway.standing.counts, n_levels)
+        self._check_agreement(asked, words)
         if asked.stage.manner is Manner.ROUTE:
             self._underway.follow(routes, words, n_levels)
         else:
             check(self._underway.leap(words), "turns lead nowhere")
         return asked.level
+
+    def _check_agreement(self, asked: _Asked, turns: NDArray[np.uint64]) -> None:
+        """Refuse turns at own splits that are not those that this party said."""
+        if self._believes_turns:
+            return
+        standing, starts = self._underway.standing, self._underway.turn_starts(asked.stage.n_levels)
+        said, routes = asked.said, self._routes
+        judge: partial[bool]
+        if asked.stage.manner is Manner.SWEEP:
+            judge = self._judge_sweep(asked, turns)
+        elif asked.stage.manner is Manner.LEAP:
+            own, said_starts = routes.own_bits_from(asked.level), self._underway.starts()
+            judge = partial(agree_with_leap, own, said, said_starts, turns, starts, standing)
+        elif said is not None:
+            judge = partial(agree_with_step, routes.steps.steps, said, turns, starts, standing)
+        else:
+            told = self._flat_bins(), np.uint64(self._n_rows), turns, starts
+            levels = asked.stage.n_levels
+            judge = partial(agree_with_splits, routes.steps, *told, levels, standing)
+        verdicts: list[bool] = []
+        self._workers.run(lambda trees: verdicts.append(judge(*trees)), self._underway.ranges())
+        check(all(verdicts), "turns contradict what this party said of its own splits")
+
+    def _judge_sweep(self, asked: _Asked, turns: NDArray[np.uint64]) -> "partial[bool]":
+        n_levels, feature = asked.stage.n_levels, self._routes.splits.feature
+        upper, own = self._routes.upper(n_levels)
+        by_level = turns.reshape(self._routes.n_trees, n_levels, -1)
+        told = asked.said, by_level, len(asked.rows)
+        return partial(agree_with_sweep, upper, own.first, feature, *told)
 
     def _land(self, asked: _Asked, turns: memoryview, blocks: "Blocks | None") -> None:
         """Rows stand where a sweep led them."""
@@ -183,10 +239,11 @@ class PredictingParty:
         upper = routes.upper(n_levels)[0]
         underway = Underway(routes.n_trees, asked.rows, self._workers)
         by_level = words.reshape(routes.n_trees, n_levels, -1)
+        self._check_agreement(asked, words)
         check(underway.land(upper.landing, by_level, blocks), "turns lead nowhere")
         self._underway = underway
 
-    def _say_step(self) -> RowsRouted:
+    def _say_step(self) -> tuple[NDArray[np.uint64], RowsRouted]:
         """One level: what own splits do with the rows that stand at them."""
         standing, bins = self._underway.standing, self._flat_bins()
         starts, n_bits = self._underway.turn_starts(1), np.zeros_like(standing.counts)
@@ -201,7 +258,7 @@ class PredictingParty:
         ends = np.cumsum(lengths)
         packed = np.empty(int(lengths.sum()), np.uint8)
         copy_ranges(said.view(np.uint8), 8 * starts, packed, ends - lengths, lengths)
-        return RowsRouted(Outcomes(packed.data), NodeSums.of(n_bits))
+        return said, RowsRouted(Outcomes(packed.data), NodeSums.of(n_bits))
 
     def _say_outcomes(self, n_levels: int) -> RowsRouted:
         underway, routes = self._underway, self._routes
@@ -219,19 +276,3 @@ class PredictingParty:
         self._workers.run(say, underway.ranges())
         together = np.concatenate([said[trees] for trees in sorted(said)])
         return RowsRouted(Outcomes(together.data), NodeSums.of(n_bits))
-
-    def _ask_split(self, request: AskSplit) -> SplitAsked:
-        check(request.row < self._n_rows, "a row is asked for that is not in the table")
-        feature = self._routes.splits.feature
-        check(request.node < len(feature), "a node is asked for that is not in the forest")
-        check(int(feature[request.node]) >= 0, "a split is asked of another's node")
-        bits, _ = write_outcomes(
-            self._routes.splits,
-            self._flat_bins(),
-            np.uint64(self._n_rows),
-            np.array([request.row], np.uint32),
-            np.array([request.node], np.int32),
-            1,
-            1,
-        )
-        return SplitAsked(Outcomes(bits.data))

@@ -83,7 +83,7 @@ _ALL = (
         "which way splits send a row bounds its values by their thresholds; with a guess of these, "
         "values follow (Luo et al. 2021)",
         "a small lookahead (`--lookahead 1`, prediction=1), quotas of predicted rows",
-        frozenset({"RowsSwept", "RowsLeapt", "RowsRouted", "SplitAsked"}),
+        frozenset({"RowsSwept", "RowsLeapt", "RowsRouted"}),
     ),
     Attack(
         "enclosing ranges",

@@ -214,4 +214,4 @@ def _count_levels(request: Message) -> int:
         return request.n_levels
     if isinstance(request, RouteRows):
         return request.lookahead
-    return LEAP if isinstance(request, LeapRows) else 1
+    return LEAP if isinstance(request, LeapRows) else 0  # of linear models

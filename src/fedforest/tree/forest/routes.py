@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from fedforest.kernels.prediction.agreement import list_own_bits
 from fedforest.kernels.prediction.leap import (
     LEAP,
     Blocks,
@@ -107,6 +108,7 @@ class OwnRoutes(_Routes):
     own_per_tree: NDArray[np.int64]
     _slots: dict[int, OwnSlots] = field(default_factory=dict)
     _upper: dict[int, UpperSplits] = field(default_factory=dict)
+    _own_bits: dict[int, NDArray[np.uint16]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, partial: PartialForest, trees: FlatTrees | None = None) -> "OwnRoutes":
@@ -133,6 +135,13 @@ class OwnRoutes(_Routes):
             last_lane = self.n_lanes - 1
             self._slots[level % LEAP] = list_own_slots(blocks, self.splits, last_lane, column)
         return blocks, self._slots[level % LEAP]
+
+    def own_bits_from(self, level: int) -> NDArray[np.uint16]:
+        """Return, for each block of `leaps_from`, a bit for each slot that the owner splits."""
+        if level % LEAP not in self._own_bits:
+            blocks, feature = self.trees.blocks_from(level), self.splits.feature
+            self._own_bits[level % LEAP] = list_own_bits(self.left_child, feature, blocks.root)
+        return self._own_bits[level % LEAP]
 
     def upper(self, n_levels: int) -> tuple[UpperNodes, UpperSplits]:
         """The nodes of the first levels, and the owner's splits among them."""

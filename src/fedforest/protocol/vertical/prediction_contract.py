@@ -1,0 +1,41 @@
+"""The contract of a prediction: every row sets out once, and then goes on as its splits say.
+
+A request without turns lets rows set out from the roots; all others go on from where the turns
+lead. That rows set out in order, each once, and that turns are the party's own outcomes at its own
+splits, the party checks (`prediction_party.py`): it knows where rows stand.
+"""
+
+from typing import NamedTuple
+
+from fedforest.protocol.asking import Handler
+from fedforest.protocol.contract import BEGINNING, Clause, Gate
+from fedforest.protocol.vertical.prediction_messages import LeapRows, RouteRows, SweepRows
+
+
+class PredictedRows(NamedTuple):
+    """What a prediction declares to a party when it begins."""
+
+    n_rows: int
+
+
+def _count_rows(declared: PredictedRows) -> int:
+    return declared.n_rows
+
+
+def _count_setting_out(request: SweepRows | LeapRows | RouteRows) -> int:
+    """How many rows begin at the roots by this request."""
+    goes_on = not isinstance(request, SweepRows) and request.turns is not None
+    return 0 if goes_on else max(0, request.last_row - request.first_row)
+
+
+_ANY = (BEGINNING, SweepRows, LeapRows, RouteRows)
+_LIMIT = "each row sets out once"
+CONTRACT: tuple[Clause[PredictedRows], ...] = tuple(
+    Clause(request, _ANY, _count_rows, _LIMIT, _count_setting_out)
+    for request in (SweepRows, LeapRows, RouteRows)
+)
+
+
+def make_gate(party: Handler, n_rows: int) -> Gate[PredictedRows]:
+    """Put the contract in front of a party that predicts so many rows."""
+    return Gate(CONTRACT, PredictedRows(n_rows), party)
