@@ -96,7 +96,16 @@ TEXTS: Mapping[str, Text] = {
     ),
     "run.unusable": Text("what the run proposes cannot be used: {detail}"),
     "model.unknown": Text("there is no model {model} here"),
+    "model.no_origins": Text(
+        "model {model} was stored by an earlier development version, which did not note what went "
+        "into it",
+        "train it anew",
+    ),
+    "model.taken": Text(
+        "run {run} cannot store a model under the id {model}: a model has the id of its own run"
+    ),
     "model.unusable": Text("the model cannot be used: {detail}"),
+    "run.taken": Text("the id {run} is that of a model of another run", "begin it under a new id"),
     "run.unknown": Text("there is no run {run} underway at this party"),
     # peers and keys
     "key.not_pinned": Text(
@@ -143,6 +152,7 @@ TEXTS: Mapping[str, Text] = {
     "policy.noise": Text(_POLICY + "noise on label sums must be one of: {choices}"),
     "policy.lookahead": Text(_POLICY + "a lookahead above {limit}"),
     "policy.quota": Text(_POLICY + "at most {limit} rows a day for each asker"),
+    "policy.quota_total": Text(_POLICY + "at most {limit} rows a day of all askers together"),
     # data sets
     "data_set.unknown": Text("there is no {data_set} at this party"),
     "data_set.no_column": Text("{data_set} has no {column}"),

@@ -68,6 +68,7 @@ def test_the_guide_to_the_policy_tells_every_rule() -> None:
         DataSetRules.__struct_fields__
     )
     assert f"| {DataSetRules().prediction_rows_per_day:,} |" in table
+    assert f"| {DataSetRules().prediction_rows_per_day_total:,} |" in table
     assert f"`min_rows_per_leaf` | {DataSetRules().min_rows_per_leaf} |" in table
     assert f"`largest_lookahead` | {DataSetRules().largest_lookahead} |" in table
 

@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,11 @@ from numpy.typing import NDArray
 from fedforest.errors import FederationError
 from fedforest.kernels.prediction.leap import LEAP
 from fedforest.kernels.prediction.sweep import MAX_SWEPT_LEVELS
+from fedforest.protocol.contract import list_clauses
 from fedforest.protocol.network import Network
 from fedforest.protocol.vertical import prediction
 from fedforest.protocol.vertical.prediction import Pace
+from fedforest.protocol.vertical.prediction_contract import CONTRACT
 from fedforest.protocol.vertical.prediction_messages import (
     LeapRows,
     RowsLeapt,
@@ -46,6 +49,7 @@ from tests.protocol.vertical.conversations import (
 )
 from tests.reference.leaf_sets import goes_left, intersect, own_questions
 
+DOCUMENT = Path(__file__).parents[3] / "docs" / "protocols" / "vertical.md"
 PREDICTION = settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
 
 
@@ -296,6 +300,10 @@ def test_a_forest_of_single_leaves_needs_no_exchange(pace: Pace) -> None:
     predicted = predict_openly(training, pace)
     assert not predicted.log.exchanges
     assert not predicted.leaf_of.any()
+
+
+def test_the_documents_have_the_contract_of_a_prediction() -> None:
+    assert list_clauses(CONTRACT) in DOCUMENT.read_text()
 
 
 def test_a_table_with_other_columns_is_refused_before_anything_is_sent() -> None:

@@ -191,7 +191,7 @@ def test_a_training_cannot_be_asked_for_scores_that_policies_count(
 def test_a_share_remembers_its_data_set_and_is_no_forest(federation: LocalFederation) -> None:
     train(federation, linear())
     models = PartyModels(federation.homes["bank"] / "models")
-    assert models.data_of(RUN.hex()) == "columns"
+    assert [origin.data for origin in models.origins(RUN.hex())] == ["columns"]
     assert not models.drop_baseline(RUN.hex())
     with pytest.raises(ModelFileError):
         federation.ask(CompleteModel(model=RUN.hex()), ModelFile)

@@ -21,6 +21,7 @@ def test_without_a_file_the_safe_defaults_hold(tmp_path: Path) -> None:
     assert rules.min_rows_per_leaf == 5
     assert not rules.complete_model
     assert rules.prediction_rows_per_day == 1_000_000
+    assert rules.prediction_rows_per_day_total == 5_000_000
 
 
 def test_a_policy_of_a_program_allows_everything_unless_it_says_otherwise() -> None:

@@ -27,10 +27,11 @@ from fedforest.runtime.messages.results import (
     RunList,
     VerticalResult,
 )
-from fedforest.runtime.party.approval import check_complete_model
+from fedforest.runtime.party.approval import ModelUse, check_origins
 from fedforest.runtime.party.models import PartyModels
 from fedforest.runtime.party.policy import PolicyFile
 from fedforest.runtime.party.spending import Budgets, PredictionQuota, tell_epsilon
+from fedforest.runtime.trainings.origins import Origin
 from fedforest.runtime.trainings.registry import training_of
 from fedforest.tree.growth.parameters import ForestParameters
 from tests.integration.federation_folder import FederationFolder
@@ -298,7 +299,8 @@ def predict(federation: LocalFederation, **changes: Any) -> Any:
         ('protocols = ["vertical"]', {}, "not for prediction use"),
         (f'hidden_columns = ["{PLANTED_COLUMN}"]', {}, "column .named in its log. is not for use"),
         ("largest_lookahead = 1", {"lookahead": 2}, "a lookahead above 1"),
-        ("prediction_rows_per_day = 59", {}, "at most 59 rows a day"),
+        ("prediction_rows_per_day = 59", {}, "at most 59 rows a day for each asker"),
+        ("prediction_rows_per_day_total = 59", {}, "at most 59 rows a day of all askers together"),
         ("prediction_rows_per_day = 2", {"rows": [1, 2, 3]}, "at most 2 rows a day"),
     ],
 )
@@ -355,14 +357,16 @@ def test_splits_leave_for_a_complete_model_only_where_the_data_set_allows_it(
 ) -> None:
     train(federation, vertical())
     home = federation.homes["bank"]
-    data = PartyModels(home / "models").data_of(RUN.hex())
-    assert data == "columns"
+    origins = PartyModels(home / "models").origins(RUN.hex())
+    assert origins == (Origin(RUN.hex(), "columns", "label"),)
+    export = ModelUse("user", "vertical", "export")
     with pytest.raises(PolicyRefusal, match="complete_model"):
-        check_complete_model(PolicyFile(home).rules(data), data, "user")
+        check_origins(PolicyFile(home), origins, (), export)
     (home / "policy.toml").write_text("[data.columns]\ncomplete_model = true\n")
-    check_complete_model(PolicyFile(home).rules(data), data, "user")
+    check_origins(PolicyFile(home), origins, (), export)
+    both = (*origins, Origin(OTHER_RUN.hex(), "rows"))
     with pytest.raises(PolicyRefusal, match="this export: a complete model"):
-        check_complete_model(PolicyFile(home).rules("rows"), "rows", "user")
+        check_origins(PolicyFile(home), both, (), export)
 
 
 def test_a_masked_run_is_what_it_is_without_a_policy(federation: LocalFederation) -> None:

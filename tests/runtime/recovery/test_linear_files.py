@@ -21,7 +21,6 @@ from fedforest.tree.table.frames import read_table
 ABOUT: dict[str, JsonValue] = {
     "model": "0" * 32,
     "classes": {"dtype": "int64", "labels": [0, 1]},
-    "data": "customers",
 }
 
 
@@ -39,7 +38,6 @@ def test_a_share_with_numbers_and_categories_is_the_same_again() -> None:
     assert stored.share.design.is_categorical == share.design.is_categorical
     assert stored.share.coefficients.tobytes() == share.coefficients.tobytes()
     assert stored.classes == ABOUT["classes"]
-    assert stored.data == "customers"
 
 
 def test_a_label_party_without_columns_keeps_its_classes() -> None:

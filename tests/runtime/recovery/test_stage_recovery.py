@@ -39,6 +39,7 @@ from tests.runtime.recovery.test_service_recovery import MortalHub, begin_and_di
 from tests.runtime.service_recordings import RUN
 
 TWO = PARTIES[:2]
+ALIGNMENT = derive_part(RUN, "alignment").hex()
 SMALL = ForestParameters(n_estimators=2, max_depth=2, bootstrap=False)
 ORDERS: dict[str, TrainVertical | TrainHorizontal] = {
     "vertical": vertical_order(data=dict.fromkeys(TWO, "people"), parameters=SMALL, alone=True),
@@ -101,11 +102,11 @@ def files_of(federation: LocalFederation) -> dict[str, bytes]:
         for folder in ("models", "alignments")
         for path in (home / folder).glob("*")
     }
-    assert all(RUN.hex() in name for name in kept)
+    assert all(RUN.hex() in name or ALIGNMENT in name for name in kept)
     rows = {
-        f"{name} rows": (home / "alignments" / RUN.hex()).read_bytes()
+        f"{name} rows": (home / "alignments" / ALIGNMENT).read_bytes()
         for name, home in homes.items()
-        if (home / "alignments" / RUN.hex()).exists()
+        if (home / "alignments" / ALIGNMENT).exists()
     }
     return role_files(homes, RUN.hex()) | rows
 

@@ -28,13 +28,14 @@ PART = "alignment"
 def align_for_run(
     parts: RunParts, data: Mapping[str, str], next_roles: Mapping[str, Role]
 ) -> Alignment:
-    """Have parties keep their common rows under the id of the run; a finished alignment stays."""
+    """Have parties keep their common rows; a finished alignment stays."""
     known = parts.recall(PART, Alignment)
     if known is not None:
         return known
-    conversation = align(derive_part(parts.run, PART), tuple(data))
+    part = derive_part(parts.run, PART)
+    conversation = align(part, tuple(data))
     common = parts.converse(PART, align_roles(data, next_roles), conversation)
-    alignment = describe_alignment(common, parts.run.hex())
+    alignment = describe_alignment(common, part.hex())
     parts.end(PART, data, alignment, keep=alignment.id)
     return alignment
 

@@ -149,6 +149,10 @@ def _check_parties(order: PredictVertical, model: CoordinatorModel) -> None:
     _check_data(order.data, model.parties)
     if order.rows is not None and not order.rows:
         raise ConfigurationError("no rows are asked for; name at least one")
+    if order.rows is not None and len(set(order.rows)) < len(order.rows):
+        raise ConfigurationError(
+            "a row is named twice; parties answer once for each, so name it once"
+        )
 
 
 def _count_rows(

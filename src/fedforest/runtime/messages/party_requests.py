@@ -1,7 +1,8 @@
 """Requests from a coordinator's service to a party's, around the messages of a protocol.
 
-A run begins with a role, goes on with numbered requests (`envelope.py`) and ends with the id to
-store the model under. Every request may be repeated: the party then replies as before.
+A run begins with a role, goes on with numbered requests (`envelope.py`) and ends: parties store its
+outcome under the run's own id, or nothing. Every request may be repeated: the party then replies as
+before.
 """
 
 from typing import Annotated, Any, ClassVar
@@ -10,10 +11,9 @@ import msgspec
 
 from fedforest.protocol.asking import Message, Request
 from fedforest.runtime.messages.envelope import RunId, RunRequest, Sequence
-from fedforest.runtime.messages.roles import AnyRole, KeptId, RowChoice
-from fedforest.runtime.messages.terms import RunText, Terms
-
-ModelId = KeptId
+from fedforest.runtime.messages.names import Asker, DataSetName, KeptId, RunText
+from fedforest.runtime.messages.roles import AnyRole, RowChoice
+from fedforest.runtime.messages.terms import Terms
 
 
 class Done(Message, frozen=True):
@@ -41,18 +41,18 @@ class EndRun(Request[Done], frozen=True):
     """End a run: store your portion of its outcome, a model or an alignment, or nothing."""
 
     run: RunId
-    model: ModelId | None
+    model: KeptId | None  # the id of the run, or None: nothing is stored
     n_trees: Annotated[int, msgspec.Meta(ge=1, lt=2**31)] | None = None  # for a party that was away
 
 
 class BeginPrediction(msgspec.Struct, frozen=True, array_like=True):
     """The model, the data set and the rows of a prediction."""
 
-    model: ModelId
-    data: str
+    model: KeptId
+    data: DataSetName
     rows: memoryview | None  # <i4; None: all
     choice: RowChoice | None = None  # the rows that `rows` are numbers of
-    asker: str = ""
+    asker: Asker = ""
     part_of: RunText = ""  # the run whose forest the prediction validates
 
 
@@ -68,16 +68,16 @@ class InPrediction(Message, frozen=True):
 class CountRows(Request[Done], frozen=True):
     """Count the rows of the data set that the model would predict."""
 
-    model: ModelId
-    data: str
+    model: KeptId
+    data: DataSetName
     choice: RowChoice | None = None
-    asker: str = ""
+    asker: Asker = ""
 
 
 class DropModel(Request[Done], frozen=True):
     """Delete a baseline."""
 
-    model: ModelId
+    model: KeptId
 
 
 class ShareGiven(Message, frozen=True):
@@ -91,8 +91,8 @@ class ShareGiven(Message, frozen=True):
 class GiveShare(Request[ShareGiven], frozen=True):
     """Send your partial forest for a complete model; you may refuse."""
 
-    model: ModelId
-    asker: str = ""
+    model: KeptId
+    asker: Asker = ""
 
 
 TO_PARTY = (BeginRun, RunRequest, EndRun, InPrediction, CountRows, DropModel, GiveShare)

@@ -13,11 +13,10 @@ import msgspec
 
 from fedforest.masking.key_agreement import IdentityKey, derive_key
 from fedforest.protocol.aggregation.introduction import PartyIdentity
+from fedforest.runtime.messages.names import ColumnName, DataSetName, KeptId, RoleName
 from fedforest.runtime.messages.orders import ClassWeight, OptionChoice
 from fedforest.runtime.randomness import RandomnessSource
 
-KeptId = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]  # of a model or an alignment
-Named = Annotated[str, msgspec.Meta(max_length=1000)]  # a data set or a column
 HeldOutShare = Annotated[float, msgspec.Meta(ge=0.0, le=0.5)]
 HeldOutSeed = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
@@ -38,10 +37,10 @@ class RowChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Role(msgspec.Struct, frozen=True, kw_only=True, tag=True, forbid_unknown_fields=True):
     """Base of roles; `label` and `weight` are columns of this data set, None if it has none."""
 
-    data: Named
+    data: DataSetName
     is_regression: bool = False
-    label: Named | None = None
-    weight: Named | None = None
+    label: ColumnName | None = None
+    weight: ColumnName | None = None
     rows: RowChoice | None = None  # None: all, in the order of the data set
 
 
@@ -49,7 +48,7 @@ class VerticalRole(Role, frozen=True, kw_only=True):
     """A party of vertical training; only the label party's role names the label."""
 
     class_weight: ClassWeight = None
-    continues: str | None = None
+    continues: KeptId | None = None
     with_left_out: bool = False  # out-of-bag rows get votes; at the label party only
     has_columns: bool = True  # False: a label party that gives only labels to another's baseline
     is_alone: bool = False  # the forest is a baseline: scored, then deleted
@@ -60,7 +59,7 @@ class HorizontalRole(Role, frozen=True, kw_only=True):
 
     aggregation: OptionChoice | None = None
     least_participants: Annotated[int, msgspec.Meta(ge=1)] = 1  # of every sum of this party
-    peers: tuple[str, ...] = ()  # the other parties, whose fingerprints protected sums need
+    peers: tuple[RoleName, ...] = ()  # the other parties, whose fingerprints protected sums need
 
 
 class LinearRole(Role, frozen=True, kw_only=True):
@@ -77,7 +76,7 @@ class AlignmentRole(Role, frozen=True, kw_only=True):
     party that lacks them, or a fingerprint of a peer, refuses before ids are hashed.
     """
 
-    peers: tuple[str, ...] = ()  # the other parties
+    peers: tuple[RoleName, ...] = ()  # the other parties
     method: Literal["keyed_hash"] = "keyed_hash"
 
 

@@ -12,17 +12,17 @@ import msgspec
 from fedforest.errors import ConfigurationError
 from fedforest.privacy.global_dp import GlobalDP
 from fedforest.privacy.local_dp import LocalDP
+from fedforest.runtime.messages.names import Asker, RunText
 from fedforest.runtime.messages.orders import OptionChoice
 from fedforest.tree.growth.parameters import ForestParameters
 
-RunText = Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{32})?$")]
 _NOISE = {LocalDP: "local", GlobalDP: "global"}
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The declared terms of a run; the defaults promise that nothing is trained."""
 
-    asker: Annotated[str, msgspec.Meta(max_length=200)] = ""
+    asker: Asker = ""
     part_of: RunText = ""  # the run that an alignment, a score or a baseline belongs to
     n_parties: Annotated[int, msgspec.Meta(ge=1)] = 1
     forest: ForestParameters | None = None  # the forest that is grown, now or after this part

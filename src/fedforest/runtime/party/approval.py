@@ -8,7 +8,7 @@ import logging
 import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from fedforest.error_texts import fields_of
 from fedforest.errors import BudgetExhausted, PolicyRefusal
@@ -25,8 +25,9 @@ from fedforest.protocol.vertical.prediction_messages import LeapRows, RouteRows,
 from fedforest.runtime.event_log import log_event
 from fedforest.runtime.messages.roles import AnyRole
 from fedforest.runtime.messages.terms import Terms
-from fedforest.runtime.party.policy import DataSetRules
+from fedforest.runtime.party.policy import DataSetRules, Policy
 from fedforest.runtime.party.tasks import task_of
+from fedforest.runtime.trainings.origins import Origins
 from fedforest.runtime.trainings.party_task import Demands, Sums
 
 _LOG = logging.getLogger(__name__)
@@ -88,11 +89,30 @@ def check_columns(
         raise refusal("column", what, data_set=data, column=min(hidden))
 
 
-def check_complete_model(rules: DataSetRules, data: str, asker: str) -> None:
-    """Refuse, if the rules say so, to send this party's splits for a complete model."""
-    check_use(rules, data, asker, "vertical", "export")
-    if not rules.complete_model:
-        raise refusal("complete_model", "export", data_set=data)
+class ModelUse(NamedTuple):
+    """What is to be done with a model: who asks, and under which protocol of the policy."""
+
+    asker: str
+    protocol: str | None
+    what: str  # "run", "prediction" or "export", as a refusal names it
+
+
+def check_origins(
+    policy: Policy, origins: Origins, columns: Collection[str], use: ModelUse
+) -> None:
+    """Refuse to use a model that the rules of any data set that went into it do not allow.
+
+    `columns` are those that the model needs.
+    """
+    for origin in origins:
+        rules, data = policy.rules(origin.data), origin.data
+        check_use(rules, data, use.asker, use.protocol, use.what)
+        named = [name for name in (origin.label, origin.weight) if name is not None]
+        check_columns(rules, data, [*columns, *named], use.what)
+        if origin.label is not None:
+            _check_label_protection(rules, origin.label_epsilon, use.what)
+        if use.what == "export" and not rules.complete_model:
+            raise refusal("complete_model", "export", data_set=data)
 
 
 def check_forest(rules: DataSetRules, terms: Terms, n_rows: int) -> None:
@@ -110,13 +130,13 @@ def _check_leaf(rules: DataSetRules, least: int) -> None:
         raise refusal("leaf", "run", limit=rules.min_rows_per_leaf, rows_per_leaf=least)
 
 
-def _check_label_protection(rules: DataSetRules, epsilon: float | None) -> None:
+def _check_label_protection(rules: DataSetRules, epsilon: float | None, what: str = "run") -> None:
     if epsilon is None:
         if rules.label_protection == "randomized_response":
-            raise refusal("labels", "run")
+            raise refusal("labels", what)
     elif epsilon > rules.largest_label_epsilon:
         limit = f"{rules.largest_label_epsilon:g}"
-        raise refusal("epsilon", "run", limit=limit, epsilon=epsilon)
+        raise refusal("epsilon", what, limit=limit, epsilon=epsilon)
 
 
 def _check_scores(rules: DataSetRules) -> None:

@@ -1,21 +1,31 @@
-"""The models of a party: partial forests, coefficients of linear models, and whole forests."""
+"""The models of a party: partial forests, coefficients of linear models, and whole forests.
+
+    <home>/models/<id>.share or .linear   the model; <id> is that of the run that made it
+                 /<id>.origins            what went into it here; never sent, and written first
+
+A model is written once: when the end of its run is repeated, after a crash, it stays as it is.
+"""
 
 from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import ModelFileError
 from fedforest.privacy.randomized_response import RandomizedResponse
 from fedforest.protocol.asking import Handler, Message
+from fedforest.protocol.contract import Gate
 from fedforest.protocol.linear.messages import ScoreRows
 from fedforest.protocol.linear.party import LinearParty, LinearShare
+from fedforest.protocol.linear.prediction_contract import CONTRACT as LINEAR_PREDICTION
 from fedforest.protocol.vertical import prediction_messages
 from fedforest.protocol.vertical.out_of_bag import AnswerKey, OutOfBagRecord
 from fedforest.protocol.vertical.party import PartyModel
+from fedforest.protocol.vertical.prediction_contract import make_gate
 from fedforest.protocol.vertical.prediction_party import PredictingParty
 from fedforest.runtime.recovery.linear_files import (
     StoredLinearShare,
@@ -23,6 +33,8 @@ from fedforest.runtime.recovery.linear_files import (
     encode_linear_share,
 )
 from fedforest.runtime.recovery.model_folder import StoredModels
+from fedforest.runtime.trainings.origins import Origin, Origins
+from fedforest.runtime.trainings.party_task import KeptOutcome
 from fedforest.tree.canonical_json import JsonValue
 from fedforest.tree.files.container import decode_model, encode_model
 from fedforest.tree.files.forests import (
@@ -41,13 +53,13 @@ _VOTES = "out-of-bag-votes"
 _LINEAR = "linear"  # this party's coefficients of a linear model
 _NOISY = "noisy"  # an empty file that marks a model trained on noisy labels
 _SCORED = "scored"  # the file with the id of the run that scored the model
+_ORIGINS = "origins"  # the file that says what went into the model
 
 
 class _Opened(NamedTuple):
     model: PartyModel
     classes: JsonValue
     routes: OwnRoutes
-    data: str
 
 
 class Predictor(NamedTuple):
@@ -65,24 +77,38 @@ class PartyModels:
         self._files = StoredModels(folder)
         self._open: OrderedDict[str, _Opened] = OrderedDict()
 
-    def keep_partial(self, model: str, kept: PartyModel, about: Mapping[str, JsonValue]) -> None:
+    def keep_partial(
+        self, kept: KeptOutcome, share: PartyModel, about: Mapping[str, JsonValue]
+    ) -> None:
         """Store a partial forest; out-of-bag votes go to a file that is never sent."""
-        record = kept.out_of_bag
+        record, is_noisy = share.out_of_bag, any(map(_has_noise, kept.origins))
+        beside: dict[str, bytes] = {}
         if record is not None and record.votes.counts.any():
-            self._files.write(model, _encode_votes(record), "votes")
-        if record is not None and record.key.response is not None:
-            self._files.write(model, b"", _NOISY)
-        self._files.write(model, encode_partial(kept.partial, kept.bins, about))
+            beside["votes"] = _encode_votes(record)
+        if is_noisy or (record is not None and record.key.response is not None):
+            beside[_NOISY] = b""
+        self._keep(kept, beside, encode_partial(share.partial, share.bins, about))
 
-    def keep_forest(self, model: str, file: bytes, *, is_noisy: bool) -> None:
+    def keep_forest(self, kept: KeptOutcome, file: bytes, *, is_noisy: bool) -> None:
         """Store a whole forest."""
-        if is_noisy:
-            self._files.write(model, b"", _NOISY)
-        self._files.write(model, file)
+        self._keep(kept, {_NOISY: b""} if is_noisy else {}, file)
 
-    def keep_linear(self, model: str, share: LinearShare, about: Mapping[str, JsonValue]) -> None:
+    def keep_linear(
+        self, kept: KeptOutcome, share: LinearShare, about: Mapping[str, JsonValue]
+    ) -> None:
         """Store the coefficients of this party's columns."""
-        self._files.write(model, encode_linear_share(share, about), _LINEAR)
+        self._keep(kept, {}, encode_linear_share(share, about), _LINEAR)
+
+    def _keep(
+        self, kept: KeptOutcome, beside: Mapping[str, bytes], file: bytes, kind: str = "share"
+    ) -> None:
+        """Store a model after all that belongs to it; one that is stored stays as it is."""
+        if self.has(kept.id):
+            return
+        self._files.write(kept.id, msgspec.json.encode(kept.origins), _ORIGINS)
+        for name, data in beside.items():
+            self._files.write(kept.id, data, name)
+        self._files.write(kept.id, file, kind)
 
     def has(self, model: str) -> bool:
         """Tell whether this party has the model."""
@@ -121,8 +147,9 @@ class PartyModels:
         """Read a horizontal forest, which is whole at every party."""
         return decode_forest(self._files.read(model))
 
-    def file(self, model: str) -> bytes:
-        """Read the stored bytes of a model; out-of-bag votes are not in them."""
+    def share(self, model: str) -> bytes:
+        """Read a partial forest as it is stored; out-of-bag votes and origins are not in it."""
+        self._opened(model)  # raises if it is another kind of model
         return self._files.read(model)
 
     def read(self, model: str) -> tuple[PartyModel, NDArray[Any] | None]:
@@ -140,25 +167,33 @@ class PartyModels:
         except ModelFileError:  # a whole forest: the coordinator has it too
             return None
 
-    def data_of(self, model: str) -> str:
-        """Return the data set that the model was trained on here; empty if unknown."""
-        if self.is_linear(model):
-            return self._linear(model).data
-        return self._opened(model).data
+    def origins(self, model: str) -> Origins:
+        """Return the trainings that went into the model, and what they used here."""
+        if self.has(model) and not self._files.has(model, _ORIGINS):
+            raise ModelFileError.of("model.no_origins", model=model)
+        try:
+            return msgspec.json.decode(self._files.read(model, _ORIGINS), type=Origins)
+        except msgspec.DecodeError:
+            raise ModelFileError.of("model.unusable", detail="its origins are damaged") from None
 
     def column_names(self, model: str) -> tuple[str, ...]:
         """Return the columns that predictions need."""
         if self.is_linear(model):
             return self._linear(model).share.design.names
-        return self._opened(model).model.bins.names
+        try:
+            return self._opened(model).model.bins.names
+        except ModelFileError:
+            return self.read_forest(model).bins.names
 
     def predictor(self, model: str, table: Table, workers: Workers) -> Predictor:
         """Make the handler of one prediction with these columns, and list its requests."""
         if self.is_linear(model):
-            return Predictor(LinearParty(table, share=self._linear(model).share), (ScoreRows,), 0)
+            scoring = LinearParty(table, share=self._linear(model).share)
+            return Predictor(Gate(LINEAR_PREDICTION, None, scoring), (ScoreRows,), 0)
         opened = self._opened(model)
         party = PredictingParty(opened.model, table, workers, opened.routes)
-        return Predictor(party, prediction_messages.REQUESTS, opened.routes.depth)
+        gate = make_gate(party, table.n_rows)
+        return Predictor(gate, prediction_messages.REQUESTS, opened.routes.depth)
 
     def _linear(self, model: str) -> StoredLinearShare:
         """Read a linear model; it is small, so it is not kept in memory."""
@@ -171,12 +206,15 @@ class PartyModels:
             record = None if votes is None else _decode_votes(votes)
             share = PartyModel(stored.bins, stored.partial, record)
             routes = OwnRoutes.of(stored.partial)
-            classes, data = (stored.metadata.get(key) for key in ("classes", "data"))
-            self._open[model] = _Opened(share, classes, routes, str(data or ""))
+            self._open[model] = _Opened(share, stored.metadata.get("classes"), routes)
             if len(self._open) > MOST_OPEN:
                 self._open.popitem(last=False)
         self._open.move_to_end(model)
         return self._open[model]
+
+
+def _has_noise(origin: Origin) -> bool:
+    return origin.label_epsilon is not None
 
 
 def _encode_votes(record: OutOfBagRecord) -> bytes:

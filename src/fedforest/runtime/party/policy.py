@@ -25,6 +25,7 @@ AggregationName = Literal["plain", "masked", "ring", "shamir"]
 NoiseName = Literal["none", "local", "global"]
 Epsilon = Annotated[float, msgspec.Meta(gt=0)]
 Limit = Annotated[int, msgspec.Meta(ge=1)]
+Rows = Annotated[int, msgspec.Meta(ge=0)]
 
 _LOG = logging.getLogger(__name__)
 _SYNTAX = re.compile(r"(.*) \(at line (\d+), column (\d+)\)", re.DOTALL)
@@ -52,7 +53,8 @@ class DataSetRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     epsilon_ceiling: Epsilon = math.inf  # of all runs together, on the label of a row
     largest_lookahead: Limit = 64  # as much as a coordinator chooses by itself
     complete_model: bool = False  # whether splits may leave, for a model that predicts alone
-    prediction_rows_per_day: Annotated[int, msgspec.Meta(ge=0)] = 1_000_000  # for each asker
+    prediction_rows_per_day: Rows = 1_000_000  # for each asker
+    prediction_rows_per_day_total: Rows = 5_000_000  # of all askers, whose names are not verified
     alignment: bool = True
     validation: bool = True
     alone: bool = True
@@ -72,6 +74,7 @@ ALLOW_EVERYTHING = DataSetRules(
     largest_lookahead=_NO_LIMIT,
     complete_model=True,
     prediction_rows_per_day=_NO_LIMIT,
+    prediction_rows_per_day_total=_NO_LIMIT,
 )
 
 

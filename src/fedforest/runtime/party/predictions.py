@@ -20,7 +20,13 @@ from fedforest.runtime.endpoint import make_endpoint
 from fedforest.runtime.messages.party_requests import BeginPrediction, CountRows, Done, InPrediction
 from fedforest.runtime.messages.roles import RowChoice
 from fedforest.runtime.party.alignments import Alignments
-from fedforest.runtime.party.approval import LookaheadLimit, check_columns, check_use
+from fedforest.runtime.party.approval import (
+    LookaheadLimit,
+    ModelUse,
+    check_columns,
+    check_origins,
+    check_use,
+)
 from fedforest.runtime.party.data_sets import DataSet, DataSets
 from fedforest.runtime.party.models import PartyModels
 from fedforest.runtime.party.policy import Policy
@@ -66,11 +72,25 @@ class PartyPredictions:
 
     def count_rows(self, request: CountRows) -> Done:
         """Count the rows of a prediction before it begins."""
-        rules = self.policy.rules(request.data)
-        check_use(rules, request.data, request.asker, "prediction", "prediction")
+        largest = self._approve(request)
         self.data.renew(request.data)
         n_rows = self._table(request.model, request.data, request.choice).n_rows
-        return Done(n_rows=n_rows, largest_lookahead=rules.largest_lookahead)
+        return Done(n_rows=n_rows, largest_lookahead=largest)
+
+    def _approve(self, asked: CountRows | BeginPrediction) -> int:
+        """Check the rules of the data set and of all that went into the model.
+
+        Returns the largest lookahead that all of them allow.
+        """
+        rules = self.policy.rules(asked.data)
+        check_use(rules, asked.data, asked.asker, "prediction", "prediction")
+        columns = self.models.column_names(asked.model)
+        check_columns(rules, asked.data, columns)
+        origins = self.models.origins(asked.model)
+        use = ModelUse(asked.asker, "prediction", "prediction")
+        check_origins(self.policy, origins, columns, use)
+        data_sets = {asked.data, *(origin.data for origin in origins)}
+        return min(self.policy.rules(data).largest_lookahead for data in data_sets)
 
     def answer(self, request: InPrediction) -> bytes:
         """Answer a request of a prediction; the last request may be repeated."""
@@ -96,18 +116,16 @@ class PartyPredictions:
         self.ledger.record(departure._replace(part_of=known.part_of))
 
     def _begin(self, prediction: bytes, begin: BeginPrediction) -> _Prediction:
-        rules = self.policy.rules(begin.data)
-        check_use(rules, begin.data, begin.asker, "prediction", "prediction")
+        largest_lookahead = self._approve(begin)
         was_counted = begin.rows is None and not self.models.is_linear(begin.model)
         if not was_counted:  # counted rows must stay the same
             self.data.renew(begin.data)
         table = self._table(begin.model, begin.data, begin.choice)
         if begin.rows is not None:
             table = table.take_rows(_read_rows(begin.rows, table.n_rows))
-        check_columns(rules, begin.data, self.models.column_names(begin.model))
-        self.quota.take(rules, begin.asker, table.n_rows)
+        self.quota.take(self.policy.rules(begin.data), begin.asker, table.n_rows)
         handler, requests, depth = self.models.predictor(begin.model, table, self.workers)
-        party = Clocked(LookaheadLimit(handler, rules.largest_lookahead, depth))
+        party = Clocked(LookaheadLimit(handler, largest_lookahead, depth))
         begun = _Prediction(make_endpoint(party, requests), party, begin.part_of)
         self._underway[prediction] = begun
         if len(self._underway) > MOST_PREDICTIONS:
@@ -130,4 +148,5 @@ def _read_rows(data: memoryview, n_rows: int) -> NDArray[np.int64]:
     rows = from_bytes(data, "<i4", len(data) // 4, "rows").astype(np.int64)
     in_table = len(rows) > 0 and bool(rows.min() >= 0 and rows.max() < n_rows)
     check(in_table, "rows are asked for that are not in the data set")
+    check(len(np.unique(rows)) == len(rows), "a row is asked for twice")
     return rows

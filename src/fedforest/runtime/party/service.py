@@ -36,9 +36,10 @@ from fedforest.runtime.messages.party_requests import (
 from fedforest.runtime.messages.roles import PartyKeys
 from fedforest.runtime.party.alignments import Alignments
 from fedforest.runtime.party.approval import (
+    ModelUse,
     RunAccountant,
-    check_complete_model,
     check_forest,
+    check_origins,
     check_run,
 )
 from fedforest.runtime.party.data_sets import DataSets
@@ -49,8 +50,10 @@ from fedforest.runtime.party.policy import DataSetRules, Policy
 from fedforest.runtime.party.predictions import PartyPredictions
 from fedforest.runtime.party.run import PartyRun
 from fedforest.runtime.party.spending import Budgets, PredictionQuota
+from fedforest.runtime.party.tasks import task_of
 from fedforest.runtime.randomness import RandomnessSource
 from fedforest.runtime.recovery.run_store import RunStore, StoredRun
+from fedforest.runtime.trainings.origins import Origin
 from fedforest.runtime.trainings.party_task import KeptOutcome, PartyStores, Work
 from fedforest.transport.codec import decode, encode
 from fedforest.transport.error_table import refuse
@@ -167,10 +170,14 @@ class PartyService:
             is_same = (begun.role, begun.terms) == (request.role, request.terms)
             check(is_same, "the run was begun in another role, or on other terms")
             return Done()
+        if self._models.has(request.run.hex()):
+            raise ProtocolError.of("run.taken", run=request.run.hex())
         whole = self._agreement(request.terms.part_of)
         check_part(whole, request.role, request.terms)
         rules = self._rules_of(request.role.data)
         asked = check_run(rules, request.role, request.terms)
+        for model in filter(None, (asked.continued_model, asked.scored_model)):
+            self._check_model(model, ModelUse(request.terms.asker, asked.protocol, "run"))
         self._data.renew(request.role.data)
         if isinstance(self._keys.pins, Pins):
             self._keys.pins.note_peers(asked.peers)
@@ -208,6 +215,11 @@ class PartyService:
         after = before.with_part(whole, request.role, request.run)
         if after is not before:
             self._store.save(run, _HAS_PARTS, msgspec.msgpack.encode(after))
+
+    def _check_model(self, model: str, use: ModelUse) -> None:
+        """Ask the rules of all data sets that went into a model."""
+        origins, columns = self._models.origins(model), self._models.column_names(model)
+        check_origins(self._policy, origins, columns, use)
 
     def _is_underway(self, run: bytes) -> bool:
         return self._store.has(run) and not self._store.is_finished(run)
@@ -253,6 +265,8 @@ class PartyService:
 
     def _end_run(self, request: EndRun) -> Done:
         """Store the model and delete the run; a repeated request has the same effect."""
+        if request.model not in (None, request.run.hex()):
+            raise ProtocolError.of("model.taken", run=request.run.hex(), model=request.model)
         done = None
         with ThreadPoolExecutor(1) as beside:  # the ledger and the model wait for one disk
             # sync the ledger first: the journal, from which it could be recovered, is deleted
@@ -281,17 +295,21 @@ class PartyService:
         assert work.handler is handler
         begun = read_begun(self._run(run).description)
         stores = PartyStores(self._models, self._alignments)
-        return work.keep(KeptOutcome(kept, begun.role.data, n_trees), stores)
+        before = task_of(begun.role).demands(begun.role, begun.terms).continued_model
+        origins = () if before is None else self._models.origins(before)
+        own = Origin.of(run, begun.role, begun.terms)
+        return work.keep(KeptOutcome(kept, (*origins, own), n_trees), stores)
 
     def _drop_model(self, request: DropModel) -> Done:
+        is_underway = self._is_underway(bytes.fromhex(request.model))
+        check(not is_underway, "the run of this model has not ended")
         is_gone = self._models.drop_baseline(request.model)
         check(is_gone, "the model is no baseline; its owner alone can remove it")
         return Done()
 
     def _give_share(self, request: GiveShare) -> ShareGiven:
-        data = self._models.data_of(request.model)
-        check_complete_model(self._policy.rules(data), data, request.asker)
-        return ShareGiven(memoryview(self._models.file(request.model)))
+        self._check_model(request.model, ModelUse(request.asker, "vertical", "export"))
+        return ShareGiven(memoryview(self._models.share(request.model)))
 
 
 def _find_run(request: Message) -> bytes:

@@ -126,6 +126,10 @@ def tell_epsilon(home: Path, run: str) -> dict[str, dict[str, float | None]]:
     return told
 
 
+MOST_ASKERS = 1000  # counted by name in a day; further ones share one count
+_FURTHER = ""
+
+
 class _Counted(msgspec.Struct):
     """Rows of one day."""
 
@@ -139,7 +143,7 @@ def today() -> str:
 
 
 class PredictionQuota:
-    """Rows that each asker had predicted today."""
+    """Rows that each asker had predicted today, of all data sets of the party."""
 
     def __init__(self, home: Path, day: Callable[[], str] = today) -> None:
         self._path = home / "prediction_rows.json"
@@ -149,13 +153,23 @@ class PredictionQuota:
         """Count the rows of this asker so far today."""
         return self._load().rows.get(asker, 0)
 
+    def count_all(self) -> int:
+        """Count the rows of all askers so far today."""
+        return sum(self._load().rows.values())
+
     def take(self, rules: DataSetRules, asker: str, n_rows: int) -> None:
         """Count the rows of a new prediction, or refuse it."""
         counted = self._load()
+        if asker not in counted.rows and len(counted.rows) >= MOST_ASKERS:
+            asker = _FURTHER
         after = counted.rows.get(asker, 0) + n_rows
+        in_all = sum(counted.rows.values()) + n_rows
         if after > rules.prediction_rows_per_day:
             limit = f"{rules.prediction_rows_per_day:,}"
             raise refusal("quota", "prediction", limit=limit, asker=asker, rows=after)
+        if in_all > rules.prediction_rows_per_day_total:
+            limit = f"{rules.prediction_rows_per_day_total:,}"
+            raise refusal("quota_total", "prediction", limit=limit, asker=asker, rows=in_all)
         counted.rows[asker] = after
         self._save(counted)
 

@@ -23,7 +23,6 @@ class StoredLinearShare(NamedTuple):
 
     share: LinearShare
     classes: JsonValue
-    data: str  # the data set that it was trained on
 
 
 def encode_linear_share(share: LinearShare, about: Mapping[str, JsonValue]) -> bytes:
@@ -61,7 +60,7 @@ def decode_linear_share(data: bytes) -> StoredLinearShare:
     design = Design(tuple(about["names"]), terms, tuple(about["is_categorical"]))
     share = LinearShare(design, file.arrays["coefficients"].copy())
     kept = about["about"]
-    return StoredLinearShare(share, kept["classes"], str(kept.get("data", "")))
+    return StoredLinearShare(share, kept["classes"])
 
 
 class LinearIntercept(NamedTuple):

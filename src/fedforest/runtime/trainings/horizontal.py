@@ -88,7 +88,7 @@ class HorizontalWork:
     def keep(self, kept: KeptOutcome, stores: PartyStores) -> JsonValue:
         """Store the whole model; its classes are in its file."""
         file = bytes(self.party.model_file)
-        stores.models.keep_forest(kept.id, file, is_noisy=self.is_noisy)
+        stores.models.keep_forest(kept, file, is_noisy=self.is_noisy)
         return None
 
 

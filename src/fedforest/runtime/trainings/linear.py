@@ -78,9 +78,9 @@ class LinearWork:
     def keep(self, kept: KeptOutcome, stores: PartyStores) -> JsonValue:
         """Store the coefficients of the party's columns."""
         classes = None if self.classes is None else pack_labels(self.classes)
-        about: dict[str, JsonValue] = {"model": kept.id, "classes": classes, "data": kept.data}
+        about: dict[str, JsonValue] = {"model": kept.id, "classes": classes}
         share = self.party.share() if self.party.has_columns else NO_COLUMNS
-        stores.models.keep_linear(kept.id, share, about)
+        stores.models.keep_linear(kept, share, about)
         return classes
 
 

@@ -20,6 +20,7 @@ from fedforest.protocol.vertical.party import PartyModel
 from fedforest.runtime.messages.roles import Role, RowChoice
 from fedforest.runtime.messages.terms import Terms
 from fedforest.runtime.randomness import RandomnessSource
+from fedforest.runtime.trainings.origins import Origins
 from fedforest.tree.canonical_json import JsonValue
 from fedforest.tree.files.forests import StoredForest
 from fedforest.tree.table.frames import Table
@@ -125,16 +126,28 @@ class PartyMeans:
     workers: Workers = ALONE
 
 
+class KeptOutcome(NamedTuple):
+    """The id to store the outcome of a run under, and what went into it."""
+
+    id: str
+    origins: Origins  # the last one is the run itself
+    n_trees: int | None = None  # only for a party that was away when the training ended
+
+
 class ModelStore(Protocol):
     """A party's store of models."""
 
-    def keep_partial(self, model: str, kept: PartyModel, about: Mapping[str, JsonValue]) -> None:
+    def keep_partial(
+        self, kept: KeptOutcome, share: PartyModel, about: Mapping[str, JsonValue]
+    ) -> None:
         """Store a partial forest."""
 
-    def keep_forest(self, model: str, file: bytes, *, is_noisy: bool) -> None:
+    def keep_forest(self, kept: KeptOutcome, file: bytes, *, is_noisy: bool) -> None:
         """Store a whole forest."""
 
-    def keep_linear(self, model: str, share: LinearShare, about: Mapping[str, JsonValue]) -> None:
+    def keep_linear(
+        self, kept: KeptOutcome, share: LinearShare, about: Mapping[str, JsonValue]
+    ) -> None:
         """Store the coefficients of this party's columns."""
 
 
@@ -150,14 +163,6 @@ class PartyStores(NamedTuple):
 
     models: ModelStore
     alignments: AlignmentStore
-
-
-class KeptOutcome(NamedTuple):
-    """The id to store the outcome of a run under, and its data set."""
-
-    id: str
-    data: str  # the data set, whose rules hold for the outcome from now on
-    n_trees: int | None = None  # only for a party that was away when the training ended
 
 
 class Work(Protocol):
@@ -196,6 +201,7 @@ class Demands(NamedTuple):
     sums: Sums | None = None
     peers: tuple[str, ...] = ()  # parties whose fingerprints the role needs
     scored_model: str | None = None  # the model whose votes are scored, once
+    continued_model: str | None = None  # the model that gets further trees
 
 
 class PartyTask(ABC, Generic[RoleT, Columns]):

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fedforest.errors import ConfigurationError
 from fedforest.privacy.randomized_response import RandomizedResponse
-from fedforest.protocol.asking import Conversation, Handler, Message
+from fedforest.protocol.asking import Conversation, Handler, Message, check
 from fedforest.protocol.contract import Gate
 from fedforest.protocol.vertical import messages
 from fedforest.protocol.vertical.contract import CONTRACT, VerticalDeclared
@@ -86,11 +86,14 @@ class VerticalWork:
 
     def keep(self, kept: KeptOutcome, stores: PartyStores) -> JsonValue:
         """Store the party's partial forest."""
+        share = self.party.model(kept.n_trees)
+        has_trees = share.partial.shape.n_trees > 0 or share.bins.n_features == 0
+        check(has_trees, "the run has no complete tree, so there is no model to keep")
         classes = None if self.classes is None else pack_labels(self.classes)
-        about: dict[str, JsonValue] = {"model": kept.id, "classes": classes, "data": kept.data}
+        about: dict[str, JsonValue] = {"model": kept.id, "classes": classes}
         if self.is_alone:
             about["alone"] = True
-        stores.models.keep_partial(kept.id, self.party.model(kept.n_trees), about)
+        stores.models.keep_partial(kept, share, about)
         return classes
 
 
@@ -275,6 +278,7 @@ class VerticalTraining(
             grows_trees=True,
             gives_labels=role.label is not None,
             label_epsilon=terms.label_epsilon,
+            continued_model=role.continues,
         )
 
     def read(self, role: VerticalRole, data: Any, holdings: Holdings) -> VerticalColumns:
