@@ -11,6 +11,7 @@ import pytest
 
 from fedforest import VerticalForestClassifier, VerticalForestRegressor
 from fedforest.errors import ConfigurationError, DataError, MaskingError, UnknownColumn
+from fedforest.runtime.coordinator.run_stages import derive_part
 from fedforest.runtime.messages.orders import (
     AlignRows,
     AnyOrder,
@@ -71,7 +72,7 @@ def test_every_party_keeps_its_rows_of_the_common_people_in_one_order(
         n_common=len(common_people()),
         n_rows=dict.fromkeys(PARTIES, 300),
         n_duplicates=dict.fromkeys(PARTIES, 0),
-        id=run_id(1).hex(),
+        id=derive_part(run_id(1), "alignment").hex(),
     )
     taken = people_of(federation, alignment.id)
     assert set(taken["bank"]) == common_people()
@@ -91,7 +92,7 @@ class Aligned:
         result = federation.ask(self.order, VerticalResult, run_id(number))
         assert isinstance(result, VerticalResult)
         self.result = result
-        self.common = np.array(people_of(federation, run_id(number).hex())["bank"])
+        self.common = np.array(people_of(federation, result.alignment.id)["bank"])
         rows = choose_rows(self.order, None)
         assert rows is not None
         self.is_held_out = hold_out(len(self.common), rows.held_out, rows.seed)
