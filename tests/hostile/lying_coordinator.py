@@ -10,6 +10,7 @@ import msgspec
 from fedforest.protocol.asking import Message
 from fedforest.protocol.linear.messages import RowsScored
 from fedforest.protocol.vertical import messages, prediction_messages
+from fedforest.protocol.vertical.messages import BinColumns
 from fedforest.runtime.messages.envelope import RunRequest
 from fedforest.runtime.messages.orders import TrainVertical
 from fedforest.runtime.messages.party_requests import BeginPrediction, BeginRun, InPrediction
@@ -23,6 +24,9 @@ from tests.runtime.ruled_federations import ruled_federation
 from tests.runtime.service_recordings import RUN, make_pattern
 
 BANK = "bank"
+PARAMETERS = ForestParameters(n_estimators=10, max_depth=4, min_samples_leaf=5)
+TERMS = Terms(asker="user", n_parties=2, forest=PARAMETERS)
+BIN = BinColumns(0, PARAMETERS.max_bins, PARAMETERS.scored_by.wire)
 DATA = {"bank": "columns", "shop": "columns"}
 REPLIES: tuple[type[Message], ...] = (
     *{kind.reply for kind in (*messages.REQUESTS, *prediction_messages.REQUESTS)},
@@ -40,8 +44,7 @@ def trained_federation(folder: Path, **changes: Any) -> Iterator[LocalFederation
 
 def forest(**changes: Any) -> TrainVertical:
     """An order that the default policy allows."""
-    parameters = ForestParameters(n_estimators=10, max_depth=4, min_samples_leaf=5)
-    order = TrainVertical(data=DATA, label="label", label_party=BANK, parameters=parameters, seed=1)
+    order = TrainVertical(data=DATA, label="label", label_party=BANK, parameters=PARAMETERS, seed=1)
     return msgspec.structs.replace(order, **changes)
 
 
@@ -56,8 +59,7 @@ class PlayedRun:
     def __init__(self, federation: LocalFederation, run: bytes, **role: Any) -> None:
         self._federation, self._run, self._n_asked = federation, run, 0
         given = VerticalRole(**{"data": "columns", **role})
-        terms = Terms(asker="user", trains=True, min_samples_leaf=5)
-        say(federation, BeginRun(run, given, terms))
+        say(federation, BeginRun(run, given, TERMS))
 
     def ask(self, request: Message) -> Any:
         self._n_asked += 1

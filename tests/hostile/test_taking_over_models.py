@@ -1,6 +1,7 @@
 """The coordinator wants another model under the id of one, or under other rules than its own."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,11 @@ import pytest
 from fedforest.errors import ModelFileError, PolicyRefusal, RemoteProtocolError
 from fedforest.privacy.randomized_response import RandomizedResponse
 from fedforest.protocol.asking import Message
-from fedforest.protocol.vertical.messages import BinColumns
 from fedforest.protocol.vertical.prediction_messages import RouteRows
+from fedforest.runtime.coordinator.run_stages import derive_part
+from fedforest.runtime.messages.orders import Validation
 from fedforest.runtime.messages.party_requests import (
+    TO_PARTY,
     BeginRun,
     CountRows,
     Done,
@@ -22,14 +25,15 @@ from fedforest.runtime.messages.party_requests import (
 )
 from fedforest.runtime.messages.results import VerticalResult
 from fedforest.runtime.messages.roles import HorizontalRole, ScoringRole, VerticalRole
-from fedforest.runtime.messages.terms import Terms
 from fedforest.runtime.party.catalogue.entries import EntryFolder
 from fedforest.runtime.party.models import PartyModels
 from fedforest.runtime.trainings.origins import Origin
 from fedforest.transport.codec import decode
-from fedforest.tree.growth.parameters import ForestParameters
 from tests.hostile.lying_coordinator import (
     BANK,
+    BIN,
+    PARAMETERS,
+    TERMS,
     PlayedPrediction,
     PlayedRun,
     forest,
@@ -60,7 +64,7 @@ def train(federation: LocalFederation, run: bytes, **changes: Any) -> None:
 def test_a_run_does_not_end_under_the_id_of_another(federation: LocalFederation) -> None:
     before = models_of(federation)
     attack = PlayedRun(federation, OTHER)
-    attack.ask(BinColumns(0, 255))
+    attack.ask(BIN)
     for wanted in (RUN.hex(), "ab" * 16):
         with pytest.raises(RemoteProtocolError, match="a model has the id of its own run"):
             say(federation, EndRun(OTHER, wanted))
@@ -87,7 +91,7 @@ def test_the_end_of_a_run_is_repeated_after_a_crash_and_changes_nothing(
     """The party dies between storing the model and deleting the run."""
     party = federation.parties[BANK]
     attack = PlayedRun(federation, OTHER, has_columns=False, label="label")
-    attack.ask(BinColumns(0, 255))
+    attack.ask(BIN)
 
     def die(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
@@ -106,23 +110,32 @@ def test_the_end_of_a_run_is_repeated_after_a_crash_and_changes_nothing(
 
 
 def test_a_dropped_baseline_does_not_come_back(federation: LocalFederation) -> None:
-    attack = PlayedRun(federation, OTHER, is_alone=True, has_columns=False, label="label")
-    attack.ask(BinColumns(0, 255))
-    with pytest.raises(RemoteProtocolError, match="has not ended"):
-        say(federation, DropModel(OTHER.hex()))
-    say(federation, EndRun(OTHER, OTHER.hex()))
-    assert f"{OTHER.hex()}.share" in models_of(federation)
-    say(federation, DropModel(OTHER.hex()))
+    baseline, party = derive_part(OTHER, "alone, shop"), federation.parties[BANK]
+    n_refused = 0
+
+    def answer(data: bytes) -> bytes:
+        nonlocal n_refused
+        request = decode(data, TO_PARTY)
+        if isinstance(request, EndRun) and request.run == baseline:
+            with pytest.raises(RemoteProtocolError, match="has not ended"):
+                say(federation, DropModel(baseline.hex()))
+            n_refused += 1
+        return party.answer(data)
+
+    federation.hub.endpoints[BANK] = answer
+    train(federation, OTHER, validation=Validation(), alone=True)
     before = models_of(federation)
-    say(federation, BeginRun(OTHER, VerticalRole(data="columns"), Terms(min_samples_leaf=5)))
-    say(federation, EndRun(OTHER, OTHER.hex()))
+    assert n_refused == 1
+    assert not any(baseline.hex() in name for name in before)
+    say(federation, BeginRun(baseline, VerticalRole(data="columns"), TERMS))
+    say(federation, EndRun(baseline, baseline.hex()))
     assert models_of(federation) == before
 
 
 def test_a_share_without_trees_is_not_kept(federation: LocalFederation) -> None:
     before = models_of(federation)
     attack = PlayedRun(federation, OTHER)
-    attack.ask(BinColumns(0, 255))
+    attack.ask(BIN)
     with pytest.raises(RemoteProtocolError, match="no complete tree"):
         say(federation, EndRun(OTHER, OTHER.hex()))
     assert models_of(federation) == before
@@ -144,11 +157,11 @@ def copy_data_set(federation: LocalFederation) -> None:
     entries.schema_path("second").write_bytes(entries.schema_path("columns").read_bytes())
 
 
-def grow_under_another_data_set(federation: LocalFederation) -> None:
+def grow_under_another_data_set(federation: LocalFederation, **changes: Any) -> None:
     copy_data_set(federation)
-    parameters = ForestParameters(n_estimators=12, max_depth=4, min_samples_leaf=5)
+    parameters = replace(PARAMETERS, n_estimators=12)
     data = {"bank": "second", "shop": "columns"}
-    train(federation, OTHER, data=data, continues=RUN.hex(), parameters=parameters)
+    train(federation, OTHER, data=data, continues=RUN.hex(), parameters=parameters, **changes)
 
 
 def set_rules(federation: LocalFederation, rule: str) -> None:
@@ -191,11 +204,25 @@ def test_no_use_of_a_warm_start_passes_by_a_rule_of_the_first_data_set(
     with pytest.raises(PolicyRefusal, match=reason):
         say(federation, CountRows(OTHER.hex(), "second", None, "user"))
     role = VerticalRole(data="second", continues=OTHER.hex())
-    scoring = ScoringRole(data="second", label="label", model=OTHER.hex())
-    terms = Terms(asker="user", trains=True, min_samples_leaf=5)
-    for wanted in (role, scoring):
-        with pytest.raises(PolicyRefusal, match=reason):
-            say(federation, BeginRun(bytes([8]) * 16, wanted, terms))
+    with pytest.raises(PolicyRefusal, match=reason):
+        say(federation, BeginRun(bytes([8]) * 16, role, TERMS))
+
+
+def test_a_warm_start_is_not_scored_against_the_rules_of_the_first_data_set(
+    tmp_path: Path,
+) -> None:
+    with trained_federation(tmp_path, validation=Validation()) as federation:
+        party = federation.parties[BANK]
+
+        def answer(data: bytes) -> bytes:
+            request = decode(data, TO_PARTY)
+            if isinstance(request, BeginRun) and isinstance(request.role, ScoringRole):
+                set_rules(federation, "use = false")
+            return party.answer(data)
+
+        federation.hub.endpoints[BANK] = answer
+        with pytest.raises(PolicyRefusal, match="not for use"):
+            grow_under_another_data_set(federation, validation=Validation())
 
 
 def test_the_smallest_lookahead_of_all_data_sets_holds(federation: LocalFederation) -> None:
@@ -212,7 +239,7 @@ def test_the_smallest_lookahead_of_all_data_sets_holds(federation: LocalFederati
 def test_a_warm_start_without_noise_does_not_let_noisy_labels_be_scored(tmp_path: Path) -> None:
     epsilon = float(RandomizedResponse(1.0).epsilon)
     with trained_federation(tmp_path, label_epsilon=epsilon) as federation:
-        parameters = ForestParameters(n_estimators=12, max_depth=4, min_samples_leaf=5)
+        parameters = replace(PARAMETERS, n_estimators=12)
         train(federation, OTHER, continues=RUN.hex(), parameters=parameters)
         models = PartyModels(federation.homes[BANK] / "models")
         assert models.is_noisy(OTHER.hex())
@@ -228,7 +255,6 @@ def test_a_model_without_origins_is_not_used(federation: LocalFederation) -> Non
 
 NASTY_IDS = ["../x", "", "0" * 31, "0" * 33, "0" * 32 + "\n", "A" * 32]
 NASTY_NAMES = ["../x", "a" * 500, "x\ny", "x\n", "x\x00", "\u202egnp", " "]
-TERMS = Terms(asker="user", trains=True, min_samples_leaf=5)
 
 
 def with_id(name: str) -> list[Message]:

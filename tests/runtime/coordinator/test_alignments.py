@@ -92,6 +92,7 @@ class Aligned:
         result = federation.ask(self.order, VerticalResult, run_id(number))
         assert isinstance(result, VerticalResult)
         self.result = result
+        assert result.alignment is not None
         self.common = np.array(people_of(federation, result.alignment.id)["bank"])
         rows = choose_rows(self.order, None)
         assert rows is not None
