@@ -126,6 +126,10 @@ class PredictingParty:
         check(rows.start == self._n_set_out, "rows set out of turn, or once more")
         return rows
 
+    def _note(self, rows: range, stage: Stage, level: int, said: NDArray[Any] | None) -> _Asked:
+        """What was said is held only to compare turns with it: memory that is let go is warm."""
+        return _Asked(rows, stage, level, None if self._believes_turns else said)
+
     def _sweep_rows(self, request: SweepRows) -> RowsSwept:
         rows, routes = self._set_out(self._rows_of(request)), self._routes
         own, left_set = routes.upper(request.n_levels)[1], routes.splits.left_set
@@ -138,7 +142,7 @@ class PredictingParty:
 
         self._workers.run(say, self._workers.ranges(np.full(n_words, len(own.cut))))
         stage = Stage(Manner.SWEEP, request.n_levels)
-        self._asked, self._n_set_out = _Asked(rows, stage, request.n_levels, said), rows.stop
+        self._asked, self._n_set_out = self._note(rows, stage, request.n_levels, said), rows.stop
         return RowsSwept(Outcomes(to_bytes(said, "<u8")))
 
     def _leap_rows(self, request: LeapRows) -> RowsLeapt:
@@ -153,7 +157,7 @@ class PredictingParty:
             say_leap(slots, lanes, rows.start, standing, said, starts, *trees)
 
         self._workers.run(say, self._underway.leap_ranges())
-        self._asked = _Asked(rows, Stage(Manner.LEAP, LEAP), level + LEAP, said)
+        self._asked = self._note(rows, Stage(Manner.LEAP, LEAP), level + LEAP, said)
         return RowsLeapt(Outcomes(to_bytes(said, "<u2")))
 
     def _lanes_of(self, rows: range) -> NDArray[np.uint8]:
@@ -175,7 +179,8 @@ class PredictingParty:
         self._underway.stand_at_nodes()
         n_levels = min(request.lookahead, self._routes.depth)
         said, reply = self._say_step() if n_levels == 1 else (None, self._say_outcomes(n_levels))
-        self._asked = _Asked(rows, Stage(Manner.ROUTE, n_levels), level + n_levels, said)
+        stage = Stage(Manner.ROUTE, n_levels)
+        self._asked = self._note(rows, stage, level + n_levels, said)
         return reply
 
     def _go_on(self, rows: range, turns: memoryview | None, *, leaps: bool) -> int:
