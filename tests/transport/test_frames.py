@@ -24,7 +24,6 @@ from fedforest.transport.frames import (
     split_message,
 )
 
-
 FULL = bytes(PIECE_BYTES)
 
 

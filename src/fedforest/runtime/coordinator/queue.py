@@ -109,7 +109,7 @@ class RunQueue:
         try:
             self.enqueue(run, is_to_end=is_to_end)
         except FederationError as error:
-            self._unusable[run] = error
+            self._unusable[run] = error.bare()
             log_event(_LOG, "unusable", run=run.hex(), reason=type(error).__name__, text=str(error))
 
     def resume(self, run: bytes, without: frozenset[str], *, is_to_end: bool = False) -> None:
@@ -149,14 +149,14 @@ class RunQueue:
     def follow(self, run: bytes) -> Iterator[AnyEvent]:
         """Yield the events of a run until its result; raises the error it failed with."""
         if run in self._unusable:
-            raise self._unusable[run]
+            raise self._unusable[run].bare()
         job = self._jobs.get(run)
         watcher = None if job is None else job.watch()
         if watcher is not None:
             yield from watcher.events()
         result = self._store.result(run)
         if result is None and job is not None and job.error is not None:
-            raise job.error
+            raise job.error.bare()
         if result is None and self._store.is_finished(run):
             raise _cancelled(run)
         if result is None:
@@ -184,7 +184,7 @@ class RunQueue:
                     self._pause(job, in_own_words(error, job.order))
             except Exception as error:  # noqa: BLE001 - a bug ends one run, not the service
                 _LOG.exception("run %s failed", job.run.hex())
-                self._pause(job, error)
+                self._pause(job, _internal(error))
 
     def _next_job(self) -> Job | None:
         """Return the next job; while the queue is empty, re-queue runs whose parties are back."""
@@ -199,7 +199,7 @@ class RunQueue:
                         log_event(_LOG, "parties are back", run=job.run.hex())
                         self._enqueue_again(job.run, is_to_end=job.is_to_end)
 
-    def _pause(self, job: Job, error: Exception) -> None:
+    def _pause(self, job: Job, error: FederationError) -> None:
         """Pause a run, or mark it failed; its journal stays as after the last exchange."""
         job.doing = str(error)
         log_event(_LOG, "paused", run=job.run.hex(), reason=type(error).__name__, text=str(error))
@@ -247,6 +247,12 @@ def _is_refused(job: Job, error: Exception) -> bool:
     if isinstance(error, PolicyRefusal):
         return True
     return isinstance(error, ConfigurationError | DataError) and not job.has_begun
+
+
+def _internal(error: Exception) -> FederationError:
+    """Describe a bug by its kind; its text may hold anything, and stays in the log."""
+    kind = type(error).__name__
+    return FederationError(f"internal error at the coordinator ({kind}), see its log")
 
 
 def _cancelled(run: bytes) -> ConfigurationError:

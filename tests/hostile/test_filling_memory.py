@@ -1,0 +1,85 @@
+"""A party or a user wants the coordinator to run out of memory."""
+
+import gc
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from fedforest.errors import FederationError, RemoteProtocolError
+from fedforest.protocol.asking import Message
+from fedforest.runtime.messages.envelope import RunRequest
+from fedforest.runtime.messages.orders import WatchRun
+from tests.hostile.lying_parties import federation_with, let_lie
+from tests.integration.processes import result_type
+from tests.runtime.service_recordings import vertical_order
+from tests.transport.grpc_federations import DEADLINE_SECONDS, GrpcFederation, RawParty, answer
+
+N_BYTES = 64 * 2**20
+N_RUNS = 5
+
+
+def resident_bytes() -> int:
+    """What the process holds in memory now."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024
+    raise AssertionError("the system does not say")
+
+
+def fill(request: Message, honest: bytes) -> bytes:
+    return b"\x01" * N_BYTES if isinstance(request, RunRequest) else honest
+
+
+def test_answers_of_failed_runs_do_not_stay_in_memory(tmp_path: Path) -> None:
+    order = vertical_order()
+    with federation_with(tmp_path) as federation:
+        let_lie(federation, "shop", fill)
+        before = 0
+        for number in range(1, N_RUNS + 1):
+            with pytest.raises(RemoteProtocolError, match="shop"):
+                federation.ask(order, result_type(order), number.to_bytes(16))
+            gc.collect()
+            before = before or resident_bytes()
+        assert resident_bytes() - before < N_BYTES // 2
+
+
+def test_watching_a_failed_run_again_and_again_adds_nothing_to_its_error(tmp_path: Path) -> None:
+    order = vertical_order()
+    with federation_with(tmp_path) as federation:
+        let_lie(federation, "shop", fill)
+        run = bytes(15) + b"\x07"
+        with pytest.raises(RemoteProtocolError):
+            federation.ask(order, result_type(order), run)
+        for _ in range(3):
+            with pytest.raises(RemoteProtocolError) as caught:
+                federation.ask(WatchRun(run=run.hex()), result_type(order))
+            assert frames_with_payloads(caught.value) == 0
+
+
+def frames_with_payloads(error: FederationError) -> int:
+    """How many local variables behind an error are as large as the answer."""
+    found, trace = 0, error.__traceback__
+    while trace is not None:
+        values = trace.tb_frame.f_locals.values()
+        found += sum(isinstance(value, bytes) and len(value) >= N_BYTES for value in values)
+        trace = trace.tb_next
+    assert error.__context__ is None
+    assert error.__cause__ is None
+    return found
+
+
+@pytest.mark.parametrize("data", [b"", b"x"], ids=["empty", "one byte"])
+def test_a_message_of_endless_short_pieces_ends_at_the_first(data: bytes) -> None:
+    with GrpcFederation() as federation, ThreadPoolExecutor(1) as threads:
+        with RawParty(federation.hub.address, federation.issue("bank"), "bank") as raw:
+            federation.hub.wait_for_parties(["bank"], DEADLINE_SECONDS)
+            asked = threads.submit(federation.hub.exchange, {"bank": b"question"})
+            request = raw.next_request()
+            with suppress(AssertionError):  # the stream has ended meanwhile
+                for index in range(1000):
+                    raw.send(answer(request.request_id, data, index=index, is_last=False))
+            with pytest.raises(RemoteProtocolError, match="not full") as caught:
+                asked.result(DEADLINE_SECONDS)
+        assert caught.value.party == "bank"
