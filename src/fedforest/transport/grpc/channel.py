@@ -10,6 +10,7 @@ from typing import Any
 import grpc
 
 from fedforest.errors import TransportError, VersionMismatch
+from fedforest.printable import printable
 from fedforest.transport.frames import LARGEST_FRAME, MAX_MESSAGE_BYTES
 from fedforest.transport.identity import host_name_of_coordinator
 from fedforest.transport.tls import Credentials
@@ -116,7 +117,7 @@ def failure_of(error: Any, address: str) -> TransportError:
 
 def describe_failure(error: Any, address: str) -> str:
     """One line on why a call ended, and what to do."""
-    code, details = error.code(), error.details() or "no details"
+    code, details = error.code(), printable(error.details() or "no details")
     if code in _REFUSALS:
         return f"the coordinator at {address} refuses us: {details}"
     if "handshake" in details.lower() or "certificate" in details.lower():
