@@ -14,7 +14,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from fedforest.errors import TransportError
+from fedforest.errors import PartyLost, TransportError
 from fedforest.transport.frames import PIECE_BYTES, Welcome, decode_frame
 from fedforest.transport.grpc.channel import ChannelLimits
 from fedforest.transport.grpc.client import GrpcClient
@@ -241,6 +241,20 @@ def test_the_other_end_of_a_connection_is_known_in_one_form(
 def test_files_keep_half_of_all_descriptors() -> None:
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     assert most_connections() == min(2048, soft // 2)
+
+
+def test_a_party_that_reads_nothing_is_gone_when_it_is_cut_off() -> None:
+    with GrpcFederation() as federation, ThreadPoolExecutor(1) as threads:
+        bank = federation.issue("bank")
+        with RawParty(federation.hub.address, bank, "bank"):
+            federation.hub.wait_for_parties(["bank"], DEADLINE_SECONDS)
+            large = {"bank": bytes(32 * PIECE_BYTES)}
+            asked = threads.submit(federation.hub.exchange, large, patience_seconds=1.0)
+            time.sleep(0.5)  # until no more fits between the two
+            federation.hub.revoke(bank.identity)
+            with pytest.raises(PartyLost, match="bank"):
+                asked.result(20.0)
+            wait_until(lambda: n_known(federation) == 0, "its connection is shut")
 
 
 def test_a_user_that_stops_reading_holds_no_thread() -> None:

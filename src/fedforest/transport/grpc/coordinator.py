@@ -264,6 +264,8 @@ class GrpcHub:
             expiry.cancel()
             self._presence.leave(stream)
             self._exchanges.ask_again(stream)
+        if stream.ending is not None:
+            await self._connections.end_call(context, *stream.ending)
 
     async def _submit(self, _: Any, context: Any) -> None:
         identity = await self._admission.identify(context, "user")
