@@ -1,16 +1,26 @@
 """A party or a user wants the coordinator to run out of memory."""
 
 import gc
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
 
+import grpc
+import msgspec
 import pytest
 
-from fedforest.errors import FederationError, RemoteProtocolError
+from fedforest.errors import (
+    ConfigurationError,
+    FederationError,
+    RemoteProtocolError,
+    TransportError,
+)
 from fedforest.protocol.asking import Message
 from fedforest.runtime.messages.envelope import RunRequest
-from fedforest.runtime.messages.orders import WatchRun
+from fedforest.runtime.messages.orders import WatchRun, encode_order
+from fedforest.transport.frames import PIECE_BYTES
+from fedforest.transport.grpc.channel import ChannelLimits
 from tests.hostile.lying_parties import federation_with, let_lie
 from tests.integration.processes import result_type
 from tests.runtime.service_recordings import vertical_order
@@ -83,3 +93,50 @@ def test_a_message_of_endless_short_pieces_ends_at_the_first(data: bytes) -> Non
             with pytest.raises(RemoteProtocolError, match="not full") as caught:
                 asked.result(DEADLINE_SECONDS)
         assert caught.value.party == "bank"
+
+
+def test_requests_that_wait_at_a_party_have_no_more_bytes_than_one_may_have() -> None:
+    limits, is_free = ChannelLimits(max_message_bytes=4 * PIECE_BYTES), threading.Event()
+
+    def answer_later(request: bytes) -> bytes:
+        is_free.wait(DEADLINE_SECONDS)
+        return request[:1]
+
+    with GrpcFederation(limits=limits) as federation, ThreadPoolExecutor(8) as threads:
+        federation.join("bank", answer_later)
+        large = {"bank": bytes(PIECE_BYTES)}
+        try:
+            asked = [threads.submit(federation.hub.exchange, large) for _ in range(7)]
+            refused, _ = wait(asked, DEADLINE_SECONDS, FIRST_COMPLETED)
+            with pytest.raises(TransportError, match="too many requests"):
+                refused.pop().result()
+        finally:
+            is_free.set()
+
+
+def test_a_compressed_frame_grows_to_no_more_than_a_frame_may_have() -> None:
+    gzip = [("grpc.default_compression_algorithm", 2), ("grpc.max_send_message_length", -1)]
+    with GrpcFederation() as federation:
+        bank = federation.issue("bank")
+        with RawParty(federation.hub.address, bank, "bank", options=gzip) as raw:
+            federation.hub.wait_for_parties(["bank"], DEADLINE_SECONDS)
+            raw.send(answer(1, bytes(64 * PIECE_BYTES)))
+            with pytest.raises(grpc.RpcError) as caught:
+                list(raw.frames())
+        assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+def test_one_user_does_not_fill_the_queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fedforest.runtime.coordinator.queue._MOST_OF_ONE_USER", 2)
+    order = msgspec.structs.replace(vertical_order(), data={"bank": "columns", "away": "columns"})
+    with federation_with(tmp_path) as federation:
+        answers = []
+        for number in range(1, 3):  # the first waits for a party, the second for the first
+            federation.next_run = number.to_bytes(16)
+            answers.append(federation.coordinator.serve("greedy", encode_order(order)))
+            next(answers[-1])
+        federation.next_run = (3).to_bytes(16)
+        with pytest.raises(ConfigurationError, match="runs of greedy"):
+            next(federation.coordinator.serve("greedy", encode_order(order)))
+        other = federation.coordinator.serve("modest", encode_order(order))
+        next(other)

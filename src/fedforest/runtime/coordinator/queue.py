@@ -36,6 +36,7 @@ from fedforest.runtime.recovery.run_store import RunStore
 
 _LOG = logging.getLogger(__name__)
 _FAILURE = "failure"
+_MOST_OF_ONE_USER = 100  # runs that are queued or running
 _LOOK_SECONDS = 1.0  # between looks for parties that came back
 # Errors that may pass: a restart tries the run again.
 _MAY_PASS = (PartyLost, TooFewParties, StorageError, TransportError)
@@ -95,6 +96,16 @@ class RunQueue:
                 self.records.note(run, "queued")
                 self._queue.put(job)
             job.is_to_end |= is_to_end
+
+    def check_room(self, asker: str) -> None:
+        """Refuse a user whose queued runs are too many already: each of them is on the disk."""
+        n_queued = sum(
+            job.is_underway and job.order.asker == asker for job in list(self._jobs.values())
+        )
+        if n_queued >= _MOST_OF_ONE_USER:
+            raise ConfigurationError(
+                f"{n_queued} runs of {asker} are queued or running; wait for some, or cancel them"
+            )
 
     def _read_order(self, run: bytes) -> AnyRun:
         stored = self._store.open(run)

@@ -28,7 +28,7 @@ from fedforest.transport.rare_lines import RareLine
 from fedforest.transport.tls import TLS_VERSION, read_expiry, read_identity
 
 _LOG = logging.getLogger(__name__)
-_HELLO_SECONDS = 0.1  # between hellos of one party: whoever comes more often waits
+_HELLO_SECONDS = 0.1  # between hellos or renewals of one member: who comes more often waits
 _REFUSAL_LINES = 20  # of one member before only some are logged
 
 
@@ -79,7 +79,7 @@ class Admission:
 
     async def greet(self, context: Any, identity: Identity) -> None:
         """Take the hello of a party; its name must be the one in its certificate."""
-        await self._keep_pace(identity)
+        await self.keep_pace(identity)
         try:
             async with asyncio.timeout(self._greeting_seconds):
                 data = await context.read()
@@ -91,8 +91,8 @@ class Admission:
         except FederationError as error:
             await self._refuse(context, error)
 
-    async def _keep_pace(self, identity: Identity) -> None:
-        """Wait until this identity's next hello is due."""
+    async def keep_pace(self, identity: Identity) -> None:
+        """Wait until this identity's next hello, or its next renewal, is due."""
         now = asyncio.get_running_loop().time()
         due = max(now, self._next_hello.get(identity, 0.0))
         self._next_hello[identity] = due + _HELLO_SECONDS

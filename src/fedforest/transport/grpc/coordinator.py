@@ -275,6 +275,7 @@ class GrpcHub:
 
     async def _give_certificate(self, _: bytes, context: Any) -> bytes:
         identity = await self._admission.identify(context, "party", "user")
+        await self._admission.keep_pace(identity)
         assert self._renew is not None
         try:
             return await self._loop.run_in_executor(
