@@ -15,7 +15,7 @@ from fedforest.runtime.messages.results import RunDetails
 from fedforest.runtime.trainings.class_names import check_own_classes
 from tests.hostile.lying_parties import federation_with, let_lie
 from tests.integration.processes import result_type
-from tests.runtime.service_recordings import linear_order, vertical_order
+from tests.runtime.service_recordings import horizontal_order, linear_order, vertical_order
 
 RUN = bytes(15) + b"\x05"
 NESTED: Any = []
@@ -89,3 +89,53 @@ def test_a_party_without_labels_names_no_classes(tmp_path: Path) -> None:
 def test_an_honest_label_party_hears_of_it_before_it_trains(label: str) -> None:
     with pytest.raises(DataError, match="name the class anew"):
         check_own_classes(np.array(["a", label]))
+
+
+DECLARED = {
+    "a million labels": {1: [f"class {number}" for number in range(10**6)]},
+    "a long label": {1: ["a", "b" * 10**6]},
+    "twice the same": {1: ["a", "a"]},
+    "lines": {1: ["a", "b\nc"]},
+    "marks of direction": {1: ["a", "\u202eb"]},
+    "of no type": {0: "x" * 10**6},
+}
+
+
+def declare(changes: dict[int, Any]) -> Any:
+    """Declare the table with other labels: their type, or their classes."""
+
+    def lie(_: Message, honest: bytes) -> bytes:
+        reply = msgspec.msgpack.decode(honest)
+        if reply[0] == "TableDeclared":
+            labels = reply[3]
+            reply[3] = [changes.get(place, part) for place, part in enumerate(labels)]
+        return msgspec.msgpack.encode(reply)
+
+    return lie
+
+
+@pytest.mark.parametrize("changes", DECLARED.values(), ids=DECLARED.keys())
+def test_declared_classes_that_no_estimator_can_use_end_the_run_at_its_beginning(
+    tmp_path: Path, changes: dict[int, Any]
+) -> None:
+    order = horizontal_order()
+    with federation_with(tmp_path) as federation:
+        let_lie(federation, "shop", declare(changes))
+        with pytest.raises(RemoteProtocolError) as caught:
+            federation.ask(order, result_type(order), RUN)
+    assert caught.value.party == "shop"
+
+
+def test_a_column_name_has_a_measure(tmp_path: Path) -> None:
+    def lie(_: Message, honest: bytes) -> bytes:
+        reply = msgspec.msgpack.decode(honest)
+        if reply[0] == "TableDeclared":
+            reply[2][0][0] = "x" * 10**6
+        return msgspec.msgpack.encode(reply)
+
+    order = horizontal_order()
+    with federation_with(tmp_path) as federation:
+        let_lie(federation, "shop", lie)
+        with pytest.raises(RemoteProtocolError, match="not a valid TableDeclared") as caught:
+            federation.ask(order, result_type(order), RUN)
+    assert caught.value.party == "shop"

@@ -19,13 +19,15 @@ from fedforest.tree.table.targets import MAX_CLASSES
 
 Exponent = Annotated[int, msgspec.Meta(ge=-1074, le=1024)]  # of a float64
 
+ColumnName = Annotated[str, msgspec.Meta(max_length=1000)]
+
 NUMERIC, CATEGORICAL, EMPTY = 0, 1, 2  # kinds of columns
 
 
 class DeclaredColumns(Payload, frozen=True):
     """Declared: the names of a party's columns and the categories that occur in them."""
 
-    names: tuple[str, ...]
+    names: tuple[ColumnName, ...]
     has_names: bool
     kinds: memoryview  # per column: NUMERIC, CATEGORICAL, or EMPTY where no value is known
     has_missing: memoryview  # per column: 1 where a value is missing
