@@ -262,7 +262,7 @@ class RunEvents(msgspec.Struct, frozen=True, array_like=True):
     events: list[LoggedEvent]
 
 
-RECORDS = (RunList, RunDetails, RunEvents)  # to be read by people
+RECORDS = (Alignment, RunList, RunDetails, RunEvents)  # to be read by people
 
 Result = (
     VerticalResult
