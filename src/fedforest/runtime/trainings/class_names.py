@@ -22,8 +22,8 @@ def check_own_classes(classes: Classes) -> Classes:
     if classes is not None and not are_fit_for_names(classes.tolist()):
         raise DataError.stating(
             "A class label holds a control character or a mark of direction, or is longer than "
-            "{longest} characters; name the class anew.",
-            longest=LONGEST_CLASS_NAME,
+            "{length} characters; name the class anew.",
+            length=LONGEST_CLASS_NAME,
         )
     return classes
 
@@ -46,8 +46,7 @@ def _check_names(names: Any, n_classes: int) -> None:
         labels = unpack_labels(names).tolist()
     except DamagedModelError:
         raise ProtocolError.stating("its names of classes cannot be read") from None
-    n_names = len(labels)
-    check(n_names == n_classes, "it has {n} names for {of} classes", n=n_names, of=n_classes)
+    check(len(labels) == n_classes, "it has more or fewer names than the run has classes")
     check(
         are_fit_for_names(labels),
         "a name of a class holds a control character or a mark of direction",
