@@ -140,7 +140,7 @@ def describe_failure(error: Any, address: str) -> str:
     if "handshake" in details.lower() or "certificate" in details.lower():
         return (
             f"no secure connection to {address}: the certificate of the coordinator or ours was "
-            f"refused; check the authority and the dates ({details})"
+            f"refused, so check the authority and the dates; or it is crowded ({details})"
         )
     if code is grpc.StatusCode.UNAVAILABLE:
         return (
