@@ -8,19 +8,23 @@ from pathlib import Path
 
 import grpc
 import msgspec
+import numpy as np
 import pytest
 
 from fedforest.errors import (
     ConfigurationError,
     FederationError,
+    ProtocolError,
     RemoteProtocolError,
     TransportError,
 )
 from fedforest.protocol.asking import Message
+from fedforest.protocol.scoring.payloads import ScoreSheet
 from fedforest.runtime.messages.envelope import RunRequest
 from fedforest.runtime.messages.orders import WatchRun, encode_order
 from fedforest.transport.frames import PIECE_BYTES
 from fedforest.transport.grpc.channel import ChannelLimits
+from fedforest.tree.table.targets import MAX_CLASSES
 from tests.hostile.lying_parties import federation_with, let_lie
 from tests.integration.processes import result_type
 from tests.runtime.service_recordings import vertical_order
@@ -140,3 +144,13 @@ def test_one_user_does_not_fill_the_queue(tmp_path: Path, monkeypatch: pytest.Mo
             next(federation.coordinator.serve("greedy", encode_order(order)))
         other = federation.coordinator.serve("modest", encode_order(order))
         next(other)
+
+
+def test_a_matrix_of_more_classes_than_there_can_be_is_refused() -> None:
+    size = MAX_CLASSES + 2
+    counts = np.zeros((size, size), "<i8")
+    counts[0, 0] = 1
+    figures = np.full(5, np.nan).data
+    sheet = ScoreSheet(1, figures.cast("B"), counts.data.cast("B"))
+    with pytest.raises(ProtocolError, match="too many classes"):
+        sheet.read(is_regression=False)
