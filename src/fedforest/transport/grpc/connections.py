@@ -14,7 +14,8 @@ import resource
 import socket
 import time
 from collections import Counter
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from ipaddress import IPv6Address, ip_address
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -149,29 +150,33 @@ def _list_connections(port: int) -> dict[PeerAddress, int]:
     found = {}
     with suppress(OSError):
         for name in os.listdir(_DESCRIPTORS):
-            with suppress(OSError), _copy(int(name)) as copied:
-                own = copied.getsockname()
+            with suppress(OSError), _borrow(int(name)) as connection:
+                own = connection.getsockname()
                 if isinstance(own, tuple) and own[1:2] == (port,):
-                    host, other = copied.getpeername()[:2]  # a listening socket has none
+                    host, other = connection.getpeername()[:2]  # a listening socket has none
                     found[PeerAddress(_one_form(host), other)] = int(name)
     return found
 
 
 def _shut(descriptor: int, peer: PeerAddress) -> bool:
     """Shut a connection if the descriptor is still its own; gRPC then closes it."""
-    with suppress(OSError), _copy(descriptor) as copied:
-        host, port = copied.getpeername()[:2]
+    with suppress(OSError), _borrow(descriptor) as connection:
+        host, port = connection.getpeername()[:2]
         if PeerAddress(_one_form(host), port) == peer:
-            copied.shutdown(socket.SHUT_RDWR)
+            connection.shutdown(socket.SHUT_RDWR)
             return True
     return False
 
 
-def _copy(descriptor: int) -> socket.socket:
-    """Copy a descriptor, so that it names the same connection for as long as it is looked at."""
-    copied = os.dup(descriptor)
+@contextmanager
+def _borrow(descriptor: int) -> Iterator[socket.socket]:
+    """Use a descriptor of somebody else as a socket; raises `OSError` where it is none.
+
+    It is neither copied nor closed: a process that closes any descriptor of a file, such as a copy
+    of a database's, loses its locks on the file.
+    """
+    borrowed = socket.socket(fileno=descriptor)
     try:
-        return socket.socket(fileno=copied)
-    except OSError:  # no socket
-        os.close(copied)
-        raise
+        yield borrowed
+    finally:
+        borrowed.detach()
