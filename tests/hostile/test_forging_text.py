@@ -27,10 +27,17 @@ RUN = bytes(15) + b"\x09"
 @pytest.fixture
 def logs(capsys: pytest.CaptureFixture[str]) -> Iterator[pytest.CaptureFixture[str]]:
     """What a service logs as text."""
+    logger = logging.getLogger("fedforest")
     yield capsys
+    while logger.handlers:
+        logger.handlers.pop().close()
+
+
+def written(logs: pytest.CaptureFixture[str]) -> str:
+    """All lines so far; those that are no warnings are written a moment later."""
     for handler in logging.getLogger("fedforest").handlers:
-        handler.close()
-    logging.getLogger("fedforest").handlers.clear()
+        handler.flush()
+    return logs.readouterr().err
 
 
 def check_text(text: str) -> None:
@@ -53,10 +60,10 @@ def test_a_refusal_forges_no_line_of_the_log_and_of_no_record(
     assert isinstance(events, RunEvents)
     for text in (details.state.doing, *(event.text for event in events.events)):
         check_text(text)
-    written = logs.readouterr().err
-    assert FORGED in written  # inside a line of ours
-    assert not [line for line in written.splitlines() if line.startswith(FORGED)]
-    check_text(written.replace("\n", ""))
+    lines = written(logs)
+    assert FORGED in lines  # inside a line of ours
+    assert not [line for line in lines.splitlines() if line.startswith(FORGED)]
+    check_text(lines.replace("\n", ""))
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
@@ -70,7 +77,7 @@ def test_fields_and_traces_forge_no_line_of_the_log(
         raise ValueError(HOSTILE)
     except ValueError:
         logger.exception("%s", HOSTILE)
-    lines = logs.readouterr().err.splitlines()
+    lines = written(logs).splitlines()
     assert not [line for line in lines if line.startswith(FORGED)]
     if form == "json":
         for line in lines:
