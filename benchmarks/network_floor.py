@@ -25,7 +25,13 @@ import grpc
 
 from benchmarks.measure import ROOT
 from fedforest.transport.authority import make_authority
-from fedforest.transport.grpc.channel import open_channel, server_credentials, server_options
+from fedforest.transport.grpc.channel import (
+    ChannelLimits,
+    open_channel,
+    server_credentials,
+    server_options,
+)
+from fedforest.transport.grpc.connections import most_connections
 from fedforest.transport.tls import Credentials
 
 MODULE = "benchmarks.network_floor"
@@ -68,7 +74,7 @@ async def _measure(
     exchanges: Sequence[Exchange], repeats: int, folder: Path, parties: list[str]
 ) -> list[float]:
     echoes = _Echoes()
-    server = grpc.aio.server(options=server_options())
+    server = grpc.aio.server(options=server_options(ChannelLimits(), most_connections()))
     handlers = {METHOD: grpc.stream_stream_rpc_method_handler(echoes.serve)}
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("floor", handlers),))
     own = Credentials.load(folder / "coordinator")

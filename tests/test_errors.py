@@ -192,3 +192,28 @@ def test_mistakes_in_settings_data_and_files_can_be_caught_as_value_errors(
 ) -> None:
     with pytest.raises(ValueError, match="max_depth"):
         raise error_type("max_depth must be at least 1")
+
+
+def failing() -> FederationError:
+    """An error as it is where it was caught: with frames, and another error behind it."""
+    try:
+        try:
+            raise KeyError("secret")
+        except KeyError as cause:
+            refusal = DataError.of("data_set.unknown", data_set="rows", party="bank")
+            joined = RemoteProtocolError("broke it", "shop")
+            joined.refusals = (refusal,)
+            raise joined from cause
+    except RemoteProtocolError as error:
+        return error
+
+
+def test_a_bare_error_says_the_same_and_holds_nothing_else() -> None:
+    error = failing()
+    bare = error.bare()
+    assert (type(bare), str(bare), bare.party) == (type(error), str(error), "shop")
+    assert (bare.refusals[0].code, bare.refusals[0].party) == ("data_set.unknown", "bank")
+    assert error.__traceback__ is not None
+    assert (bare.__traceback__, bare.__cause__, bare.__context__) == (None, None, None)
+    keyed = ConfigurationError("k is wrong", key=("aggregation", "k")).bare()
+    assert (str(keyed), keyed.key) == ("k is wrong", ("aggregation", "k"))

@@ -32,6 +32,7 @@ code (`error_texts.py`). A sentence that is given to a class itself stays on its
 """
 
 from collections.abc import Mapping
+from copy import copy
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -63,6 +64,17 @@ class FederationError(Exception):
         """An error for peers to read, too: a sentence in which nothing is of anybody's data."""
         text = statement.format_map(numbers) if numbers else statement
         return cls.of(STATED, party=party, statement=text)
+
+    def bare(self) -> Self:
+        """Copy the error for keeping, or for raising it again.
+
+        The copy holds neither the frames that the error passed nor the errors behind it, and with
+        them no message that was at work there.
+        """
+        copied = copy(self)
+        if self.refusals:
+            copied.refusals = tuple(refusal.bare() for refusal in self.refusals)
+        return copied
 
     @classmethod
     def _make(cls, text: str, party: str) -> Self:

@@ -96,9 +96,7 @@ def test_the_sql_extra_trains_on_tables_of_databases(wheel: Path, tmp_path: Path
         _start_party(both, stack, "bank", "loans", "bank.duckdb")
         _start_party(both, stack, "shop", "baskets", "shop.sqlite")
         _wait_until(lambda: both.tell("coordinator", "parties", *HOME).count("connected") == 2)
-        both.tell(
-            "join", both.tell("coordinator", "invite", "ann", "--user", *HOME), "--home", "ann"
-        )
+        _join(both, "ann", "--user")
         (both.folder / "run.toml").write_text(RUN)
         told = both.tell("train", "run.toml", "--watch", "--json", "--profile", "ann")
         assert '"finished"' in told
@@ -116,10 +114,17 @@ def _start_coordinator(environment: Environment, stack: ExitStack) -> None:
 def _start_party(
     environment: Environment, stack: ExitStack, party: str, table: str, file: str
 ) -> None:
-    token = environment.tell("coordinator", "invite", party, *HOME)
-    environment.tell("party", "join", token, "--home", party)
+    _join(environment, party)
     environment.tell("party", "data", "add", table, file, "--table", table, "--home", party)
     stack.enter_context(environment.running(f"{party}.txt", "party", "start", "--home", party))
+
+
+def _join(environment: Environment, name: str, *options: str) -> None:
+    token = environment.folder / "token.txt"
+    token.touch(mode=0o600)
+    token.write_text(environment.tell("coordinator", "invite", name, *options, *HOME))
+    command = ("join",) if options else ("party", "join")
+    environment.tell(*command, str(token), "--home", name)
 
 
 def _wait_until(is_done: Callable[[], bool]) -> None:

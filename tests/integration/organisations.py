@@ -60,6 +60,11 @@ class Organisation:
         assert (outcome.returncode != 0) == fails, outcome.stdout + outcome.stderr
         return outcome.stdout + outcome.stderr if fails else outcome.stdout
 
+    def keep_secret(self, name: str, text: str) -> None:
+        """Write a file in the organisation's folder that nobody else can read."""
+        (self.folder / name).touch(mode=0o600)
+        (self.folder / name).write_text(text)
+
     def _run_here(self, arguments: Sequence[str | Path]) -> str:
         with chdir(self.folder):
             outcome = CliRunner(env=self._settings()).invoke(app, [*map(str, arguments)])

@@ -43,9 +43,9 @@ joining.join(sys.argv[1], "party", Path(sys.argv[2]))
 """
 
 
-def command(*arguments: str) -> str:
+def command(*arguments: str, typed: str = "") -> str:
     """What a command prints for the next one (hints go to stderr); raises what it ends with."""
-    outcome = CliRunner().invoke(app, arguments)
+    outcome = CliRunner().invoke(app, arguments, input=typed)
     if outcome.exception is not None:
         raise outcome.exception
     return outcome.stdout
@@ -69,7 +69,7 @@ class Clinics:
         home = self.folder / name
         options = ("--user",) if role == "user" else ()
         words = ("join",) if role == "user" else ("party", "join")
-        command(*words, self.invite(name, *options), "--home", str(home))
+        command(*words, "--home", str(home), typed=self.invite(name, *options))
         return home
 
     def parties(self) -> dict[str, bool]:
@@ -282,7 +282,7 @@ def test_protected_sums_begin_only_where_everybody_is_pinned(tmp_path: Path) -> 
 
 def test_errors_of_joining_are_one_line_of_a_known_kind(clinics: Clinics) -> None:
     for arguments in (
-        ("party", "join", "nonsense", "--home", str(clinics.folder / "x")),
+        ("party", "join", "nowhere", "--home", str(clinics.folder / "x")),
         ("coordinator", "revoke", "nobody", "--home", clinics.home),
         ("coordinator", "invite", "no name!", "--home", clinics.home),
         ("coordinator", "init", "clinics", "--home", clinics.home),

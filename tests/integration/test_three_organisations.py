@@ -117,7 +117,8 @@ def found_and_join(organisations: dict[str, Organisation]) -> None:
     )
     for name in (*HOSPITALS, "stranger"):
         token = association.run("coordinator", "invite", name, "--home", "coordinator").strip()
-        organisations[name].run("party", "join", token, "--home", "party")
+        organisations[name].keep_secret("token.txt", token)
+        organisations[name].run("party", "join", "token.txt", "--home", "party")
     pins = {
         name: organisations[name].run("party", "identity", "--home", "party").strip()
         for name in HOSPITALS
@@ -132,7 +133,8 @@ def found_and_join(organisations: dict[str, Organisation]) -> None:
         organisations[name].run(*add, "cases", "cases.parquet", *home)
         organisations[name].start("party", "start", "--home", "party")
     token = association.run("coordinator", "invite", "ann", "--user", "--home", "coordinator")
-    organisations["clinic"].run("join", token.strip())
+    organisations["clinic"].keep_secret("token.txt", token)
+    organisations["clinic"].run("join", "token.txt")
 
 
 def connected(association: Organisation) -> set[str]:

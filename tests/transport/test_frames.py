@@ -24,6 +24,8 @@ from fedforest.transport.frames import (
     split_message,
 )
 
+FULL = bytes(PIECE_BYTES)
+
 
 def piece(request_id: int, index: int, data: bytes, *, is_last: bool = False) -> Piece:
     return Piece(request_id, index, is_last, memoryview(data))
@@ -115,21 +117,48 @@ def test_messages_that_share_a_stream_come_out_whole(
 def test_pieces_out_of_order_are_refused(indices: list[int]) -> None:
     inbox = Inbox()
     for index in indices[:-1]:
-        assert inbox.add(piece(5, index, b"x")) is None
+        assert inbox.add(piece(5, index, FULL)) is None
     with pytest.raises(ProtocolError, match="out of order"):
-        inbox.add(piece(5, indices[-1], b"x"))
+        inbox.add(piece(5, indices[-1], FULL))
     assert inbox.n_unfinished == 0
 
 
+@pytest.mark.parametrize("data", [b"", b"x", FULL[:-1], FULL + b"x"])
+def test_only_the_last_piece_may_be_shorter_than_the_others(data: bytes) -> None:
+    inbox = Inbox()
+    assert inbox.add(piece(5, 0, FULL)) is None
+    with pytest.raises(ProtocolError, match="not full"):
+        inbox.add(piece(5, 1, data))
+    assert inbox.n_unfinished == 0
+
+
+def test_an_empty_piece_after_others_is_refused() -> None:
+    inbox = Inbox()
+    assert inbox.add(piece(5, 0, FULL)) is None
+    with pytest.raises(ProtocolError, match="empty"):
+        inbox.add(piece(5, 1, b"", is_last=True))
+
+
 def test_a_message_that_grows_too_long_is_refused_once_and_keeps_nothing() -> None:
-    inbox = Inbox(max_message_bytes=10)
-    assert inbox.add(piece(1, 0, b"12345678")) is None
-    with pytest.raises(TransportError, match="10 bytes"):
-        inbox.add(piece(1, 1, b"9ab"))
+    inbox = Inbox(max_message_bytes=PIECE_BYTES + 2)
+    assert inbox.add(piece(1, 0, FULL)) is None
+    with pytest.raises(TransportError, match=f"{PIECE_BYTES + 2} bytes"):
+        inbox.add(piece(1, 1, FULL))
     assert inbox.n_unfinished == 0
     assert inbox.add(piece(1, 2, b"c" * 100)) is None
     assert inbox.add(piece(1, 3, b"d", is_last=True)) is None
     assert inbox.add(piece(1, 0, b"another", is_last=True)) == b"another"
+
+
+def test_the_limit_holds_for_all_unfinished_messages_together() -> None:
+    inbox = Inbox(max_message_bytes=2 * PIECE_BYTES)
+    assert inbox.add(piece(1, 0, FULL)) is None
+    assert inbox.add(piece(2, 0, FULL)) is None
+    with pytest.raises(TransportError, match="longer than"):
+        inbox.add(piece(3, 0, FULL))
+    assert inbox.n_unfinished == 2
+    inbox.discard(1)
+    assert inbox.add(piece(4, 0, FULL, is_last=True)) == FULL
 
 
 def test_a_message_may_be_as_long_as_the_limit() -> None:
@@ -141,6 +170,6 @@ def test_a_message_may_be_as_long_as_the_limit() -> None:
 
 def test_a_forgotten_message_begins_anew() -> None:
     inbox = Inbox()
-    inbox.add(piece(1, 0, b"old"))
+    inbox.add(piece(1, 0, FULL))
     inbox.discard(1)
     assert inbox.add(piece(1, 0, b"new", is_last=True)) == b"new"

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from fedforest.cli.services import Home
+from fedforest.printable import printable, printable_lines
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Run = Annotated[str, typer.Argument(help="The id of a run; its first letters are enough.")]
@@ -41,9 +42,9 @@ def verify(
         typer.echo(json.dumps(verdict.to_json(), indent=2))
     else:
         for line in verdict.damage:
-            typer.echo(f"damaged: {line}")
+            typer.echo(printable(f"damaged: {line}"))
         for line in verdict.notices:
-            typer.echo(f"note: {line}")
+            typer.echo(printable(f"note: {line}"))
         state = "whole" if verdict.is_whole else "DAMAGED"
         typer.echo(f"{verdict.n_records} records, {state}; end {verdict.to_json()['end']}")
     if not verdict.is_whole:
@@ -64,7 +65,7 @@ def summary(home: Home, as_json: AsJson = False) -> None:
         typer.echo(json.dumps([part.to_json() for part in told], indent=2))
         return
     for part in told:
-        typer.echo(part.to_text())
+        typer.echo(printable_lines(part.to_text()))
 
 
 @audit.command("report")
@@ -82,7 +83,7 @@ def report(run: Run, home: Home, as_json: AsJson = False) -> None:
     if as_json:
         typer.echo(json.dumps({**told.to_json(), "label_epsilon": epsilon}, indent=2))
         return
-    typer.echo(told.to_text(with_attacks=True))
+    typer.echo(printable_lines(told.to_text(with_attacks=True)))
     for data, state in epsilon.items():
         spent, left = map(_say_epsilon, (state["spent"], state["left"]))
         typer.echo(f"  epsilon on labels of {data}: {spent} spent by all runs so far, {left} left")

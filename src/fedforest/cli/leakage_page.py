@@ -29,11 +29,12 @@ def summarise(leakage: Mapping[str, Any]) -> Iterator[str]:
 
 def make_risk_table(leakage: Mapping[str, Any], title: str = "What could be worked out") -> Table:
     """Every known attack on what this run revealed: the risk, who could, what helps."""
+    from rich.markup import escape
     from rich.table import Table
 
     table = Table("Risk", "Who could", "What helps", title=title, title_justify="left")
     for attack in leakage["attacks"]:
-        table.add_row(attack["risk"], attack["who"], attack["against"])
+        table.add_row(*(escape(attack[name]) for name in ("risk", "who", "against")))
     return table
 
 

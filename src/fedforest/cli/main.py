@@ -27,6 +27,7 @@ from fedforest.cli.train import train
 from fedforest.cli.warm_up import warm_up
 from fedforest.errors import FederationError
 from fedforest.extras import explain_missing_extras
+from fedforest.printable import printable
 
 app = typer.Typer(
     name="fedforest",
@@ -97,6 +98,6 @@ def _describe(error: FederationError) -> dict[str, object]:
 
 def _complain(kind: str, text: str, about: dict[str, object], *, as_json: bool) -> None:
     """What went wrong, on one line of standard error."""
-    one_line = " ".join(text.split())
+    one_line = printable(" ".join(text.split()))
     complaint = json.dumps({"error": kind, "message": one_line, **about}, default=str)
     typer.echo(complaint if as_json else f"fedforest: {one_line}", err=True)

@@ -16,10 +16,16 @@ if TYPE_CHECKING:
     from fedforest.runtime.membership.pins import Pins
 
 NewHome = Annotated[Path, typer.Option("--home", help="The role's folder, made if missing.")]
-Token = Annotated[
-    str, typer.Argument(help="What `coordinator invite` printed; - reads it from standard input.")
+TokenFile = Annotated[
+    str,
+    typer.Argument(
+        metavar="[FILE]",
+        help="A file with what `coordinator invite` printed. Without one, or with -, the token is "
+        "asked for, or read from standard input.",
+    ),
 ]
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+LONGEST_LINE = 4096  # characters of a token
 _REVOKE_SECONDS = 10.0  # for the running coordinator to have cut somebody off
 
 
@@ -78,8 +84,8 @@ def invite(
         Terminal(as_json).show_json(told)
         return
     typer.echo(token)
-    how = "fedforest join TOKEN" if user else "fedforest party join TOKEN --home FOLDER"
-    typer.echo(f"Good once, within {valid}; {name} runs: {how}", err=True)
+    how = "fedforest join" if user else "fedforest party join --home FOLDER"
+    typer.echo(f"Good once, within {valid}; {name} runs, and pastes it: {how}", err=True)
 
 
 @coordinator.command("parties")
@@ -136,16 +142,22 @@ def revoke(
 
 
 @party.command("join")
-def join(token: Token, home: NewHome, as_json: AsJson = False, quiet: Quiet = False) -> None:
+def join(
+    home: NewHome, token_file: TokenFile = "-", as_json: AsJson = False, quiet: Quiet = False
+) -> None:
     """Enrol with an invitation; the private key is made here and never leaves.
 
-    Example: fedforest party join fedforest-invitation-... --home ./bank
+    The token is no argument: everybody on this machine sees those of running commands.
+
+    Example: fedforest party join --home ./bank
+
+    Example: fedforest party join token.txt --home ./bank
     """
     from fedforest.masking.key_agreement import fingerprint
     from fedforest.runtime.membership.homes import load_identity
     from fedforest.runtime.membership.joining import join as enrol
 
-    invitation = enrol(_read_token(token), "party", home)
+    invitation = enrol(_read_token(token_file), "party", home)
     own = fingerprint(load_identity(home).public)
     if as_json:
         known = {"name": invitation.name, "federation": invitation.federation}
@@ -256,7 +268,7 @@ def _refuse_self(home: Path, name: str, pin: str) -> None:
 
 
 def join_as_user(
-    token: Token,
+    token_file: TokenFile = "-",
     home: Annotated[
         Path | None, typer.Option(help="The profile's folder; by default named as the federation.")
     ] = None,
@@ -264,13 +276,17 @@ def join_as_user(
 ) -> None:
     """Enrol as a user, who may order trainings and predictions.
 
-    Example: fedforest join fedforest-invitation-...
+    The token is no argument: everybody on this machine sees those of running commands.
+
+    Example: fedforest join
+
+    Example: fedforest join token.txt
     """
     from fedforest.runtime.membership.homes import profiles_folder
     from fedforest.runtime.membership.invitations import Invitation
     from fedforest.runtime.membership.joining import join as enrol
 
-    text = _read_token(token)
+    text = _read_token(token_file)
     invitation = Invitation.of_token(text)
     folder = home if home is not None else profiles_folder() / invitation.federation
     enrol(text, "user", folder)
@@ -282,8 +298,16 @@ def join_as_user(
     typer.echo(f"{invitation.name} may give orders to {invitation.federation}; transport={name!r}")
 
 
-def _read_token(token: str) -> str:
-    return sys.stdin.readline() if token == "-" else token
+def _read_token(source: str) -> str:
+    """Read a token from a file, from standard input, or from whoever sits at the terminal."""
+    from fedforest.runtime.membership.invitations import read_token_file
+
+    if source != "-":
+        return read_token_file(Path(source))
+    if sys.stdin.isatty():
+        prompt = "Token (it is not shown): "
+        return str(typer.prompt(prompt, hide_input=True, err=True, prompt_suffix=""))
+    return sys.stdin.readline(LONGEST_LINE)
 
 
 def _read_duration(text: str) -> float:

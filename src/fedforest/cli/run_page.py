@@ -25,8 +25,10 @@ def show_details(terminal: Terminal, details: RunDetails, *, with_leakage: bool 
     if terminal.as_json:
         terminal.show_json(describe(details))
         return
+    from rich.markup import escape
+
     for name, text in _facts(details):
-        terminal.out.print(f"[bold]{name:<12}[/bold] {text}")
+        terminal.out.print(f"[bold]{name:<12}[/bold] {escape(text)}")
     if details.validation is not None:
         terminal.out.print(make_score_table(details.validation))
         confusion = make_confusion_table(details.validation.federated, details.classes)
@@ -134,17 +136,18 @@ def _where_it_is(protocol: str) -> str:
 
 def make_score_table(report: ValidationReport) -> Table:
     """Federated beside alone; the best figure of each score is bold."""
+    from rich.markup import escape
     from rich.table import Table
 
     rows = {"federated": report.federated}
     rows |= {f"{party}'s rows, federated": score for party, score in report.by_party.items()}
     rows |= {f"{party} alone": score for party, score in report.alone.items()}
     names = list(dict.fromkeys(name for score in rows.values() for name in score.values))
-    table = Table("model", "rows", *(name.replace("_", " ") for name in names))
+    table = Table("model", "rows", *(escape(name.replace("_", " ")) for name in names))
     best = {name: _best(name, list(rows.values())) for name in names}
     for row, score in rows.items():
         cells = [_cell(score.values.get(name), best[name]) for name in names]
-        table.add_row(row, f"{score.n_rows:,}", *cells)
+        table.add_row(escape(row), f"{score.n_rows:,}", *cells)
     return table
 
 
@@ -168,6 +171,8 @@ def make_confusion_table(scores: Scores, classes: Sequence[Any] | None) -> Table
     if scores.confusion is None or len(scores.confusion) > _MOST_CLASSES:
         return None
     names = [escape(str(name)) for name in classes or ()]
+    if len(names) > len(scores.confusion):
+        return None  # whoever scored knows of fewer classes than there are
     # training did not see the classes beyond these
     names += [_UNSEEN] * (len(scores.confusion) - len(names))
     table = Table("true class", *(f"predicted {name}" for name in names))

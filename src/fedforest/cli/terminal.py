@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fedforest.printable import printable_lines
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -55,7 +57,7 @@ class Terminal:
     def say(self, text: str) -> None:
         """Something that helps a person and is no result."""
         if text and not self.quiet:
-            typer.echo(text, err=True)
+            typer.echo(printable_lines(text), err=True)
 
     def show_json(self, value: Any) -> None:
         """A result, on one line."""

@@ -1,5 +1,7 @@
 """Logs of services: one line per event, as text or as JSON; fields hold counts, never data.
 
+Texts of peers and users are made printable here, so that an event is one line and reads as it is.
+
 A background thread writes lines a few milliseconds later; warnings are written at once. In a
 service, an event goes directly to the writer: making a `logging` record for every event of every
 exchange took more time than the work itself.
@@ -15,6 +17,7 @@ from typing import Any, Literal, NamedTuple, TextIO
 
 import msgspec
 
+from fedforest.printable import printable, printable_in
 from fedforest.runtime.driver import Exchange
 
 Format = Literal["text", "json"]
@@ -84,13 +87,15 @@ class _Line(logging.Formatter):
         fields = {k: v for k, v in event.fields.items() if v is not None}
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(event.created))
         moment += f".{int(event.created % 1.0 * 1000):03d}Z"
-        severity, trace = logging.getLevelName(event.severity).lower(), event.trace
+        severity = logging.getLevelName(event.severity).lower()
+        # indented, so that no line of a trace passes for an event
+        trace = "\n".join(f"    {printable(line)}" for line in event.trace.splitlines())
         if self._form == "json":
-            line = {"time": moment, "severity": severity, "event": event.text}
-            line |= fields | ({"trace": trace} if trace else {})
+            line = {"time": moment, "severity": severity, "event": printable(event.text)}
+            line |= printable_in(fields) | ({"trace": trace} if trace else {})
             return _JSON.encode(line).decode()
         told = " ".join(f"{name}={value}" for name, value in fields.items())
-        text = f"{moment} {severity:7} {event.text} {told}".rstrip()
+        text = f"{moment} {severity:7} {printable(f'{event.text} {told}'.rstrip())}"
         return f"{text}\n{trace}" if trace else text
 
 

@@ -31,6 +31,7 @@ from fedforest.runtime.membership.renewal import Renewal, noting
 from fedforest.runtime.party.catalogue.catalogue import Catalogue
 from fedforest.runtime.party.policy import PolicyFile
 from fedforest.runtime.party.service import PartyService
+from fedforest.transport.tls import refuse_older_tls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -51,10 +52,15 @@ def serve_coordinator(
     home: Path, stop: threading.Event, form: Format, say: Callable[[str], None]
 ) -> None:
     """Accept parties and users, answer requests, and resume unfinished runs."""
+    refuse_older_tls()  # before gRPC is there
     from fedforest.transport.grpc.channel import ChannelLimits  # noqa: PLC0415 - grpc is an extra
+    from fedforest.transport.grpc.connections import (  # noqa: PLC0415 - grpc is an extra
+        raise_descriptor_limit,
+    )
     from fedforest.transport.grpc.coordinator import GrpcHub  # noqa: PLC0415 - grpc is an extra
 
     start_logging(form)
+    raise_descriptor_limit()
     settings = read_settings(home, COORDINATOR_FILE, CoordinatorSettings)
     members = Membership(home, settings.certificate_days) if Membership.is_in(home) else None
     with (

@@ -18,6 +18,7 @@ from typing import TypeVar
 import msgspec
 
 from fedforest.errors import ConfigurationError, ProtocolError, TransportError
+from fedforest.printable import printable
 from fedforest.transport.identity import host_name_of_coordinator
 from fedforest.transport.tls import digest_certificate
 
@@ -75,7 +76,7 @@ def apply(
     known.load_verify_locations(cadata=authority.decode())
     answer = _ask(address, known, federation, application, Answer)
     if not answer.certificate:
-        raise ConfigurationError(f"the coordinator refuses: {answer.reason}")
+        raise ConfigurationError(f"the coordinator refuses: {printable(answer.reason)}")
     return answer.certificate, authority
 
 

@@ -27,9 +27,9 @@ from fedforest.transport.enrolment import (
     send,
     split_address,
 )
+from fedforest.transport.rare_lines import RareLine
 
 _LOG = logging.getLogger(__name__)
-_LINE_SECONDS = 5.0  # between lines about strangers who are turned away
 
 Decide = Callable[[Application, str], bytes]
 """(application, the address it comes from) -> certificate; raises `FederationError`."""
@@ -104,8 +104,7 @@ class EnrolmentServer:
         self._tls = tls
         self._decide = decide
         self._doorstep = Doorstep(bounds or Bounds())
-        self._n_turned_away = 0
-        self._next_line = 0.0
+        self._turned_away = RareLine(_LOG)
         self.reload()
         try:
             self._server = _Server(split_address(address), self)
@@ -139,14 +138,9 @@ class EnrolmentServer:
         """Let somebody in; on the thread that listens, so nothing is waited for."""
         if self._doorstep.enter(host):
             return True
-        self._n_turned_away += 1
-        if time.monotonic() >= self._next_line:  # a flood of strangers is no flood of lines
-            _LOG.warning(
-                "an enrolment from %s was turned away: too many, or too many failed (%d in all)",
-                host,
-                self._n_turned_away,
-            )
-            self._next_line = time.monotonic() + _LINE_SECONDS
+        self._turned_away.warn(
+            "an enrolment from %s was turned away: too many, or too many failed", host
+        )
         return False
 
     def serve(self, raw: socket.socket, host: str) -> None:

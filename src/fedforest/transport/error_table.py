@@ -27,6 +27,7 @@ from fedforest.errors import (
     RemoteProtocolError,
     TransportError,
 )
+from fedforest.printable import printable, printable_in
 from fedforest.transport.frames import LONGEST_TEXT, Refusal
 
 # Of classes elsewhere nobody has promised that they may travel.
@@ -78,7 +79,8 @@ def read_refusal(refusal: Refusal) -> Text:
 
 def _shared_of(refusal: Refusal) -> dict[str, Any]:
     """The fields of a refusal, but none that a party has no business to send."""
-    return select_shared({name: v for name, v in refusal.fields.items() if name in FIELDS})
+    fields: dict[str, Any] = printable_in(refusal.fields)
+    return select_shared({name: value for name, value in fields.items() if name in FIELDS})
 
 
 def error_of_party(refusal: Refusal, party: str) -> FederationError:
@@ -141,9 +143,10 @@ def error_of_coordinator(refusal: Refusal) -> FederationError:
     if kind is None:
         return TransportError("internal error at the coordinator, see its log")
     is_named = issubclass(kind, PartyLost | RemoteProtocolError)
-    error = kind(refusal.text, refusal.party) if is_named else kind(refusal.text)
-    if refusal.party:
-        error.party = refusal.party
+    text, party = printable(refusal.text), printable(refusal.party)
+    error = kind(text, party) if is_named else kind(text)
+    if party:
+        error.party = party
     if refusal.code:
-        error.code, error.fields = refusal.code, refusal.fields
+        error.code, error.fields = printable(refusal.code), printable_in(refusal.fields)
     return error

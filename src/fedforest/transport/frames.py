@@ -113,12 +113,16 @@ def split_message(request_id: int, data: bytes) -> Iterator[bytes]:
 
 
 class Inbox:
-    """The messages that arrive on one stream, put together from their pieces."""
+    """The messages that arrive on one stream, put together from their pieces.
+
+    All pieces but the last are full, so that the limit in bytes also limits their number. It holds
+    for all messages together that have begun and not ended.
+    """
 
     def __init__(self, max_message_bytes: int = MAX_MESSAGE_BYTES) -> None:
         self._max_message_bytes = max_message_bytes
         self._pieces: dict[int, list[memoryview]] = {}
-        self._sizes: dict[int, int] = {}
+        self._size = 0  # of all pieces that are kept
         self._refused: set[int] = set()  # the rest of what was too long is still under way
 
     def add(self, piece: Piece) -> bytes | None:
@@ -130,32 +134,43 @@ class Inbox:
             if piece.is_last:
                 self._refused.remove(piece.request_id)
             return None
-        pieces = self._pieces.setdefault(piece.request_id, [])
-        size = self._sizes.get(piece.request_id, 0) + len(piece.data)
-        if piece.index != len(pieces):
+        try:
+            _check_piece(piece, len(self._pieces.get(piece.request_id, ())))
+        except ProtocolError:
             self.discard(piece.request_id)
-            raise ProtocolError.stating("the pieces of a message are out of order")
-        if size > self._max_message_bytes:
+            raise
+        if self._size + len(piece.data) > self._max_message_bytes:
             self.discard(piece.request_id)
             if not piece.is_last:
                 self._refused.add(piece.request_id)
             raise TransportError.of("message.beyond", limit=self._max_message_bytes)
-        pieces.append(piece.data)
-        self._sizes[piece.request_id] = size
-        if not piece.is_last:
-            return None
-        self.discard(piece.request_id)
-        return b"".join(pieces)
+        self._pieces.setdefault(piece.request_id, []).append(piece.data)
+        self._size += len(piece.data)
+        return b"".join(self._forget(piece.request_id)) if piece.is_last else None
 
     def discard(self, request_id: int) -> None:
         """Drop what has arrived of a message."""
-        self._pieces.pop(request_id, None)
-        self._sizes.pop(request_id, None)
+        self._forget(request_id)
         self._refused.discard(request_id)
+
+    def _forget(self, request_id: int) -> list[memoryview]:
+        pieces = self._pieces.pop(request_id, [])
+        self._size -= sum(map(len, pieces))
+        return pieces
 
     @property
     def n_unfinished(self) -> int:
         return len(self._pieces)
+
+
+def _check_piece(piece: Piece, n_before: int) -> None:
+    """Refuse a piece that `split_message` does not make."""
+    if piece.index != n_before:
+        raise ProtocolError.stating("the pieces of a message are out of order")
+    if len(piece.data) != PIECE_BYTES and not piece.is_last:
+        raise ProtocolError.stating("a piece that is not the last one of its message is not full")
+    if len(piece.data) == 0 and piece.index > 0:
+        raise ProtocolError.stating("the last piece of a message is empty")
 
 
 def check_size(data: bytes, max_message_bytes: int) -> None:

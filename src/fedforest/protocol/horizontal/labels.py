@@ -20,11 +20,10 @@ from fedforest.privacy.global_dp import TargetGrid
 from fedforest.protocol.asking import blame, check
 from fedforest.protocol.horizontal.messages import AgreeOnTable, TableDeclared
 from fedforest.protocol.horizontal.payloads import DeclaredLabels
-from fedforest.tree.table.class_labels import pack_labels, unpack_labels
+from fedforest.tree.table.class_labels import are_fit_for_names, pack_labels, unpack_labels
 from fedforest.tree.table.class_union import find_codes, merge_classes
 from fedforest.tree.table.target_checks import check_not_below_zero, none_above_zero
 from fedforest.tree.table.targets import (
-    MAX_CLASSES,
     TARGET_BITS,
     WEIGHT_BITS,
     WEIGHT_SUM_LIMIT,
@@ -189,7 +188,10 @@ def _target_scale(
 
 def _read(party: str, labels: DeclaredLabels) -> NDArray[Any]:
     with blame(party):
-        check(len(labels.classes) <= MAX_CLASSES, "there are too many classes")
+        check(
+            are_fit_for_names(labels.classes),
+            "a class label holds a control character or a mark of direction; name the class anew",
+        )
         try:
             return read_classes(labels.dtype, labels.classes)
         except DamagedModelError:

@@ -9,8 +9,9 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from fedforest.protocol.asking import Accepted, Message, Payload, Request
-from fedforest.protocol.horizontal.payloads import DeclaredColumns, DeclaredLabels, Label, Points
+from fedforest.protocol.horizontal.payloads import DeclaredColumns, DeclaredLabels, Points
 from fedforest.protocol.payloads import Count, TableSize
+from fedforest.tree.table.class_labels import Label
 from fedforest.tree.table.columns import Category
 
 Step = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]

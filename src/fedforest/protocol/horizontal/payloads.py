@@ -13,10 +13,13 @@ from numpy.typing import NDArray
 from fedforest.kernels.cuts.points import has_infinite
 from fedforest.protocol.asking import Payload, check
 from fedforest.protocol.payloads import to_bytes, view_bytes
+from fedforest.tree.table.class_labels import Label
 from fedforest.tree.table.columns import Category
+from fedforest.tree.table.targets import MAX_CLASSES
 
 Exponent = Annotated[int, msgspec.Meta(ge=-1074, le=1024)]  # of a float64
-Label = bool | int | float | str
+
+ColumnName = Annotated[str, msgspec.Meta(max_length=1000)]
 
 NUMERIC, CATEGORICAL, EMPTY = 0, 1, 2  # kinds of columns
 
@@ -24,7 +27,7 @@ NUMERIC, CATEGORICAL, EMPTY = 0, 1, 2  # kinds of columns
 class DeclaredColumns(Payload, frozen=True):
     """Declared: the names of a party's columns and the categories that occur in them."""
 
-    names: tuple[str, ...]
+    names: tuple[ColumnName, ...]
     has_names: bool
     kinds: memoryview  # per column: NUMERIC, CATEGORICAL, or EMPTY where no value is known
     has_missing: memoryview  # per column: 1 where a value is missing
@@ -37,8 +40,8 @@ class DeclaredLabels(Payload, frozen=True):
     Sizes are powers of two, so that no target and no weight is revealed.
     """
 
-    dtype: str = ""  # of class labels; empty for targets
-    classes: tuple[Label, ...] = ()
+    dtype: Annotated[str, msgspec.Meta(max_length=16)] = ""  # of class labels; empty for targets
+    classes: Annotated[tuple[Label, ...], msgspec.Meta(max_length=MAX_CLASSES)] = ()
     target_exponent: Exponent | None = None  # every |target| is below 2**exponent; None: no rows
     weight_exponent: Exponent | None = None  # the same for weights; None: all weigh one
 

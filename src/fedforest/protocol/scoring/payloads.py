@@ -12,6 +12,7 @@ from fedforest.protocol.asking import check
 from fedforest.protocol.label_door import LabelStatistic
 from fedforest.protocol.payloads import Count, from_bytes, to_bytes
 from fedforest.tree.forest.metrics import CLASS_SCORES, NUMBER_SCORES, Judgement
+from fedforest.tree.table.targets import MAX_CLASSES
 
 # With all its digits, one figure could be made to tell the labels of dozens of rows: whoever sends
 # the votes would have every row weigh another power of two in it.
@@ -56,6 +57,7 @@ class ScoreSheet(LabelStatistic, frozen=True):
         if not len(self.confusion):
             return Judgement(self.n_rows, values)
         size = math.isqrt(len(self.confusion) // 8)
+        check(size <= MAX_CLASSES + 1, "there are counts of too many classes")
         counts = from_bytes(self.confusion, "<i8", size * size, "counts of classes")
         is_count = bool((counts >= 0).all() and (counts <= self.n_rows).all())
         check(is_count and counts.sum() == self.n_rows, "classes are not those of the rows scored")

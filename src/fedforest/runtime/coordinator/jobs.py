@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from fedforest.errors import PartyLost, TooFewParties
+from fedforest.errors import FederationError, PartyLost, TooFewParties
 from fedforest.runtime.messages.orders import AnyRun
 from fedforest.runtime.messages.results import AnyEvent, Exchanged, Progress, Told, Waiting
 
@@ -20,7 +20,7 @@ class Watcher:
         self._told = deque(history)
         self._has_news = threading.Event()
         self._is_over = threading.Event()
-        self._error: Exception | None = None
+        self._error: FederationError | None = None
         if self._told:
             self._has_news.set()
 
@@ -28,7 +28,7 @@ class Watcher:
         self._told.append(event)
         self._has_news.set()
 
-    def end(self, error: Exception | None) -> None:
+    def end(self, error: FederationError | None) -> None:
         """End the stream; `events` raises `error` after the last event."""
         self._error = error
         self._is_over.set()
@@ -46,7 +46,7 @@ class Watcher:
             if news:
                 yield Progress(news)
         if self._error is not None:
-            raise self._error
+            raise self._error.bare()
 
 
 @dataclass(slots=True)
@@ -57,7 +57,7 @@ class Job:
     order: AnyRun
     state: str = "queued"
     doing: str = ""
-    error: Exception | None = None  # why the run ended without a result
+    error: FederationError | None = None  # why the run ended without a result
     watchers: list[Watcher] = field(default_factory=list)
     record: Callable[[bytes, int, Told], None] | None = None  # run, number, event
     is_to_end: bool = False
@@ -112,8 +112,12 @@ class Job:
         if self.record is not None:
             self.record(self.run, len(self.history), event)
 
-    def end(self, state: str, error: Exception | None = None) -> None:
-        """Stop the work on the run; tell all watchers, with the error if there is one."""
+    def end(self, state: str, error: FederationError | None = None) -> None:
+        """Stop the work on the run; tell all watchers, with the error if there is one.
+
+        The error is kept bare: its frames hold the answers that the run failed on.
+        """
+        error = None if error is None else error.bare()
         with self.lock:
             self.error = error
             self.state = state

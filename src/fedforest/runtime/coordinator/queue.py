@@ -36,6 +36,7 @@ from fedforest.runtime.recovery.run_store import RunStore
 
 _LOG = logging.getLogger(__name__)
 _FAILURE = "failure"
+_MOST_OF_ONE_USER = 100  # runs that are queued or running
 _LOOK_SECONDS = 1.0  # between looks for parties that came back
 # Errors that may pass: a restart tries the run again.
 _MAY_PASS = (PartyLost, TooFewParties, StorageError, TransportError)
@@ -96,6 +97,16 @@ class RunQueue:
                 self._queue.put(job)
             job.is_to_end |= is_to_end
 
+    def check_room(self, asker: str) -> None:
+        """Refuse a user whose queued runs are too many already: each of them is on the disk."""
+        n_queued = sum(
+            job.is_underway and job.order.asker == asker for job in list(self._jobs.values())
+        )
+        if n_queued >= _MOST_OF_ONE_USER:
+            raise ConfigurationError(
+                f"{n_queued} runs of {asker} are queued or running; wait for some, or cancel them"
+            )
+
     def _read_order(self, run: bytes) -> AnyRun:
         stored = self._store.open(run)
         order = decode_order(stored.description)
@@ -109,7 +120,7 @@ class RunQueue:
         try:
             self.enqueue(run, is_to_end=is_to_end)
         except FederationError as error:
-            self._unusable[run] = error
+            self._unusable[run] = error.bare()
             log_event(_LOG, "unusable", run=run.hex(), reason=type(error).__name__, text=str(error))
 
     def resume(self, run: bytes, without: frozenset[str], *, is_to_end: bool = False) -> None:
@@ -149,14 +160,14 @@ class RunQueue:
     def follow(self, run: bytes) -> Iterator[AnyEvent]:
         """Yield the events of a run until its result; raises the error it failed with."""
         if run in self._unusable:
-            raise self._unusable[run]
+            raise self._unusable[run].bare()
         job = self._jobs.get(run)
         watcher = None if job is None else job.watch()
         if watcher is not None:
             yield from watcher.events()
         result = self._store.result(run)
         if result is None and job is not None and job.error is not None:
-            raise job.error
+            raise job.error.bare()
         if result is None and self._store.is_finished(run):
             raise _cancelled(run)
         if result is None:
@@ -184,7 +195,7 @@ class RunQueue:
                     self._pause(job, in_own_words(error, job.order))
             except Exception as error:  # noqa: BLE001 - a bug ends one run, not the service
                 _LOG.exception("run %s failed", job.run.hex())
-                self._pause(job, error)
+                self._pause(job, _internal(error))
 
     def _next_job(self) -> Job | None:
         """Return the next job; while the queue is empty, re-queue runs whose parties are back."""
@@ -199,7 +210,7 @@ class RunQueue:
                         log_event(_LOG, "parties are back", run=job.run.hex())
                         self._enqueue_again(job.run, is_to_end=job.is_to_end)
 
-    def _pause(self, job: Job, error: Exception) -> None:
+    def _pause(self, job: Job, error: FederationError) -> None:
         """Pause a run, or mark it failed; its journal stays as after the last exchange."""
         job.doing = str(error)
         log_event(_LOG, "paused", run=job.run.hex(), reason=type(error).__name__, text=str(error))
@@ -247,6 +258,12 @@ def _is_refused(job: Job, error: Exception) -> bool:
     if isinstance(error, PolicyRefusal):
         return True
     return isinstance(error, ConfigurationError | DataError) and not job.has_begun
+
+
+def _internal(error: Exception) -> FederationError:
+    """Describe a bug by its kind; its text may hold anything, and stays in the log."""
+    kind = type(error).__name__
+    return FederationError(f"internal error at the coordinator ({kind}), see its log")
 
 
 def _cancelled(run: bytes) -> ConfigurationError:

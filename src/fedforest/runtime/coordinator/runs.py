@@ -33,6 +33,7 @@ from fedforest.runtime.messages.results import Waiting
 from fedforest.runtime.recovery.resumable import Wishes, run_with_journal
 from fedforest.runtime.recovery.run_store import RunStore
 from fedforest.runtime.trainings.base import CoordinatorMeans, Ended, Start
+from fedforest.runtime.trainings.class_names import check_class_names
 from fedforest.runtime.trainings.registry import AnyTraining, training_of
 from fedforest.transport.base import MeasuredTransport
 from fedforest.tree.workers import Workers
@@ -100,7 +101,9 @@ class TrainingRuns:
         trained = self._converse(job, training, start, log)
         # The journal is on disk: if our portion were lost now, a replay would make it again.
         done = self._end(job, lambda: training.keep(order, trained, start, model, self._models))
-        classes = {party: reply.classes for party, reply in done.items()}
+        classes = {party: msgspec.to_builtins(reply.classes) for party, reply in done.items()}
+        label_party = getattr(order, "label_party", None)
+        check_class_names(classes, label_party, training.n_classes(order, trained))
         result = training.result(order, trained, Ended(model, start.alignment, classes))
         if order.validation is not None:
             self._note(job, result, log)

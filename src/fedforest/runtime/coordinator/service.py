@@ -183,6 +183,7 @@ class CoordinatorService:
     def _begin(self, order: AnyRun, user: str) -> bytes:
         """Store a new run, and queue it."""
         check_run(order)
+        self._runs.check_room(order.asker)
         if self._members is not None:
             check_members(order.data, self._members())
         run = self._randomness(RUN_ID_BYTES)

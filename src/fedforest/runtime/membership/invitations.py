@@ -8,7 +8,9 @@ token may be used again with the same key: a newcomer may be killed while it joi
 import base64
 import hashlib
 import hmac
+import os
 import secrets
+import stat
 import time
 from pathlib import Path
 from typing import Annotated, Literal
@@ -17,10 +19,12 @@ import msgspec
 
 from fedforest.errors import ConfigurationError
 from fedforest.runtime.recovery.run_store import write_file
+from fedforest.transport.identity import Identity
 
 PREFIX = "fedforest-invitation-"
 _SECRET_BYTES = 24
 _CHECK_BYTES = 4
+_LARGEST_FILE = 4096  # bytes
 _FILE = "invitations.json"
 _KEPT_SECONDS = 90 * 86400.0  # after its end; later, a refusal says that it is unknown
 InvitedRole = Literal["party", "user"]
@@ -56,11 +60,33 @@ class Invitation(msgspec.Struct, frozen=True, array_like=True):
             data = base64.urlsafe_b64decode(word + "=" * (-len(word) % 4))
             if _checksum(data[_CHECK_BYTES:]) != data[:_CHECK_BYTES]:
                 raise ValueError
-            return msgspec.msgpack.decode(data[_CHECK_BYTES:], type=cls)
+            invitation = msgspec.msgpack.decode(data[_CHECK_BYTES:], type=cls)
+            # folders are called by these names: they are checked before any is made
+            Identity(invitation.federation, invitation.role, invitation.name)
+            return invitation
         except (ValueError, msgspec.DecodeError):
             raise ConfigurationError(
                 "this is no invitation; paste the whole word that `coordinator invite` printed"
             ) from None
+
+
+def read_token_file(path: Path) -> str:
+    """Read a token from a file that only its owner can read."""
+    if str(path).startswith(PREFIX):
+        raise ConfigurationError(
+            "a token in a command line is seen by everybody on this machine: leave it out, and "
+            "paste it when it is asked for, or name a file. Ask for a new one if others work here"
+        )
+    try:
+        with path.open("rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            if stat.S_ISREG(mode) and mode & (stat.S_IRWXG | stat.S_IRWXO):
+                raise ConfigurationError(
+                    f"{path} may be read by others than its owner; chmod 600 it"
+                )
+            return file.read(_LARGEST_FILE).decode("ascii", "replace")
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from None
 
 
 class _Entry(msgspec.Struct, frozen=True):

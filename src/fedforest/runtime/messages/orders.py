@@ -18,12 +18,18 @@ from fedforest.protocol.aggregation.options import Masked, Ring, Shamir
 from fedforest.protocol.aggregation.plugs import Plug
 from fedforest.protocol.vertical.order import EarlyStopping
 from fedforest.tree.growth.parameters import ForestParameters
+from fedforest.tree.table.class_labels import Label
+from fedforest.tree.table.targets import MAX_CLASSES
 
 Seed = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 RunName = Annotated[str, msgspec.Meta(pattern=r"^[\w .-]{0,64}$")]
-Label = str | int | float | bool
-ClassWeight = Literal["balanced"] | list[tuple[Label, float]] | None
-Setting = int | float | bool | str | list[float] | None
+PartyName = Annotated[str, msgspec.Meta(max_length=64)]
+GivenName = Annotated[str, msgspec.Meta(max_length=1000)]  # of a data set or a column
+Parties = Annotated[list[PartyName], msgspec.Meta(max_length=1000)]
+ClassWeights = Annotated[list[tuple[Label, float]], msgspec.Meta(max_length=MAX_CLASSES)]
+ClassWeight = Literal["balanced"] | ClassWeights | None
+Settings = Annotated[list[float], msgspec.Meta(max_length=1000)]
+Setting = int | float | bool | GivenName | Settings | None
 
 _CHOICES: dict[str, Any] = {
     kind.__name__: kind for kind in (Masked, Ring, Shamir, LocalDP, GlobalDP)
@@ -33,8 +39,8 @@ _CHOICES: dict[str, Any] = {
 class OptionChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One of our option classes by name, and its settings."""
 
-    name: str
-    settings: dict[str, Setting]
+    name: GivenName
+    settings: Annotated[dict[GivenName, Setting], msgspec.Meta(max_length=16)]
 
     @classmethod
     def of(cls, option: Any) -> "OptionChoice":
@@ -59,7 +65,7 @@ def _plain(value: Any) -> Setting:
 class Order(msgspec.Struct, frozen=True, kw_only=True, tag=True, forbid_unknown_fields=True):
     """Base of requests; `data` names the data set of each party."""
 
-    data: dict[str, str]
+    data: Annotated[dict[PartyName, GivenName], msgspec.Meta(max_length=1000)]
     asker: str = ""  # the user; the coordinator replaces what the user writes here
 
     @property
@@ -82,11 +88,11 @@ class Validation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class TrainingOrderOnWire(Order, frozen=True, kw_only=True):
     """Base of requests for forests; without a seed, the coordinator draws one."""
 
-    label: str
+    label: GivenName
     parameters: ForestParameters
     name: RunName = ""  # the user's name for the run
     seed: Seed | None = None
-    weight: str | None = None
+    weight: GivenName | None = None
     class_weight: ClassWeight = None
     validation: Validation | None = None
     alone: bool = False  # also score the baseline of each party; needs validation
@@ -100,12 +106,12 @@ class TrainingOrderOnWire(Order, frozen=True, kw_only=True):
 class TrainVertical(TrainingOrderOnWire, frozen=True, kw_only=True):
     """A forest over the columns of all parties, in the order of `data`."""
 
-    label_party: str
+    label_party: PartyName
     label_epsilon: float | None = None
     out_of_bag: bool = False
     hard_votes: bool = False
     early_stopping: EarlyStopping | None = None
-    continues: str | None = None  # the model to add trees to
+    continues: GivenName | None = None  # the model to add trees to
     align: bool = False  # by the ids of the data sets; otherwise rows are in the same order
 
     @property
@@ -154,27 +160,27 @@ class TrainHorizontal(TrainingOrderOnWire, frozen=True, kw_only=True):
 class TrainLinear(Order, frozen=True, kw_only=True):
     """A linear model over the columns of all parties: logistic for two classes, or regression."""
 
-    label: str
-    label_party: str
+    label: GivenName
+    label_party: PartyName
     is_regression: bool
     penalty: Annotated[float, msgspec.Meta(ge=0.0)]
     max_iter: Annotated[int, msgspec.Meta(ge=1)]
     tol: Annotated[float, msgspec.Meta(ge=0.0)]
     name: RunName = ""  # the user's name for the run
-    weight: str | None = None
+    weight: GivenName | None = None
     class_weight: ClassWeight = None
 
 
 class PredictLinear(Order, frozen=True, kw_only=True):
     """The scores of a linear model for all rows of the parties' data sets."""
 
-    model: str
+    model: GivenName
 
 
 class PredictVertical(Order, frozen=True, kw_only=True):
     """The votes of a vertical forest on rows of the parties' data sets, or the rows' leaves."""
 
-    model: str
+    model: GivenName
     rows: list[Annotated[int, msgspec.Meta(ge=0, lt=2**31)]] | None = None  # None: all
     lookahead: Annotated[int, msgspec.Meta(ge=1)] | None = None  # None: the coordinator chooses
     hard_votes: bool = False
@@ -187,7 +193,7 @@ class CompleteModel(
 ):
     """Join a vertical forest into one complete model; every party must allow it."""
 
-    model: str
+    model: GivenName
     asker: str = ""  # as in `Order`
 
 
@@ -216,13 +222,13 @@ class WatchRun(AboutRun, frozen=True, kw_only=True):
 class ResumeRun(AboutRun, frozen=True, kw_only=True):
     """Resume a paused run, without the parties in `without` if that is possible."""
 
-    without: list[str] = []
+    without: Parties = []
 
 
 class EndRunEarly(AboutRun, frozen=True, kw_only=True):
     """Finish a run with its complete trees, and without the parties in `without`."""
 
-    without: list[str] = []
+    without: Parties = []
 
 
 class CancelRun(AboutRun, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ outcome under the run's own id, or nothing. Every request may be repeated: the p
 before.
 """
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import msgspec
 
@@ -14,6 +14,15 @@ from fedforest.runtime.messages.envelope import RunId, RunRequest, Sequence
 from fedforest.runtime.messages.names import Asker, DataSetName, KeptId, RunText
 from fedforest.runtime.messages.roles import AnyRole, RowChoice
 from fedforest.runtime.messages.terms import Terms
+from fedforest.tree.table.class_labels import Label
+from fedforest.tree.table.targets import MAX_CLASSES
+
+
+class ClassNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The labels of all classes in order, as `pack_labels` describes them."""
+
+    dtype: Annotated[str, msgspec.Meta(max_length=16)]
+    labels: Annotated[list[Label], msgspec.Meta(max_length=MAX_CLASSES)]
 
 
 class Done(Message, frozen=True):
@@ -24,9 +33,14 @@ class Done(Message, frozen=True):
         "where asked for, the number of rows of a data set"
     )
 
-    classes: Any = None
+    classes: ClassNames | None = None
     n_rows: Annotated[int, msgspec.Meta(ge=0, lt=2**31)] = 0
     largest_lookahead: Annotated[int, msgspec.Meta(ge=1)] | None = None  # in reply to `CountRows`
+
+
+def read_class_names(packed: object) -> ClassNames | None:
+    """Read what `pack_labels` gave; None stays None."""
+    return msgspec.convert(packed, ClassNames | None)
 
 
 class BeginRun(Request[Done], frozen=True):

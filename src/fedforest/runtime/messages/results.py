@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import ProtocolError, TransportError
+from fedforest.printable import printable_in
 from fedforest.runtime.driver import Exchange
 from fedforest.tree.forest.metrics import Judgement
 
@@ -261,6 +262,8 @@ class RunEvents(msgspec.Struct, frozen=True, array_like=True):
     events: list[LoggedEvent]
 
 
+RECORDS = (Alignment, RunList, RunDetails, RunEvents)  # to be read by people
+
 Result = (
     VerticalResult
     | HorizontalResult
@@ -303,14 +306,17 @@ def cut_result(result: Result | bytes) -> Iterator[AnyEvent]:
 
 
 def follow(events: Iterable[AnyEvent], kind: type[Any], tell: Callable[[News], None]) -> Any:
-    """Pass each event to `tell`, and return the result; raises if the stream ends without it."""
+    """Pass each event to `tell`, and return the result; raises if the stream ends without it.
+
+    Texts of events and records are made printable: users of other machines have chosen some.
+    """
     pieces: list[memoryview] = []
     for event in events:
         if isinstance(event, RunAccepted):
-            tell(event)
+            tell(printable_in(event))
         elif isinstance(event, Progress):
             for told in event.events:
-                tell(told)
+                tell(printable_in(told))
         else:
             pieces.append(event.data)
             if isinstance(event, Finished):
@@ -320,6 +326,7 @@ def follow(events: Iterable[AnyEvent], kind: type[Any], tell: Callable[[News], N
 
 def _read_result(data: bytes, kind: type[Any]) -> Any:
     try:
-        return msgspec.msgpack.decode(data, type=kind)
+        result = msgspec.msgpack.decode(data, type=kind)
+        return printable_in(result) if isinstance(result, RECORDS) else result
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise ProtocolError("the coordinator sent a result of another kind") from None

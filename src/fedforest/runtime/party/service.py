@@ -32,6 +32,7 @@ from fedforest.runtime.messages.party_requests import (
     GiveShare,
     InPrediction,
     ShareGiven,
+    read_class_names,
 )
 from fedforest.runtime.messages.roles import PartyKeys
 from fedforest.runtime.party.alignments import Alignments
@@ -272,14 +273,15 @@ class PartyService:
             # sync the ledger first: the journal, from which it could be recovered, is deleted
             syncing = beside.submit(self._ledger.sync)
             if request.model is not None and self._is_underway(request.run):
-                done = Done(self._keep(request.run, request.model, request.n_trees))
+                kept = self._keep(request.run, request.model, request.n_trees)
+                done = Done(read_class_names(kept))
             syncing.result()
         if self._store.has(request.run):
             about = self._about(request) if self._is_underway(request.run) else {}
             self._let_go(request.run)
             self._store.finish(request.run, about=about)  # also removes files left by a crash
         if done is None and request.model is not None and self._models.has(request.model):
-            done = Done(self._models.classes(request.model))
+            done = Done(read_class_names(self._models.classes(request.model)))
         return done or Done()
 
     def _about(self, request: EndRun) -> dict[str, bytes]:

@@ -173,6 +173,10 @@ class Training(PartyTask[RoleT, Columns], Generic[OrderT, RoleT, Columns, Traine
     ) -> None:
         """Keep nothing: the user receives the whole model. Other protocols override this."""
 
+    def n_classes(self, order: OrderT, trained: Trained) -> int:  # noqa: ARG002 - of most protocols
+        """Return how many classes the label party has to name; 0 if none."""
+        return 0
+
     def named_classes(self, result: ResultT) -> Sequence[Any] | None:  # noqa: ARG002 - of most protocols
         """Return the class names in the user's result; None if there are none."""
         return None

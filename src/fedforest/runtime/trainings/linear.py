@@ -38,6 +38,7 @@ from fedforest.runtime.trainings.base import (
     Start,
     Training,
 )
+from fedforest.runtime.trainings.class_names import check_own_classes
 from fedforest.runtime.trainings.label_columns import (
     check_label_party,
     read_class_weight,
@@ -159,6 +160,10 @@ class LinearTraining(Training[TrainLinear, LinearRole, LinearColumns, LinearTrai
             classes=ended.classes.get(order.label_party),
         )
 
+    def n_classes(self, order: TrainLinear, trained: LinearTrained) -> int:  # noqa: ARG002 - the order says it
+        """Return two, or none for regression."""
+        return 0 if order.is_regression else 2
+
     def named_classes(self, result: LinearResult) -> Sequence[Any] | None:
         """Return the class names."""
         return None if result.classes is None else unpack_labels(result.classes).tolist()
@@ -210,7 +215,8 @@ class LinearTraining(Training[TrainLinear, LinearRole, LinearColumns, LinearTrai
             return LinearColumns(table, NumericLabels(targets, row_weights))
         known = check_class_labels(column, table.n_rows)
         class_weight = read_class_weight(role.class_weight)
-        return LinearColumns(table, *tell_two_classes(known, row_weights, class_weight))
+        labels, classes = tell_two_classes(known, row_weights, class_weight)
+        return LinearColumns(table, labels, check_own_classes(classes))
 
     def work(self, role: LinearRole, columns: LinearColumns, means: PartyMeans) -> LinearWork:  # noqa: ARG002 - of the columns
         """Make a fresh handler."""

@@ -41,6 +41,7 @@ from fedforest.runtime.trainings.base import (
     Start,
     Training,
 )
+from fedforest.runtime.trainings.class_names import check_own_classes
 from fedforest.runtime.trainings.label_columns import (
     check_label_party,
     read_class_weight,
@@ -229,6 +230,10 @@ class VerticalTraining(
             alignment=ended.alignment,
         )
 
+    def n_classes(self, order: TrainVertical, trained: TrainedForest) -> int:  # noqa: ARG002 - the forest says it
+        """Return the classes of the outline."""
+        return trained.outline.n_classes
+
     def named_classes(self, result: VerticalResult) -> Sequence[Any] | None:
         """Return the class names."""
         return None if result.classes is None else unpack_labels(result.classes).tolist()
@@ -349,7 +354,8 @@ def _read_labels(
     if role.is_regression:
         return TargetValues(check_regression_target(column, len(column)), weights), None
     labels = check_class_labels(column, len(column))
-    return number_classes(labels, weights, read_class_weight(role.class_weight), known)
+    source, classes = number_classes(labels, weights, read_class_weight(role.class_weight), known)
+    return source, check_own_classes(classes)
 
 
 def _pack(values: NDArray[np.float64] | None) -> bytes | None:

@@ -6,27 +6,44 @@ in the certificate decides: its federation, its role, and the party it wants to 
 
 import asyncio
 import logging
+from collections import defaultdict
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, NoReturn
 
 import grpc
 
-from fedforest.errors import ConfigurationError, FederationError, ProtocolError, VersionMismatch
+from fedforest.errors import (
+    ConfigurationError,
+    FederationError,
+    ProtocolError,
+    TransportError,
+    VersionMismatch,
+)
 from fedforest.transport.frames import Hello, check_version, decode_frame
-from fedforest.transport.grpc.channel import OTHER_VERSION, VERSION_KEY
+from fedforest.transport.grpc.channel import OTHER_VERSION, VERSION_KEY, ChannelLimits
+from fedforest.transport.grpc.connections import Connections
 from fedforest.transport.identity import Identity, Role
-from fedforest.transport.tls import read_expiry, read_identity
+from fedforest.transport.rare_lines import RareLine
+from fedforest.transport.tls import TLS_VERSION, read_expiry, read_identity
 
 _LOG = logging.getLogger(__name__)
+_HELLO_SECONDS = 0.1  # between hellos or renewals of one member: who comes more often waits
+_REFUSAL_LINES = 20  # of one member before only some are logged
 
 
 class Admission:
     """Lets identities in, or ends their call with the reason."""
 
-    def __init__(self, federation: str, greeting_seconds: float) -> None:
+    def __init__(self, federation: str, connections: Connections, limits: ChannelLimits) -> None:
         self._federation = federation
-        self._greeting_seconds = greeting_seconds
+        self._connections = connections
+        self._greeting_seconds = limits.greeting_seconds
         self._revoked: set[Identity] = set()
+        self._next_hello: dict[Identity, float] = {}
+        self._refusals: defaultdict[str, RareLine] = defaultdict(
+            partial(RareLine, _LOG, at_once=_REFUSAL_LINES)
+        )
 
     def revoke(self, identity: Identity) -> None:
         """From now on this identity is refused."""
@@ -37,8 +54,11 @@ class Admission:
         try:
             identity = read_identity(shown_certificate(context))
             self._check(identity, roles)
-        except ConfigurationError as error:
-            await _refuse(context, error)
+            _check_tls(context)
+            if not self._connections.admit(identity, context.peer()):
+                raise TransportError(f"{identity} has too many connections open; close some")
+        except (ConfigurationError, TransportError) as error:
+            await self._refuse(context, error)
         return identity
 
     def _check(self, identity: Identity, roles: tuple[Role, ...]) -> None:
@@ -55,19 +75,36 @@ class Admission:
         try:
             check_version(int(said) if said.isdecimal() else 0, str(identity))
         except VersionMismatch as error:
-            await _refuse(context, error)
+            await self._refuse(context, error)
 
     async def greet(self, context: Any, identity: Identity) -> None:
         """Take the hello of a party; its name must be the one in its certificate."""
+        await self.keep_pace(identity)
         try:
             async with asyncio.timeout(self._greeting_seconds):
                 data = await context.read()
             _check_hello(data, identity)
         except TimeoutError:
             seconds = self._greeting_seconds
-            await _refuse(context, ProtocolError(f"it said no hello within {seconds:g} seconds"))
+            error = ProtocolError(f"it said no hello within {seconds:g} seconds")
+            await self._refuse(context, error)
         except FederationError as error:
-            await _refuse(context, error)
+            await self._refuse(context, error)
+
+    async def keep_pace(self, identity: Identity) -> None:
+        """Wait until this identity's next hello, or its next renewal, is due."""
+        now = asyncio.get_running_loop().time()
+        due = max(now, self._next_hello.get(identity, 0.0))
+        self._next_hello[identity] = due + _HELLO_SECONDS
+        if due > now:
+            await asyncio.sleep(due - now)
+
+    async def _refuse(self, context: Any, error: FederationError) -> NoReturn:
+        names = context.auth_context().get("x509_subject_alternative_name", [b""])
+        line = self._refusals[names[0].decode(errors="replace")]
+        line.warn("refused a connection from %s: %s", context.peer(), error)
+        await context.abort(_code_of(error), str(error))
+        raise error  # never reached: abort raises
 
 
 def shown_certificate(context: Any) -> bytes:
@@ -93,13 +130,18 @@ def _check_hello(data: Any, identity: Identity) -> None:
         raise ConfigurationError(f"{identity} may not speak for party {hello.party!r}")
 
 
-async def _refuse(context: Any, error: FederationError) -> NoReturn:
-    _LOG.warning("refused a connection from %s: %s", context.peer(), error)
+def _check_tls(context: Any) -> None:
+    """Refuse an older version, where gRPC was not told in time to agree on none."""
+    said = context.auth_context().get("ssl_tls_version", [TLS_VERSION.encode()])
+    if said != [TLS_VERSION.encode()]:
+        raise ConfigurationError(f"connections use {TLS_VERSION}")
+
+
+def _code_of(error: FederationError) -> grpc.StatusCode:
     if isinstance(error, VersionMismatch):
-        code = OTHER_VERSION
-    elif isinstance(error, ConfigurationError):
-        code = grpc.StatusCode.PERMISSION_DENIED
-    else:
-        code = grpc.StatusCode.INVALID_ARGUMENT
-    await context.abort(code, str(error))
-    raise error  # never reached: abort raises
+        return OTHER_VERSION
+    if isinstance(error, TransportError):
+        return grpc.StatusCode.RESOURCE_EXHAUSTED
+    if isinstance(error, ConfigurationError):
+        return grpc.StatusCode.PERMISSION_DENIED
+    return grpc.StatusCode.INVALID_ARGUMENT

@@ -10,6 +10,7 @@ from typing import Any
 import grpc
 
 from fedforest.errors import TransportError, VersionMismatch
+from fedforest.printable import printable
 from fedforest.transport.frames import LARGEST_FRAME, MAX_MESSAGE_BYTES
 from fedforest.transport.identity import host_name_of_coordinator
 from fedforest.transport.tls import Credentials
@@ -23,6 +24,7 @@ OTHER_VERSION = grpc.StatusCode.FAILED_PRECONDITION
 _REFUSALS = {
     grpc.StatusCode.PERMISSION_DENIED,
     grpc.StatusCode.INVALID_ARGUMENT,
+    grpc.StatusCode.RESOURCE_EXHAUSTED,
     OTHER_VERSION,
 }
 
@@ -53,12 +55,21 @@ class ChannelLimits:
     patience_seconds: float = 60.0  # for a party that is away, in all, during one request
     answer_seconds: float = 3600.0  # for the reply of a party, present or not
     greeting_seconds: float = 10.0  # for what a peer has to say before it is let in
+    unknown_connections: int = 128  # of peers that have not proven who they are
+    unknown_of_one_host: int = 32
+    connections_of_one_member: int = 32
+    calls_of_one_user: int = 32  # at the same time
+    max_request_bytes: int = 2**26  # of a user
+    reading_seconds: float = 60.0  # for a user to take the next piece of an answer
 
 
-def server_options() -> Options:
-    """How the coordinator accepts connections."""
+def server_options(limits: ChannelLimits, n_connections: int) -> Options:
+    """How the coordinator accepts connections, and how many."""
     return [
         *_BOTH_ENDS,
+        ("grpc.server_handshake_timeout_ms", int(1000 * limits.greeting_seconds)),
+        ("grpc.max_allowed_incoming_connections", n_connections),
+        ("grpc.max_concurrent_streams", limits.calls_of_one_user // 2),  # clients wait for theirs
         ("grpc.so_reuseport", 0),  # a second coordinator at the same address is an error
         ("grpc.http2.min_ping_interval_without_data_ms", PING_EVERY_MS // 2),
         ("grpc.http2.max_ping_strikes", 0),
@@ -68,11 +79,18 @@ def server_options() -> Options:
 def server_credentials(current: Callable[[], Credentials]) -> Any:
     """TLS of the coordinator, which demands a certificate of its authority from everybody.
 
-    Whoever connects is shown the current certificate, which may be renewed in between.
+    Whoever connects is shown the current certificate, which may be renewed in between. gRPC asks
+    at every handshake, and a process that replaces its certificate while others shake hands may
+    crash in gRPC: so it is told of changes only.
     """
+    shown: Credentials | None = None
 
     def configure() -> Any:
+        nonlocal shown
         credentials = current()
+        if credentials is shown:
+            return None  # as before
+        shown = credentials
         return grpc.ssl_server_certificate_configuration(
             [(credentials.key, credentials.certificate)], root_certificates=credentials.authority
         )
@@ -116,13 +134,13 @@ def failure_of(error: Any, address: str) -> TransportError:
 
 def describe_failure(error: Any, address: str) -> str:
     """One line on why a call ended, and what to do."""
-    code, details = error.code(), error.details() or "no details"
+    code, details = error.code(), printable(error.details() or "no details")
     if code in _REFUSALS:
         return f"the coordinator at {address} refuses us: {details}"
     if "handshake" in details.lower() or "certificate" in details.lower():
         return (
             f"no secure connection to {address}: the certificate of the coordinator or ours was "
-            f"refused; check the authority and the dates ({details})"
+            f"refused, so check the authority and the dates; or it is crowded ({details})"
         )
     if code is grpc.StatusCode.UNAVAILABLE:
         return (

@@ -1,7 +1,7 @@
 """Users' calls to a coordinator: one request in, a stream of events out.
 
 Each call is answered on a thread of its own; as many as there are threads are answered at the same
-time, the others wait. A slow reader slows the one who makes its events.
+time, the others wait. A slow reader slows the one who makes its events, and is cut off in the end.
 """
 
 import asyncio
@@ -25,6 +25,7 @@ from fedforest.transport.frames import (
 )
 from fedforest.transport.grpc.admission import seconds_until_expiry
 from fedforest.transport.grpc.channel import ChannelLimits
+from fedforest.transport.grpc.connections import Connections
 from fedforest.transport.identity import Identity
 
 _LOG = logging.getLogger(__name__)
@@ -37,14 +38,18 @@ Send = Callable[[bytes], None]
 class ClientCalls:
     """Answers users' calls with what `serve` yields."""
 
-    def __init__(self, serve: ServeClient, limits: ChannelLimits) -> None:
+    def __init__(self, serve: ServeClient, connections: Connections, limits: ChannelLimits) -> None:
         self._serve = serve
+        self._connections = connections
         self._limits = limits
         self._threads = ThreadPoolExecutor(_MAX_CALLS, thread_name_prefix="fedforest-call")
         self._calls: dict[Identity, set[asyncio.Future[str]]] = defaultdict(set)
 
     async def serve(self, identity: Identity, context: Any) -> None:
         """One call, from its first byte to its last event; runs on the hub's loop."""
+        if len(self._calls.get(identity, ())) >= self._limits.calls_of_one_user:
+            reason = f"{identity} has too many calls under way; wait for some to end"
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, reason)
         loop = asyncio.get_running_loop()
         is_cut: asyncio.Future[str] = loop.create_future()
         expired = f"the certificate of {identity} has expired"
@@ -52,11 +57,12 @@ class ClientCalls:
         self._calls[identity].add(is_cut)
         try:
             request = await self._receive(context)
-            answering = self._answer(identity, request, context)
+            answering = self._answer(identity, request, context, is_cut)
             ends: set[asyncio.Future[Any]] = {answering, is_cut}
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             if is_cut.done():
-                await context.abort(grpc.StatusCode.PERMISSION_DENIED, is_cut.result())
+                denied = grpc.StatusCode.PERMISSION_DENIED
+                await self._connections.end_call(context, denied, is_cut.result())
         except ProtocolError as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         finally:
@@ -79,7 +85,7 @@ class ClientCalls:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _receive(self, context: Any) -> bytes:
-        inbox = Inbox(self._limits.max_message_bytes)
+        inbox = Inbox(min(self._limits.max_request_bytes, self._limits.max_message_bytes))
         while True:
             try:
                 async with asyncio.timeout(self._limits.greeting_seconds):
@@ -93,12 +99,19 @@ class ClientCalls:
             if request is not None:
                 return request
 
-    def _answer(self, identity: Identity, request: bytes, context: Any) -> "asyncio.Future[None]":
+    def _answer(
+        self, identity: Identity, request: bytes, context: Any, is_cut: "asyncio.Future[str]"
+    ) -> "asyncio.Future[None]":
         loop = asyncio.get_running_loop()
 
         def send(frame: bytes) -> None:
             """Write a frame from the thread; raises where the call is over."""
-            asyncio.run_coroutine_threadsafe(context.write(frame), loop).result()
+            writing = asyncio.run_coroutine_threadsafe(context.write(frame), loop)
+            try:
+                writing.result(self._limits.reading_seconds)
+            except TimeoutError:
+                loop.call_soon_threadsafe(_cut, is_cut, "nothing was read for too long")
+                raise
 
         return loop.run_in_executor(self._threads, self._make_events, identity, request, send)
 
@@ -109,7 +122,7 @@ class ClientCalls:
                 check_size(event, self._limits.max_message_bytes)
                 for frame in split_message(0, event):
                     send(frame)
-        except (CancelledError, grpc.aio.BaseError):
+        except (CancelledError, TimeoutError, grpc.aio.BaseError):
             _LOG.info("%s left before its call was answered", identity)
         except FederationError as error:
             send(encode_frame(refuse(0, error, hides_names=False)))

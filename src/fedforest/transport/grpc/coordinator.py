@@ -32,6 +32,7 @@ from fedforest.transport.grpc.channel import (
     server_options,
 )
 from fedforest.transport.grpc.client_calls import ClientCalls, ServeClient
+from fedforest.transport.grpc.connections import Connections, most_connections
 from fedforest.transport.grpc.exchanges import Exchanges, ExchangeWait
 from fedforest.transport.grpc.party_stream import PartyStream
 from fedforest.transport.grpc.presence import Presence
@@ -69,11 +70,15 @@ class GrpcHub:
         self._credentials = credentials
         self._renew = renew
         self._limits = limits if limits is not None else ChannelLimits()
-        self._clients = ClientCalls(serve_client, self._limits) if serve_client else None
         self._loop = asyncio.new_event_loop()
         self._thread: threading.Thread | None = None
         self._server: Any = None
-        self._admission = Admission(self.identity.federation, self._limits.greeting_seconds)
+        self._watching: asyncio.Future[None] | None = None
+        self._connections = Connections(self._limits)
+        self._clients: ClientCalls | None = None
+        if serve_client is not None:
+            self._clients = ClientCalls(serve_client, self._connections, self._limits)
+        self._admission = Admission(self.identity.federation, self._connections, self._limits)
         self._presence = Presence(self._loop)
         self._exchanges = Exchanges(self._loop, self._presence)
 
@@ -203,7 +208,7 @@ class GrpcHub:
             self._loop.close()
 
     async def _listen(self) -> None:
-        self._server = grpc.aio.server(options=server_options())
+        self._server = grpc.aio.server(options=server_options(self._limits, most_connections()))
         handlers = {CONVERSE: grpc.stream_stream_rpc_method_handler(self._converse)}
         if self._clients is not None:
             handlers[SUBMIT] = grpc.stream_stream_rpc_method_handler(self._submit)
@@ -221,9 +226,17 @@ class GrpcHub:
             ) from error
         await self._server.start()
         self.address = f"{self.address.rpartition(':')[0]}:{port}"
+        self._connections.listen_at(port)
+        self._watching = asyncio.ensure_future(self._watch_connections())
         _LOG.info("listening at %s as %s", self.address, self.identity)
 
+    async def _watch_connections(self) -> None:
+        while True:
+            await asyncio.sleep(self._connections.look())
+
     async def _shut(self) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
         self._exchanges.fail_all(TransportError("the coordinator's hub was closed"))
         if self._server is not None:
             await self._server.stop(grace=0)
@@ -251,6 +264,8 @@ class GrpcHub:
             expiry.cancel()
             self._presence.leave(stream)
             self._exchanges.ask_again(stream)
+        if stream.ending is not None:
+            await self._connections.end_call(context, *stream.ending)
 
     async def _submit(self, _: Any, context: Any) -> None:
         identity = await self._admission.identify(context, "user")
@@ -260,6 +275,7 @@ class GrpcHub:
 
     async def _give_certificate(self, _: bytes, context: Any) -> bytes:
         identity = await self._admission.identify(context, "party", "user")
+        await self._admission.keep_pace(identity)
         assert self._renew is not None
         try:
             return await self._loop.run_in_executor(

@@ -10,7 +10,6 @@ import random
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
-from queue import SimpleQueue
 from typing import Any
 
 import grpc
@@ -46,13 +45,13 @@ from fedforest.transport.grpc.channel import (
     open_channel,
 )
 from fedforest.transport.grpc.outbox import Outbox
+from fedforest.transport.grpc.waiting_requests import WaitingRequests
 from fedforest.transport.tls import Credentials
 
 _LOG = logging.getLogger(__name__)
 
 _FIRST_DELAY_SECONDS = 0.1
 _LONGEST_DELAY_SECONDS = 10.0
-_MAX_WAITING_REQUESTS = 64
 _END_SECONDS = 10.0
 
 Endpoint = Callable[[bytes], bytes]
@@ -78,7 +77,7 @@ class GrpcLink:
         self._name = name
         self._endpoint = endpoint
         self._limits = limits if limits is not None else ChannelLimits()
-        self._work: _Work = SimpleQueue()
+        self._work = _Work(self._limits.max_message_bytes)
         self._session: _Stream | None = None
 
     @property
@@ -104,7 +103,7 @@ class GrpcLink:
                 stop.wait(delay * random.uniform(0.5, 1.0))
         finally:
             stop.set()
-            self._work.put(None)
+            self._work.close()
             threads[0].join(_END_SECONDS)  # one that is stuck ends with the process
 
     def use_credentials(self, credentials: Credentials) -> None:
@@ -157,7 +156,7 @@ class GrpcLink:
     def _answer_all(self) -> None:
         """On the worker's thread."""
         while (work := self._work.get()) is not None:
-            session, request_id, request = work
+            session, request_id, request = work.stream, work.request_id, work.data
             del work
             if session.waits_for(request_id):
                 session.reply(request_id, self._endpoint, request)
@@ -232,14 +231,13 @@ class _Stream:
         self._waiting.discard(request_id)
 
     def _enqueue(self, request_id: int, request: bytes, work: "_Work") -> None:
-        if work.qsize() >= _MAX_WAITING_REQUESTS:  # nobody else adds to it
+        self._waiting.add(request_id)
+        if not work.put(self, request_id, request):
+            self._waiting.discard(request_id)
             error = TransportError.stating(
                 "too many requests wait for this party; ask fewer at a time"
             )
             self._put(refuse(request_id, error, hides_names=True))
-            return
-        self._waiting.add(request_id)
-        work.put((self, request_id, request))
 
     def _take(self, piece: Piece) -> bytes | None:
         try:
@@ -252,7 +250,7 @@ class _Stream:
         self._outbox.put(encode_frame(frame))
 
 
-_Work = SimpleQueue[tuple[_Stream, int, bytes] | None]
+_Work = WaitingRequests[_Stream]
 
 
 def _check_date(credentials: Credentials) -> None:

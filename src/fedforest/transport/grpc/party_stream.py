@@ -54,7 +54,7 @@ class PartyStream:
         return self._network.result
 
     async def serve(self, take: Callable[["PartyStream", Answer], None]) -> None:
-        """Hand all answers on until the party leaves or is cut off."""
+        """Hand all answers on until the party leaves or is cut off, which `ending` says."""
         reading = asyncio.ensure_future(self._read(take))
         try:
             await self._send(Welcome(PROTOCOL_VERSION))
@@ -64,8 +64,11 @@ class PartyStream:
         finally:
             reading.cancel()
             self.is_gone = True
-        if self._cut.done():
-            await self._context.abort(*self._cut.result())
+
+    @property
+    def ending(self) -> tuple[Any, str] | None:
+        """Why the stream is cut off, as a code and a text; None if it is not."""
+        return self._cut.result() if self._cut.done() else None
 
     def cut(self, code: Any, reason: str) -> None:
         """End the stream; the party is told why."""

@@ -5,6 +5,7 @@ from typing import Any
 import grpc
 
 from fedforest.errors import ConfigurationError, TransportError
+from fedforest.printable import printable
 from fedforest.transport.grpc.channel import RENEW, SERVICE, describe_failure, open_channel
 from fedforest.transport.tls import Credentials
 
@@ -23,7 +24,9 @@ def renew_certificate(address: str, credentials: Credentials) -> bytes:
             certificate: bytes = renew(b"", timeout=_DEADLINE_SECONDS)
         except grpc.RpcError as error:
             if error.code() is grpc.StatusCode.PERMISSION_DENIED:
-                raise ConfigurationError(f"the coordinator refuses: {error.details()}") from None
+                raise ConfigurationError(
+                    f"the coordinator refuses: {printable(error.details())}"
+                ) from None
             if error.code() is grpc.StatusCode.UNIMPLEMENTED:
                 raise ConfigurationError(
                     "the coordinator renews no certificates: its folder holds no authority; have "

@@ -5,14 +5,19 @@ type. Labels are text, booleans or finite numbers, or objects that are these.
 """
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import DamagedModelError, ModelFileError
+from fedforest.printable import is_fit_for_names
 from fedforest.tree.canonical_json import JsonValue
+
+LONGEST_CLASS_NAME = 4096  # characters
+Label = bool | int | float | Annotated[str, msgspec.Meta(max_length=LONGEST_CLASS_NAME)]
 
 _TYPE_OF_KIND = {"b": bool, "i": int, "u": int, "f": float, "U": str, "T": str}
 _SIMPLE = (
@@ -55,6 +60,12 @@ def unpack_labels(stored: JsonValue) -> NDArray[Any]:
     if labels.tolist() != values:
         raise _damaged("a label does not fit its type")
     return labels
+
+
+def are_fit_for_names(labels: Iterable[object]) -> bool:
+    """Whether class labels can be told to others: no control characters, no marks of direction."""
+    texts = (label for label in labels if isinstance(label, str))
+    return all(len(text) <= LONGEST_CLASS_NAME and is_fit_for_names(text) for text in texts)
 
 
 def _name_of(dtype: np.dtype[Any]) -> str:
