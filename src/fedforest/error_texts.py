@@ -149,6 +149,10 @@ TEXTS: Mapping[str, Text] = {
     "policy.participants": Text(
         _POLICY + "at least {limit} parties must take part in every sum (min_participants={limit})"
     ),
+    "policy.scope": Text(
+        _POLICY + "participants of protected sums must stay the same for each: {choices} "
+        "(participation_scope)"
+    ),
     "policy.noise": Text(_POLICY + "noise on label sums must be one of: {choices}"),
     "policy.lookahead": Text(_POLICY + "a lookahead above {limit}"),
     "policy.quota": Text(_POLICY + "at most {limit} rows a day for each asker"),

@@ -68,9 +68,16 @@ def sums_of(training: OpenTraining) -> Iterator[Sent]:
     session = session_of(training, "p0")
     for request, replies in exchanges(training, MaskedCounted):
         (part,) = request.parts  # all trees have the same participants
-        digest = digest_part(part.participants, part.question)
+        told = spied(training, "p0").told[bytes(part.question)]
+        digest = digest_part(part.participants, part.question, told)
         masked = {p: np.frombuffer(reply.sums.data, "<u8") for p, reply in replies.items()}
         yield Sent(OneVector(session.id, request.step, digest), bytes(part.question), masked)
+
+
+def spied(training: OpenTraining, party: str) -> SpiedParty:
+    party_of_training = training.parties[party]
+    assert isinstance(party_of_training, SpiedParty)
+    return party_of_training
 
 
 def session_of(training: OpenTraining, party: str) -> PeerSession:

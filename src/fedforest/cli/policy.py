@@ -34,6 +34,7 @@ TEMPLATE = """\
 # largest_label_epsilon = inf     # of one vertical run with randomized response
 # aggregations = ["plain", "masked", "ring", "shamir"]
 # least_participants = 1          # of sums over parties; protected ones have 2 at least
+# participation_scopes = ["tree", "run"]   # "step" lets sums be told apart party by party
 # noise = ["none", "local", "global"]
 # epsilon_ceiling = inf           # of all runs together, on the label of a row
 # largest_lookahead = 64

@@ -43,7 +43,7 @@ HIGH = bytes([*element(5)[:-1], element(5)[-1] | 0x80])
 def test_a_peers_key_of_another_length_or_of_bytes_that_are_no_key_is_refused(
     encoded: bytes,
 ) -> None:
-    with pytest.raises(MaskingError, match="a public key for sums must be 2 points"):
+    with pytest.raises(MaskingError, match="a public key for sums must be one point"):
         EncryptionKey.decode(encoded, 2)
 
 

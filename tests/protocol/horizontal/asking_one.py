@@ -54,7 +54,8 @@ def describe(n_columns: int, n_classes: int, **changes: Any) -> AgreeOnTable:
         both_sides=False,
         rows_apart=False,
         most_losses=3,
-        drawn_per_step=False,
+        blocks=(),
+        without_rows=(),
     )
     return msgspec.structs.replace(agreed, **changes)
 
@@ -126,10 +127,12 @@ class AskedParty:
         return plain
 
 
-def start_trees(n_trees: int, n_draws: int, *, left_out: int = 0) -> BeginTrees:
-    """Trees of one segment that draw without replacement."""
+def start_trees(n_trees: int, n_draws: int, *, left: tuple[int, ...] = ()) -> BeginTrees:
+    """Trees of one segment that see all of so many rows."""
     segments = np.zeros(n_trees, "<u2").tobytes()
-    return BeginTrees(memoryview(segments), bootstrap=False, n_draws=n_draws, left_out=left_out)
+    return BeginTrees(
+        memoryview(segments), bootstrap=False, n_draws=n_draws, n_rows=n_draws, left=left
+    )
 
 
 def pack_candidates(candidates: Sequence[Sequence[int]], n_columns: int) -> memoryview:

@@ -110,6 +110,7 @@ def make_parties(
             shares.labels(name),
             randomness_by_party.of(f"{name}/training"),
             make_aggregator(plug, member=members.get(name), is_noisy=is_noisy),
+            scope=order.participation.kept_for,
             response_key=randomness_by_party.of(f"{name}/responses")(32),
             workers=workers,
             **options,

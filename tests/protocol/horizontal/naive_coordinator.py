@@ -33,34 +33,35 @@ def train_naively(
     """One batch of trees; a loss is expected while labels are counted."""
     session = yield from prepare(order, aggregation, ALONE)
     trees = range(order.parameters.n_estimators)
-    drawn = Participants(session.present, order.participation, order.seed)
+    members = session.present
+    drawn = Participants(members, order.participation, order.seed)
     by_tree = drawn.of_trees(trees)
     plan, holders = (
         real._plan_batch(session, order.seed, trees),
-        real._holders(session.present, by_tree),
+        real._holders(members, by_tree),
     )
     growing = NaiveTrees(plan, holders, ALONE)
     start = real._start(session, drawn, by_tree)
     while growing.n_open:
         growing.draw()
         step = session.next_step()
-        groups = _keep(growing.still_growing(drawn.of_step(step, by_tree)), session.present)
+        groups = _keep(growing.still_growing(drawn.of_step(step, by_tree)), members)
         requests = real._propose_requests(session, growing, groups, start)
-        present = {party: requests[party] for party in session.present}
+        present = {party: requests[party] for party in members}
         proposed = yield from ask(present)
         for party, reply in proposed.items():
             growing.read_points(party, reply.points)
         growing.merge(list(proposed))
         gathered = yield from aggregation.gather(session.next_step(), growing.questions(groups))
         if gathered.lost:
-            session.present = tuple(p for p in session.present if p not in gathered.lost)
-            groups = _keep(groups, session.present)
+            members = tuple(party for party in members if party not in gathered.lost)
+            groups = _keep(groups, members)
             growing.ask_totals_again()
             gathered = yield from aggregation.gather(session.next_step(), growing.questions(groups))
         growing.advance(groups, gathered.sums)
         start = {}
     forest, classes = growing.assemble(), session.labels.classes
-    lost = tuple(party for party in order.parties if party not in session.present)
+    lost = tuple(party for party in order.parties if party not in members)
     nothing = memoryview(b"")
     return TrainedExtraTrees(
         forest, session.bins, classes, nothing, 0, (growing.n_steps,), (), lost, 0, 0

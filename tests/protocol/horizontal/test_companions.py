@@ -4,61 +4,113 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fedforest.errors import ProtocolError
-from fedforest.protocol.horizontal.companions import Companions, divide_blocks
-from tests.protocol.horizontal.asking_one import AskedParty, start_trees
+from fedforest.protocol.horizontal.companions import Companions
+from fedforest.protocol.horizontal.order import Scope
+from tests.protocol.horizontal.asking_one import AskedParty, describe, start_trees
 
-NAMES = "abcdefgh"
-Sets = st.lists(st.frozensets(st.sampled_from(NAMES), min_size=1), min_size=1, max_size=5)
-
-
-@given(Sets)
-def test_parties_are_in_one_block_if_and_only_if_no_set_tells_them_apart(
-    sets: list[frozenset[str]],
-) -> None:
-    blocks: tuple[frozenset[str], ...] = ()
-    for together in sets:
-        blocks = divide_blocks(blocks, together)
-    seen = frozenset[str]().union(*sets)
-    assert sorted(name for block in blocks for name in block) == sorted(seen)
-    block_of = {name: block for block in blocks for name in block}
-    for name in seen:
-        for other in seen:
-            never_apart = all((name in together) == (other in together) for together in sets)
-            assert (block_of[name] == block_of[other]) == never_apart
+PAIRS = ("ab", "cd", "ef")
 
 
-def test_a_tree_keeps_its_participants() -> None:
-    companions = Companions().join(0, "abcd").join(1, "ab").join(0, "dcba")
-    with pytest.raises(ProtocolError, match="other participants than before"):
-        companions.join(0, "ab")
-    assert companions.begin_batch().join(0, "ab").blocks == companions.blocks
+def agree(
+    *blocks: str,
+    party: str = "a",
+    scope: Scope = "tree",
+    least: int = 2,
+    without_rows: str = "",
+    has_rows: bool = True,
+) -> Companions:
+    told = describe(2, 2, blocks=tuple(map(tuple, blocks)), without_rows=tuple(without_rows))
+    return Companions(party, scope, least).agree(told, has_rows=has_rows)
+
+
+def leave(companions: Companions, *left: int) -> Companions:
+    return companions.begin_batch(frozenset(left))
 
 
 @pytest.mark.parametrize(
-    "sets",
-    [["abc", "ab"], ["ab", "abc"], ["abcd", "bcde"], ["abcd", "abce"], ["abcd", "abef", "ac"]],
+    ("blocks", "reason"),
+    [
+        (("ab", "c"), "fewer than 2 parties with rows"),
+        (("a", "bc"), "fewer than 2 parties with rows"),
+        (("ab", "bc"), "in two blocks"),
+        (("aab",), "in two blocks"),
+        (("bc", "de"), "in no block"),
+        ((), "in no block"),
+    ],
 )
-def test_sets_that_tell_one_party_apart_are_refused(sets: list[str]) -> None:
-    companions = Companions()
-    for segment, together in enumerate(sets[:-1]):
-        companions = companions.join(segment, together)
-    with pytest.raises(ProtocolError, match="tell a single party apart"):
-        companions.join(len(sets), sets[-1])
-    with pytest.raises(ProtocolError, match="tell a single party apart"):
-        companions.begin_batch().join(0, sets[-1])
+def test_blocks_that_hide_too_few_are_refused(blocks: tuple[str, ...], reason: str) -> None:
+    with pytest.raises(ProtocolError, match=reason):
+        agree(*blocks)
 
 
-def test_tables_counted_by_all_may_be_followed_by_trees_of_some_blocks() -> None:
-    companions = Companions().join(None, "abcdef").join(0, "abcd").join(1, "cdef")
-    assert {frozenset("ab"), frozenset("cd"), frozenset("ef")} == set(companions.blocks)
+def test_parties_without_rows_hide_nobody_and_every_party_checks_what_is_said_of_it() -> None:
+    with pytest.raises(ProtocolError, match="fewer than 2 parties with rows"):
+        agree("abc", "def", without_rows="bc")
+    with pytest.raises(ProtocolError, match="not as it declared"):
+        agree("ab", "cd", has_rows=False)
+    with pytest.raises(ProtocolError, match="not as it declared"):
+        agree("abc", "de", without_rows="a")
+    agree("abc", "de", without_rows="c")
+    agree("abc", "de", without_rows="a", has_rows=False)
 
 
-def test_sums_that_name_nobody_are_not_watched() -> None:
-    assert Companions().join(0, ()) == Companions()
+def test_single_parties_are_blocks_only_where_the_run_declared_it() -> None:
+    companions = agree(*"abcd", scope="step")
+    assert companions.join(0, "abc").join(0, "acd") == companions
+    with pytest.raises(ProtocolError, match="fewer than 2 parties"):
+        agree(*"abcd", scope="run")
+
+
+def test_sums_are_over_whole_blocks() -> None:
+    companions = agree(*PAIRS)
+    for together in ("abcdef", "ab", "fabe"):
+        companions.join(0, together)
+        companions.join(None, together)
+    for together in ("abc", "a", "abce", "bcd"):
+        with pytest.raises(ProtocolError, match="over a part of a block"):
+            companions.join(0, together)
+        with pytest.raises(ProtocolError, match="over a part of a block"):
+            companions.join(None, together)
+    with pytest.raises(ProtocolError, match="in no block"):
+        companions.join(0, "abx")
+
+
+def test_a_tree_keeps_its_participants() -> None:
+    companions = agree(*PAIRS).join(0, "abcd").join(1, "ab").join(0, "abcd")
+    with pytest.raises(ProtocolError, match="a tree is counted by other participants than before"):
+        companions.join(0, "ab")
+    leave(companions).join(0, "ab")
+
+
+def test_a_run_keeps_its_participants_over_trees_batches_and_losses() -> None:
+    companions = agree(*PAIRS, scope="run").join(None, "abcdef").join(0, "abcd").join(1, "abcd")
+    for later in (companions, leave(companions)):
+        with pytest.raises(ProtocolError, match="a run is counted by other participants"):
+            later.join(2, "ab")
+    leave(companions, 1).join(0, "ab")
+    with pytest.raises(ProtocolError, match="a run is counted by other participants"):
+        leave(companions, 2).join(0, "ab")
+
+
+def test_parties_that_left_do_not_come_back() -> None:
+    companions = leave(agree(*PAIRS), 1)
+    companions.join(0, "abef")
+    with pytest.raises(ProtocolError, match="a party that left the run takes part"):
+        companions.join(0, "abcd")
+    for left in ((), (2,)):
+        with pytest.raises(ProtocolError, match="take part again"):
+            leave(companions, *left)
+    with pytest.raises(ProtocolError, match="this party's block left"):
+        leave(companions, 0, 1)
+    with pytest.raises(ProtocolError, match="no such block"):
+        leave(companions, 1, 3)
+
+
+def test_plain_sums_are_not_watched() -> None:
+    assert Companions().agree(describe(2, 2), has_rows=True) == Companions()
+    assert leave(Companions(), 5).left == {5}
 
 
 def make_party(**agreed: Any) -> AskedParty:
@@ -66,8 +118,8 @@ def make_party(**agreed: Any) -> AskedParty:
     return AskedParty(rng.normal(size=(40, 2)), rng.integers(0, 2, 40), **agreed)
 
 
-def begin(asked: AskedParty, n_trees: int, left_out: int = 0) -> None:
-    asked.propose([[0, 1]] * n_trees, start=start_trees(n_trees, 40, left_out=left_out))
+def begin(asked: AskedParty, n_trees: int, *left: int) -> None:
+    asked.propose([[0, 1]] * n_trees, start=start_trees(n_trees, 40, left=left))
 
 
 def test_no_more_trees_are_begun_than_agreed_on_although_nothing_is_noisy() -> None:
@@ -83,25 +135,13 @@ def test_no_more_trees_are_begun_than_agreed_on_although_nothing_is_noisy() -> N
 def test_after_a_loss_as_many_trees_may_be_begun_again() -> None:
     asked = make_party(n_trees=5)
     begin(asked, 5)
-    begin(asked, 5, left_out=1)
+    begin(asked, 5, 1)
     with pytest.raises(ProtocolError, match="more trees"):
-        begin(asked, 1, left_out=1)
-
-
-def test_rows_that_were_left_out_once_stay_left_out() -> None:
-    """Sums over all rows, and over those that are left, would differ by what nobody may know."""
-    asked = make_party(n_trees=5)
-    begin(asked, 1)
-    begin(asked, 1, left_out=2)
-    for left_out in (0, 1):
-        with pytest.raises(ProtocolError, match="left out are to be counted again"):
-            begin(asked, 1, left_out=left_out)
-    begin(asked, 1, left_out=2)
+        begin(asked, 1, 1)
 
 
 def test_trees_are_not_begun_anew_more_often_than_agreed_on() -> None:
-    """Each time other rows are left out: often enough, they would average out."""
     asked = make_party(most_losses=1)
-    begin(asked, 1, left_out=1)
+    begin(asked, 1, 1)
     with pytest.raises(ProtocolError, match="begun anew more often"):
-        begin(asked, 1, left_out=2)
+        begin(asked, 1, 1, 2)

@@ -115,7 +115,7 @@ def test_segments_whose_trees_do_not_follow_each_other_are_refused() -> None:
     rng = np.random.default_rng(0)
     asked = AskedParty(rng.normal(size=(40, 2)), rng.integers(0, 2, 40))
     segments = memoryview(np.array([0, 1, 0], "<u2").tobytes())
-    start = BeginTrees(segments, bootstrap=False, n_draws=40, left_out=0)
+    start = BeginTrees(segments, bootstrap=False, n_draws=1, n_rows=1, left=())
     with pytest.raises(ProtocolError, match="do not follow each other"):
         asked.propose([[0], [1], [0]], start=start)
 
@@ -124,7 +124,9 @@ def test_a_segment_that_is_asked_twice_in_one_request_is_refused() -> None:
     rng = np.random.default_rng(0)
     asked = AskedParty(rng.normal(size=(40, 2)), rng.integers(0, 2, 40))
     segments = memoryview(np.array([0, 1], "<u2").tobytes())
-    asked.propose([[0], [1]], start=BeginTrees(segments, bootstrap=False, n_draws=40, left_out=0))
+    asked.propose(
+        [[0], [1]], start=BeginTrees(segments, bootstrap=False, n_draws=1, n_rows=1, left=())
+    )
     parts = [Part((), ask_cuts([cut], [False])) for cut in (0.0, 0.5)]
     with pytest.raises(ProtocolError, match="asked for twice"):
         asked.tell(Count(asked.step + 1, tuple(parts)))

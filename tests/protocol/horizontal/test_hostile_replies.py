@@ -265,8 +265,12 @@ def test_targets_beyond_what_sums_can_hold_are_named() -> None:
 
 
 def test_few_bytes_that_claim_to_be_many_rows_take_no_memory() -> None:
-    def exaggerate(reply: TableDeclared) -> Any:
-        return changed(reply, size=changed(reply.size, n_rows=2**31 - 1))
+    """Trees draw a fraction of rows: what a party says of its own changes nothing at others."""
+
+    def exaggerate(data: bytes) -> bytes:
+        reply = decode(data, (TableDeclared,))
+        assert isinstance(reply, TableDeclared)
+        return encode(changed(reply, size=changed(reply.size, n_rows=2**31 - 1)))
 
     with little_memory(2**28):
-        refuse("classes", "TableDeclared", exaggerate, "more rows than exist")
+        train_lied_to("classes", places_of("classes", "TableDeclared")[0], exaggerate)

@@ -34,7 +34,8 @@ MODES: dict[str, tuple[str, Plug, dict[str, Any]]] = {
     "weights": ("weights", "plain", {}),
     "targets": ("targets", "plain", {"min_samples_leaf": 2}),  # a leaf of one row tells its target
     "masked": ("classes", Masked(), {}),
-    "masked targets": ("targets", Masked(k=1), {"min_samples_leaf": 2}),
+    # another seed where masked words look like a planted number: of 100 transcripts one has such
+    "masked targets": ("targets", Masked(k=1), {"min_samples_leaf": 2, "seed": 1}),
     "ring": ("weights", Ring(), {}),
     "shamir": ("classes", Shamir(threshold=3), {}),
     "some parties": ("classes", Masked(), {"participation": Participation(0.5, "tree", 2)}),

@@ -116,6 +116,7 @@ class SpiedParty(HorizontalParty):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         self.answers: dict[bytes, Counts] = {}
+        self.told: dict[bytes, bytes] = {}  # beside each question
         super().__init__(*arguments, **options)
 
     def _answer(self, agreed: AgreeOnTable, questions: Sequence[CutsQuestion]) -> Answers:
@@ -123,6 +124,11 @@ class SpiedParty(HorizontalParty):
         encoded = map(msgspec.msgpack.encode, questions)
         self.answers.update(zip(encoded, answers.each(), strict=True))
         return answers
+
+    def _digests_told(self, questions: Sequence[CutsQuestion]) -> list[bytes]:
+        told = super()._digests_told(questions)
+        self.told.update(zip(map(msgspec.msgpack.encode, questions), told, strict=True))
+        return told
 
 
 def read_transcript(training: OpenTraining, read_sum: ReadSum = add_up) -> Transcript:

@@ -171,7 +171,7 @@ def test_points_are_of_the_trees_that_a_party_takes_part_in(
     [
         ("step", "is the sum of one party alone", "at roots tell"),
         ("tree", "differences of the sums at roots tell each block's class counts", "one party al"),
-        ("run", "begun anew without it", "at roots tell"),
+        ("run", "leaves the run as a whole", "at roots tell"),
     ],
 )
 def test_what_changing_participants_tell_is_said(
@@ -207,10 +207,17 @@ def test_parties_that_are_one_block_take_part_together_and_tell_nothing_by_diffe
 
 
 def test_what_a_loss_tells_is_said_where_training_goes_on_after_it() -> None:
-    text = said(CAVEATS, aggregation=Masked())
-    assert "its own class counts and by those of a secret part of the others' rows" in text
-    assert "5% to 25% of each party's" in text
-    assert "is lost" not in said(CAVEATS, aggregation=Masked(), spending=GLOBAL)
+    text = said(CAVEATS, **BLOCKS)
+    assert "its block of at least 2 parties leaves the run as a whole" in text
+    assert "differ by that block's class counts, exactly" in text
+    assert "is lost" not in said(CAVEATS, **BLOCKS, spending=GLOBAL)
+    assert "is lost" not in said(CAVEATS, **{**BLOCKS, "n_parties": 3})
+
+
+def test_that_runs_are_not_held_against_each_other_is_said() -> None:
+    assert "those of different runs are not" in said(CAVEATS, aggregation=Masked())
+    assert "own noisy class counts" in said(CAVEATS, aggregation=Masked(), spending=GLOBAL)
+    assert "different runs" not in said(CAVEATS)
 
 
 def test_participants_know_each_other_where_they_must() -> None:

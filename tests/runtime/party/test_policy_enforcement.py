@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from fedforest.errors import PolicyRefusal, RemoteProtocolError
+from fedforest.errors import PolicyRefusal, ProtocolError, RemoteProtocolError
 from fedforest.privacy.global_dp import GlobalDP
 from fedforest.privacy.local_dp import LocalDP
 from fedforest.protocol.aggregation.options import Masked
@@ -98,6 +98,8 @@ NUMBERS = vertical(  # about another column than the label
 )
 LABEL_EPSILON: dict[str, Any] = {"label_epsilon": 2.0}
 MASKED: dict[str, Any] = {"aggregation": OptionChoice.of(Masked())}
+PER_TREE: dict[str, Any] = {**MASKED, "participation": 0.5}
+PER_STEP: dict[str, Any] = {**PER_TREE, "participation_scope": "step"}
 LOCAL: dict[str, Any] = {"privacy": OptionChoice.of(LocalDP())}
 GLOBAL: dict[str, Any] = {"privacy": OptionChoice.of(GlobalDP(epsilon_query=0.5))}
 
@@ -140,6 +142,14 @@ GLOBAL: dict[str, Any] = {"privacy": OptionChoice.of(GlobalDP(epsilon_query=0.5)
         ),
         ("least_participants = 3", horizontal(**MASKED), None, "at least 3 parties"),
         ("least_participants = 2", horizontal(min_participants=1), horizontal(**MASKED), "least 2"),
+        ("", horizontal(**PER_STEP), horizontal(**PER_TREE), "same for each: tree, run"),
+        ('participation_scopes = ["step"]', horizontal(**PER_TREE), None, "same for each: step"),
+        (
+            'participation_scopes = ["run"]',
+            horizontal(**PER_TREE),
+            horizontal(**{**PER_STEP, "aggregation": None}),  # plain sums keep nobody apart
+            "same for each: run",
+        ),
         ('noise = ["local"]', horizontal(**GLOBAL), horizontal(**LOCAL), "one of: local"),
         ("epsilon_ceiling = 3.0", vertical(), vertical(**LABEL_EPSILON), "ceiling of epsilon"),
         ("epsilon_ceiling = 3.0", horizontal(), None, "ceiling of epsilon"),
@@ -188,6 +198,20 @@ def test_a_coordinator_that_declares_something_else_than_it_does_is_refused_when
     monkeypatch.setattr(training, "terms", declare)
     with pytest.raises(RemoteProtocolError, match=reason):
         train(federation, asked)
+
+
+def test_a_coordinator_that_draws_single_parties_although_it_declared_blocks_is_refused(
+    federation: LocalFederation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    training = training_of(horizontal(**PER_STEP))
+    honest = training.terms
+
+    def declare(order: AnyTraining) -> Any:
+        return msgspec.structs.replace(honest(order), scope="tree")
+
+    monkeypatch.setattr(training, "terms", declare)
+    with pytest.raises(ProtocolError, match="a block has fewer than 2 parties with rows"):
+        train(federation, horizontal(**PER_STEP))
 
 
 def test_the_coordinator_says_who_asks_whatever_the_user_writes(

@@ -15,6 +15,7 @@ from fedforest.errors import (
     RemoteProtocolError,
     ReplayError,
     StorageError,
+    TooFewParties,
 )
 from fedforest.privacy.global_dp import GlobalDP
 from fedforest.protocol.aggregation.options import Masked, Ring, Shamir
@@ -330,7 +331,8 @@ def test_a_horizontal_run_without_a_party_ends_with_the_batches_that_are_complet
 
 
 def test_a_horizontal_run_goes_on_without_a_party_that_was_given_up(tmp_path: Path) -> None:
-    scenario = horizontal_scenario(sample_shares(), Masked(), max_depth=2)
+    shares = sample_shares(owner=np.arange(60) % 4)
+    scenario = horizontal_scenario(shares, Masked(), max_depth=2)
     training = Recoverable(scenario, tmp_path / "left")
     last = max(count_exchanges(Recoverable(scenario, tmp_path / "calm"), "ProposeThresholds"))
     with pytest.raises(PartyLost):
@@ -340,6 +342,21 @@ def test_a_horizontal_run_goes_on_without_a_party_that_was_given_up(tmp_path: Pa
     assert trained.forest.shape.n_trees == 4
     training.kill_everybody()
     assert training.carry_on().model == trained.model
+
+
+def test_where_the_others_cannot_hide_a_party_the_run_does_not_go_on_without_it(
+    tmp_path: Path,
+) -> None:
+    scenario = horizontal_scenario(sample_shares(), Masked(), max_depth=2)
+    calm = Recoverable(scenario, tmp_path / "calm")
+    expected = calm.finish()
+    training = Recoverable(scenario, tmp_path / "left")
+    with pytest.raises(PartyLost):
+        training.carry_on(Without(training, "p2", max(count_exchanges(calm, "ProposeThresholds"))))
+    for _ in range(2):
+        with pytest.raises(TooFewParties, match=r"'p2' went away.*Resume the run when it is back"):
+            training.carry_on(wishes=Wishes(LOST))
+    assert training.finish() == expected
 
 
 def test_with_noise_a_run_does_not_go_on_without_a_party_but_waits_for_it(tmp_path: Path) -> None:

@@ -33,8 +33,8 @@ class EncryptionKey:
         points = [encoded[start : start + POINT_BYTES] for start in starts]
         if len(encoded) != n_keys * POINT_BYTES or not all(map(is_key, points)):
             raise MaskingError.stating(
-                "a public key for sums must be one point of ristretto255 for each plaintext, none of "
-                "them the neutral one; no honest party sends another"
+                "a public key for sums must be one point of ristretto255 for each plaintext, none "
+                "the neutral one; no honest party sends another"
             )
         return cls(points)
 

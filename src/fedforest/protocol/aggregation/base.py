@@ -69,6 +69,10 @@ class Gathered:
 class Aggregation(Protocol):
     """The coordinator's side of a plug."""
 
+    @property
+    def is_protected(self) -> bool:
+        """Whether sums hide what each party adds to them."""
+
     def introduce(self, parties: Sequence[str]) -> Conversation[None]:
         """Let parties exchange the keys that the plug needs; once, before the first sum."""
 
@@ -93,14 +97,25 @@ class Aggregator(Protocol):
     """
 
     @property
+    def party(self) -> str | None:
+        """The party's name among the participants of protected sums; None for plain sums."""
+
+    @property
     def counts(self) -> type[CountParts[Message]]:
         """The type of the request to count."""
 
     def handlers(self) -> Handlers:
         """Return the handler of each type of request that asks for no vectors."""
 
-    def admit(self, request: Any) -> Admitted:
-        """Refuse sums that this party must not join, and steps that are over."""
+    def bind(self, agreed: bytes) -> None:
+        """Bind all keys to what the parties agreed on, before they are introduced."""
+
+    def admit(self, request: Any, told: Sequence[bytes] = ()) -> Admitted:
+        """Refuse sums that this party must not join, and steps that are over.
+
+        `told` is, per part, what the answer depends on beside the question, the same at all
+        participants: protections are bound to it.
+        """
 
     def protect(self, request: Any, admitted: Admitted, own: "Answers") -> Message:
         """Return the reply with the party's own vectors, one per part, and remember it."""

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import NamedTuple
 
-from fedforest.masking.key_agreement import KEY_BYTES, Randomness, draw_bytes
+from fedforest.masking.key_agreement import KEY_BYTES, Randomness, derive_key, draw_bytes
 from fedforest.masking.keystream import expand
 from fedforest.masking.secret_shares import Words
 
@@ -40,6 +40,11 @@ class Holders(NamedTuple):
         return self.participants[: self.threshold - 1]
 
 
-def draw_words(randomness: Randomness) -> Words:
-    """Return a source of random words for the coefficients of one polynomial per number."""
-    return partial(expand, draw_bytes(randomness, KEY_BYTES))
+def draw_words(randomness: Randomness, digest: bytes = b"") -> Words:
+    """Return a source of random words for the coefficients of one polynomial per number.
+
+    Bound to the digest of a sum: randomness that repeats itself, at a party restored from an old
+    copy, gives other polynomials to other sums.
+    """
+    key = derive_key(draw_bytes(randomness, KEY_BYTES), b"coefficients", digest)
+    return partial(expand, key)

@@ -8,7 +8,8 @@ sees who takes part in a sum, never a vector of another party, masked or not, no
 chosen anew at every step by seeds that the coordinator does not know.
 
 A coordinator that calls a party lost, asks the others again without it and then uses the late reply
-learns its vector as the difference of two sums; our coordinator discards late replies.
+learns its vector as the difference of two sums; our coordinator discards late replies, and parties
+of horizontal training join no sum without their block.
 """
 
 from collections.abc import Sequence
@@ -38,6 +39,8 @@ from fedforest.protocol.asking import AsTheyCome, Conversation, ask
 
 class MaskedAggregation:
     """The coordinator's side; it does not know how many peers a party chooses."""
+
+    is_protected = True
 
     def __init__(self, run: bytes, *, least_participants: int = LEAST_PARTICIPANTS) -> None:
         self._run = run

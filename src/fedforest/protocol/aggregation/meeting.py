@@ -45,6 +45,7 @@ class MeetingParty:
         self._with_seeds = with_seeds
         self._run = b""
         self._nonce = b""
+        self._agreed = b""
         self._replies = StepMemory()  # the exchanges of an introduction are hops of one step
         self._session: PeerSession | None = None
 
@@ -59,6 +60,11 @@ class MeetingParty:
         if self._session is None:
             raise ProtocolError.stating("the parties of the run were not introduced")
         return self._session
+
+    def bind(self, agreed: bytes) -> None:
+        """Bind the secrets of the run to what the parties agreed on."""
+        check(self._session is None, "the parties were introduced before they agreed")
+        self._agreed = agreed
 
     def _introduce(self, request: Introduce) -> Introduced:
         run = bytes(request.run)
@@ -75,7 +81,7 @@ class MeetingParty:
     def _meet(self, peers: tuple[Peer, ...]) -> Met:
         self._check_peers(peers)
         others = [peer for peer in peers if peer.name != self._member.name]
-        session_id = digest_session(self._run, peers)
+        session_id = digest_session(self._run, peers, self._agreed)
         secrets = {peer.name: self._agree(peer, session_id) for peer in others}
         seeds = {}
         if self._with_seeds:
@@ -144,18 +150,32 @@ class ProtectedAggregator(ABC):
         self._meeting = MeetingParty(member, with_seeds=self.with_seeds)
         self._least = check_least(least_participants)
 
+    @property
+    def party(self) -> str:
+        """The party's name among the participants."""
+        return self._meeting.name
+
     def handlers(self) -> Handlers:
         return self._meeting.handlers()
 
-    def admit(self, request: Any, hop: int = 0) -> Admitted:
+    def bind(self, agreed: bytes) -> None:
+        """Bind all keys to what the parties agreed on, before they are introduced."""
+        self._meeting.bind(agreed)
+
+    def find_hop(self, request: Any) -> int:  # noqa: ARG002 - depends on it in a ring only
+        """Return the number of the exchange within its step."""
+        return 0
+
+    def admit(self, request: Any, told: Sequence[bytes] = ()) -> Admitted:
         """Refuse sums that this party must not join, and steps that are over."""
+        hop = self.find_hop(request)
         session = self._meeting.session()
         n_seeds = len(session.pair_secrets) + 1 if self.with_seeds else 0
         check(len(session.seeds) == n_seeds, "a sum is asked for before seeds were exchanged")
         stored = session.steps.recall(request.step, hop, request)
         if stored is not None:
             return Admitted(stored)
-        return Admitted(None, hop, session.check_parts(request.parts, self._least))
+        return Admitted(None, hop, session.check_parts(request.parts, self._least, told))
 
     def protect(self, request: Any, admitted: Admitted, own: Answers) -> Message:
         """Return the reply with the party's own vectors, one per part, and remember it."""

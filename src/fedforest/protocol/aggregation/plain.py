@@ -36,6 +36,8 @@ from fedforest.protocol.asking import AsTheyCome, Conversation, ask, check
 class PlainAggregation:
     """The coordinator's side; `is_noisy` says whether parties answer with noisy sums."""
 
+    is_protected = False
+
     def __init__(self, *, is_noisy: bool = False) -> None:
         self._count = CountNoisily if is_noisy else Count
 
@@ -62,6 +64,8 @@ class PlainAggregation:
 class PlainAggregator:
     """A party's side; `is_noisy` says whether its answers already contain noise."""
 
+    party = None
+
     def __init__(self, *, is_noisy: bool = False) -> None:
         self.counts: type[CountParts[Any]] = CountNoisily if is_noisy else Count
         self._steps = StepMemory()
@@ -69,7 +73,10 @@ class PlainAggregator:
     def handlers(self) -> Handlers:
         return {}
 
-    def admit(self, request: CountParts[Any]) -> Admitted:
+    def bind(self, agreed: bytes) -> None:
+        """Do nothing: plain sums have no keys."""
+
+    def admit(self, request: CountParts[Any], told: Sequence[bytes] = ()) -> Admitted:  # noqa: ARG002
         check(len(request.parts) > 0, "nothing is asked")
         return Admitted(self._steps.recall(request.step, 0, request))
 

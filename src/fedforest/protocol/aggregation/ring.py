@@ -19,7 +19,6 @@ from fedforest.masking.key_agreement import KEY_BYTES, Randomness, draw_bytes, e
 from fedforest.masking.keystream import expand
 from fedforest.protocol.aggregation.base import (
     LEAST_PARTICIPANTS,
-    Admitted,
     Answers,
     Gathered,
     Note,
@@ -42,6 +41,8 @@ _PURPOSE = b"ring total"
 
 class RingAggregation:
     """The coordinator's side: the paper's mediator, which starts and ends the ring."""
+
+    is_protected = True
 
     def __init__(
         self, run: bytes, randomness: Randomness, *, least_participants: int = LEAST_PARTICIPANTS
@@ -119,7 +120,8 @@ class RingAggregator(ProtectedAggregator):
 
     counts = PassOn
 
-    def admit(self, request: PassOn, hop: int = 0) -> Admitted:  # noqa: ARG002 - computed below
+    def find_hop(self, request: PassOn) -> int:
+        """Return this party's place in the rings of the request."""
         check(len(request.totals) == len(request.parts), "not one total for every question")
         named = [part.participants for part in request.parts]
         me = self._meeting.name
@@ -127,7 +129,7 @@ class RingAggregator(ProtectedAggregator):
         check(is_named, "a total is passed on to a party that takes no part in its sum")
         hops = {names.index(me) for names in named}
         check(len(hops) < 2, "this party stands at different places of rings in one request")
-        return super().admit(request, hops.pop() if hops else 0)
+        return hops.pop() if hops else 0
 
     def hide(
         self, session: PeerSession, request: PassOn, digests: Sequence[bytes], own: Answers

@@ -30,18 +30,24 @@ class PeerSession:
     """A party's secrets after the introduction, one per other party, for one run only."""
 
     party: str
-    id: bytes  # hash of the run id and of every party's name, key and nonce
+    id: bytes  # hash of the run id, of every party's name, key and nonce, and of the agreement
     pair_secrets: Mapping[str, bytes]
     seeds: Mapping[str, bytes]  # by party, to choose its peers; empty if unused
     steps: StepMemory
     masker: Masker
     accepted: _Accepted = field(default_factory=_Accepted)
 
-    def check_parts(self, parts: Sequence[Part], least: int) -> list[bytes]:
-        """Refuse sums that this party must not join; return a digest of each part."""
+    def check_parts(
+        self, parts: Sequence[Part], least: int, told: Sequence[bytes] = ()
+    ) -> list[bytes]:
+        """Refuse sums that this party must not join; return a digest of each part.
+
+        A digest covers participants, question and what the answer depends on beside it (`told`).
+        """
         check(len(parts) > 0, "nothing is asked")
         joined = self._join_participants([part.participants for part in parts], least)
-        digests = [_digest(one, part.question) for one, part in zip(joined, parts, strict=True)]
+        asked = zip(joined, parts, told or [b""] * len(parts), strict=True)
+        digests = [_digest(one, part.question, beside) for one, part, beside in asked]
         check(len(set(digests)) == len(digests), "a question is asked twice in one step")
         return digests
 
@@ -85,22 +91,24 @@ class PeerSession:
             raise MaskingError.of("key.not_opened", peer=sender, receiver=self.party) from None
 
 
-def digest_session(run: bytes, peers: Sequence[Peer]) -> bytes:
-    """Hash the run id and all introductions: equal only if all parties got the same list."""
-    fields = [run]
+def digest_session(run: bytes, peers: Sequence[Peer], agreed: bytes = b"") -> bytes:
+    """Hash run id, agreement and introductions: equal only if all parties were told the same."""
+    fields = [run, agreed]
     for peer in peers:
         fields += [encode_name(peer.name), bytes(peer.key), bytes(peer.nonce)]
     return hashlib.sha256(_join(b"session", len(fields), fields)).digest()
 
 
-def digest_part(participants: tuple[str, ...], question: memoryview | bytes) -> bytes:
-    """Hash the participants and the question of a sum."""
-    return _digest(_join_names(participants), question)
+def digest_part(
+    participants: tuple[str, ...], question: memoryview | bytes, told: bytes = b""
+) -> bytes:
+    """Hash the participants and the question of a sum, and what its answers depend on beside it."""
+    return _digest(_join_names(participants), question, told)
 
 
-def _digest(joined: bytes, question: memoryview | bytes) -> bytes:
+def _digest(joined: bytes, question: memoryview | bytes, told: bytes = b"") -> bytes:
     return hashlib.sha256(
-        b"".join((joined, len(question).to_bytes(8, "little"), question))
+        b"".join((joined, len(question).to_bytes(8, "little"), question, told))
     ).digest()
 
 

@@ -45,6 +45,8 @@ from fedforest.protocol.payloads import to_bytes
 class ShamirAggregation:
     """The coordinator's side."""
 
+    is_protected = True
+
     def __init__(
         self,
         run: bytes,

@@ -71,7 +71,7 @@ class ShamirAggregator(ProtectedAggregator):
         kept, opened, sealed = [], [], []
         for part, digest, vector in zip(request.parts, digests, own.each(), strict=True):
             holders = Holders.of(part.participants, self._threshold)
-            words = draw_words(self._randomness)
+            words = draw_words(self._randomness, digest)
             shares = split(vector, holders.threshold, holders.points, words)
             kept.append(_KeptPart(holders, digest, shares[holders.point(session.party)]))
             opened.append(OpenShares.of(shares[holders.coordinator]))

@@ -1,61 +1,91 @@
 """A party's check of the participants of each sum, independent of the coordinator.
 
-If the participants of two sums over the same rows differ in one party, the sums differ by that
-party's own numbers, and masks do not help (docs/decisions/0007). So a tree keeps its participants
-from root to leaves, and no two sets of a run may isolate a single party. Plain sums name no
-participants.
+If the participants of two sums differ in one party, the sums differ by that party's own numbers,
+and masks do not help. So all parties agree, once and before the first sum, on blocks of parties
+that take part only together (docs/decisions/0032). Every set of participants is made of whole
+blocks, in all trees, steps and restarts: any combination of sums treats the parties of a block
+alike, so it is about a whole block or about nobody. Plain sums name no participants.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from fedforest.protocol.aggregation.base import LEAST_PARTICIPANTS
 from fedforest.protocol.asking import check
+from fedforest.protocol.horizontal.messages import AgreeOnTable
+from fedforest.protocol.horizontal.order import Scope
 
 Block = frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Companions:
-    """The sets of parties that this party's numbers were added up with, since the last loss."""
+    """The blocks of a run as agreed on, and the participants of growing trees."""
 
-    blocks: tuple[Block, ...] = ()  # each block: parties that are in the same sets
-    # participants of the growing trees, by segment, as first named
-    of_segment: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-    least: int = LEAST_PARTICIPANTS  # the fewest parties that a block may have
+    party: str | None = None  # None: sums are plain
+    scope: Scope = "run"  # how long a sum keeps its participants, as declared
+    least: int = LEAST_PARTICIPANTS  # the fewest parties with rows in a block
+    blocks: tuple[Block, ...] = ()
+    left: frozenset[int] = frozenset()  # numbers of blocks that left the run
+    # participants of the growing trees, by segment, as first named; of a run, all under 0
+    of_segment: Mapping[int | None, tuple[str, ...]] = field(default_factory=dict)
+
+    def agree(self, agreed: AgreeOnTable, *, has_rows: bool) -> "Companions":
+        """Return the state with the blocks of a run; refuse blocks that hide too few parties.
+
+        Blocks of other parties are checked as well: all parties were told the same, or they share
+        no keys.
+        """
+        if self.party is None:
+            return self
+        blocks = tuple(map(frozenset, agreed.blocks))
+        named = [party for block in agreed.blocks for party in block]
+        check(len(set(named)) == len(named), "a party is in two blocks")
+        check(self.party in named, "this party is in no block of parties")
+        is_empty = self.party in agreed.without_rows
+        check(is_empty != has_rows, "whether this party has rows is not as it declared")
+        if self.scope != "step":  # there the run declared that single parties change
+            sizes = [len(block.difference(agreed.without_rows)) for block in blocks]
+            is_hidden = min(sizes) >= self.least
+            check(is_hidden, "a block has fewer than {least} parties with rows", least=self.least)
+        return replace(self, blocks=blocks)
 
     def join(self, segment: int | None, participants: Sequence[str]) -> "Companions":
         """Return the state after one more sum: of a segment's trees, or of whole tables."""
-        if not participants:
+        place = None if segment is None or self.scope == "step" else self._place(segment)
+        if place in self.of_segment:
+            what = "tree" if self.scope == "tree" else "run"
+            is_kept = self.of_segment[place] == tuple(participants)
+            check(is_kept, "a {what} is counted by other participants than before", what=what)
+            return self  # the blocks were checked at the first sum
+        self._check_blocks(frozenset(participants))
+        if place is None:
             return self
-        if segment is not None and segment in self.of_segment:
-            named = self.of_segment[segment]
-            as_before = named == participants or set(named) == set(participants)
-            check(as_before, "a tree is counted by other participants than before")
-            return self  # the blocks were checked when the tree began
-        together = frozenset(participants)
-        blocks = divide_blocks(self.blocks, together)
-        is_hidden = all(len(block) >= self.least for block in blocks)
-        whom = "a single party" if self.least == LEAST_PARTICIPANTS else "too few parties"
-        check(is_hidden, "the participants of this sum and of others tell {whom} apart", whom=whom)
-        if segment is None:
-            return replace(self, blocks=blocks)
-        return replace(
-            self, blocks=blocks, of_segment={**self.of_segment, segment: tuple(participants)}
-        )
+        return replace(self, of_segment={**self.of_segment, place: tuple(participants)})
 
-    def begin_anew(self) -> "Companions":
-        """Return the state after a loss: other rows are counted from now on."""
-        return Companions(least=self.least)
+    def _place(self, segment: int) -> int:
+        """Return where the participants of a segment are kept: a run has one place."""
+        return segment if self.scope == "tree" else 0
 
-    def begin_batch(self) -> "Companions":
-        """Return the state for a new batch: its trees may have other participants."""
-        return replace(self, of_segment={})
+    def _check_blocks(self, together: Block) -> None:
+        known = frozenset[str]().union(*self.blocks)
+        check(together <= known, "a sum is over parties that are in no block")
+        for number, block in enumerate(self.blocks):
+            is_part = not together.isdisjoint(block)
+            check(not is_part or number not in self.left, "a party that left the run takes part")
+            check(not is_part or block <= together, "a sum is over a part of a block of parties")
 
-
-def divide_blocks(blocks: Iterable[Block], together: Block) -> tuple[Block, ...]:
-    """Divide blocks into parts inside and outside a set; its new parties form one more block."""
-    blocks = tuple(blocks)
-    known = frozenset[str]().union(*blocks)
-    parts = [part for block in blocks for part in (block & together, block - together)]
-    return tuple(part for part in (*parts, together - known) if part)
+    def begin_batch(self, left: frozenset[int]) -> "Companions":
+        """Return the state for new trees; blocks that left the run do not come back."""
+        check(left >= self.left, "parties that left the run are to take part again")
+        if self.party is None:
+            return replace(self, left=left)
+        check(max(left, default=0) < len(self.blocks), "there is no such block")
+        gone = frozenset[str]().union(*(self.blocks[number] for number in left))
+        check(self.party not in gone, "this party's block left the run")
+        kept = self.of_segment if self.scope == "run" else {}
+        present = {
+            place: tuple(name for name in together if name not in gone)
+            for place, together in kept.items()
+        }
+        return replace(self, left=left, of_segment=present)

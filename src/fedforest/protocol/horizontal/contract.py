@@ -48,7 +48,6 @@ class HorizontalDeclared:
     n_rows: int
     n_parties: int
     noise: LocalDP | GlobalDP | None = None
-    drawn_per_step: bool = False
 
 
 def count_queries(parameters: ForestParameters, rules: GrowthRules) -> Queries:
@@ -96,8 +95,6 @@ def _agreed_as_declared(declared: HorizontalDeclared, request: AgreeOnTable) -> 
     check(is_same, "trees, depth or candidates are not those declared")
     most_losses = count_losses(declared.n_parties, noise)
     check(request.most_losses <= most_losses, "trees may be begun anew more often than declared")
-    is_same = request.drawn_per_step == declared.drawn_per_step
-    check(is_same, "participants are to change in another way than declared")
     check(request.both_sides == (noise is not None), "cuts are to be counted on another side")
     expected = describe_protection(noise, len(request.classes), count_queries(parameters, rules))
     check(_is_same(request.protection, expected), "the noise is not the one declared")
@@ -122,11 +119,12 @@ def _draws_as_declared(parameters: ForestParameters, n_rows: int, start: BeginTr
     """Tell whether trees draw as declared; a party knows its own rows, not those of all."""
     if start.bootstrap != parameters.bootstrap:
         return False
-    if parameters.max_samples is None or not n_rows:
-        return start.n_draws == n_rows
+    if parameters.max_samples is None:
+        return start.n_draws == start.n_rows
+    n_draws = n_rows * start.n_draws / start.n_rows
     if is_whole(parameters.max_samples):
-        return start.n_draws <= parameters.max_samples
-    return abs(start.n_draws - parameters.max_samples * n_rows) <= 1.0 + n_rows / 2**20
+        return n_draws <= parameters.max_samples
+    return abs(n_draws - parameters.max_samples * n_rows) <= 1.0 + n_rows / 2**20
 
 
 COUNTS = (Count, CountNoisily, CountMasked, PassOn, ShareOut, AddShares)

@@ -9,6 +9,7 @@ row. Every party learns the finished forest.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from math import gcd
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,8 +105,9 @@ def _grow_trees(session: HorizontalSession) -> Conversation[list[Forest]]:
 
 
 def _hand_out(session: HorizontalSession, model: memoryview) -> Conversation[frozenset[str]]:
-    """Send the finished forest to all present parties; return those that took it."""
-    requests = dict.fromkeys(session.present, TakeForest(model))
+    """Send the finished forest to all parties that are there; return those that took it."""
+    there = [party for party in session.order.parties if party not in session.lost]
+    requests = dict.fromkeys(there, TakeForest(model))
     try:
         taken = yield from ask(requests, may_lose=True)
     except EndEarly as end:
@@ -121,12 +123,12 @@ def _batch_size(session: HorizontalSession) -> int:
 
 
 def _go_on_without(session: HorizontalSession, lost: _Lost) -> None:
-    """Remove the lost parties; the growing trees are begun anew without them.
+    """Remove the blocks of the lost parties; the growing trees are begun anew without them.
 
-    The difference between earlier sums over all parties and sums over the remaining ones would be
-    the lost party's own. So no node is counted twice with different parties: docs/decisions/0007.
+    The difference between earlier sums over all parties and sums without the lost one alone would
+    be the lost party's own: docs/decisions/0032.
     """
-    session.present = tuple(party for party in session.present if party not in lost.parties)
+    session.lost |= lost.parties
     session.n_losses += 1
     if session.order.privacy is not None:
         raise PartyLost(
@@ -134,20 +136,23 @@ def _go_on_without(session: HorizontalSession, lost: _Lost) -> None:
             "would spend more of everybody's privacy than was agreed on; start a new run",
             min(lost.parties),
         )
-    if not session.present or not any(session.rows[party] for party in session.present):
-        names = ", ".join(map(repr, sorted(lost.parties)))
+    names = ", ".join(map(repr, sorted(lost.parties)))
+    try:
+        session.drawn = session.drawn.without(lost.parties)
+    except TooFewParties as error:
+        raise TooFewParties(
+            f"party {names} went away, and the parties that take part only together with it leave "
+            f"the run as well: {error}. Resume the run when it is back, or end it early with the "
+            "trees that are complete"
+        ) from None
+    if not any(session.rows[party] for party in session.present):
         raise TooFewParties(f"party {names} went away, and nobody with rows is left; start again")
 
 
 def _grow_batch(session: HorizontalSession, trees: range) -> Conversation[Forest | _Lost]:
     """Grow some trees together, level by level: two exchanges each."""
     seed = derive_seed(session.order.seed, "attempt", session.n_losses)
-    drawn = Participants(
-        session.present,
-        session.order.participation,
-        seed,
-        frozenset(party for party in session.present if session.rows[party] == 0),
-    )
+    drawn = session.drawn
     by_tree = drawn.of_trees(trees)
     growing = HorizontalCoordinatorTrees(
         _plan_batch(session, seed, trees), _holders(session.present, by_tree), session.workers
@@ -221,16 +226,14 @@ def _start(
     order = session.order
     groups = list(dict.fromkeys(by_tree))
     total = sum(session.rows.values())
+    sampling = order.parameters.sampling(total)
+    common = gcd(sampling.n_draws, total)  # a fraction tells no more than it must
+    drawn_of = sampling.bootstrap, sampling.n_draws // common, total // common
     started = {}
-    for party in drawn.parties:
+    for party in drawn.present:
         segments = [groups.index(group) for group in by_tree if party in group]
-        n_rows = session.rows[party]
-        sampling = order.parameters.sampling(total)
-        n_draws = max(1, round(sampling.n_draws * n_rows / total)) if n_rows else 0
-        # sums before and after a loss must not be over the same rows: see docs/decisions/0007
-        started[party] = BeginTrees(
-            to_bytes(np.array(segments), "<u2"), sampling.bootstrap, n_draws, session.n_losses
-        )
+        told = to_bytes(np.array(segments), "<u2")
+        started[party] = BeginTrees(told, *drawn_of, tuple(sorted(drawn.left)))
     return started
 
 

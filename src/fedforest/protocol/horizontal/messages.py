@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
+from fedforest.protocol.aggregation.messages import PartyName
 from fedforest.protocol.asking import Accepted, Message, Payload, Request
 from fedforest.protocol.horizontal.payloads import DeclaredColumns, DeclaredLabels, Points
 from fedforest.protocol.payloads import Count, TableSize
@@ -16,6 +17,7 @@ from fedforest.tree.table.columns import Category
 
 Step = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
 Limit = Annotated[int, msgspec.Meta(ge=1, lt=2**31)]  # no limit may be zero
+Rows = Annotated[int, msgspec.Meta(ge=1, lt=2**62)]  # of all parties together
 
 
 class TableDeclared(Message, frozen=True):
@@ -59,7 +61,8 @@ class AgreeOnTable(Request[Accepted], frozen=True):
 
     reveals: ClassVar[str] = (
         "all parties' columns, categories and classes, not whose they are, and how large "
-        "targets are"
+        "targets are; where sums are protected, which parties take part only together, and "
+        "which of them have no rows"
     )
 
     names: tuple[str, ...]
@@ -77,7 +80,8 @@ class AgreeOnTable(Request[Accepted], frozen=True):
     both_sides: bool
     rows_apart: bool  # rows are counted apart from their weight
     most_losses: Count  # after so many, no trees are begun anew
-    drawn_per_step: bool  # participants change while trees grow, which exposes single parties
+    blocks: tuple[tuple[PartyName, ...], ...]  # of parties that take part together; plain: none
+    without_rows: tuple[PartyName, ...]  # parties that hide nobody
 
 
 class BeginTrees(Payload, frozen=True):
@@ -85,8 +89,9 @@ class BeginTrees(Payload, frozen=True):
 
     segments: memoryview  # per tree (u2), ascending: those of one segment have one set of parties
     bootstrap: bool
-    n_draws: Count
-    left_out: Count  # number of the secret set of rows that no tree sees; 0: none
+    n_draws: Rows  # of `n_rows` rows: the fraction is the same for all parties
+    n_rows: Rows
+    left: tuple[Count, ...]  # numbers of the blocks that left the run; more than before: a restart
 
 
 class CutMoves(Payload, frozen=True):
@@ -117,7 +122,8 @@ class ProposeThresholds(Request[ThresholdsProposed], frozen=True):
     """
 
     reveals: ClassVar[str] = (
-        "which columns are candidates in open nodes, and the splits that were made"
+        "which columns are candidates in open nodes, the splits that were made, and what fraction "
+        "of all rows a tree draws"
     )
 
     step: Step

@@ -29,6 +29,11 @@ class Participation:
         """Whether all parties always take part."""
         return self.share >= 1.0
 
+    @property
+    def kept_for(self) -> Scope:
+        """How long a sum keeps its participants: the whole run if all parties take part."""
+        return "run" if self.is_full else self.scope
+
 
 @dataclass(frozen=True, slots=True)
 class HorizontalOrder:
@@ -44,11 +49,6 @@ class HorizontalOrder:
     batch_bytes: int = BATCH_BYTES
 
     @property
-    def drawn_per_step(self) -> bool:
-        """Whether other parties take part in every step, as in k-PPD-ERT."""
-        return self.participation.scope == "step" and not self.participation.is_full
-
-    @property
     def both_sides(self) -> bool:
         """Whether both sides of a cut are counted: under noise no side follows from the other."""
         return self.privacy is not None
@@ -56,7 +56,7 @@ class HorizontalOrder:
     @property
     def totals_anew(self) -> bool:
         """Whether whole nodes are counted in every step: each step has other participants."""
-        return self.drawn_per_step and not self.both_sides
+        return self.participation.kept_for == "step" and not self.both_sides
 
 
 @dataclass(frozen=True, slots=True, eq=False)

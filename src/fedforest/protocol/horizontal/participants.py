@@ -1,13 +1,14 @@
 """The parties that take part in each tree, or step, of a training (k-PPD-ERT, section 3.2).
 
-Differences between sums over different parties expose the parties in which they differ. So the
-parties of a tree are the same from its root to its leaves, and between trees they change in blocks:
-differences of such sums are about blocks, never about one party. Only the paper's scope "step", a
-new draw for every step, draws single parties; users must choose it explicitly.
+Differences between sums over different parties expose the parties in which they differ. So parties
+are divided into blocks once, and take part in trees, and leave the run, by whole blocks: whatever
+is computed from the sums of a run is about blocks, never about one party (docs/decisions/0032).
+Only the paper's scope "step", a new draw for every step, draws single parties; users must choose it
+explicitly.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 import numpy as np
@@ -25,7 +26,7 @@ def require_enough(n_parties: int, least: int) -> None:
     if n_parties < least:
         raise TooFewParties(
             f"{n_parties} of the parties that are there have rows, but at least {least} must take "
-            "part (min_participants); wait for the others and train again"
+            "part (min_participants); wait for the others and resume or train again"
         )
 
 
@@ -40,15 +41,32 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Participants:
-    """Draws participants by the coordinator's seed (SPP) among the present parties."""
+    """Draws participants by the coordinator's seed (SPP) among blocks of parties."""
 
-    parties: tuple[str, ...]
+    parties: tuple[str, ...]  # all of the run
     participation: Participation
     seed: int
     without_rows: frozenset[str] = frozenset()
+    left: frozenset[int] = frozenset()  # blocks that left the run
 
     def __post_init__(self) -> None:
-        require_enough(self._count_with_rows(self.parties), self.participation.least)
+        require_enough(self._count_with_rows(self.present), self.participation.least)
+
+    @property
+    def present(self) -> tuple[str, ...]:
+        """Parties whose block did not leave the run."""
+        gone = {party for number in self.left for party in self.blocks()[number]}
+        return tuple(party for party in self.parties if party not in gone)
+
+    def without(self, lost: Collection[str]) -> "Participants":
+        """Return the participants after a loss: the blocks of the lost parties leave the run.
+
+        Sums without the lost party alone would tell its numbers, by their difference to earlier
+        ones.
+        """
+        blocks = enumerate(self.blocks())
+        leaving = {number for number, block in blocks if not set(lost).isdisjoint(block)}
+        return replace(self, left=self.left | leaving)
 
     def of_trees(self, trees: range) -> list[tuple[str, ...]]:
         """Return the participants of each tree: all parties if every step draws anew.
@@ -58,42 +76,48 @@ class Participants:
         """
         scope = self.participation.scope
         if self.participation.is_full or scope == "step":
-            return [self.parties] * len(trees)
+            return [self.present] * len(trees)
         if scope == "run":
-            return [self._draw("run", 0, self._blocks())] * len(trees)
-        blocks = self._blocks()
-        return sorted(self._draw("tree", tree, blocks) for tree in trees)
+            return [self._draw("run", 0)] * len(trees)
+        return sorted(self._draw("tree", tree) for tree in trees)
 
     def of_step(self, step: int, by_tree: Sequence[tuple[str, ...]]) -> list[Group]:
         """Group trees by their participants in this step; trees of a group are consecutive."""
-        if self.participation.scope == "step" and not self.participation.is_full:
-            everybody = [(party,) for party in self.parties]
-            return [Group(0, self._draw("step", step, everybody), range(len(by_tree)))]
+        if self.participation.kept_for == "step":
+            return [Group(0, self._draw("step", step), range(len(by_tree)))]
         groups: list[Group] = []
         for number, (members, trees) in enumerate(groupby(by_tree)):
             first = groups[-1].trees.stop if groups else 0
             groups.append(Group(number, members, range(first, first + len(list(trees)))))
         return groups
 
-    def _draw(self, purpose: str, index: int, blocks: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-        """Draw each block with the same probability; draw again if there are too few parties."""
+    def _draw(self, purpose: str, index: int) -> tuple[str, ...]:
+        """Draw each block with the same probability; draw again if there are too few parties.
+
+        After a loss the same blocks are drawn, without those that left.
+        """
+        blocks = self.blocks()
         for attempt in range(MOST_DRAWS):
             key = np.uint64(derive_seed(self.seed, f"participants/{purpose}/{attempt}", index))
             drawn = {
                 party
                 for number, block in enumerate(blocks)
-                if draw_unit(key, np.uint64(number)) < self.participation.share
+                if number not in self.left
+                and draw_unit(key, np.uint64(number)) < self.participation.share
                 for party in block
             }
             if self._count_with_rows(drawn) >= self.participation.least:
                 return tuple(party for party in self.parties if party in drawn)
-        return self.parties
+        return self.present
 
-    def _blocks(self) -> list[tuple[str, ...]]:
+    def blocks(self) -> list[tuple[str, ...]]:
         """Divide the parties by the seed into blocks with the minimum of parties with rows each.
 
-        Parties without rows do not count: adding their zeros hides no other party.
+        Parties without rows do not count: adding their zeros hides no other party. Where every step
+        draws single parties, each is its own block.
         """
+        if self.participation.kept_for == "step":
+            return [(party,) for party in self.parties]
         key = np.uint64(derive_seed(self.seed, "blocks", 0))
         units = [draw_unit(key, np.uint64(number)) for number in range(len(self.parties))]
         drawn = sorted(zip(units, self.parties, strict=True))

@@ -7,9 +7,8 @@ label sums in the protection of the run.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +43,8 @@ from fedforest.protocol.horizontal.messages import (
     TakeForest,
     ThresholdsProposed,
 )
-from fedforest.protocol.horizontal.own_rows import choose_sampling, keep_rows
+from fedforest.protocol.horizontal.order import Scope
+from fedforest.protocol.horizontal.own_rows import choose_sampling
 from fedforest.protocol.horizontal.party_trees import (
     MAX_ENTRIES,
     DeclaredLimits,
@@ -57,6 +57,7 @@ from fedforest.protocol.horizontal.statistics import (
     choose_statistics,
 )
 from fedforest.protocol.horizontal.tables import declare_columns, make_bins
+from fedforest.protocol.horizontal.told import Told
 from fedforest.protocol.payloads import TableSize, from_bytes
 from fedforest.tree.files.forests import OpenedForest, StoredForest
 from fedforest.tree.growth.rows import draw_rows
@@ -87,6 +88,8 @@ class HorizontalParty:
         aggregator: Aggregator,
         *,
         least_participants: int = LEAST_PARTICIPANTS,
+        scope: Scope = "run",
+        declared: bytes = b"",
         response_key: bytes = b"",
         row_keys: RowKeys | None = None,
         approve: Callable[[AgreeOnTable], None] | None = None,
@@ -112,8 +115,8 @@ class HorizontalParty:
         self._n_batches = 0
         self._point_key = b""  # of the current batch
         self._n_trees = 0  # begun since the last loss
-        self._left_out = 0  # number of the set of rows that they do not see
-        self._companions = Companions(least=least_participants)
+        self._companions = Companions(aggregator.party, scope, least_participants)
+        self._declared = declared  # what else all parties of a run must have in common
         self._n_questions = 0
         self._heard = b""  # digest of all that noisy answers depend on
         self._opened: OpenedForest | None = None
@@ -157,13 +160,17 @@ class HorizontalParty:
         values = bins.raw_values(self._table, self._workers)
         targets = self._labels.encode(request)
         statistics = choose_statistics(request, targets, self._response_key, self._row_keys)
+        companions = self._companions.agree(request, has_rows=self._table.n_rows > 0)
+        encoded = msgspec.msgpack.encode((self._declared, request))
+        self._aggregator.bind(sha256(encoded).digest())
         if self._approve is not None:
             self._approve(request)  # last, so that a refused proposal spends nothing
         self._values = Values(
             values.reshape(-1), np.uint64(self._table.n_rows), bins.is_categorical
         )
         self._targets, self._statistics, self._agreed = targets, statistics, request
-        self._note(request)
+        self._companions = companions
+        self._note(msgspec.structs.replace(request, blocks=(), without_rows=()))
         return Accepted()
 
     def _note(self, asked: Message | list[memoryview]) -> None:
@@ -198,22 +205,21 @@ class HorizontalParty:
         moved = trees.read_moves(request.moves)
         candidates = trees.read_candidates(request.candidates, moved)
         if request.start is not None:
-            self._begin(trees, request.start.left_out)
+            self._begin(trees, frozenset(request.start.left))
         trees.move(moved)
         # a random word depends on (tree, node, column) only, under a key that only this party knows
         points = trees.propose(candidates, partial(scramble, self._point_key))
         return ThresholdsProposed(Points.of(points))
 
-    def _begin(self, trees: HorizontalPartyTrees, left_out: int) -> None:
-        """Replace the growing trees by a new batch."""
-        if left_out != self._left_out:
-            self._left_out, self._n_trees = left_out, 0
-            self._companions = self._companions.begin_anew()
+    def _begin(self, trees: HorizontalPartyTrees, left: frozenset[int]) -> None:
+        """Replace the growing trees by a new batch; after a loss, count trees anew."""
+        if left != self._companions.left:
+            self._n_trees = 0
         self._n_batches += 1
         number = self._n_batches.to_bytes(8, "little")
         self._point_key = derive_key(self._point_secret, b"points", number)
         self._n_trees += trees.n_trees
-        self._trees, self._companions = trees, self._companions.begin_batch()
+        self._trees, self._companions = trees, self._companions.begin_batch(left)
 
     def _start(self, start: BeginTrees) -> HorizontalPartyTrees:
         agreed = self._agreement()
@@ -232,32 +238,31 @@ class HorizontalParty:
             bool(agreed.protection.kind),
             agreed.rows_apart,
         )
-        self._check_start(agreed, start.left_out, len(segments))
-        n_rows = self._table.n_rows
-        check(start.n_draws <= n_rows or start.bootstrap, "a tree is to draw more rows than exist")
+        self._check_start(agreed, frozenset(start.left), len(segments))
         key = derive_key(self._row_secret, b"rows", self._n_batches.to_bytes(8, "little"))
-        kept = keep_rows(self._row_secret, n_rows, start.left_out)
-        targets = replace(self._targets, allowed=self._targets.allowed & kept)
-        sampling = choose_sampling(start, n_rows, is_private=limits.asks_once)
-        rows, _ = draw_rows(expand(key, len(segments)), targets, sampling, self._workers)
+        sampling = choose_sampling(start, self._table.n_rows, is_private=limits.asks_once)
+        rows, _ = draw_rows(expand(key, len(segments)), self._targets, sampling, self._workers)
+        told = Told(start, segments) if self._is_protected else None
         return HorizontalPartyTrees(
-            self._values, self._targets, rows, segments, limits, self._workers
+            self._values, self._targets, rows, segments, limits, self._workers, told
         )
 
-    def _check_start(self, agreed: AgreeOnTable, left_out: int, n_trees: int) -> None:
-        """Refuse a restart with rows that were left out before, and too many restarts or trees."""
-        check(left_out >= self._left_out, "rows that were left out are to be counted again")
-        check(left_out <= agreed.most_losses, "trees are begun anew more often than agreed on")
-        n_begun = self._n_trees if left_out == self._left_out else 0
+    def _check_start(self, agreed: AgreeOnTable, left: frozenset[int], n_trees: int) -> None:
+        """Refuse a restart with parties that left the run, and too many restarts or trees."""
+        self._companions.begin_batch(left)
+        check(len(left) <= agreed.most_losses, "trees are begun anew more often than agreed on")
+        n_begun = self._n_trees if left == self._companions.left else 0
         check(n_begun + n_trees <= agreed.n_trees, "more trees are asked for than agreed on")
 
     def _count(self, request: CountParts[Message]) -> Message:
         """Answer the questions over all rows in the protection of the run."""
         agreed = self._running()
         questions = [_read_question(part.question) for part in request.parts]
-        if not agreed.drawn_per_step:  # that mode exposes parties, as agreed
+        told: Sequence[bytes] = ()
+        if self._is_protected:
             self._join(request.parts, questions)
-        admitted = self._aggregator.admit(request)
+            told = self._digests_told(questions)
+        admitted = self._aggregator.admit(request, told)
         if admitted.reply is not None:
             return admitted.reply
         if self._trees is not None:
@@ -265,10 +270,18 @@ class HorizontalParty:
         self._note([part.question for part in request.parts])
         return self._aggregator.protect(request, admitted, self._answer(agreed, questions))
 
+    @property
+    def _is_protected(self) -> bool:
+        return self._companions.party is not None
+
+    def _digests_told(self, questions: Sequence[CutsQuestion]) -> list[bytes]:
+        """Return, per question, a digest of all that its answer depends on beside it."""
+        if self._trees is None or any(question.whole_table for question in questions):
+            return [b""] * len(questions)  # of a whole table nothing more
+        return self._trees.digests_told([question.segment for question in questions])
+
     def _join(self, parts: Sequence[Part], questions: Sequence[CutsQuestion]) -> None:
         """Take part in these sums only if their participants expose no single party."""
-        if not any(part.participants for part in parts):
-            return  # plain sums name no participants
         for part, question in zip(parts, questions, strict=True):
             segment = None if question.whole_table else question.segment
             self._companions = self._companions.join(segment, part.participants)

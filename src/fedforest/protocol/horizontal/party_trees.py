@@ -31,6 +31,7 @@ from fedforest.protocol.horizontal.together import (
     read_sets_of_pairs,
     read_together,
 )
+from fedforest.protocol.horizontal.told import Told
 from fedforest.protocol.payloads import from_bytes
 from fedforest.tree.growth.candidates import list_candidates
 from fedforest.tree.growth.decisions import NO_DEPTH_LIMIT
@@ -120,8 +121,10 @@ class HorizontalPartyTrees:
         segments: NDArray[np.uint16],
         limits: DeclaredLimits,
         workers: Workers,
+        told: Told | None = None,
     ) -> None:
         self._columns = columns
+        self._told = told  # None: sums are plain
         self._has_categories = bool(columns.is_categorical.any())
         self._segments = segments
         self._first_trees = np.flatnonzero(np.diff(segments, prepend=-1)).astype(np.int32)
@@ -219,6 +222,8 @@ class HorizontalPartyTrees:
         """Split nodes and move rows to the children that stay open."""
         if moved is None:
             return
+        if self._told is not None:
+            self._told.move(self._nodes_of(), moved.is_split, moved.fate, moved.table)
         step = self._structure.advance(moved.is_split, moved.fate)
         if not step.nothing_left:
             self._search.move(step, moved.table)
@@ -282,6 +287,11 @@ class HorizontalPartyTrees:
         check(self._has_proposed, "cuts are asked for before points were named")
         is_categorical = self._columns.is_categorical[: None if self._has_categories else 0]
         return read_together(questions, self._nodes_of(), self._search.pairs, is_categorical)
+
+    def digests_told(self, segments: Sequence[int]) -> list[bytes]:
+        """Return, per segment, a digest of all that its participants were told of its trees."""
+        assert self._told is not None
+        return self._told.digests(segments, self._nodes_of(), self._search.pairs)
 
     def _nodes_of(self) -> dict[int, tuple[int, int]]:
         """Return the range of open nodes of each segment that has some."""

@@ -4,7 +4,7 @@ A `HorizontalSession` holds the results of the parties' declarations.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fedforest.errors import DataError, TooFewParties
 from fedforest.kernels.layout import NO_GROUP
 from fedforest.privacy.global_dp import GlobalDP
-from fedforest.protocol.aggregation.base import Aggregation, Segment
+from fedforest.protocol.aggregation.base import Aggregation, Segment, choose_least
 from fedforest.protocol.asking import Conversation, ask
 from fedforest.protocol.horizontal.batch_plan import CommonColumns
 from fedforest.protocol.horizontal.contract import (
@@ -29,9 +29,10 @@ from fedforest.protocol.horizontal.messages import (
     DeclareTable,
 )
 from fedforest.protocol.horizontal.order import HorizontalOrder
-from fedforest.protocol.horizontal.participants import require_enough
+from fedforest.protocol.horizontal.participants import Participants, require_enough
 from fedforest.protocol.horizontal.tables import Categories, ColumnUnion, make_bins
 from fedforest.tree.growth.decisions import NO_DEPTH_LIMIT, GrowthRules
+from fedforest.tree.growth.seeds import derive_seed
 from fedforest.tree.table.bins import Bins
 from fedforest.tree.table.class_weights import weigh_classes
 from fedforest.tree.table.targets import TargetKind
@@ -52,13 +53,19 @@ class HorizontalSession:
     kind: TargetKind
     counting: Counting
     rules: GrowthRules
-    present: tuple[str, ...]
+    drawn: Participants
+    lost: frozenset[str] = frozenset()
     step: int = 0
     n_losses: int = 0
     n_begun: int = 0  # trees, complete or not
     n_steps: list[int] = field(default_factory=list)
     smallest_group: int = NO_GROUP  # rows of the smallest child of a split, so far
     n_extra_steps: list[int] = field(default_factory=list)
+
+    @property
+    def present(self) -> tuple[str, ...]:
+        """Parties that take part: their block did not leave the run."""
+        return self.drawn.present
 
     def next_step(self) -> int:
         """Return a new step number."""
@@ -74,7 +81,8 @@ def prepare(
     Check that enough parties have rows before labels are counted: a sum over one party with rows
     and others without would be that party's own.
     """
-    require_enough(len(order.parties), order.participation.least)
+    least = choose_least(order.participation.least, is_protected=aggregation.is_protected)
+    require_enough(len(order.parties), least)
     is_regression = order.parameters.task == "regression"
     criterion = order.parameters.scored_by
     request = DeclareTable(is_regression, criterion.wire)
@@ -86,8 +94,13 @@ def prepare(
     bins = make_bins(union.names, categories, has_names=union.has_names)
     n_rows = sum(reply.size.n_rows for reply in prepared.values())
     _check_size(n_rows, len(union.names))
-    n_with_rows = sum(reply.size.n_rows > 0 for reply in prepared.values())
-    require_enough(n_with_rows, order.participation.least)
+    without_rows = frozenset(p for p, reply in prepared.items() if reply.size.n_rows == 0)
+    drawn = Participants(
+        order.parties,
+        replace(order.participation, least=least),
+        derive_seed(order.seed, "attempt", 0),
+        without_rows,
+    )
     rules = order.parameters.growth_rules(n_rows, len(union.names))
     n_categories = [0 if values is None else min(len(values), 255) for values in categories]
     session = HorizontalSession(
@@ -101,7 +114,7 @@ def prepare(
         describe_sums(labels, criterion),
         choose_counting(labels, order.privacy, rows_apart=_rows_apart(order, labels)),
         rules,
-        order.parties,
+        drawn,
     )
     agreed = _agreement(session, categories)
     yield from ask(dict.fromkeys(order.parties, agreed))
@@ -119,6 +132,7 @@ def _check_size(n_rows: int, n_columns: int) -> None:
 
 def _agreement(session: HorizontalSession, categories: Sequence[Categories]) -> AgreeOnTable:
     order, labels, rules = session.order, session.labels, session.rules
+    drawn, is_protected = session.drawn, session.aggregation.is_protected
     classes = () if labels.classes is None else tuple(labels.classes.tolist())
     queries = count_queries(order.parameters, rules)
     return AgreeOnTable(
@@ -137,7 +151,8 @@ def _agreement(session: HorizontalSession, categories: Sequence[Categories]) -> 
         order.both_sides,
         session.counting.layout.rows_apart,
         count_losses(len(order.parties), order.privacy),
-        order.drawn_per_step,
+        tuple(drawn.blocks()) if is_protected else (),
+        tuple(sorted(drawn.without_rows)) if is_protected else (),
     )
 
 

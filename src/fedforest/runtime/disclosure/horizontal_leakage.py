@@ -10,7 +10,6 @@ from typing import Literal
 
 from fedforest.privacy.composition import PrivacySpending
 from fedforest.protocol.aggregation.options import Masked, Ring, Shamir
-from fedforest.protocol.horizontal.own_rows import THICKEST, THINNEST
 from fedforest.runtime.disclosure.leakage import (
     CAVEATS,
     COORDINATOR,
@@ -221,7 +220,11 @@ def _at_parties(run: HorizontalRun) -> Iterator[Learned]:
     if run.n_parties > 1:
         yield from _about_others(run)
     if run.aggregation is not None:
-        yield Learned(EVERY_PARTY, "who takes part in each sum that it takes part in")
+        yield Learned(
+            EVERY_PARTY,
+            "who takes part in each sum that it takes part in, which parties take part only "
+            "together, and which have no rows",
+        )
     elif run.participation < 1.0:
         yield Learned(EVERY_PARTY, "which trees have the same participants, not who they are")
 
@@ -347,14 +350,20 @@ def _differences(run: HorizontalRun) -> Iterator[Learned]:
             f"its rows, {_exactly(run)}, though nothing of a party apart from its block, and "
             "nothing of its nodes. participation_scope='run' prevents it",
         )
-    if run.noise == "none":  # with noise, the run ends
+    if run.noise == "none" and run.n_blocks > 1:  # with noise, or one block, the run ends
         yield Learned(
             CAVEATS,
-            "if a party is lost, the trees that were growing are begun anew without it. Sums at "
-            f"roots before and after differ by its own {run.statistic} and by those of a secret "
-            f"part of the others' rows, {1 - THICKEST:.0%} to {1 - THINNEST:.0%} of each party's, "
-            "which no tree sees from then on",
+            f"if a party is lost, or is said to be, its block of at least {run.least_participants} "
+            "parties leaves the run as a whole, and the trees that were growing are begun anew. "
+            f"Sums before and after differ by that block's {run.statistic}, exactly, in every node "
+            "that is asked about again, and by nothing of a single party of it",
         )
+    yield Learned(
+        CAVEATS,
+        "sums of one run are held against each other, those of different runs are not: after a "
+        "second run over the same rows without one of the parties, the difference is that party's "
+        f"own {noisy}{run.statistic}. Parties see their own runs only; noise is what helps",
+    )
 
 
 def _exactly(run: HorizontalRun) -> str:

@@ -16,6 +16,7 @@ from fedforest.privacy.local_dp import LocalDP
 from fedforest.protocol.aggregation.base import choose_least
 from fedforest.protocol.aggregation.options import Masked, Ring, Shamir
 from fedforest.protocol.aggregation.plugs import Plug
+from fedforest.protocol.horizontal.order import Participation, Scope
 from fedforest.protocol.vertical.order import EarlyStopping
 from fedforest.tree.growth.parameters import ForestParameters
 from fedforest.tree.table.class_labels import Label
@@ -140,13 +141,20 @@ class TrainHorizontal(TrainingOrderOnWire, frozen=True, kw_only=True):
     aggregation: OptionChoice | None = None
     privacy: OptionChoice | None = None
     participation: float = 1.0
-    participation_scope: Literal["tree", "step", "run"] = "tree"
+    participation_scope: Scope = "tree"
     min_participants: Annotated[int, msgspec.Meta(ge=1)] | None = None
 
     @property
     def least(self) -> int:
         """The least number of parties in every sum."""
         return choose_least(self.min_participants, is_protected=self.aggregation is not None)
+
+    @property
+    def scope(self) -> Scope:
+        """How long sums keep their participants; plain sums have none to keep."""
+        if self.aggregation is None:
+            return "run"
+        return Participation(self.participation, self.participation_scope).kept_for
 
     def plug(self) -> Plug:
         """Return the aggregation of sums."""

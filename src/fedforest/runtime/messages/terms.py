@@ -12,6 +12,7 @@ import msgspec
 from fedforest.errors import ConfigurationError
 from fedforest.privacy.global_dp import GlobalDP
 from fedforest.privacy.local_dp import LocalDP
+from fedforest.protocol.horizontal.order import Scope
 from fedforest.runtime.messages.names import Asker, RunText
 from fedforest.runtime.messages.orders import OptionChoice
 from fedforest.tree.growth.parameters import ForestParameters
@@ -30,7 +31,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     votes_left_out: bool = False  # rows that a tree did not draw follow it, and vote
     tells_votes: bool = False  # the user gets these votes
     privacy: OptionChoice | None = None  # of horizontal training: noise on labels
-    drawn_per_step: bool = False  # of horizontal training: other parties take part in every step
+    scope: Scope = "run"  # of horizontal training: how long protected sums keep their participants
     most_steps: Annotated[int, msgspec.Meta(ge=1)] = 1  # of linear training
     aligns: bool = False
     validates: bool = False

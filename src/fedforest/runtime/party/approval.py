@@ -154,6 +154,9 @@ def _check_sums(rules: DataSetRules, sums: Sums) -> None:
     if sums.least_participants < wanted:
         declared = sums.least_participants
         raise refusal("participants", "run", limit=wanted, participants=declared)
+    if sums.scope not in rules.participation_scopes:
+        allowed = ", ".join(rules.participation_scopes) or "none"
+        raise refusal("scope", "run", choices=allowed, scope=sums.scope)
 
 
 def _check_noise(rules: DataSetRules, noise: str) -> None:

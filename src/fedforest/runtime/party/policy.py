@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from fedforest.errors import ConfigurationError, PolicyRefusal
+from fedforest.protocol.horizontal.order import Scope
 from fedforest.runtime.event_log import log_event
 from fedforest.runtime.toml_positions import Place, find_positions
 
@@ -49,6 +50,7 @@ class DataSetRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     largest_label_epsilon: Epsilon = math.inf  # of one vertical run with randomized response
     aggregations: tuple[AggregationName, ...] = ("plain", "masked", "ring", "shamir")
     least_participants: Limit = 1  # of every sum that this party's numbers are in
+    participation_scopes: tuple[Scope, ...] = ("tree", "run")  # how long protected ones keep them
     noise: tuple[NoiseName, ...] = ("none", "local", "global")
     epsilon_ceiling: Epsilon = math.inf  # of all runs together, on the label of a row
     largest_lookahead: Limit = 64  # as much as a coordinator chooses by itself
@@ -71,6 +73,7 @@ ALLOW_EVERYTHING = DataSetRules(
     min_rows_per_leaf=1,
     most_trees=_NO_LIMIT,
     min_rows_per_score=1,
+    participation_scopes=("tree", "step", "run"),
     largest_lookahead=_NO_LIMIT,
     complete_model=True,
     prediction_rows_per_day=_NO_LIMIT,

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, cast
 
+import msgspec
+
 from fedforest.errors import ConfigurationError
 from fedforest.privacy.composition import (
     PrivacySpending,
@@ -149,8 +151,7 @@ class HorizontalTraining(
 
     def terms(self, order: TrainHorizontal) -> Terms:
         """Return the terms that parties check against their policies."""
-        drawn_per_step = order.participation_scope == "step" and order.participation < 1.0
-        return forests.declare(order, privacy=order.privacy, drawn_per_step=drawn_per_step)
+        return forests.declare(order, privacy=order.privacy, scope=order.scope)
 
     def conversation(
         self, order: TrainHorizontal, means: CoordinatorMeans
@@ -225,7 +226,7 @@ class HorizontalTraining(
     def demands(self, role: HorizontalRole, terms: Terms) -> Demands:
         """Return what the owner of the data must allow."""
         aggregation = "plain" if role.aggregation is None else role.aggregation.name.lower()
-        sums = Sums(aggregation, role.least_participants, terms.noise_name)
+        sums = Sums(aggregation, role.least_participants, terms.noise_name, terms.scope)
         return Demands(self.protocol, grows_trees=True, sums=sums, peers=role.peers)
 
     def read(self, role: HorizontalRole, data: Any, holdings: Holdings) -> HorizontalColumns:
@@ -258,6 +259,8 @@ class HorizontalTraining(
                 least_participants=least,
             ),
             least_participants=least,
+            scope=terms.scope,
+            declared=_encode_declared(role, terms),
             response_key=response_key,
             row_keys=None if identity is None else partial(identity.keys, response_key),
             approve=means.accountant.approve,
@@ -269,13 +272,17 @@ class HorizontalTraining(
             columns.table.n_rows,
             terms.n_parties,
             noise,
-            terms.drawn_per_step,
         )
         gate = Gate(CONTRACT, declared, party, means.accountant)
         return HorizontalWork(party, gate, is_noisy)
 
 
 HORIZONTAL = HorizontalTraining()
+
+
+def _encode_declared(role: HorizontalRole, terms: Terms) -> bytes:
+    """Encode what all parties of a run are told alike: all but their own data sets and peers."""
+    return msgspec.msgpack.encode((msgspec.structs.replace(role, data="", peers=()), terms))
 
 
 def read_own_rows(role: Role, data: PartyData) -> HorizontalColumns:

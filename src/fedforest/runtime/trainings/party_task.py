@@ -186,6 +186,7 @@ class Sums(NamedTuple):
     aggregation: str
     least_participants: int
     noise: str
+    scope: str = "run"  # how long they keep their participants
 
 
 class Demands(NamedTuple):
