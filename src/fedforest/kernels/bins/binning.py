@@ -36,7 +36,7 @@ class Cells(NamedTuple):
 
 
 class Search(NamedTuple):
-    """What finds the bins of k columns; `build_guides` fills everything but the edges.
+    """The arrays that find the bins of k columns; `build_guides` fills everything but the edges.
 
     A binary search over 254 edges takes eight loads that wait for each other. A guide table (Chen
     and Asau 1974) saves most of them: it divides the range of the edges into equal cells and holds

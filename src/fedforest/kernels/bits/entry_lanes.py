@@ -39,7 +39,7 @@ else:
         return "+avx2" in features and array_type.dtype.bitwidth == 32
 
     def address_of(context, builder, array_type, array, at):
-        """Where an element of an array lies, for other intrinsics too."""
+        """Return the address of an element of an array, for other intrinsics too."""
         data = context.make_array(array_type)(context, builder, array).data
         return builder.gep(data, [at])
 

@@ -88,7 +88,7 @@ def find_smallest(nodes, sizes, left_rows):
 
 @kernel
 def count_bytes(sizes, nodes):
-    """How many bytes the bits of some nodes take."""
+    """Count the bytes that the bits of some nodes take."""
     n_bytes = 0
     for i in range(nodes.shape[0]):
         n_bytes += (sizes[nodes[i]] + 7) >> 3

@@ -50,7 +50,7 @@ _TYPE_ANNOTATION = 6  # place of a long text in numba's reduced form; it names s
 
 
 class Target(NamedTuple):
-    """What machine code is made for."""
+    """The processor and the versions that machine code is for."""
 
     system: str  # LLVM's triple
     processor: str
@@ -135,12 +135,12 @@ _fingerprint = cache(fingerprint)
 
 
 def host_target() -> Target:
-    """What numba compiles for in this process: this processor, unless a setting says otherwise."""
+    """Return numba's target in this process: this processor, unless a setting names another."""
     return Target(*cpu_target.target_context.codegen().magic_tuple())
 
 
 def user_folder() -> Path:
-    """Where kernels compiled on this machine are kept; it need not exist."""
+    """Return the folder of kernels compiled on this machine; it need not exist."""
     chosen = os.environ.get("FEDFOREST_CACHE")
     if chosen:
         return Path(chosen)

@@ -1,4 +1,4 @@
-"""What a kernel is made of, as a hash: its code and everything it is compiled together with.
+"""The hash of a kernel: of its code and everything that is compiled together with it.
 
 A kernel takes the code of the kernels it calls, the intrinsics it uses and the constants it names
 into its own machine code, so all of them belong to its identity, however many files away. File

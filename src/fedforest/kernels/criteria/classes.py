@@ -22,7 +22,7 @@ _BITS_OF_2_52 = np.int64(0x4330000000000000)
 
 
 class ClassNode(NamedTuple):
-    """What stays the same while the columns of a node are searched."""
+    """The constants of a node while its columns are searched."""
 
     n_rows: int
     weight: int
@@ -63,7 +63,7 @@ def score_light(sums, count, node, scores):
 
 @embedded
 def score_exact(sums, count, node, scores):
-    """The same for any exact node."""
+    """Score all cuts of any exact node by gini."""
     for k in range(count):
         weight, squares, products = sums[0, k], sums[1, k], sums[2, k]
         right = node.whole - 2 * products + squares

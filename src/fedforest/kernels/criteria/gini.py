@@ -1,4 +1,4 @@
-"""What a split into classes is worth by gini.
+"""The score of a split into classes by gini.
 
 With l, r the class weights on either side and |l|, |r| their sums, the score is
 
@@ -31,7 +31,7 @@ def make_no_table():
 
 @embedded
 def square(x, _table):
-    """What one class of weight x adds to S."""
+    """Return the part of S that one class of weight x adds."""
     return x * x
 
 
@@ -44,13 +44,13 @@ def score_squared_classes(left, right, weight, rest, _table):
 
 @embedded
 def square_heavy(x):
-    """The same in float64."""
+    """Return the part of S that one class adds, in float64."""
     return x * x
 
 
 @embedded
 def score_heavy_squares(left, right, weight, rest):
-    """The same in float64."""
+    """Score a heavy node in float64."""
     return score_purity(left, weight, right, rest)
 
 

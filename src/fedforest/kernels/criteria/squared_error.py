@@ -1,4 +1,4 @@
-"""What a split is worth by least squares.
+"""The score of a split by least squares.
 
 A side is its weight and the sum of its weighted targets. With a and s on the left of a node of
 weight n and sum m, the score

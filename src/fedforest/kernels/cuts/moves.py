@@ -62,7 +62,7 @@ def find_pair(node_start, feature, node, wanted):
 
 @embedded
 def count_below(values, at, n, threshold):
-    """How many of n values are not above the threshold."""
+    """Count those of n values that are not above the threshold."""
     rows = _ZERO
     for i in range(n):
         rows += np.uint64(values[at + i] <= threshold)
@@ -91,7 +91,7 @@ def lefts_of_eight(marks, at, lane, n):
 
 @embedded
 def part_eights(marks, mark, lane, n, source, start, target):
-    """What `part_marked` does, sooner in small nodes: up to eight entries behind it are lost."""
+    """Part rows as `part_marked`, faster in small nodes: up to eight entries behind it are lost."""
     to = start
     for i in range(_ZERO, n, _LANES):
         byte = lefts_of_eight(marks, mark + i, lane, n - i)
@@ -107,7 +107,7 @@ def part_eights(marks, mark, lane, n, source, start, target):
 
 @embedded
 def count_marked(marks, mark, lane, n):
-    """How many of n rows are marked."""
+    """Count those of n rows that are marked."""
     rows, whole = _ZERO, n & ~(_LANES - _ONE)
     for i in range(_ZERO, whole, _LANES):
         rows += count_ones((read_marks(marks, mark + i) >> lane) & _LOWEST)

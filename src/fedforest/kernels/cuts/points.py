@@ -60,7 +60,7 @@ def draw_points(low, high, words, points, first, last):
 
 @kernel
 def answer_categories(low, high, feature, is_categorical, points, first, last):
-    """The same for categorical columns, others untouched: zero where two categories are seen."""
+    """Answer for categorical columns, others untouched: zero where two categories are seen."""
     for pair in range(first, last):
         if is_categorical[feature[pair]]:
             points[pair] = _PLUS_ZERO if low[pair] < high[pair] else ABSTAINS

@@ -101,7 +101,7 @@ def score_sides(sums, row, totals, node, width, n_classes, limits, table):
 
 @borrowing
 def score_heavy(sums, row, totals, node, width, n_classes, formula):
-    """The same in float64, for nodes too heavy for exact sums."""
+    """Score a cut in float64, for nodes too heavy for exact sums."""
     sum_here, sum_there, weight, rest = 0.0, 0.0, 0, 0
     for c in range(n_classes):
         left, right = read_sides(sums, row, totals, node, width, c)

@@ -1,4 +1,4 @@
-"""What falls on either side of each cut, where values were kept in tiles; for words see `cut_sums`.
+"""The sums on either side of each cut, where values were kept in tiles; words are in `sums`.
 
 Besides the sums a mark remains of every row and pair, by which rows move if the cut is chosen.
 """

@@ -1,4 +1,4 @@
-"""What a party reads of a step, in one pass over its open nodes.
+"""Reading a step at a party, in one pass over its open nodes.
 
 What the coordinator says is judged in the same pass.
 """

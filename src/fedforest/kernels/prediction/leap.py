@@ -68,7 +68,7 @@ class OwnSlots(NamedTuple):
 
 
 class OwnerSlots(NamedTuple):
-    """Who may speak of which slots of blocks."""
+    """The owners of the slots of blocks."""
 
     own: NDArray[np.uint16]  # (owners, blocks): a bit for each slot
     halves: NDArray[np.uint32]  # the first owner's; above them, from bit 16 on, those of all others

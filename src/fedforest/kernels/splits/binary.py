@@ -100,7 +100,7 @@ def weigh_nodes(order, sums, first, last):
 
 @kernel
 def weigh_histogram(histogram):
-    """The same of a node whose first column's histogram is there."""
+    """Weigh a node whose first column's histogram is there."""
     packed = _ZERO
     for code in range(N_CODES):
         packed += histogram[code]

@@ -30,7 +30,7 @@ _LOW_SIX = np.uint64(63)
 
 @kernel
 def pack_increments():
-    """What an entry's code (class and multiplicity) adds to a packed histogram."""
+    """List what each entry's code (class and multiplicity) adds to a packed histogram."""
     increments = np.zeros(32, np.uint64)
     for code in range(32):
         multiplicity = np.uint64(code & 15)
@@ -50,7 +50,7 @@ def fill_one(bins, first, entries, span, row_bits, increments, histogram):
 
 @kernel
 def fill_two(bins, first, second, entries, span, row_bits, increments, histogram):
-    """The same for two columns: decoding an entry is shared and the loads overlap."""
+    """Fill two columns: decoding an entry is shared and the loads overlap."""
     row_mask = (_ONE << row_bits) - _ONE
     for i in range(span[0], span[1]):
         entry = np.uint64(entries[i])
@@ -64,7 +64,7 @@ def fill_two(bins, first, second, entries, span, row_bits, increments, histogram
 
 @kernel
 def fill_three(bins, first, second, third, entries, span, row_bits, increments, histogram):
-    """The same for three columns; with more, registers run out."""
+    """Fill three columns; with more, registers run out."""
     row_mask = (_ONE << row_bits) - _ONE
     for i in range(span[0], span[1]):
         entry = np.uint64(entries[i])

@@ -129,13 +129,13 @@ def square_four(low, high, n_bins, shifts, mask, in_node, sums):
 
 @borrowing
 def run_of(c, size):
-    """Where the run of words begins that holds class c."""
+    """Return the start of the run of words that holds class c."""
     return (c >> (_WORD_BITS - size)) * N_CODES
 
 
 @borrowing
 def shift_of(c, size):
-    """Where the field of class c begins in its word."""
+    """Return the shift of the field of class c in its word."""
     return np.uint64((c & ((1 << (_WORD_BITS - size)) - 1)) << size)
 
 

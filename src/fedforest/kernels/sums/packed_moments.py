@@ -30,7 +30,7 @@ _THIRD = np.uint64(2 * COLUMN_WORDS)
 
 
 class MomentNode(NamedTuple):
-    """What stays the same while the columns of a node are searched."""
+    """The constants of a node while its columns are searched."""
 
     weight: int
     total: int
@@ -42,7 +42,7 @@ class MomentNode(NamedTuple):
 
 @embedded
 def rows_shift(n_rows, weights):
-    """Where the rows of a node begin in a packed word; 0 if they do not fit."""
+    """Return the shift of a node's rows in a packed word; 0 if they do not fit."""
     if weights.shape[0] == 0:
         return COUNT_SHIFT if n_rows < COUNT_LIMIT else 0
     return WEIGHT_SHIFT if n_rows < WEIGHT_LIMIT else 0
@@ -127,7 +127,7 @@ def fill_columns(bins, n_rows, features, low, high, rows, moments, count, histog
 
 @borrowing
 def sweep_packed(histogram, at, n_bins, first, shift, lefts, cuts):
-    """What is left of the cut after each bin, the moments `first` being there already.
+    """Sum what is left of the cut after each bin, the moments `first` being there already.
 
     After an empty bin this repeats the cut before it, which then wins the tie.
     """

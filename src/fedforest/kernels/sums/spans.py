@@ -56,7 +56,7 @@ def add_runs(vector, words, runs):
 
 @kernel
 def count_within(grouped, first, last):
-    """How many words of each stream of a group belong in [first, last)."""
+    """Count the words of each stream of a group that belong in [first, last)."""
     runs, run_start, _, n_streams = grouped
     n_words = np.zeros(n_streams.shape[0], np.int64)
     for g in range(n_streams.shape[0]):

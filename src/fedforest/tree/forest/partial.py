@@ -49,7 +49,7 @@ class PartialForest:
         return np.flatnonzero(self.splits.feature >= 0)
 
     def own_per_tree(self) -> NDArray[np.int64]:
-        """How many nodes of each tree this owner split."""
+        """Count the nodes of each tree that this owner split."""
         tree = np.searchsorted(self.shape.tree_start, self.own_nodes(), side="right") - 1
         return np.bincount(tree, minlength=self.shape.n_trees)
 

@@ -152,7 +152,7 @@ class OwnRoutes(_Routes):
 
     @property
     def n_lanes(self) -> int:
-        """How many lanes rows need for `OwnSlots`; the last is without a column."""
+        """Return how many lanes rows need for `OwnSlots`; the last is without a column."""
         return max(VECTOR_LANES, 2 + int(self.splits.feature.max(initial=0)))
 
     def _room_for_columns(self, n_blocks: int) -> NDArray[np.unsignedinteger]:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.criteria.gini import Gini
 from fedforest.kernels.cuts.pairs import Cuts, Pairs
 from fedforest.kernels.cuts.scores import (
     Choice,
@@ -15,7 +14,6 @@ from fedforest.kernels.cuts.scores import (
     expand_sides,
     take_sides,
 )
-from fedforest.kernels.cuts.two_class_scores import choose_by_two_classes
 from fedforest.kernels.layout import SET_WORDS, Rules
 from fedforest.tree.growth.split_search import SplitTable
 from fedforest.tree.workers import ALONE, Workers
@@ -25,7 +23,7 @@ CUTS_WORTH_A_THREAD = 2**18  # with fewer, all are scored before another thread 
 
 @dataclass(frozen=True, slots=True)
 class SideLayout:
-    """Which integers describe one side of a cut: the first of those that describe a node.
+    """The integers that describe one side of a cut: the first of those that describe a node.
 
     Rows are counted apart where they are not the sum of the weights: with sample weights, with rows
     drawn more than once, or where noise is added to the weights.
@@ -60,24 +58,14 @@ def choose_cuts(layout: SideLayout, sides: Sides, rules: Rules, workers: Workers
     gainless, fits = np.empty((2, n_nodes), np.bool_)
     choice = Choice(np.empty(n_nodes), np.empty(n_nodes, np.int64), gainless, fits)
 
-    are_two = _are_two_classes(layout, sides, rules)
-
     def choose(nodes: tuple[int, int]) -> None:
-        if are_two:
-            choose_by_two_classes(sides, rules.min_rows_leaf, choice, *nodes)
-        elif layout.n_classes:
+        if layout.n_classes:
             choose_by_classes(sides, layout.n_classes, rules, choice, *nodes)
         else:
             choose_by_moments(sides, rules, choice, *nodes)
 
     workers.run(choose, workers.ranges(n_asked + 1, CUTS_WORTH_A_THREAD))
     return choice
-
-
-def _are_two_classes(layout: SideLayout, sides: Sides, rules: Rules) -> bool:
-    """Whether cuts are left sides of two classes, scored by gini and limited by rows alone."""
-    is_plain_gini = isinstance(rules.formula, Gini) and not len(rules.least_weight)
-    return is_plain_gini and layout == SideLayout(2, rows_apart=False) and sides.sums.shape[1] == 2
 
 
 def tabulate_cuts(pairs: Pairs, cuts: Cuts, chosen: NDArray[np.int64]) -> SplitTable:
