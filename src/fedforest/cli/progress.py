@@ -32,7 +32,7 @@ _LEAST_SHARE = 0.02  # of the work; before that nothing can be said about the re
 
 @dataclass(slots=True)
 class RunProgress:
-    """What the events of a run told so far."""
+    """The state of a run, from the events received so far."""
 
     n_trees: int
     max_depth: int | None = None
@@ -91,7 +91,7 @@ class RunProgress:
 
     @property
     def share(self) -> float | None:
-        """How much of the growing is done, as far as one can say."""
+        """Estimate the fraction of the growing that is done."""
         depth = self.max_depth or self._deepest
         if self.level is None or not depth:
             return None
@@ -130,7 +130,7 @@ def _name_step(request: str) -> str:
 def watching(
     terminal: Terminal, run: str, progress: RunProgress
 ) -> Iterator[Callable[[News], None]]:
-    """Whom to tell of every event while a run is watched."""
+    """Return the callback that is told of every event while a run is watched."""
     if terminal.as_json:
         yield _tell_json(terminal, run)
     elif terminal.quiet:

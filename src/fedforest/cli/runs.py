@@ -30,7 +30,7 @@ Without = Annotated[
 
 @runs.callback()
 def runs_commands() -> None:
-    """What became of trainings; the coordinator remembers all of them."""
+    """Show and control trainings; the coordinator remembers all of them."""
 
 
 @runs.command("list")

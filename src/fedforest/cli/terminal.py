@@ -1,4 +1,4 @@
-"""How commands speak: results to standard output, everything else to standard error.
+"""The output of commands: results to standard output, everything else to standard error.
 
 With `--json` results are JSON and nothing else is printed to standard output; with `--quiet` there
 is no talk beside results. Colours follow the terminal and `NO_COLOR`.
@@ -31,7 +31,7 @@ Profile = Annotated[
 
 @dataclass(frozen=True)
 class Terminal:
-    """Where a command prints."""
+    """The streams that a command prints to."""
 
     as_json: bool = False
     quiet: bool = False

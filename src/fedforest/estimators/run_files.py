@@ -116,13 +116,13 @@ def _check_keys(file: RunFile, table: str, known: Mapping[str, Parameter]) -> No
 
 
 def _run_keys(known: Mapping[str, Parameter]) -> dict[str, str]:
-    """Where a file says the parameters of an estimator, and what its `fit` is called with."""
+    """Map the parameters of an estimator and the arguments of its `fit` to keys of a run file."""
     own = {name: entry.run_key for name, entry in known.items() if entry.run_key}
     return _ARGUMENTS | own
 
 
 def _say_where(run_key: str) -> str:
-    """What to write into a file."""
+    """Say what to write into a file."""
     table, _, key = run_key.rpartition(" ")
     if key.startswith("["):
         return f"a table {key}"
@@ -214,7 +214,7 @@ def _read_validation(file: RunFile) -> Validation | None:
 
 
 def _find_place(known: Mapping[str, Parameter], key: tuple[str, ...]) -> Place:
-    """Where a file says what an error is about."""
+    """Find the place in a run file of what an error is about."""
     if not key:
         return ()
     name, *setting = key

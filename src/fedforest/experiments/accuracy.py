@@ -98,7 +98,7 @@ def pooled(tables: dict[str, NDArray[Any]]) -> NDArray[Any]:
 
 
 def _estimator(method: str, data: PaperDataSet) -> Estimator | str:
-    """What a method trains; or the reason why it cannot take part."""
+    """Return the estimator of a method; or the reason why it cannot take part."""
     is_class = data.task == "classification"
     if method == "federated":
         name = "VerticalForestClassifier" if is_class else "VerticalForestRegressor"

@@ -1,4 +1,4 @@
-"""What `accuracy.json` says: means, tests, intervals and verdicts, and the page made of them.
+"""The findings in `accuracy.json`: means, tests, intervals and verdicts, and their page.
 
 The only place where the experiment is judged; terminal, page and figure all read it.
 """

@@ -20,7 +20,7 @@ FILE = ResultFile("accuracy", "the accuracy experiment")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What makes scores comparable."""
+    """The settings under which scores are comparable."""
 
     seed: int = 0
     n_trees: int = 100
@@ -76,7 +76,7 @@ class AccuracyRecord:
         return cls(settings, folder, data_sets, RunNotes(result["runs"]))
 
     def entry(self, fresh: DataSetRecord) -> DataSetRecord:
-        """What is known about a data set; refused if it has changed since."""
+        """Return the record of a data set; refuse one that has changed since."""
         known = self.data_sets.setdefault(fresh.name, fresh)
         if asdict(known) | {"scores": {}} != asdict(fresh) | {"scores": {}}:
             raise ConfigurationError(

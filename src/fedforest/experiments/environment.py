@@ -17,7 +17,7 @@ _CHECKOUT = Path(__file__).resolve().parents[3]  # in an installed package: some
 
 
 def describe_environment() -> dict[str, Any]:
-    """What a reader needs to judge or repeat the numbers."""
+    """Describe machine, versions and commit, to judge or repeat the numbers."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return {
         "cpu": _cpu_model(),

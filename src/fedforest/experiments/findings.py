@@ -1,4 +1,4 @@
-"""What a result file says: titled tables and plain verdicts, for a page and for the terminal.
+"""The findings in a result file: titled tables and plain verdicts, for a page and the terminal.
 
 Judging is done by whoever measured; this only says how a verdict, a number and a table look.
 """

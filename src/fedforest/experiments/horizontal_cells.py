@@ -1,4 +1,4 @@
-"""How two methods of the horizontal experiments compare, and how that is told in a table."""
+"""Comparison of two methods of the horizontal experiments, as cells of a table."""
 
 from fedforest.experiments.findings import NOTHING
 from fedforest.experiments.horizontal_record import HorizontalDataSetRecord

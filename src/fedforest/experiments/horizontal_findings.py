@@ -1,4 +1,4 @@
-"""What `horizontal_accuracy.json` says: means, intervals and verdicts, and the page made of them.
+"""The findings in `horizontal_accuracy.json`: means, intervals and verdicts, and their page.
 
 The only place where the experiments are judged; terminal, page and figures all read it.
 """

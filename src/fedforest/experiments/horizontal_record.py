@@ -1,4 +1,4 @@
-"""What the horizontal experiments have measured: a JSON file that a later run goes on from.
+"""The measurements of the horizontal experiments: a JSON file that a later run continues.
 
 A method's measurements are lists by repetition, so equal places of two lists belong to the same
 rows. A file made with other settings is refused: its measurements could not be compared.
@@ -39,7 +39,7 @@ INFORMATION_GAIN = ForestSize(25, criterion="entropy")
 
 @dataclass(frozen=True, slots=True)
 class HorizontalSettings:
-    """What makes measurements comparable; `large_forest` is grown under noise on large data."""
+    """The settings of measurements; `large_forest` is for noise on large data."""
 
     seed: int = 0
     two_parties: Dealing = TWO_PARTIES
@@ -69,18 +69,18 @@ class HorizontalDataSetRecord:
 
     @classmethod
     def read(cls, stored: dict[str, Any]) -> "HorizontalDataSetRecord":
-        """What a file says about a data set."""
+        """Read the entry of a data set from a file."""
         measured = {name: _read_columns(each) for name, each in stored["measured"].items()}
         return cls(**{**stored, "measured": measured})
 
     def store(self) -> dict[str, Any]:
-        """The same as it stands in a file."""
+        """Return the entry as it stands in a file."""
         return asdict(self) | {
             "measured": {name: _to_columns(each) for name, each in self.measured.items()}
         }
 
     def n_repetitions(self, *methods: str) -> int:
-        """How many repetitions all of these methods have."""
+        """Count the repetitions that all of these methods have."""
         return min(len(self.measured.get(method, ())) for method in methods)
 
     def paired(self, *methods: str, quantity: str = "score") -> list[NDArray[np.float64]]:
@@ -117,7 +117,7 @@ class HorizontalRecord:
         return cls(settings, folder, read_groups(result), RunNotes(result["runs"]))
 
     def entry(self, group: str, data: RowData) -> HorizontalDataSetRecord:
-        """What is known about a data set; refused if it has changed since."""
+        """Return the record of a data set; refuse one that has changed since."""
         fresh = HorizontalDataSetRecord.of(data)
         known = self.groups[group].setdefault(data.name, fresh)
         if asdict(known) | {"measured": {}} != asdict(fresh):
@@ -170,7 +170,7 @@ def _to_columns(measured: list[Measured]) -> dict[str, list[float | None]]:
 
 
 def _read_columns(columns: dict[str, list[float | None]]) -> list[Measured]:
-    """What each repetition measured."""
+    """Read the measurements of each repetition."""
     return [
         {name: value for name, value in zip(columns, values, strict=True) if value is not None}
         for values in zip(*columns.values(), strict=True)

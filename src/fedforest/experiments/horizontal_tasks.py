@@ -1,4 +1,4 @@
-"""What the horizontal experiments train on: data sets, and how their rows are dealt to parties.
+"""The tasks of the horizontal experiments: data sets, and how their rows are dealt to parties.
 
 Every repetition holds rows out and deals the others in equal shares, at random and anew, by the
 seed and its number alone; all methods get the same rows, owners and seed.

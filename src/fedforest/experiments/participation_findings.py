@@ -1,4 +1,4 @@
-"""What the participation experiment says: Figure 2 of k-PPD-ERT in numbers, and its verdicts."""
+"""The findings on participation: Figure 2 of k-PPD-ERT in numbers, and verdicts."""
 
 from itertools import pairwise
 

@@ -22,7 +22,7 @@ _LINE_BREAK = re.compile(r"\n *")
 
 
 class ResultFile(NamedTuple):
-    """Where an experiment's results are; `called` is how errors name the experiment."""
+    """The file of an experiment's results; `called` is how errors name the experiment."""
 
     experiment: str
     called: str
@@ -44,7 +44,7 @@ class ResultFile(NamedTuple):
         return result
 
     def find(self, folder: Path | None) -> Result | None:
-        """What a folder holds of an earlier run, if it does."""
+        """Read the results of an earlier run from a folder, if there are any."""
         path = folder / self.name if folder else None
         return self.read(path) if path is not None and path.exists() else None
 
@@ -70,7 +70,7 @@ class RunNotes:
     _started: float = field(default_factory=time.perf_counter)
 
     def added(self) -> dict[str, Any]:
-        """What this run added so far, to be extended; it has taken until now."""
+        """Return this run's own results, to be extended; it has taken until now."""
         if self._ours is None:
             self._ours = {"environment": describe_environment(), "added": {}}
             self.runs.append(self._ours)

@@ -106,7 +106,7 @@ def expand_key(key: bytes, *context: bytes) -> bytes:
 def expand_each(
     groups: Iterable[tuple[Iterable[bytes], bytes]], *context: bytes
 ) -> list[list[bytes]]:
-    """The same of several keys, for uses that differ by the last context: that of their group."""
+    """Expand several keys, for uses that differ by the last context: that of their group."""
     # one block, which is all that a key of 32 bytes takes; keys are derived by the thousand, and
     # the library's object would take ten times as long as the hashes
     together, expanded = join_contexts(context), []
@@ -128,7 +128,7 @@ def join_contexts(parts: Iterable[bytes]) -> bytes:
 
 
 def draw_bytes(randomness: Randomness, n_bytes: int) -> bytes:
-    """As many bytes as asked for, or an error: a short key must not go unnoticed."""
+    """Draw as many bytes as asked for, or raise: a short key must not go unnoticed."""
     drawn = randomness(n_bytes)
     if len(drawn) != n_bytes:
         raise MaskingError(f"the source of randomness gave {len(drawn)} bytes instead of {n_bytes}")

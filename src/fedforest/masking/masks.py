@@ -80,7 +80,7 @@ class Masker:
         return masked
 
     def _find_shared(self, partners: list[tuple[str, ...]]) -> "_Shared":
-        """Which partners are in which vectors; from one step to the next seldom others."""
+        """Find which partners are in which vectors; they seldom change between steps."""
         if partners != self._partners:
             self._partners, self._shared = partners, self._recall_shared(tuple(partners))
         return self._shared
@@ -146,7 +146,7 @@ class _Group(NamedTuple):
 
 
 class _Shared(NamedTuple):
-    """What a party shares with its partners; groups lie in the same order everywhere."""
+    """The vectors that a party masks with its partners, in the same order everywhere."""
 
     places: list[tuple[int, ...]]  # of the vectors, per group
     keys: list[list[bytes]]
@@ -210,7 +210,7 @@ def derive_pair_key(pair_secret: bytes, run: bytes, way: Way) -> bytes:
 
 
 def bind_vector(digest: bytes, length: int) -> bytes:
-    """What the key of a mask is bound to for one vector; of several, one after the other."""
+    """Make the context that binds a key to one vector; of several, one after the other."""
     if len(digest) != DIGEST_BYTES:
         raise MaskingError(f"a mask is bound to a digest of {DIGEST_BYTES} bytes")
     return digest + encode_number(length)

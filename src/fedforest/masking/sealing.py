@@ -1,4 +1,4 @@
-"""What one party tells another through the coordinator, which carries it and cannot read it.
+"""Messages between parties through the coordinator, which carries them and cannot read them.
 
 A key seals one text: it comes from `derive_key` with sender, receiver, run and step as context.
 Should a key be used twice all the same, AES-GCM-SIV (RFC 8452) gives away no more than whether

@@ -72,7 +72,7 @@ def combine(shares: Mapping[int, NDArray[np.uint64]], largest: int = LARGEST) ->
 
 
 def _weight_at_zero(point: int, points: Mapping[int, object]) -> int:
-    """What the share at this point counts in the polynomial's value at zero (Lagrange)."""
+    """Weigh the share at this point in the polynomial's value at zero (Lagrange)."""
     others = [int(other) for other in points if other != point]
     quotient: int = pow(prod(other - point for other in others), -1, PRIME)
     return prod(others) * quotient % PRIME

@@ -54,7 +54,7 @@ def _add_up_shared(spends: list[Spend]) -> float:
 
 
 class BudgetLedger:
-    """What runs have spent so far, below a ceiling.
+    """The privacy that runs have spent so far, below a ceiling.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class BudgetLedger:
 
     @property
     def remaining(self) -> float:
-        """What is left below the ceiling."""
+        """Return what is left below the ceiling."""
         return math.inf if self.ceiling == math.inf else self.ceiling - self.spent
 
     @property

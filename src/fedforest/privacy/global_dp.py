@@ -174,6 +174,6 @@ class TargetGrid:
 
     @property
     def sensitivity(self) -> int:
-        """How much a sum of levels changes at most when one target changes within bounds."""
+        """Return how much a sum of levels changes at most when one target changes within bounds."""
         lowest, highest = self.levels(np.array([self.low, self.high]))
         return max(1, int(highest - lowest))

@@ -129,7 +129,7 @@ class ResponseCode:
 
     @property
     def n_classes(self) -> int:
-        """How many classes have a word."""
+        """Return the number of classes that have a word."""
         return len(self.words)
 
     @cached_property
@@ -154,7 +154,7 @@ class ResponseCode:
 
     @property
     def parameter_set(self) -> bytes:
-        """What permanent responses depend on, as a digest; p and q are not among it."""
+        """Hash the parameters that permanent responses depend on; p and q are not among them."""
         numbers = f"{self.bits}/{self.hashes}/{self.keep.hex()}/{self.words}/".encode()
         return blake2b(numbers + self.meaning, digest_size=32, person=b"parameter set").digest()
 

@@ -63,12 +63,12 @@ def rows_of(letters: Letters, office: str) -> NDArray[np.int64]:
 
 
 def letter_id(number: int) -> str:
-    """What is written on the back of every letter."""
+    """Return the text on the back of a letter."""
     return f"L{number:04d}"
 
 
 def number_of(letter: str) -> int:
-    """Which letter an id means."""
+    """Return the number of the letter that has this id."""
     return int(letter[1:])
 
 

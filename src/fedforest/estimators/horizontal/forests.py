@@ -89,7 +89,7 @@ class HorizontalExtraTreesClassifier(ClassifierMixin, HorizontalClassParameters,
     _task = "classification"
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """How likely each class is.
+        """Return the probability of each class.
 
         Parameters
         ----------

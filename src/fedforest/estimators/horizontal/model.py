@@ -1,4 +1,4 @@
-"""What every party holds after horizontal training: the complete forest, for use offline."""
+"""The model at every party after horizontal training: the complete forest, for use offline."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -55,5 +55,5 @@ class HorizontalModel:
         return ForestWalker(self.forest)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What follows from the forest is not stored with it."""
+        """Leave out attributes that follow from the forest."""
         return {name: value for name, value in vars(self).items() if name != "_walker"}

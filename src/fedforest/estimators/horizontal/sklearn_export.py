@@ -171,7 +171,7 @@ def _list_levels(left: NDArray[np.int32]) -> list[NDArray[np.int64]]:
 def _add_up(
     values: NDArray[Any], left: NDArray[np.int32], levels: list[NDArray[np.int64]]
 ) -> NDArray[Any]:
-    """What a node and everything below it have together."""
+    """Add up a node and everything below it."""
     total = values.copy()
     for inner in reversed(levels):
         total[inner] += total[left[inner]] + total[left[inner] + 1]

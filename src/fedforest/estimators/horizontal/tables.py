@@ -1,4 +1,4 @@
-"""Whose rows are whose: tables given party by party, or one table and the owner of each row.
+"""Tables by party, or one table and the owner of each row, as rows of parties.
 
 Every party's rows, labels and weights are kept apart from here on. Nothing is learned by looking
 across parties that a federation would not exchange: which classes there are is for the protocol.
@@ -37,7 +37,7 @@ ReadTarget: TypeAlias = Callable[[Any, int], NDArray[Any]]
 
 
 class PartyRows(NamedTuple):
-    """What one party brings to a training."""
+    """The rows, labels and weights of one party."""
 
     table: Table
     labels: NDArray[Any]  # class labels as they are, or float64 targets
@@ -246,7 +246,7 @@ def _take_parts(name: str, value: Any, parties: tuple[str, ...]) -> Mapping[str,
 
 
 def _blame(party: str, read: Callable[[Any, int], Any], value: Any, n_rows: int) -> Any:
-    """What `read` makes of a party's part; errors say whose it is."""
+    """Apply `read` to a party's part; errors name the party."""
     try:
         return read(value, n_rows)
     except DataError as error:

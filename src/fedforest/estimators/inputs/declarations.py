@@ -1,4 +1,4 @@
-"""How a parameter of an estimator is declared, and what follows from its declaration.
+"""The declaration of an estimator's parameter, and what follows from it.
 
 `parameter(...)` is a field of a dataclass: its annotation is the type that users and type checkers
 see, its default the constructor's. From the field come the check in `fit`, the place in a run file,

@@ -1,4 +1,4 @@
-"""What estimators need to train and predict in a live federation, whichever protocol they use.
+"""The settings and connections of estimators in a live federation, for any protocol.
 
 There `X` names a data set at each party and `y` the column with the label: rows stay with their
 owners, so there is no table to pass.
@@ -69,7 +69,7 @@ def note_exchanges(log: ExchangeLog) -> Callable[[News], None]:
 
 
 def find_label_party(estimator: Any, data: Mapping[str, str]) -> str:
-    """Who has the label: whom the estimator names, or the first of the parties."""
+    """Return the owner of the label: the party that the estimator names, or the first."""
     if estimator.parties is not None:
         raise ConfigurationError(
             "with a transport, X names the parties; leave parties=None", key="parties"

@@ -1,4 +1,4 @@
-"""What is passed by mistake where a table belongs, refused in words that say what to pass."""
+"""Objects passed by mistake in place of a table, refused with advice."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

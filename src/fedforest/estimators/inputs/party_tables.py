@@ -1,4 +1,4 @@
-"""Whose columns are whose: tables given party by party, or one table that is divided.
+"""Tables by party, or one table that is divided, as columns of parties.
 
 A `Division` is learned from the training input and cuts every later input the same way. Rows are
 taken as they come: tables of different parties must hold the same rows in the same order.
@@ -72,7 +72,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """Which columns each party holds.
+    """The columns of each party.
 
     `headings` describes the one table that is divided, or the table of each party; `shares` holds
     each party's columns of the one table, or is None where tables come by party.
@@ -151,7 +151,7 @@ class Division:
 
     @property
     def n_features(self) -> int:
-        """How many columns the input has."""
+        """Return the number of columns of the input."""
         return sum(len(heading.names) for heading in self.headings)
 
     @property

@@ -32,7 +32,7 @@ _LABEL, _WEIGHT = "y", "sample_weight"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearModel:
-    """What all roles keep of a trained model; in one process they are kept side by side."""
+    """The parts of a trained model at all roles; in one process they lie side by side."""
 
     trained: LinearTrained  # the coordinator's
     shares: Mapping[str, LinearShare]

@@ -1,4 +1,4 @@
-"""What training cost, step by step, for people to read or plot."""
+"""The cost of a training, step by step, to read or plot."""
 
 from typing import NamedTuple
 
@@ -70,7 +70,7 @@ def describe_steps(log: ExchangeLog) -> list[FitStep]:
 
 
 def describe_counted_steps(log: ExchangeLog) -> list[CountedStep]:
-    """The same for horizontal training, with what was summed over whom."""
+    """Describe the steps of horizontal training, with what was summed over which parties."""
     counted = {
         (exchange.note["trees"].start, exchange.note["step"]): exchange.note
         for exchange in log.exchanges

@@ -169,7 +169,7 @@ class VerticalForest(KnowsItsTraining, VerticalParameters, BaseEstimator):  # ty
         return leaf_of.T.astype(np.int64)
 
     def prediction_cost(self, X: Any) -> PredictionCost:
-        """What predicting these rows takes with `prediction` as it is set; parties in this process.
+        """Predict these rows with parties in this process, and count what that takes.
 
         Parameters
         ----------

@@ -142,7 +142,7 @@ def order_training(
     given: tuple[Any, Any, Any],
     before: FederatedModel | None,
 ) -> TrainVertical:
-    """What the coordinator is asked for."""
+    """Make the request for the coordinator."""
     X, y, sample_weight = given
     data = name_data(X)
     return order_forest(

@@ -109,7 +109,7 @@ class VerticalForestClassifier(ClassifierMixin, ClassParameters, VerticalForest)
         return {"oob_decision_function_": votes}
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """How likely each class is.
+        """Return the probability of each class.
 
         Parameters
         ----------

@@ -148,7 +148,7 @@ def _plain(value: Any) -> JsonValue:
 
 
 def _describe_classes(estimator: Any) -> dict[str, JsonValue]:
-    """What the label party alone keeps."""
+    """Describe the classes, which only the label party stores."""
     if not hasattr(estimator, "classes_"):
         return {}
     described: dict[str, JsonValue] = {"classes": pack_labels(estimator.classes_)}
@@ -225,7 +225,7 @@ def _check_union(outline: ForestOutline, stored: Mapping[str, StoredPartial]) ->
 
 
 def _read_division(width: JsonValue, stored: Mapping[str, StoredPartial]) -> Division:
-    """How tables to predict are divided; `width` is None where they come by party."""
+    """Read how tables to predict are divided; `width` is None where they come by party."""
     all_bins = [share.bins for share in stored.values()]
     if width is None:
         headings = tuple(Heading(bins.names, bins.has_names) for bins in all_bins)

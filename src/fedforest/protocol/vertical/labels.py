@@ -48,17 +48,17 @@ class LabelSource(Protocol):
 
     @property
     def n_rows(self) -> int:
-        """How many labels there are."""
+        """Return the number of labels."""
 
     @property
     def is_weighted(self) -> bool:
         """Whether rows differ in weight."""
 
     def scored_by(self, criterion: Criterion) -> "LabelSource":
-        """The same for trees that are scored so; refused where labels do not allow it."""
+        """Return the labels for trees of this criterion; refuse labels that do not allow it."""
 
     def scale(self) -> LabelScale:
-        """What the coordinator must know to write leaves."""
+        """Return what the coordinator must know to write leaves."""
 
     def share(self, request: ShareLabels, randomness: Randomness) -> tuple[LabelsShared, AnswerKey]:
         """The labels in the protection asked for, and what votes are to be compared with."""
@@ -75,7 +75,7 @@ class ClassLabels:
 
     @property
     def n_rows(self) -> int:
-        """How many labels there are."""
+        """Return the number of labels."""
         return len(self.classes)
 
     @property
@@ -139,7 +139,7 @@ class TargetValues:
 
     @property
     def n_rows(self) -> int:
-        """How many targets there are."""
+        """Return the number of targets."""
         return len(self.values)
 
     @property
@@ -148,7 +148,7 @@ class TargetValues:
         return self.row_weights is not None
 
     def scored_by(self, criterion: Criterion) -> "TargetValues":
-        """The same targets, counted from zero where the criterion does; if they can be."""
+        """Return the targets, counted from zero where the criterion counts so."""
         check(criterion.task == "regression", "the criterion is of another task")
         return replace(self, criterion=criterion)
 
@@ -198,7 +198,7 @@ def number_classes(
 
 
 def code_type(n_classes: int) -> str:
-    """How a class code travels."""
+    """Return the type of a class code in messages."""
     return "u1" if n_classes <= 256 else "<u2"
 
 

@@ -72,7 +72,7 @@ class NodeBits:
 
 
 class AwaitedBits(NodeBits):
-    """The same, of owners whose nodes are known and whose bits come one by one, in any order."""
+    """The bits of owners whose nodes are known and whose bits come one by one, in any order."""
 
     def __init__(
         self, sizes: NDArray[np.int64], nodes: Sequence[NDArray[np.int64]], least_rows: int = 0

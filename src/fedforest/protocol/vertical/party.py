@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartyModel:
-    """What a party keeps of a trained forest: its bins and its share of the trees."""
+    """A party's portion of a trained forest: its bins and its partial trees."""
 
     bins: Bins
     partial: PartialForest
@@ -230,7 +230,7 @@ class VerticalParty:
         return TreesFinished(OutOfBagScores.of(curve))
 
     def _read_leaves(self, values: LeafValues, shape: Shape) -> Leaves:
-        """What the leaves say, for rows that trees of this shape left out."""
+        """Read the values of leaves, for the votes on rows that trees of this shape left out."""
         check(self._out_of_bag is not None, "leaves are for the label party")
         check(self._growing().routes_left_out, "leaves came, but no rows were left out")
         assert self._out_of_bag is not None
@@ -253,7 +253,7 @@ class VerticalParty:
         return ColumnsWeighed(Importances.of(importances), self._votes(request))
 
     def _count_dropped(self, request: WeighColumns) -> int:
-        """How many of the finished trees are dropped, all of the last batch."""
+        """Count the finished trees that are dropped, all of the last batch."""
         if request.ends_early:
             check(request.n_dropped == 0, "trees are dropped in two ways")
             return self._count_beyond(len(request.tree_totals) // 8)
@@ -262,7 +262,7 @@ class VerticalParty:
         return request.n_dropped
 
     def _count_beyond(self, n_trees: int) -> int:
-        """How many trees are finished here that the forest does not have: none, or a batch."""
+        """Count the finished trees here that the forest does not have: none, or a batch."""
         sizes = [partial.shape.n_trees for partial in self._finished]
         n_beyond = sum(sizes) - n_trees
         is_known = n_trees > 0 and n_beyond in {0, *sizes[-1:]}

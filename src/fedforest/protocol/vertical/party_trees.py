@@ -108,7 +108,7 @@ class VerticalPartyTrees:
         return self._routing.leaf_of
 
     def root_sums(self) -> NodeSums:
-        """What the labels of whole trees add up to; asked for before anything moves."""
+        """Sum the labels of whole trees; asked for before anything moves."""
         return pack_sums(self._search.root_sums(), self._kind)
 
     def root_sizes(self) -> NDArray[np.int64]:
@@ -158,7 +158,7 @@ class VerticalPartyTrees:
         )
 
     def read_moves(self, moves: RowMoves | None) -> VerticalMoved | None:
-        """What became of the open nodes; nothing moves yet, so that a refusal changes nothing."""
+        """Read the fates of open nodes; nothing moves yet, so that a refusal changes nothing."""
         if moves is None:
             check(not self._has_searched, "a step begins before the last one ended")
             return None
@@ -207,7 +207,7 @@ class VerticalPartyTrees:
         return bits
 
     def _read_routed(self, moves: RowMoves, is_split: NDArray[np.bool_]) -> NodeBits | None:
-        """Where rows go that trees left out, if they are routed along."""
+        """Read where rows go that trees left out, if they are routed along."""
         if self._routing is None:
             return None
         is_foreign = is_split.copy()

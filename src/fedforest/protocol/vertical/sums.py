@@ -1,4 +1,4 @@
-"""What the labels of nodes add up to, between the roles: packed without rows, judged on arrival.
+"""The sums of the labels of nodes, between the roles: packed without rows, judged on arrival.
 
 The rows of a node follow from the bits. Sums that no rows have are refused, and so are those that
 could overflow later. Where sums would be long, the coordinator adds them up from labels and bits.

@@ -1,4 +1,4 @@
-"""What both ends of a gRPC connection agree on: methods, limits, keepalive and mutual TLS.
+"""The settings that both ends of a gRPC connection share: methods, limits, keepalive, mutual TLS.
 
 There is no way to open or to accept a connection without certificates.
 """
@@ -47,7 +47,7 @@ _BOTH_ENDS: Options = [
 
 @dataclass(frozen=True, slots=True)
 class ChannelLimits:
-    """How much may come, and how long somebody is waited for."""
+    """The limits on sizes and waiting times."""
 
     max_message_bytes: int = MAX_MESSAGE_BYTES
     patience_seconds: float = 60.0  # for a party that is away, in all, during one request
@@ -56,7 +56,7 @@ class ChannelLimits:
 
 
 def server_options() -> Options:
-    """How the coordinator accepts connections."""
+    """Return the options with which the coordinator accepts connections."""
     return [
         *_BOTH_ENDS,
         ("grpc.so_reuseport", 0),  # a second coordinator at the same address is an error
