@@ -110,7 +110,7 @@ class RunProgress:
     def describe(self) -> str:
         """All of it on one line."""
         parts = [self.doing]
-        if self.trees:
+        if 0 < len(self.trees) < self.n_trees:
             parts.append(f"trees {self.trees.start + 1}-{self.trees.stop} of {self.n_trees}")
         parts.append("1 exchange" if self.n_exchanges == 1 else f"{self.n_exchanges} exchanges")
         parts.append(format_bytes(self.n_bytes))
@@ -193,8 +193,10 @@ def _explaining_silence(progress: RunProgress, explain: Callable[[], None]) -> I
 @contextmanager
 def _draw_bar(terminal: Terminal, progress: RunProgress) -> Iterator[Callable[[News], None]]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.table import Column
 
-    columns = (BarColumn(bar_width=24), TimeElapsedColumn(), TextColumn("{task.description}"))
+    words = TextColumn("{task.description}", table_column=Column(no_wrap=True))
+    columns = (BarColumn(bar_width=12), TimeElapsedColumn(), words)
     with (
         Progress(*columns, console=terminal.err, transient=True) as bars,
         _explaining_silence(progress, lambda: bars.console.print(_SILENT)),
