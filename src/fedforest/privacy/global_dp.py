@@ -18,7 +18,6 @@ from fedforest.kernels.noise.discrete_laplace import add_discrete_laplace
 from fedforest.limits import is_finite
 from fedforest.privacy.queries import Queries
 
-CLASS_SENSITIVITY = 2  # a changed label takes one from one count and adds one to another
 TARGET_BITS = 30  # of a bounded target in fixed point; its rounding drowns in the noise
 MAX_SCALE = 2**50
 _SCALE_BITS = 25  # a scale is rounded up by less than 2^-24 of itself

@@ -74,15 +74,6 @@ def write_pairs(bitmap, pairs, first, last):
 
 
 @kernel
-def list_pairs(bitmap):
-    """The pairs of a candidate bitmap: one row of bytes per node, see `bitsets`."""
-    node_start = count_pairs(bitmap)
-    pairs = Pairs(node_start, np.empty(node_start[-1], np.int32))
-    write_pairs(bitmap, pairs, 0, bitmap.shape[0])
-    return pairs
-
-
-@kernel
 def take_pairs(pairs, nodes):
     """The pairs of some nodes, in the order of the nodes."""
     node_start, feature = pairs

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import PrivacyError
-from fedforest.kernels.jit import borrowing, embedded, kernel
+from fedforest.kernels.jit import borrowing, embedded
 
 LANES = 32
 KEY_BYTES = 32
@@ -49,13 +49,6 @@ def open_stream(key: bytes, number: int = 0) -> NDArray[np.uint32]:
     block[14:] = number & 0xFFFFFFFF, number >> 32
     stream[_READ] = _N_BUFFERED
     return stream
-
-
-def draw_units(key: bytes, count: int) -> NDArray[np.float64]:
-    """Uniform numbers strictly between 0 and 1."""
-    units = np.empty(count, np.float64)
-    fill_units(open_stream(key), units)
-    return units
 
 
 @embedded
@@ -173,17 +166,3 @@ def next_below(stream, bound):
         while (product & _LOW_HALF) < skipped:
             product = np.uint64(next_half(stream)) * bound
     return product >> _HALF
-
-
-@kernel
-def fill_words(stream, words):
-    """The next words of the stream."""
-    for i in range(words.shape[0]):
-        words[i] = next_word(stream)
-
-
-@kernel
-def fill_units(stream, units):
-    """The next uniform numbers strictly between 0 and 1."""
-    for i in range(units.shape[0]):
-        units[i] = next_unit(stream)

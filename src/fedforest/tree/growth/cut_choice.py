@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.cuts.pairs import Cuts, Pairs
 from fedforest.kernels.cuts.scores import (
     Choice,
     Sides,
@@ -14,8 +13,7 @@ from fedforest.kernels.cuts.scores import (
     expand_sides,
     take_sides,
 )
-from fedforest.kernels.layout import SET_WORDS, Rules
-from fedforest.tree.growth.split_search import SplitTable
+from fedforest.kernels.layout import Rules
 from fedforest.tree.workers import ALONE, Workers
 
 CUTS_WORTH_A_THREAD = 2**18  # with fewer, all are scored before another thread is awake
@@ -66,13 +64,3 @@ def choose_cuts(layout: SideLayout, sides: Sides, rules: Rules, workers: Workers
 
     workers.run(choose, workers.ranges(n_asked + 1, CUTS_WORTH_A_THREAD))
     return choice
-
-
-def tabulate_cuts(pairs: Pairs, cuts: Cuts, chosen: NDArray[np.int64]) -> SplitTable:
-    """Return the cuts of the chosen pairs as splits."""
-    left_set = np.zeros((len(chosen) if len(cuts.left_set) else 0, SET_WORDS), np.uint64)
-    by_set = np.flatnonzero(cuts.set_index[chosen] >= 0)
-    left_set[by_set] = cuts.left_set[cuts.set_index[chosen[by_set]]]
-    return SplitTable(
-        pairs.feature[chosen], cuts.threshold[chosen], cuts.missing_left[chosen], left_set
-    )
