@@ -28,7 +28,7 @@ def summarise(leakage: Mapping[str, Any]) -> Iterator[str]:
 
 
 def make_risk_table(leakage: Mapping[str, Any], title: str = "What could be worked out") -> Table:
-    """Every known attack on what this run revealed: the risk, who could, what helps."""
+    """Return every known attack on what this run revealed: the risk, who could, what helps."""
     from rich.table import Table
 
     table = Table("Risk", "Who could", "What helps", title=title, title_justify="left")

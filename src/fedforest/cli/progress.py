@@ -108,7 +108,7 @@ class RunProgress:
         return spent * (1.0 - share) / share
 
     def describe(self) -> str:
-        """All of it on one line."""
+        """Return all of it on one line."""
         parts = [self.doing]
         if 0 < len(self.trees) < self.n_trees:
             parts.append(f"trees {self.trees.start + 1}-{self.trees.stop} of {self.n_trees}")

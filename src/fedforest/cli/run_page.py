@@ -53,7 +53,7 @@ def show_end(terminal: Terminal, details: RunDetails) -> None:
 
 
 def describe(details: RunDetails) -> dict[str, Any]:
-    """A run in JSON's own types."""
+    """Return a run in JSON's own types."""
     import msgspec
 
     content = {name: _name_fields(getattr(details, name)) for name in details.__struct_fields__[1:]}

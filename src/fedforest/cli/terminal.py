@@ -73,7 +73,7 @@ def format_bytes(n_bytes: int) -> str:
 
 
 def format_seconds(seconds: float) -> str:
-    """A duration for people."""
+    """Return a duration for people."""
     if seconds < 10.0:
         return f"{seconds:.1f} s"
     if seconds < 120.0:
@@ -83,5 +83,5 @@ def format_seconds(seconds: float) -> str:
 
 
 def format_time(at: float | None) -> str:
-    """A moment in the time of this place."""
+    """Return a moment in the time of this place."""
     return "-" if at is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))

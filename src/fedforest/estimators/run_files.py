@@ -89,7 +89,7 @@ def _order_horizontal(file: RunFile, estimator: Any) -> TrainHorizontal:
 
 
 def _make_estimator(file: RunFile) -> Any:
-    """The estimator that would train it; what its parameters may be is not checked yet."""
+    """Return the estimator that would train it; what its parameters may be is not checked yet."""
     kind = _ESTIMATORS[file.run.protocol, file.run.task]
     known = read_parameters(kind)
     _check_keys(file, "participation", known)
@@ -153,7 +153,7 @@ def _read_class_weight(file: RunFile, pairs: list[Any]) -> dict[Any, Any]:
 
 
 def _make_option(file: RunFile, table: str, option: Option, known: Mapping[str, Any]) -> Any:
-    """One of our option classes, by its name and with its settings."""
+    """Return one of our option classes, by its name and with its settings."""
     settings: dict[str, Any] = {"name": option} if isinstance(option, str) else dict(option)
     name = settings.pop("name", None)
     if name not in known:

@@ -93,7 +93,7 @@ class Estimator(NamedTuple):
 
 
 def pooled(tables: dict[str, NDArray[Any]]) -> NDArray[Any]:
-    """All columns in one table, as nobody may have them."""
+    """Return all columns in one table, as nobody may have them."""
     return np.hstack(list(tables.values()))
 
 

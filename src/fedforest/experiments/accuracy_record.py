@@ -43,7 +43,7 @@ class DataSetRecord:
         return self.scores.setdefault(method, [])
 
     def paired(self, *methods: str) -> list[NDArray[np.float64]]:
-        """The scores of some methods over the repetitions that all of them have."""
+        """Return the scores of some methods over the repetitions that all of them have."""
         n = min(len(self.scores.get(method, ())) for method in methods)
         return [np.array(self.scores[method][:n]) if n else np.zeros(0) for method in methods]
 
@@ -63,7 +63,7 @@ class AccuracyRecord:
 
     @classmethod
     def open(cls, folder: Path | None, settings: Settings) -> Self:
-        """The record in the folder, else a new one; without a folder nothing is kept."""
+        """Return the record in the folder, else a new one; without a folder nothing is kept."""
         result = FILE.find(folder)
         if result is None:
             return cls(settings, folder)

@@ -32,7 +32,7 @@ def describe_environment() -> dict[str, Any]:
 
 
 def tell_environment(facts: dict[str, Any]) -> tuple[str, str]:
-    """The machine, and the versions, each as a sentence without its full stop."""
+    """Return the machine, and the versions, each as a sentence without its full stop."""
     versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
     machine = (
         f"{facts['cpu']}, {facts['cores']} cores, {facts['memory_gib']} GiB, {facts['system']}; "

@@ -95,7 +95,7 @@ def compared_methods(size: ForestSize, n_jobs: int) -> dict[str, Method]:
 
 
 def noisy_methods(noise: Noise, size: ForestSize, n_jobs: int) -> dict[str, Method]:
-    """A forest without noise, and with it along epsilon."""
+    """Return a forest without noise, and with it along epsilon."""
     methods = {noise.reference: federated(size, n_jobs=n_jobs)}
     for epsilon in noise.epsilons:
         privacy = noise.protect(epsilon)

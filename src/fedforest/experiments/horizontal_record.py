@@ -64,7 +64,7 @@ class HorizontalDataSetRecord:
 
     @classmethod
     def of(cls, data: RowData) -> "HorizontalDataSetRecord":
-        """A data set on which nothing was measured yet."""
+        """Return a data set on which nothing was measured yet."""
         return cls(data.name, *data.shape, len(np.unique(data.y)))
 
     @classmethod
@@ -84,7 +84,7 @@ class HorizontalDataSetRecord:
         return min(len(self.measured.get(method, ())) for method in methods)
 
     def paired(self, *methods: str, quantity: str = "score") -> list[NDArray[np.float64]]:
-        """A quantity of some methods over the repetitions that all of them have."""
+        """Return a quantity of some methods over the repetitions that all of them have."""
         n = self.n_repetitions(*methods)
         return [
             np.array([measured[quantity] for measured in self.measured.get(method, ())[:n]])
@@ -105,7 +105,7 @@ class HorizontalRecord:
 
     @classmethod
     def open(cls, folder: Path | None, settings: HorizontalSettings) -> Self:
-        """The record in the folder, else a new one; without a folder nothing is kept."""
+        """Return the record in the folder, else a new one; without a folder nothing is kept."""
         result = FILE.find(folder)
         if result is None:
             return cls(settings, folder)
@@ -156,7 +156,7 @@ class HorizontalRecord:
 
 
 def read_groups(result: dict[str, Any]) -> dict[str, dict[str, HorizontalDataSetRecord]]:
-    """The data sets of a result, by group and name."""
+    """Return the data sets of a result, by group and name."""
     return {
         group: {name: HorizontalDataSetRecord.read(entry) for name, entry in entries.items()}
         for group, entries in result["groups"].items()
@@ -164,7 +164,7 @@ def read_groups(result: dict[str, Any]) -> dict[str, dict[str, HorizontalDataSet
 
 
 def _to_columns(measured: list[Measured]) -> dict[str, list[float | None]]:
-    """A list for each quantity, None where a repetition has none."""
+    """Return a list for each quantity, None where a repetition has none."""
     names = dict.fromkeys(name for each in measured for name in each)
     return {name: [_shorten(each.get(name)) for each in measured] for name in names}
 

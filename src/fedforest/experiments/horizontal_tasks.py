@@ -58,7 +58,7 @@ class RowData:
 
     @classmethod
     def of_numbers(cls, name: str, X: NDArray[Any], y: NDArray[Any]) -> "RowData":
-        """A table without texts."""
+        """Return a table without texts."""
         return cls(name, X, X, y)
 
     @property

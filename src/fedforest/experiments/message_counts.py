@@ -61,7 +61,7 @@ class MessageCount:
 
 
 def paper_total(plug: Protected, n: int) -> int:
-    """The paper's "Total (All N parties)"."""
+    """Return the paper's "Total (All N parties)"."""
     if isinstance(plug, Ring):
         return 2 * n
     if isinstance(plug, Masked):
@@ -122,7 +122,7 @@ _NOTE = (
 
 
 def thresholds(n: int) -> list[int]:
-    """The smallest, a middle and the largest threshold."""
+    """Return the smallest, a middle and the largest threshold."""
     return sorted({2, n // 2 + 1, n})
 
 

@@ -65,7 +65,7 @@ def _over_full(record: HorizontalDataSetRecord, method: str, quantity: str) -> s
 
 
 def falling(records: list[HorizontalDataSetRecord]) -> Finding:
-    """Whether time and aggregations fall with the share, as in Figures 2c and 2d."""
+    """Return whether time and aggregations fall with the share, as in Figures 2c and 2d."""
     rows = []
     for record in records:
         for scope in SCOPES:

@@ -32,7 +32,7 @@ class ResultFile(NamedTuple):
         return f"{self.experiment}.json"
 
     def read(self, path: Path) -> Result:
-        """The content of a result file; raises `DataError` where it is none."""
+        """Return the content of a result file; raises `DataError` where it is none."""
         try:
             result: Result = json.loads(path.read_text())
         except json.JSONDecodeError as error:
@@ -80,7 +80,7 @@ class RunNotes:
 
 
 def tell_runs(result: Result, tell_added: Callable[[dict[str, Any]], str]) -> str:
-    """The last section of a page: which run added what, where and for how long."""
+    """Return the last section of a page: which run added what, where and for how long."""
     lines = ["### Runs", ""]
     for run in result["runs"]:
         facts = run["environment"]

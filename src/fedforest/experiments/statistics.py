@@ -22,7 +22,7 @@ class Interval(NamedTuple):
     high: float
 
     def lies_within(self, tolerance: float) -> bool:
-        """Whether the whole interval is inside plus or minus the tolerance."""
+        """Return whether the whole interval is inside plus or minus the tolerance."""
         return -tolerance <= self.low and self.high <= tolerance
 
     def scaled(self, factor: float) -> "Interval":

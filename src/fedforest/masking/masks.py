@@ -165,7 +165,7 @@ class _Shared(NamedTuple):
         return sum(map(len, self.keys))
 
     def open_streams(self, summands: Sequence[Summand], step: int) -> list[list[Keystream]]:
-        """One stream for each partner, over all vectors that the two have in common."""
+        """Return one stream for each partner, over all vectors that the two have in common."""
         bound = [bind_vector(summand.digest, summand.length) for summand in summands]
         vectors = [b"".join([bound[place] for place in places]) for places in self.places]
         return open_streams(zip(self.keys, vectors, strict=True), step)
@@ -199,7 +199,7 @@ def _read_on(
 
 
 def derive_pair_key(pair_secret: bytes, run: bytes, way: Way) -> bytes:
-    """The key of all masks that two parties share in a run."""
+    """Return the key of all masks that two parties share in a run."""
     sender, receiver = way
     if sender == receiver:
         raise MaskingError(f"party {sender!r} cannot share a mask with itself")
@@ -219,7 +219,7 @@ def bind_vector(digest: bytes, length: int) -> bytes:
 def open_streams(
     groups: Iterable[tuple[Iterable[bytes], bytes]], step: int
 ) -> list[list[Keystream]]:
-    """The masks of pairs of parties in a step, by their keys and the vectors that they have.
+    """Return the masks of pairs of parties in a step, by their keys and the vectors that they have.
 
     The key of a stream is bound to all these vectors. Where the coordinator tells two parties of
     different ones, their masks have nothing in common, and the sums are random.

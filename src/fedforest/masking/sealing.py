@@ -27,7 +27,7 @@ def seal(key: bytes, plaintext: bytes | memoryview, associated: bytes) -> bytes:
 
 
 def open_sealed(key: bytes, sealed: bytes | memoryview, associated: bytes) -> bytes:
-    """The text as it was sealed under this key with these associated bytes, or an error."""
+    """Return the text as it was sealed under this key with these associated bytes, or an error."""
     cipher = _cipher(key)
     try:
         return cipher.decrypt(_NONCE, sealed, associated)

@@ -90,7 +90,7 @@ def _add_up(chances: NDArray[np.float64], n_draws: int) -> tuple[int, NDArray[np
 def _find_epsilon(
     losses: NDArray[np.float64], chances: NDArray[np.float64], delta: float, largest: float
 ) -> float:
-    """The smallest epsilon of this delta, approached from above; at most `largest`.
+    """Return the smallest epsilon of this delta, approached from above; at most `largest`.
 
     Exponents are at most zero, so nothing overflows, however large the losses are.
     """

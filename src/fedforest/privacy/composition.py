@@ -63,7 +63,7 @@ class PrivacySpending:
         return replace(self, memory=code.memory(key))
 
     def as_dict(self) -> dict[str, Any]:
-        """Every number by name, what is protected, and what is not."""
+        """Return every number by name, what is protected, and what is not."""
         approximate = self.approximate
         return {
             "mechanism": self.mechanism,

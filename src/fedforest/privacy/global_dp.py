@@ -114,7 +114,7 @@ class NoiseScale(NamedTuple):
 
 
 def choose_scale(epsilon: float, sensitivity: int) -> NoiseScale:
-    """A scale of no less than sensitivity / epsilon, and of hardly more."""
+    """Return a scale of no less than sensitivity / epsilon, and of hardly more."""
     exact = Fraction(sensitivity) / Fraction(epsilon)
     if exact > MAX_SCALE:
         raise ConfigurationError(
@@ -158,7 +158,7 @@ class TargetGrid:
 
     @classmethod
     def of(cls, bounds: tuple[float, float]) -> "TargetGrid":
-        """The grid of `GlobalDP.target_bounds`."""
+        """Return the grid of `GlobalDP.target_bounds`."""
         low, high = float(bounds[0]), float(bounds[1])
         half_range = high / 2 - low / 2  # halves first: the whole may exceed the largest float
         exponent = max(math.frexp(half_range)[1] - TARGET_BITS + 1, _LEAST_EXPONENT)

@@ -104,7 +104,7 @@ class LocalDP:
         return ConfigurationError(f"{self!r}: {reason}.", key=("privacy", *setting))
 
     def resolve(self, n_classes: int, meaning: bytes = b"") -> "ResponseCode":
-        """The code for this many classes.
+        """Return the code for this many classes.
 
         `meaning` says what the classes are, e.g. their names and order. Under another meaning
         responses are drawn anew: a number that names another class must not find old coins.
@@ -168,7 +168,7 @@ class ResponseCode:
 def permanent_responses(
     code: ResponseCode, labels: NDArray[np.uint16], row_ids: NDArray[np.uint64], key: bytes
 ) -> NDArray[np.uint64]:
-    """The permanent response of every row, bit k of it being bit k of the Bloom filter.
+    """Return the permanent response of every row, bit k of it being bit k of the Bloom filter.
 
     A keyed function of (row, label, parameter set): the same input gives the same answer for ever,
     so asking again tells nothing new. Every table of every party needs a key of its own.

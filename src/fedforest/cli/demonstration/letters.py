@@ -53,12 +53,12 @@ def draw_letters(seed: int) -> Letters:
 
 
 def pixels_of(office: str) -> list[int]:
-    """The pixels in the strip of an office, in the order of its columns."""
+    """Return the pixels in the strip of an office, in the order of its columns."""
     return _pixels_of(_COLUMNS_OF_PIXELS[OFFICES.index(office)])
 
 
 def rows_of(letters: Letters, office: str) -> NDArray[np.int64]:
-    """The letters that an office has whole scans of, in the order of its table."""
+    """Return the letters that an office has whole scans of, in the order of its table."""
     return letters.old[OFFICES.index(office) :: len(OFFICES)]
 
 

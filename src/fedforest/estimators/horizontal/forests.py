@@ -105,7 +105,7 @@ class HorizontalExtraTreesClassifier(ClassifierMixin, HorizontalClassParameters,
         return self._votes(X)
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """The logarithm of `predict_proba`; minus infinity where a class is impossible.
+        """Return the logarithm of `predict_proba`; minus infinity where a class is impossible.
 
         Parameters
         ----------
@@ -116,7 +116,7 @@ class HorizontalExtraTreesClassifier(ClassifierMixin, HorizontalClassParameters,
             return np.log(self._votes(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The most likely class of each row; of equally likely ones the first in `classes_`.
+        """Return the most likely class of each row; of equally likely ones the first in `classes_`.
 
         Parameters
         ----------
@@ -163,7 +163,7 @@ privacy_spent_, fit_log_, n_exchanges_, bytes_sent_
     _task = "regression"
 
     def predict(self, X: Any) -> NDArray[np.float64]:
-        """The mean of the trees for each row.
+        """Return the mean of the trees for each row.
 
         Parameters
         ----------

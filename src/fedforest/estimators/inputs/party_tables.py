@@ -49,7 +49,7 @@ class Heading:
             )
 
     def arrange(self, table: Table) -> Table:
-        """The table's columns in this order, found by name where there are names."""
+        """Return the table's columns in this order, found by name where there are names."""
         if not (self.has_names and table.has_names) or table.names == self.names:
             return table
         return table.take([table.names.index(name) for name in self.names])
@@ -112,7 +112,7 @@ class Division:
         return division
 
     def split(self, X: Any) -> dict[str, Table]:
-        """Each party's table of an input that has the columns of training.
+        """Return each party's table of an input that has the columns of training.
 
         Raises `DataError` for missing or unknown parties and columns, and different row counts.
         """
@@ -174,7 +174,7 @@ class Division:
         }
 
     def join(self, values_by_party: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
-        """One value for each column of the input; 0 where no party holds the column."""
+        """Return one value for each column of the input; 0 where no party holds the column."""
         flat = np.concatenate([values_by_party[party] for party in self.parties])
         if self.shares is None:
             return flat
@@ -217,7 +217,7 @@ def check_row_order(X: Any, **vectors: Any) -> None:
 
 
 def choose_label_party(label_party: str | None, division: Division) -> str:
-    """The party that owns the labels: the one that is named, else the first."""
+    """Return the party that owns the labels: the one that is named, else the first."""
     if label_party is None:
         return division.parties[0]
     if label_party not in division.parties:

@@ -65,7 +65,7 @@ class LinearModel:
         return self.division.join(slopes), intercept
 
     def scores(self, X: Any, n_jobs: int | None) -> NDArray[np.float64]:
-        """The score of each row."""
+        """Return the score of each row."""
         tables, trained = self.division.split(X), self.trained
         parties = {
             party: LinearParty(tables[party], share=self.shares[party]) for party in trained.holders

@@ -42,7 +42,7 @@ class LinearStep(NamedTuple):
 
 
 def describe_exchanges(log: ExchangeLog) -> list[LinearStep]:
-    """One entry for each exchange, in order."""
+    """Return one entry for each exchange, in order."""
     return [
         LinearStep(number, exchange.request, exchange.n_parties, exchange.n_bytes, exchange.seconds)
         for number, exchange in enumerate(log.exchanges)
@@ -50,7 +50,7 @@ def describe_exchanges(log: ExchangeLog) -> list[LinearStep]:
 
 
 def describe_steps(log: ExchangeLog) -> list[FitStep]:
-    """One entry for each step, in order; exchanges outside of steps are left out."""
+    """Return one entry for each step, in order; exchanges outside of steps are left out."""
     steps: dict[tuple[int, int], FitStep] = {}
     for exchange in log.exchanges:
         if "level" not in exchange.note:

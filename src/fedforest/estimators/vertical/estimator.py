@@ -96,7 +96,7 @@ class VerticalForest(KnowsItsTraining, VerticalParameters, BaseEstimator):  # ty
         return self
 
     def _local_model(self, purpose: str) -> VerticalModel:
-        """The model if it lies in this process; `purpose` says what it is needed for."""
+        """Return the model if it lies in this process; `purpose` says what it is needed for."""
         check_is_fitted(self, "_model")
         if isinstance(self._model, VerticalModel):
             return self._model
@@ -150,7 +150,7 @@ class VerticalForest(KnowsItsTraining, VerticalParameters, BaseEstimator):  # ty
         return n_trees
 
     def apply(self, X: Any) -> NDArray[np.int64]:
-        """The leaf that each row reaches in each tree.
+        """Return the leaf that each row reaches in each tree.
 
         Parameters
         ----------
@@ -185,7 +185,7 @@ class VerticalForest(KnowsItsTraining, VerticalParameters, BaseEstimator):  # ty
         return model.prediction_cost(X, read_prediction(self), count_workers(self.n_jobs))
 
     def _votes(self, X: Any) -> NDArray[np.float64]:
-        """(rows, classes): mean votes of all trees; (rows, 1) for regression."""
+        """Return (rows, classes): mean votes of all trees; (rows, 1) for regression."""
         check_is_fitted(self, "_model")
         options = read_prediction(self)
         votes: NDArray[np.float64]
@@ -193,7 +193,7 @@ class VerticalForest(KnowsItsTraining, VerticalParameters, BaseEstimator):  # ty
         return votes
 
     def union(self, consent: Mapping[str, bool]) -> Forest:
-        """The complete forest, which no role holds.
+        """Return the complete forest, which no role holds.
 
         Parameters
         ----------
@@ -203,7 +203,7 @@ class VerticalForest(KnowsItsTraining, VerticalParameters, BaseEstimator):  # ty
         return self._local_model("be united").unite(consent)[0]
 
     def complete_model(self, consent: Mapping[str, bool]) -> bytes:
-        """The complete forest with the bins of all columns as one model file.
+        """Return the complete forest with the bins of all columns as one model file.
 
         Parameters
         ----------
@@ -214,7 +214,7 @@ class VerticalForest(KnowsItsTraining, VerticalParameters, BaseEstimator):  # ty
         return vertical_shares.store_complete_model(self, model, consent)
 
     def to_shares(self) -> dict[str, bytes]:
-        """The trained forest as one model file for each role, safe to hand to that role.
+        """Return the trained forest as one model file for each role, safe to hand to that role.
 
         Returns
         -------
@@ -227,7 +227,7 @@ class VerticalForest(KnowsItsTraining, VerticalParameters, BaseEstimator):  # ty
 
     @classmethod
     def from_shares(cls, shares: Mapping[str, bytes]) -> Self:
-        """A forest that predicts exactly as the one that `to_shares` was called on.
+        """Return a forest that predicts exactly as the one that `to_shares` was called on.
 
         Parameters
         ----------

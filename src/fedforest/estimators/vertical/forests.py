@@ -125,7 +125,7 @@ class VerticalForestClassifier(ClassifierMixin, ClassParameters, VerticalForest)
         return self._votes(X)
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """The logarithm of `predict_proba`; minus infinity where a class is impossible.
+        """Return the logarithm of `predict_proba`; minus infinity where a class is impossible.
 
         Parameters
         ----------
@@ -136,7 +136,7 @@ class VerticalForestClassifier(ClassifierMixin, ClassParameters, VerticalForest)
             return np.log(self._votes(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The most likely class of each row; of equally likely ones the first in `classes_`.
+        """Return the most likely class of each row; of equally likely ones the first in `classes_`.
 
         Parameters
         ----------
@@ -201,7 +201,7 @@ n_steps_, n_extra_steps_
         return {"oob_prediction_": votes[:, 0]}
 
     def predict(self, X: Any) -> NDArray[np.float64]:
-        """The mean of the trees for each row.
+        """Return the mean of the trees for each row.
 
         Parameters
         ----------

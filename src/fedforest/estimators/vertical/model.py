@@ -97,13 +97,13 @@ class VerticalModel:
         return described
 
     def find_leaves(self, X: Any, options: PredictionOptions, n_workers: int) -> NDArray[np.int32]:
-        """(trees, rows): the leaf each row reaches."""
+        """Return (trees, rows): the leaf each row reaches."""
         tables = self.division.split(X)
         with start_workers(n_workers) as workers:
             return find_leaves(self, tables, options, workers)
 
     def mean_votes(self, X: Any, options: PredictionOptions, n_workers: int) -> NDArray[np.float64]:
-        """(rows, classes): what the trees say on average; (rows, 1) for regression."""
+        """Return (rows, classes): what the trees say on average; (rows, 1) for regression."""
         tables = self.division.split(X)
         with start_workers(n_workers) as workers:
             leaf_of = find_leaves(self, tables, options, workers)
@@ -140,7 +140,7 @@ class VerticalModel:
         }
 
     def unite(self, consent: Mapping[str, bool]) -> tuple[Forest, Bins]:
-        """The complete forest and the bins of all columns; only if every party consents."""
+        """Return the complete forest and the bins of all columns; only if every party consents."""
         if not isinstance(consent, Mapping):
             raise ConfigurationError(
                 f"consent is {consent!r}; it must be a mapping from every party to True"
@@ -168,7 +168,7 @@ class VerticalModel:
 
 
 def keep_nothing(table: Table, shape: Shape) -> PartyModel:
-    """The share of a party without columns: it split no node."""
+    """Return the share of a party without columns: it split no node."""
     feature = np.where(shape.left_child == LEAF, np.int32(LEAF), np.int32(FOREIGN))
     n_nodes = shape.n_nodes
     splits = Splits(
@@ -188,7 +188,7 @@ def find_leaves(
     workers: Workers,
     log: ExchangeLog | None = None,
 ) -> NDArray[np.int32]:
-    """(trees, rows): the leaf each row reaches, found out over all parties."""
+    """Return (trees, rows): the leaf each row reaches, found out over all parties."""
     prepare("vertical prediction")
     n_rows = next(iter(tables.values())).n_rows
     own_workers = workers.divided(len(tables))  # parties answer at the same time

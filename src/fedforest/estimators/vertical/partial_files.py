@@ -44,7 +44,7 @@ Stored = TypeVar("Stored")
 
 
 def store_shares(estimator: Any, model: VerticalModel) -> dict[str, bytes]:
-    """The file of the coordinator and of every party."""
+    """Return the file of the coordinator and of every party."""
     if COORDINATOR in model.division.parties:
         raise ModelFileError(
             f"cannot store the model: a party is called {COORDINATOR!r}, which is another role; "
@@ -76,7 +76,7 @@ def store_shares(estimator: Any, model: VerticalModel) -> dict[str, bytes]:
 def store_complete_model(
     estimator: Any, model: VerticalModel, consent: Mapping[str, bool]
 ) -> bytes:
-    """One file with all splits, bins and column names, if every party consents."""
+    """Return one file with all splits, bins and column names, if every party consents."""
     forest, bins = model.unite(consent)
     about: dict[str, JsonValue] = {
         "estimator": type(estimator).__name__,
@@ -92,7 +92,7 @@ def store_complete_model(
 def restore(
     kind: type[Estimator], files: Mapping[str, bytes]
 ) -> tuple[Estimator, VerticalModel, dict[str, Any]]:
-    """An estimator, its model and the fitted attributes that follow from the files."""
+    """Return an estimator, its model and the fitted attributes that follow from the files."""
     if COORDINATOR not in files:
         raise ModelFileError(f"the share of the {COORDINATOR} is missing; pass all shares")
     outline = _read_outline(files[COORDINATOR], kind.__name__)

@@ -18,7 +18,7 @@ LANE_ORDER = np.argsort(_BITS == 0, axis=1, kind="stable").astype(np.uint8).resh
 if config.DISABLE_JIT:  # type: ignore[attr-defined] # numba adds it at run time
 
     def packs_lanes(array):
-        """Whether `pack_lanes` is faster than entries one by one."""
+        """Return whether `pack_lanes` is faster than entries one by one."""
         return array.itemsize == 4
 
     def pack_lanes(source, at, byte, lane_order, target, to):
@@ -60,7 +60,7 @@ else:
 
     @intrinsic
     def packs_lanes(_typing_context, array):
-        """Whether `pack_lanes` is faster than entries one by one."""
+        """Return whether `pack_lanes` is faster than entries one by one."""
 
         def generate(context, _builder, signature, _arguments):
             return ir.IntType(1)(int(_can_permute(context, signature.args[0])))

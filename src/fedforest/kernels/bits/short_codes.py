@@ -117,7 +117,7 @@ def write_codes(values, widths, out):
 
 @kernel
 def take_bits(data, at, n):
-    """The n bits from bit `at` on; all are uint64, and the bits must be there."""
+    """Return the n bits from bit `at` on; all are uint64, and the bits must be there."""
     bits, done = _ZERO, _ZERO
     while done < n:
         begin = at & _SEVEN

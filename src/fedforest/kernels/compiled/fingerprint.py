@@ -88,7 +88,7 @@ def _code(code: CodeType, docstring: str | None, references: list[Any]) -> objec
 
 
 def _value(value: Any, references: list[Any]) -> object:
-    """A value's content, in a form whose `repr` is the same in every process."""
+    """Return a value's content, in a form whose `repr` is the same in every process."""
     if isinstance(value, (Dispatcher, _Intrinsic, FunctionType)):
         references.append(value)
         return _name(value)

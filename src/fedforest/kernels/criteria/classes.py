@@ -43,7 +43,7 @@ def row_weight(code, row, weights):
 
 @embedded
 def as_float(x):
-    """A whole number from 0 to 2^52 as float64.
+    """Return a whole number from 0 to 2^52 as float64.
 
     It becomes the fraction of 2^52 + x. Vector registers can do that; they lack a conversion.
     """
@@ -74,7 +74,7 @@ def score_exact(sums, count, node, scores):
 
 @embedded
 def best_gini(sums, count, node, least, most, scores):
-    """(score, position) of the best of `count` cuts, the first of equals.
+    """Return (score, position) of the best of `count` cuts, the first of equals.
 
     `sums` has four rows: on the left of a cut the weight, the sum of squares and the sum of
     products with the node's weights; and what must be at least `least` and below `most` for the cut

@@ -37,7 +37,7 @@ def look_up(x, table):
 
 @embedded
 def score_information(left, right, weight, rest, table):
-    """The score from exact integers."""
+    """Return the score from exact integers."""
     both = look_up(weight, table) + look_up(rest, table)
     return np.float64(left + right - both) / ENTROPY_UNIT
 

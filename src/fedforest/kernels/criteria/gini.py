@@ -19,7 +19,7 @@ class Gini(NamedTuple):
 
 @embedded
 def score_purity(left, weight, right, rest):
-    """The score from float64: S and weight of the left, then of the right."""
+    """Return the score from float64: S and weight of the left, then of the right."""
     return left / weight + right / rest
 
 
@@ -37,7 +37,7 @@ def square(x, _table):
 
 @embedded
 def score_squared_classes(left, right, weight, rest, _table):
-    """The score from exact integers."""
+    """Return the score from exact integers."""
     purity = (np.float64(left), np.float64(weight), np.float64(right), np.float64(rest))
     return score_purity(purity[0], purity[1], purity[2], purity[3])
 

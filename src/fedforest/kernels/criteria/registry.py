@@ -113,6 +113,6 @@ BY_WIRE = {criterion.wire: criterion for criterion in reversed(CRITERIA)}
 
 
 def scores_of(formula: type) -> Any:
-    """The functions that a formula's type chooses."""
+    """Return the functions that a formula's type chooses."""
     found = {type(criterion.scores.formula): criterion.scores for criterion in CRITERIA}
     return found[formula]

@@ -20,6 +20,6 @@ class SquaredError(NamedTuple):
 
 @embedded
 def score_squares(a, s, n, m):
-    """The score from float64 sums of the left side and of the node; never below zero."""
+    """Return the score from float64 sums of the left side and of the node; never below zero."""
     numerator = s * n - m * a
     return numerator * numerator / (a * (n - a))

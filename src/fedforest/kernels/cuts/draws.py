@@ -101,7 +101,7 @@ def draw_sides(node_keys, pairs, has_missing):
 
 @kernel
 def key_pairs(node_keys, pairs, chosen):
-    """The keys of some pairs, which ascend."""
+    """Return the keys of some pairs, which ascend."""
     node_start, feature = pairs
     keys = np.empty(chosen.shape[0], np.uint64)
     k = 0

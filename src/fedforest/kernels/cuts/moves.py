@@ -145,7 +145,7 @@ def part_marked(marks, mark, lane, n, source, start, target):
 
 @embedded
 def find_largest(starts, stops, first, last):
-    """Rows of the largest of the nodes first..last."""
+    """Return rows of the largest of the nodes first..last."""
     largest = 0
     for node in range(first, last):
         largest = max(largest, stops[node] - starts[node])
@@ -199,7 +199,7 @@ def part_by_marks(order, node, slot, kept, end, target):
 
 @embedded
 def is_same_cut(columns, kept, marked, pair, chosen, i):
-    """Whether rows are marked by the i-th chosen cut; where none misses, no side is told."""
+    """Return whether rows are marked by the i-th chosen cut; where none misses, no side is told."""
     f = chosen.feature[i]
     if marked.threshold.shape[0] == 0 or columns.is_categorical[f]:
         return False

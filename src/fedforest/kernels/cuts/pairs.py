@@ -75,7 +75,7 @@ def write_pairs(bitmap, pairs, first, last):
 
 @kernel
 def take_pairs(pairs, nodes):
-    """The pairs of some nodes, in the order of the nodes."""
+    """Return the pairs of some nodes, in the order of the nodes."""
     node_start, feature = pairs
     taken_start = np.empty(nodes.shape[0] + 1, np.int64)
     at = 0

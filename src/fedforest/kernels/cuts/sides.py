@@ -50,7 +50,7 @@ def stand_in(values, at, width, n, threshold, sets, index, missing_left, turned)
 
 @embedded
 def compares(kept, asked, pair):
-    """Whether a comparison tells the side of every value of a pair."""
+    """Return whether a comparison tells the side of every value of a pair."""
     misses = asked.missing_left[pair] == 1 and kept.may_miss[asked.feature[pair]]
     return asked.set_index[pair] < 0 and not misses
 
@@ -65,7 +65,7 @@ def stand_in_for(kept, at, width, n, asked, pair, turned):
 
 @embedded
 def read_pair(kept, at, n, asked, pair, turned):
-    """(values, place of the first, threshold): of n rows, those not above it go left."""
+    """Return (values, place of the first, threshold): of n rows, those not above it go left."""
     if compares(kept, asked, pair):
         return kept.values, at, asked.threshold[pair]
     stand_in_for(kept, at, _ONE, n, asked, pair, turned)

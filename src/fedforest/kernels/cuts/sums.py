@@ -65,7 +65,7 @@ def make_scratch(n_words, kept, asked):
 
 @borrowing
 def add_all(words, w, n):
-    """The sum of the w-th words of all rows."""
+    """Return the sum of the w-th words of all rows."""
     total = _ZERO
     for i in range(n):
         total += words[w, i]
@@ -125,7 +125,7 @@ def add_pairs(size, block, kept, asked, width, scratch, sums):
 
 @kernel
 def pack_counts(n_classes, width):
-    """(words, codes): what a row with a code, its class and multiplicity, adds.
+    """Return (words, codes): what a row with a code, its class and multiplicity, adds.
 
     Rows are the last field, if there is one more than classes.
     """

@@ -142,7 +142,7 @@ def find_pure_sides(entries, span, row_mask, levels, bits, offset):
 
 @kernel
 def sum_moments(entries, span, row_bits, weights, values, bits, offset):
-    """(weight, sum, rows) of the rows of one node that go left."""
+    """Return (weight, sum, rows) of the rows of one node that go left."""
     row_mask = (_ONE << row_bits) - _ONE
     weight, total, rows = 0, 0, 0
     for k in range(span[1] - span[0]):

@@ -22,7 +22,7 @@ OWN_NOT_SPLIT, OWN_ASKED_AGAIN = -3, -4  # beside what can be wrong with fates
 
 @kernel
 def list_flagged(packed, n_nodes):
-    """(nodes whose bit is set, whether all bits behind the last node's are zero)."""
+    """Return (nodes whose bit is set, whether all bits behind the last node's are zero)."""
     nodes = np.empty(n_nodes + 1, np.int64)  # one spare position
     count = 0
     for node in range(n_nodes):

@@ -38,7 +38,7 @@ class AnswerLaws(NamedTuple):
 
 @borrowing
 def place_fraction(stream, half, chances, first, last):
-    """The first of the chances first..last above a random fraction that begins with `half`.
+    """Return the first of the chances first..last above a random fraction that begins with `half`.
 
     Those it agrees with so far are told apart by the next words. Chances end, fractions do not: one
     that agrees to the end is above.

@@ -132,7 +132,7 @@ def list_slot_nodes(left_child, root, node):
 
 @kernel
 def list_own_slots(blocks, splits, last_lane, column):
-    """The slots of one owner; `column`, sixteen for each block or empty, becomes part."""
+    """Return the slots of one owner; `column`, sixteen for each block or empty, becomes part."""
     n_blocks, n_sets = blocks.root.shape[0], splits.left_set.shape[0]
     cards = np.empty(n_blocks * CARD_BYTES, np.uint8)
     set_start = np.zeros(n_blocks if n_sets > 0 else 0, np.int64)
@@ -155,7 +155,7 @@ def list_own_slots(blocks, splits, last_lane, column):
 
 @kernel
 def list_owner_slots(left_child, owner, blocks, n_owners):
-    """The slots of each owner."""
+    """Return the slots of each owner."""
     n_blocks = blocks.root.shape[0]
     own, halves = np.zeros((n_owners, n_blocks), np.uint16), np.zeros(n_blocks, np.uint32)
     node = np.empty(SLOTS, np.int32)

@@ -92,7 +92,7 @@ else:
         return loaded
 
     def _fetch(builder, lanes, columns):
-        """The codes of fifteen columns, one by one."""
+        """Return the codes of fifteen columns, one by one."""
         codes = _constant(None)
         for k in range(SLOTS):
             column = builder.zext(builder.load(builder.gep(columns, [_WORD(k)])), _WORD)
@@ -132,12 +132,12 @@ else:
         return _move(builder, one, [0] * PLACES)
 
     def _move(builder, vector, sources):
-        """Each byte from where its source is."""
+        """Return each byte from where its source is."""
         mask = ir.Constant(ir.VectorType(ir.IntType(32), PLACES), sources)
         return builder.shuffle_vector(vector, vector, mask)
 
     def _reach(builder, left, free):
-        """All ones where a row can come to a slot, given where it goes left."""
+        """Return all ones where a row can come to a slot, given where it goes left."""
         agrees = builder.xor(_move(builder, left, _PARENT), _constant(_SIDE))
         is_open = builder.or_(agrees, free)  # from the parent
         both = builder.and_(is_open, _move(builder, is_open, _PARENT))
@@ -206,7 +206,7 @@ def write_card(splits, node, last_lane, card, column):
 
 @kernel
 def has_set(splits, node):
-    """Whether any of the owner's slots is split by a set."""
+    """Return whether any of the owner's slots is split by a set."""
     found = False
     for slot in range(SLOTS):
         here = node[slot]

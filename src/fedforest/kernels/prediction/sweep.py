@@ -49,7 +49,7 @@ class UpperSplits(NamedTuple):
 
 @kernel
 def list_upper_nodes(left_child, tree_start, n_levels):
-    """The inner nodes of the first levels; `left_child` is flat, negative at leaves."""
+    """Return the inner nodes of the first levels; `left_child` is flat, negative at leaves."""
     n_trees, most = tree_start.shape[0] - 1, (1 << n_levels) - 1
     first = np.zeros(n_trees + 1, np.int64)
     node = np.empty(n_trees * most, np.int64)
@@ -84,7 +84,7 @@ def list_upper_nodes(left_child, tree_start, n_levels):
 
 @kernel
 def list_upper_splits(upper, splits):
-    """The splits of one owner."""
+    """Return the splits of one owner."""
     first, node, _, source, _ = upper
     _, feature, cut, missing_left, set_index, _ = splits
     n_trees, n_nodes = first.shape[0] - 1, node.shape[0]

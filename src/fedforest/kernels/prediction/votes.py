@@ -32,7 +32,7 @@ def sum_leaf_votes(leaves, tree_start, leaf_of, votes, hard, first, last):
 
 @kernel
 def hash_row(words, row):
-    """A number in which all bits of a row have a part."""
+    """Return a number in which all bits of a row have a part."""
     mixed = _ODD
     for k in range(words.shape[1]):
         mixed = (mixed ^ words[row, k]) * _ODD
@@ -42,7 +42,7 @@ def hash_row(words, row):
 
 @kernel
 def are_same(words, one, two):
-    """Whether two rows have the same bits."""
+    """Return whether two rows have the same bits."""
     differing = _ZERO
     for k in range(words.shape[1]):
         differing |= words[one, k] ^ words[two, k]

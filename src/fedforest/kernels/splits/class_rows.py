@@ -82,7 +82,7 @@ def best_ordered(ordered, labels, weights, node, tally, table, least, sums, cuts
 
 @embedded
 def cut_ordered(ordered, labels, weights, node, tally, table, sums, cuts):
-    """(score, bin, side of missing values) of the best cut between ordered rows.
+    """Return (score, bin, side of missing values) of the best cut between ordered rows.
 
     Rows without a value come last, where no cut is valid behind them, and then first.
     """

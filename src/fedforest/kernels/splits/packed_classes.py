@@ -172,7 +172,7 @@ def put_left(run, n_bins):
 
 @borrowing
 def weigh_missing(cells, at, n_classes, size):
-    """The weight of the rows without a value."""
+    """Return the weight of the rows without a value."""
     mask = np.uint64((1 << (1 << size)) - 1)
     weight = 0
     for c in range(n_classes):

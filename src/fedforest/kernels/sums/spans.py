@@ -25,7 +25,7 @@ class Grouped(NamedTuple):
 
 
 def find_runs(ends: NDArray[np.int64], places: tuple[int, ...]) -> NDArray[np.int64]:
-    """The runs of some of the vectors that lie end to end, by ascending places; (runs, 2).
+    """Return the runs of some of the vectors that lie end to end, by ascending places; (runs, 2).
 
     `ends` begins with where the first vector does.
     """
@@ -34,7 +34,7 @@ def find_runs(ends: NDArray[np.int64], places: tuple[int, ...]) -> NDArray[np.in
 
 @lru_cache(maxsize=4096)
 def join_neighbours(places: tuple[int, ...]) -> NDArray[np.int64]:
-    """(runs, 2) from which to which place: the same sums are asked in every step."""
+    """Return (runs, 2) from which to which place: the same sums are asked in every step."""
     runs: list[tuple[int, int]] = []
     for place in places:
         begin = runs.pop()[0] if runs and runs[-1][1] == place else place

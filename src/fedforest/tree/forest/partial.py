@@ -45,7 +45,7 @@ class PartialForest:
         return PartialForest(shape, self.splits.first_nodes(n_nodes), self.n_features)
 
     def own_nodes(self) -> NDArray[np.int64]:
-        """The nodes this owner split, flat over all trees, ascending."""
+        """Return the nodes this owner split, flat over all trees, ascending."""
         return np.flatnonzero(self.splits.feature >= 0)
 
     def own_per_tree(self) -> NDArray[np.int64]:
