@@ -110,8 +110,8 @@ def test_what_is_missing_is_prepared_once_per_process(
         assert prepare("no such kind") == 0
         assert prepare() == 3
         assert prepare() == 0
-    assert told[0] == "compiling kernels, once: 0 of 3"
-    assert len(told) == 2
+    assert told[0] == "compiling kernels, once: 0 of 3"  # on a slow machine more lines follow
+    assert [line for line in told if "3 of 3" in line] == told[-1:]
     assert folder.exists()
 
 

@@ -21,7 +21,7 @@ from fedforest.estimators.inputs.validation import count_workers
 from fedforest.estimators.progress.fit_log import describe_steps
 from fedforest.estimators.progress.terminal import watch
 from fedforest.estimators.progress.training_attributes import KnowsItsTraining
-from fedforest.estimators.vertical import partial_files as vertical_shares
+from fedforest.estimators.vertical import partial_files
 from fedforest.estimators.vertical.federation import FederatedModel, VerticalTrainingThere
 from fedforest.estimators.vertical.model import PredictionCost, VerticalModel
 from fedforest.estimators.vertical.options import VerticalOptions, read_options, read_prediction
@@ -101,7 +101,7 @@ class VerticalForest(KnowsItsTraining, VerticalParameters, BaseEstimator):  # ty
         if isinstance(self._model, VerticalModel):
             return self._model
         raise ConfigurationError(
-            f"the forest was trained in a federation and cannot {purpose} here: its shares are "
+            f"the forest was trained in a federation and cannot {purpose} here: its parts are "
             "with the roles of the federation, which do it there (see `transport`)."
         )
 
@@ -211,9 +211,9 @@ class VerticalForest(KnowsItsTraining, VerticalParameters, BaseEstimator):  # ty
             True for every party. The file holds every split, edge and column name.
         """
         model = self._local_model("be stored as a whole")
-        return vertical_shares.store_complete_model(self, model, consent)
+        return partial_files.store_complete_model(self, model, consent)
 
-    def to_shares(self) -> dict[str, bytes]:
+    def to_partial_forests(self) -> dict[str, bytes]:
         """Return the trained forest as one model file for each role, safe to hand to that role.
 
         Returns
@@ -223,19 +223,19 @@ class VerticalForest(KnowsItsTraining, VerticalParameters, BaseEstimator):  # ty
             name, no class name. One entry for each party: its own splits, bins and column names;
             for the label party the class names, too. Neither seed nor out-of-bag votes are stored.
         """
-        return vertical_shares.store_shares(self, self._local_model("be stored"))
+        return partial_files.store_partial_forests(self, self._local_model("be stored"))
 
     @classmethod
-    def from_shares(cls, shares: Mapping[str, bytes]) -> Self:
-        """Return a forest that predicts exactly as the one that `to_shares` was called on.
+    def from_partial_forests(cls, files: Mapping[str, bytes]) -> Self:
+        """Return a forest that predicts exactly as the one that was stored.
 
         Parameters
         ----------
-        shares : mapping of role to bytes
-            All that `to_shares` gave. Files may come from strangers: what is damaged, missing, or
-            of another model is refused with a `ModelFileError`.
+        files : mapping of role to bytes
+            All that `to_partial_forests` gave. Files may come from strangers: what is damaged,
+            missing, or of another model is refused with a `ModelFileError`.
         """
-        estimator, model, attributes = vertical_shares.restore(cls, shares)
+        estimator, model, attributes = partial_files.restore(cls, files)
         estimator._become(model, attributes)
         return estimator
 

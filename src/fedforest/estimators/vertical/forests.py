@@ -47,8 +47,8 @@ class VerticalForestClassifier(ClassVotes, ClassParameters, VerticalForest):  # 
         were there only because all candidate columns of a node had one value and others were drawn.
 
     After a warm start, `fit_log_`, `n_exchanges_`, `bytes_sent_` and the numbers of steps are those
-    of the last fit; `privacy_spent_` adds up all fits. A model read by `from_shares` has none of
-    what tells of its training.
+    of the last fit; `privacy_spent_` adds up all fits. A model read by `from_partial_forests` has
+    none of what tells of its training.
 
     Examples
     --------
@@ -75,12 +75,12 @@ class VerticalForestClassifier(ClassVotes, ClassParameters, VerticalForest):  # 
     >>> noisy.fit(tables, y).privacy_spent_["label_epsilon"]
     2.0
 
-    Each role stores its own share; together they are the forest again:
+    Each role stores its partial forest; together they are the forest again:
 
-    >>> shares = forest.to_shares()
-    >>> sorted(shares)
+    >>> files = forest.to_partial_forests()
+    >>> sorted(files)
     ['bank', 'coordinator', 'shop']
-    >>> again = VerticalForestClassifier.from_shares(shares)
+    >>> again = VerticalForestClassifier.from_partial_forests(files)
     >>> bool((again.predict(tables) == forest.predict(tables)).all())
     True
     """

@@ -168,7 +168,7 @@ class VerticalModel:
 
 
 def keep_nothing(table: Table, shape: Shape) -> PartyModel:
-    """Return the share of a party without columns: it split no node."""
+    """Return the partial forest of a party without columns: it split no node."""
     feature = np.where(shape.left_child == LEAF, np.int32(LEAF), np.int32(FOREIGN))
     n_nodes = shape.n_nodes
     splits = Splits(

@@ -20,7 +20,7 @@ def find_earlier(estimator: Any) -> VerticalModel | None:
     model: VerticalModel = estimator._local_model("grow on")
     if model.coordinator.seed is None:
         raise ConfigurationError(
-            f"A forest read from shares cannot grow on: shares hold no seed. {ANEW}"
+            f"A forest read from files cannot grow on: files hold no seed. {ANEW}"
         )
     return model
 

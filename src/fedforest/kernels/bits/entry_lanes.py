@@ -2,7 +2,8 @@
 
 Processors with vectors of eight numbers permute them by one instruction, for which no loop makes
 the compiler; hence intrinsics, each beside the plain expression it stands for. On others, and for
-wide entries, `packs_lanes` is false, and the caller moves entries one by one.
+wide entries, `packs_lanes` is false, and the caller moves entries one by one. Worth
+(`benchmarks/ablations.py`): 5 % of a horizontal training, 2 % of a vertical one, which has it free.
 """
 
 import numpy as np

@@ -7,7 +7,8 @@ rows of a node stay within its range
 
 and where a child is closed, its part is used no more: to close gaps, all nodes' sides would have to
 be counted before the first row is moved. Which side a row is on is told by the marks that counting
-left, if it did, else by kept values, else by the column itself.
+left, if it did, else by kept values, else by the column itself. Worth (`benchmarks/ablations.py`)
+in a training: these marks up to 10 %, eight rows at once up to 6 %, small nodes by eights 8 %.
 """
 
 from typing import NamedTuple

@@ -2,7 +2,8 @@
 
 The caller chooses the table that is read soonest (`kept_values.TableCells`). Where it has a row's
 values side by side, those of a later node are asked for while a node is read: small nodes are over
-before the processor would look so far itself.
+before the processor would look so far itself. Worth (`benchmarks/ablations.py`): up to 25 % of a
+training.
 """
 
 import numpy as np

@@ -13,6 +13,8 @@ owners together hold the row's way, four turns, which are its code (see `positio
 
 All slots are compared at once, without asking which are needed: that is cheaper than guessing one
 branch wrong.
+
+Worth (`benchmarks/ablations.py`): predictions take 1.5 to 2.9 times as long without.
 """
 
 from typing import NamedTuple

@@ -7,7 +7,8 @@ of all owners knows, by a few operations on words, where 64 rows stand some leve
 The rows that reach a node are one word, too. Per tree these words are numbered: 0 holds all rows;
 the k-th split writes 2k + 1 for its left and 2k + 2 for its right child.
 
-Codes, turns and landings are those of `kernels/prediction/positions.py`.
+Codes, turns and landings are those of `kernels/prediction/positions.py`. Worth
+(`benchmarks/ablations.py`): 6 to 17 % of a prediction.
 """
 
 from typing import NamedTuple

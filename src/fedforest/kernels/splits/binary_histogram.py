@@ -6,7 +6,8 @@ and one add:
     | rows 42..62 | weight of class 1  21..41 | weight 0..20 |
 
 One loop for each number of columns: a loop that takes three and silences what is missing costs a
-party, whose candidates are few, as much as three.
+party, whose candidates are few, as much as three. Worth (`benchmarks/ablations.py`): three columns
+at once 7 to 11 % of a training; of it two at once 2 to 5 %, noting occupied bins at once 6 to 8 %.
 """
 
 import numpy as np

@@ -7,7 +7,7 @@ runs of 256 words as its classes need, one word per bin:
     | classes 0..3 of bin 0 | ... of bin 255 | classes 4..7 of bin 0 | ...
 
 Adding up a run from bin to bin adds up all its classes; squares are then taken class by class, in
-vector registers.
+vector registers. Worth (`benchmarks/ablations.py`): 13 % of a training on 100,000 rows.
 """
 
 import numpy as np

@@ -5,6 +5,8 @@ both, the keys of eight columns stand side by side, and a sorting network compar
 of them by one instruction, without a branch.
 
     | row 0: key in column 0, 1, ... 7 | row 1: ...
+
+Worth (`benchmarks/ablations.py`): regression takes five times as long without.
 """
 
 import numpy as np

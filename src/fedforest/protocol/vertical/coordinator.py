@@ -186,7 +186,7 @@ def _read_scale(order: VerticalOrder, prepared: ColumnsBinned) -> LabelScale:
 
 
 def _labels_of(order: VerticalOrder, shared: LabelsShared) -> EncodedLabels:
-    """The labels, in the protection that was asked for and no other."""
+    """Return the labels, in the protection that was asked for and no other."""
     labels = shared.labels if order.response is None else shared.noisy_labels
     with blame(order.label_party):
         check(labels is not None, "the labels are not protected as the run demands")

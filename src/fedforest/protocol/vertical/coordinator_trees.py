@@ -131,7 +131,7 @@ class VerticalCoordinatorTrees:
             self._gains[party] = found.gains.read(self.n_open)
 
     def choose(self, found: Mapping[str, SplitsFound]) -> dict[str, ApplySplits]:
-        """The best gain wins a node; equal gains go to the first party, that is, column.
+        """Give each node to the best gain; equal gains go to the first party, that is, column.
 
         Returns what the winners are asked. Where no bits are needed, they are not even made.
         """
@@ -219,7 +219,7 @@ class VerticalCoordinatorTrees:
         return RowMoves(self._fates, RowBits.of(bits), RowBits.of(left_out))
 
     def assemble(self) -> ForestOutline:
-        """The coordinator's share of the batch, grown out."""
+        """Return the coordinator's partial trees of the batch, grown out."""
         growth = self._growth
         offsets = growth.structure.tree_offsets()
         parts: dict[str, Callable[[], Any]] = {

@@ -54,14 +54,14 @@ Amount = TypeVar("Amount", float, NDArray[np.float64])
 
 
 def plan_lookahead(lookahead: int, depth: int) -> Plan:
-    """Rows are routed with one lookahead."""
+    """Plan to route rows with one lookahead."""
     return (Stage(Manner.ROUTE, lookahead),) * -(-depth // lookahead)
 
 
 def plan_for(
     network: Network, routes: OwnerRoutes, n_rows: int, most_levels: int = MAX_CHOSEN_LOOKAHEAD
 ) -> Plan:
-    """The plan for so many rows with the least estimated time.
+    """Return the plan for so many rows with the least estimated time.
 
     No exchange settles more than `most_levels`.
     """
