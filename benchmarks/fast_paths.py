@@ -26,14 +26,14 @@ import fedforest
 from benchmarks.measure import interleave, timed
 from benchmarks.tasks import QUICK_ROWS, SEED, Split, make_split, read_real
 from fedforest.estimators.pooled import PooledForest
-from fedforest.kernels.cuts.sums import count_classes
+from fedforest.kernels.cuts import moves
+from fedforest.kernels.growth import partition
 from fedforest.kernels.layout import N_CODES
 from fedforest.kernels.splits import binary, classes, moments
 from fedforest.kernels.splits.binary_histogram import fill_one, mark_one
 from fedforest.protocol.vertical import prediction_plan
 from fedforest.runtime import driver
-from fedforest.tree.growth import cut_choice, point_search, side_by_side, split_search
-from fedforest.tree.table import edges
+from fedforest.tree.growth import point_search, rows, side_by_side, split_search
 
 N_ROWS, N_TREES, QUICK_TREES, N_THREADS = 100_000, 20, 2, 2
 LEAST_REPEATS, MOST_SECONDS = 3, 40.0  # of a task in one process, about
@@ -88,17 +88,27 @@ def mark_each(  # type: ignore[no-untyped-def] # noqa: PLR0913, PLR0917 - as in 
         mark_one(bins, base, entries, span, row_bits, increments, own, marks)
 
 
+@njit
+def never(*_):  # type: ignore[no-untyped-def]
+    """In place of a question."""
+    return False
+
+
 CARRY = driver._carry
 FIND_BINARY_BY_COLUMN = recompile(
     binary.find_binary, fill_columns=fill_each, mark_columns=mark_each
 )
-FIND_WITHOUT_FEW_ROWS = recompile(classes.find_by_classes, search_few=classes.search_ordered)
 FIND_WITHOUT_PACKED_CLASSES = recompile(classes.find_by_classes, search_packed=classes.search_wide)
 FIND_WITHOUT_SORTED_COLUMNS = recompile(moments.find_by_moments, LARGEST_SORTED=0)
-
-
-def _count_two_of_many(order: Any, kept: Any, asked: Any, sums: Any, *nodes: int) -> None:
-    count_classes(order, 2, kept, asked, 2, sums, *nodes)
+MOVE_BY_VALUES = recompile(moves.move_by_cuts, is_same_cut=never)
+MOVE_SMALL_AS_LARGE = recompile(
+    moves.move_by_cuts, part_by_marks=recompile(moves.part_by_marks, MOST_EIGHTS=np.uint64(0))
+)
+MOVE_ONE_BY_ONE = recompile(
+    partition.move_rows,
+    move_both=recompile(partition.move_both, packs_lanes=never),
+    move_one=recompile(partition.move_one, packs_lanes=never),
+)
 
 
 def _carry_without_reading(ask: Any, *others: Any) -> Any:
@@ -113,10 +123,7 @@ VERTICAL, HORIZONTAL = ("vertical training",), ("horizontal training",)
 REGRESSION = ("vertical training, superconduct",)
 MANY_CLASSES = ("vertical training, letter", "vertical training, multiclass")
 TWO_CLASSES = ("spambase", "credit_default", "binary")
-VERTICAL_TWO, HORIZONTAL_TWO = (
-    tuple(f"{system} training, {table}" for table in TWO_CLASSES)
-    for system in ("vertical", "horizontal")
-)
+VERTICAL_TWO = tuple(f"vertical training, {table}" for table in TWO_CLASSES)
 
 FAST_PATHS = (
     FastPath(
@@ -130,12 +137,6 @@ FAST_PATHS = (
         "kernels/splits/binary_histogram.py",
         VERTICAL_TWO,
         lambda: [(split_search, "find_binary", FIND_BINARY_BY_COLUMN)],
-    ),
-    FastPath(
-        "nodes of at most four rows",
-        "kernels/splits/few_rows.py",
-        MANY_CLASSES,
-        lambda: [(split_search, "find_by_classes", FIND_WITHOUT_FEW_ROWS)],
     ),
     FastPath(
         "packed classes",
@@ -156,22 +157,28 @@ FAST_PATHS = (
         lambda: [(point_search, "PAIRS_WORTH_A_TILE", 2**31)],
     ),
     FastPath(
-        "sums of two classes",
-        "kernels/cuts/two_class_sums.py",
-        HORIZONTAL_TWO,
-        lambda: [(point_search, "count_two_classes", _count_two_of_many)],
+        "sides noted in counting",
+        "kernels/cuts/moves.py",
+        HORIZONTAL,
+        lambda: [(point_search, "move_by_cuts", MOVE_BY_VALUES)],
     ),
     FastPath(
-        "scores of two classes",
-        "kernels/cuts/two_class_scores.py",
-        HORIZONTAL_TWO,
-        lambda: [(cut_choice, "_are_two_classes", lambda *_: False)],
+        "small nodes moved by eights",
+        "kernels/cuts/moves.py",
+        HORIZONTAL,
+        lambda: [(point_search, "move_by_cuts", MOVE_SMALL_AS_LARGE)],
     ),
     FastPath(
-        "sorting by bits",
-        "kernels/bins/radix_sort.py",
-        VERTICAL,
-        lambda: [(edges, "_MANY_VALUES", 2**31)],
+        "table by row",
+        "tree/growth/point_search.py",
+        HORIZONTAL,
+        lambda: [(point_search, "VALUES_OF_A_CACHE", 2**62)],
+    ),
+    FastPath(
+        "eight rows at once",
+        "kernels/bits/entry_lanes.py",
+        (*VERTICAL, "pooled training"),
+        lambda: [(rows, "move_rows", MOVE_ONE_BY_ONE)],
     ),
     FastPath(
         "trees side by side",

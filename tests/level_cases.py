@@ -14,14 +14,17 @@ from fedforest.kernels.cuts.kept_values import (
     place_values,
     turn_values,
 )
-from fedforest.kernels.cuts.pairs import Cuts, Pairs, list_pairs, place_asked
+from fedforest.kernels.cuts.pairs import Cuts, Pairs, place_asked
 from fedforest.kernels.cuts.sides import Asked
 from fedforest.kernels.cuts.tile_lanes import LANES
 from fedforest.kernels.cuts.tiles import gather_tiles, place_tiles
 from fedforest.kernels.layout import RowOrder
 from fedforest.kernels.splits.random import Values
+from fedforest.tree.growth.candidates import list_candidates
+from fedforest.tree.workers import ALONE
+from tests.reference import random_cuts as reference
 from tests.reference.forest import pack_set
-from tests.reference.random_cuts import Cut, list_candidates
+from tests.reference.random_cuts import Cut
 from tests.strategies import SEEDS, DrawnNodes
 
 # around whole vector registers and whole blocks of responses; a party may have no row in a node
@@ -45,7 +48,7 @@ class RawLevel:
 
     @property
     def candidates(self) -> list[list[int]]:
-        return list_candidates(self.bitmap.tolist())
+        return reference.list_candidates(self.bitmap.tolist())
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
@@ -75,7 +78,7 @@ class RawLevel:
 
     def room(self, order: RowOrder, *, in_tiles: bool = False) -> tuple[Pairs, Kept]:
         """The level's pairs and room for their values; whoever reads beyond them reads NaN."""
-        pairs = list_pairs(self.bitmap)
+        pairs = list_candidates(self.bitmap, ALONE)
         place = place_tiles if in_tiles else place_values
         first = place(order.start, order.stop, pairs.node_start)
         gaps = find_gaps(self.values.reshape(-1), np.uint64(self.n_rows), len(self.values))

@@ -97,7 +97,7 @@ def by_columns(kind: Callable[..., Any], X: Table, y: Target, **options: Any) ->
     forest = kind(**{"n_estimators": 20, "parties": 2, "random_state": 0, **options})
     forest.fit(X, y, sample_weight=weights)
     use(forest, X)
-    again = type(forest).from_shares(forest.to_shares())
+    again = type(forest).from_partial_forests(forest.to_partial_forests())
     use(again, X)
 
 
@@ -147,13 +147,13 @@ def predictions(over: Callable[..., None]) -> None:
     with ProcessPoolExecutor(1, get_context("spawn")) as elsewhere:
         for kind, choose in zip((kinds[0], *kinds), choices, strict=True):
             file = elsewhere.submit(train_and_store, kind, choose).result()
-            use(kind.from_bytes(file) if over is by_rows else kind.from_shares(file), X)
+            use(kind.from_bytes(file) if over is by_rows else kind.from_partial_forests(file), X)
 
 
 def train_and_store(kind: Callable[..., Any], choose: Callable[..., Target]) -> Any:
     X, numbers = draw_rows()
     if kind in (VerticalForestClassifier, VerticalForestRegressor):
-        return kind(30, parties=2, random_state=0).fit(X, choose(numbers)).to_shares()
+        return kind(30, parties=2, random_state=0).fit(X, choose(numbers)).to_partial_forests()
     return kind(4, random_state=0).fit(X, choose(numbers)).to_bytes()
 
 

@@ -18,7 +18,7 @@ from rich.table import Table
 
 from fedforest.kernels.jit import kernel
 from fedforest.kernels.noise.binomial import draw_many, toss_few
-from fedforest.kernels.noise.chacha import draw_units, open_stream
+from fedforest.kernels.noise.chacha import open_stream
 from fedforest.kernels.noise.decoding import decode_sums
 from fedforest.privacy.decoding import make_decoder
 from fedforest.privacy.global_dp import add_noise
@@ -70,7 +70,6 @@ def works() -> list[tuple[str, int, Callable[[], object]]]:
     labels = (ids % np.uint64(3)).astype(np.uint16)
     few, many = LocalDP().resolve(3), LocalDP(bits=64).resolve(3)
     lines: list[tuple[str, int, Callable[[], object]]] = [
-        ("a uniform number", N_DRAWS, lambda: draw_units(KEY, N_DRAWS)),
         ("discrete Laplace, scale 20", N_DRAWS, lambda: add_noise(plain, 0.1, 2, KEY)),
         ("discrete Laplace, scale 2^33", N_DRAWS, lambda: add_noise(plain, 0.1, 2**30, KEY)),
         ("permanent response, 3 bits", N_DRAWS, lambda: permanent_responses(few, labels, ids, KEY)),

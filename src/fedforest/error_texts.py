@@ -1,4 +1,4 @@
-"""What errors say, by code: a sentence with its fields in braces, and what to do about it.
+"""The texts of errors, by code: a sentence with fields in braces, and advice.
 
 An error that may leave a party is a code and fields. The name of a field decides who may see what
 is in it (`FIELDS`), so that no raise site has to think of it: a peer is told the same sentence
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 
 class Sight(Enum):
-    """Who may see what is in a field of an error."""
+    """The readers of a field of an error."""
 
     OWN = "its owner: it is not sent"
     ASKED = "its owner; a peer that named it itself puts it in again"
@@ -20,7 +20,7 @@ class Sight(Enum):
 
 
 class Field(NamedTuple):
-    """Who sees a field, and what stands in its place for others."""
+    """The readers of a field, and the words that others read instead."""
 
     sight: Sight
     hidden: str = ""
@@ -67,7 +67,7 @@ FIELDS: Mapping[str, Field] = {
 
 
 class Text(NamedTuple):
-    """What an error says, and what to do."""
+    """The sentence and the advice of an error."""
 
     says: str
     advice: str = ""
@@ -319,5 +319,5 @@ def _show(field: Field, value: Any) -> str:
 
 
 def join(text: Text) -> str:
-    """As one sentence."""
+    """Join both to one sentence."""
     return f"{text.says}; {text.advice}" if text.advice else text.says

@@ -1,4 +1,4 @@
-"""What the value of a parameter may be, and the sentence that refuses any other.
+"""The limits of parameters, and the sentence that refuses any other value.
 
 A limit is a test with its words; `|` joins limits, so `NOTHING | count_or_fraction(1)` reads as
 what it allows. Every refusal names the parameter, shows the value and says what to pass instead.
@@ -28,7 +28,7 @@ class Limit:
 
     @property
     def text(self) -> str:
-        """What follows "it must be"."""
+        """Return the words after "it must be"."""
         *others, last = self.words
         return f"{', '.join(others)} or {last}" if others else last
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from fedforest.errors import ConfigurationError, DataError, PrivacyError
 from fedforest.privacy.global_dp import (
-    CLASS_SENSITIVITY,
     MAX_SCALE,
     GlobalDP,
     TargetGrid,
@@ -19,6 +18,7 @@ from fedforest.privacy.global_dp import (
     choose_scale,
 )
 from fedforest.privacy.queries import Queries
+from fedforest.protocol.horizontal.statistics import LABEL_MOVES
 
 KEY = bytes(range(32))
 FINITE = st.floats(-1e300, 1e300)
@@ -108,12 +108,12 @@ def test_noise_needs_integers() -> None:
 
 def test_noise_keeps_shapes_and_leaves_the_plain_statistics_alone() -> None:
     plain = np.arange(24, dtype=np.int64).reshape(4, 6)[:, ::2]
-    noisy = add_noise(plain, 0.1, CLASS_SENSITIVITY, KEY)
+    noisy = add_noise(plain, 0.1, LABEL_MOVES, KEY)
     assert noisy.shape == (4, 3)
     assert (noisy != plain).any()
     assert plain[1].tolist() == [6, 8, 10]
-    assert (add_noise(plain, 0.1, CLASS_SENSITIVITY, KEY) == noisy).all()
-    assert (add_noise(plain, 0.1, CLASS_SENSITIVITY, bytes(32)) != noisy).any()
+    assert (add_noise(plain, 0.1, LABEL_MOVES, KEY) == noisy).all()
+    assert (add_noise(plain, 0.1, LABEL_MOVES, bytes(32)) != noisy).any()
 
 
 def test_a_huge_epsilon_adds_nothing() -> None:

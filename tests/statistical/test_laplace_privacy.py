@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fedforest.privacy.global_dp import CLASS_SENSITIVITY, TargetGrid, add_noise
+from fedforest.privacy.global_dp import TargetGrid, add_noise
+from fedforest.protocol.horizontal.statistics import LABEL_MOVES
 
 N_DRAWS = 1_000_000
 DEVIATIONS = 5.5
@@ -41,8 +42,8 @@ def class_events(counts: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 def class_excess(epsilon: float, actual_epsilon: float) -> tuple[float, float]:
     """By how many deviations ratios exceed epsilon at most, and stay below it at best."""
-    here = class_events(noisy(COUNTS, actual_epsilon, CLASS_SENSITIVITY, 1))
-    there = class_events(noisy(NEIGHBOUR, actual_epsilon, CLASS_SENSITIVITY, 2))
+    here = class_events(noisy(COUNTS, actual_epsilon, LABEL_MOVES, 1))
+    there = class_events(noisy(NEIGHBOUR, actual_epsilon, LABEL_MOVES, 2))
     ratio, deviation = log_ratios(here, there)
     excess = (np.abs(ratio) - epsilon) / deviation
     return float(excess.max()), float(excess[0])

@@ -17,7 +17,7 @@ audit = typer.Typer(help="What left a party, for its auditors.", no_args_is_help
 
 @audit.callback()
 def audit_commands() -> None:
-    """What left a party, for its auditors; nothing is sent anywhere."""
+    """Show what left a party, for its auditors; sends nothing."""
 
 
 @audit.command("verify")
@@ -53,7 +53,7 @@ def verify(
 
 @audit.command("summary")
 def summary(home: Home, as_json: AsJson = False) -> None:
-    """What left a party, by run and kind of message: how often, how many bytes, what it reveals.
+    """Show what left a party, by run and kind of message: number, bytes, what it reveals.
 
     Example: fedforest audit summary --home ./bank
     """
@@ -70,7 +70,7 @@ def summary(home: Home, as_json: AsJson = False) -> None:
 
 @audit.command("report")
 def report(run: Run, home: Home, as_json: AsJson = False) -> None:
-    """What one run or prediction took from a party, by the party's own ledger.
+    """Show what one run or prediction took from a party, by the party's own ledger.
 
     Example: fedforest audit report 3f2a --home ./bank
     """

@@ -185,7 +185,7 @@ def remove_data(
 
 
 def _place(path: str, home: Path) -> str:
-    """As the catalogue keeps it: relative to the party's folder, or absolute."""
+    """Return the path as the catalogue stores it: relative to the party's folder, or absolute."""
     from pathlib import Path
 
     if "://" in path:

@@ -1,4 +1,4 @@
-"""Who learned what in a run, for people: a few lines and a table, or everything in full."""
+"""The leakage report of a run as text: a few lines and a table, or everything in full."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def summarise(leakage: Mapping[str, Any]) -> Iterator[str]:
-    """What each role received, the smallest groups of rows, and the noise on labels."""
+    """Summarise what each role received, the smallest groups of rows, and the noise on labels."""
     for who, entries in _by_role(leakage).items():
         n_messages = sum(entry["count"] for entry in entries)
         n_bytes = sum(entry["bytes"] for entry in entries)
@@ -28,7 +28,7 @@ def summarise(leakage: Mapping[str, Any]) -> Iterator[str]:
 
 
 def make_risk_table(leakage: Mapping[str, Any], title: str = "What could be worked out") -> Table:
-    """Every known attack on what this run revealed: the risk, who could, what helps."""
+    """Return every known attack on what this run revealed: the risk, who could, what helps."""
     from rich.markup import escape
     from rich.table import Table
 

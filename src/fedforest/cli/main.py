@@ -91,13 +91,13 @@ def app_entry() -> None:
 
 
 def _describe(error: FederationError) -> dict[str, object]:
-    """What programs need not read out of the text."""
+    """Return the code and fields of an error, for programs."""
     about = {"code": error.code, "party": error.party, "fields": dict(error.fields)}
     return {name: value for name, value in about.items() if value}
 
 
 def _complain(kind: str, text: str, about: dict[str, object], *, as_json: bool) -> None:
-    """What went wrong, on one line of standard error."""
+    """Print the error on one line of standard error."""
     one_line = printable(" ".join(text.split()))
     complaint = json.dumps({"error": kind, "message": one_line, **about}, default=str)
     typer.echo(complaint if as_json else f"fedforest: {one_line}", err=True)

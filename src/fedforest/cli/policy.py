@@ -52,7 +52,7 @@ TEMPLATE = """\
 
 @policy.callback()
 def policy_commands() -> None:
-    """What may be done with a party's data; enforced at the party, whatever is asked."""
+    """Show and check the rules for a party's data; the party enforces them, whatever is asked."""
 
 
 @policy.command("init")

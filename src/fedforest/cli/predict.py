@@ -78,7 +78,7 @@ def predict(  # noqa: PLR0913, PLR0917 - options of a command
 
 
 class _Wishes(NamedTuple):
-    """What is to be predicted, and how."""
+    """The rows to predict and the manner of prediction."""
 
     data: list[str]
     align: bool | None  # None: as in training
@@ -152,7 +152,7 @@ def _predict_there(federation: Federation, details: RunDetails, wishes: _Wishes)
 
 
 def _read_ids(home: Path, pairs: dict[str, str], predictions: Predictions) -> Any:
-    """What the party of a folder calls the rows; only who can read the folder sees it."""
+    """Read the ids of the rows at the party of a folder; only readers of the folder see them."""
     from fedforest.runtime.membership.homes import load_credentials
     from fedforest.runtime.party.aligned_ids import read_ids
 

@@ -23,7 +23,7 @@ def check_name(path: Path) -> None:
 
 
 def make_table(votes: NDArray[Any], classes: NDArray[Any] | None, ids: Any = None) -> Any:
-    """(rows, classes) votes, or (rows, 1) values without classes, as a pyarrow table.
+    """Return (rows, classes) votes, or (rows, 1) values without classes, as a pyarrow table.
 
     Columns of ids, where the party that has them is asked, come behind the number of the row.
     """
@@ -59,7 +59,7 @@ def write_table(table: Any, path: Path) -> None:
 
 
 def read_local_table(path: Path) -> Any:
-    """A table that is here, in a Parquet or CSV file."""
+    """Return a table that is here, in a Parquet or CSV file."""
     import pyarrow
     import pyarrow.csv
     import pyarrow.parquet

@@ -32,7 +32,7 @@ _LEAST_SHARE = 0.02  # of the work; before that nothing can be said about the re
 
 @dataclass(slots=True)
 class RunProgress:
-    """What the events of a run told so far."""
+    """The state of a run, from the events received so far."""
 
     n_trees: int
     max_depth: int | None = None
@@ -91,7 +91,7 @@ class RunProgress:
 
     @property
     def share(self) -> float | None:
-        """How much of the growing is done, as far as one can say."""
+        """Estimate the fraction of the growing that is done."""
         depth = self.max_depth or self._deepest
         if self.level is None or not depth:
             return None
@@ -108,9 +108,9 @@ class RunProgress:
         return spent * (1.0 - share) / share
 
     def describe(self) -> str:
-        """All of it on one line."""
+        """Return all of it on one line."""
         parts = [self.doing]
-        if self.trees:
+        if 0 < len(self.trees) < self.n_trees:
             parts.append(f"trees {self.trees.start + 1}-{self.trees.stop} of {self.n_trees}")
         parts.append("1 exchange" if self.n_exchanges == 1 else f"{self.n_exchanges} exchanges")
         parts.append(format_bytes(self.n_bytes))
@@ -130,7 +130,7 @@ def _name_step(request: str) -> str:
 def watching(
     terminal: Terminal, run: str, progress: RunProgress
 ) -> Iterator[Callable[[News], None]]:
-    """Whom to tell of every event while a run is watched."""
+    """Return the callback that is told of every event while a run is watched."""
     if terminal.as_json:
         yield _tell_json(terminal, run)
     elif terminal.quiet:
@@ -193,8 +193,10 @@ def _explaining_silence(progress: RunProgress, explain: Callable[[], None]) -> I
 @contextmanager
 def _draw_bar(terminal: Terminal, progress: RunProgress) -> Iterator[Callable[[News], None]]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.table import Column
 
-    columns = (BarColumn(bar_width=24), TimeElapsedColumn(), TextColumn("{task.description}"))
+    words = TextColumn("{task.description}", table_column=Column(no_wrap=True))
+    columns = (BarColumn(bar_width=12), TimeElapsedColumn(), words)
     with (
         Progress(*columns, console=terminal.err, transient=True) as bars,
         _explaining_silence(progress, lambda: bars.console.print(_SILENT)),

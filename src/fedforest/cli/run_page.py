@@ -1,4 +1,4 @@
-"""What a run came to, on one page: scores beside those of parties alone, rows, cost, the model."""
+"""The result of a run on one page: scores beside those of parties alone, rows, cost, the model."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def show_end(terminal: Terminal, details: RunDetails) -> None:
 
 
 def describe(details: RunDetails) -> dict[str, Any]:
-    """A run in JSON's own types."""
+    """Return a run in JSON's own types."""
     import msgspec
 
     content = {name: _name_fields(getattr(details, name)) for name in details.__struct_fields__[1:]}
@@ -118,7 +118,7 @@ def _list_traffic(bytes_by_party: dict[str, int]) -> str:
 
 
 def describe_alignment(alignment: Alignment) -> str:
-    """How many rows all parties have."""
+    """Describe how many rows all parties have."""
     of_all = ", ".join(f"{party} {n:,}" for party, n in alignment.n_rows.items())
     twice = {party: n for party, n in alignment.n_duplicates.items() if n}
     left_out = ", ".join(f"{party} {n:,}" for party, n in twice.items())
@@ -164,7 +164,7 @@ def _cell(value: float | None, best: float) -> str:
 
 
 def make_confusion_table(scores: Scores, classes: Sequence[Any] | None) -> Table | None:
-    """How many rows of each true class are predicted as which; None where there are too many."""
+    """Count rows by true and predicted class; return None where there are too many classes."""
     from rich.markup import escape
     from rich.table import Table
 

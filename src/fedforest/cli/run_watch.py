@@ -45,7 +45,7 @@ def follow_run(
 
 
 def _say_what_next(federation: Federation, run: str, error: FederationError) -> str:
-    """What has become of a run that ended in an error, and what one can do about it."""
+    """Tell the state of a run that ended in an error, and the commands that help."""
     from fedforest.errors import TransportError
     from fedforest.runtime.messages.orders import ShowRun
     from fedforest.runtime.messages.results import RunDetails
@@ -62,7 +62,7 @@ def _say_what_next(federation: Federation, run: str, error: FederationError) -> 
 
 
 def explain(run: str) -> str:
-    """What one can do about a run."""
+    """Tell the commands that apply to a run."""
     short = run[:SHORT_ID]
     return (
         f"\n  fedforest runs watch {short}    watch it again"

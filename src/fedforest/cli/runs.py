@@ -30,7 +30,7 @@ Without = Annotated[
 
 @runs.callback()
 def runs_commands() -> None:
-    """What became of trainings; the coordinator remembers all of them."""
+    """Show and control trainings; the coordinator remembers all of them."""
 
 
 @runs.command("list")
@@ -166,7 +166,7 @@ def _federation(profile: str) -> Iterator[Federation]:
 
 
 def find_run(federation: Federation, text: str, *, has_model: bool = False) -> RunState:
-    """The run that is meant; raises `ConfigurationError` where it is none, or not only one.
+    """Return the run that is meant; raises `ConfigurationError` where it is none, or not only one.
 
     A name that is used again means the latest; where a model is wanted, the latest that has one.
     """

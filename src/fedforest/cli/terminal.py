@@ -1,4 +1,4 @@
-"""How commands speak: results to standard output, everything else to standard error.
+"""The output of commands: results to standard output, everything else to standard error.
 
 With `--json` results are JSON and nothing else is printed to standard output; with `--quiet` there
 is no talk beside results. Colours follow the terminal and `NO_COLOR`.
@@ -33,7 +33,7 @@ Profile = Annotated[
 
 @dataclass(frozen=True)
 class Terminal:
-    """Where a command prints."""
+    """The streams that a command prints to."""
 
     as_json: bool = False
     quiet: bool = False
@@ -75,7 +75,7 @@ def format_bytes(n_bytes: int) -> str:
 
 
 def format_seconds(seconds: float) -> str:
-    """A duration for people."""
+    """Return a duration for people."""
     if seconds < 10.0:
         return f"{seconds:.1f} s"
     if seconds < 120.0:
@@ -85,5 +85,5 @@ def format_seconds(seconds: float) -> str:
 
 
 def format_time(at: float | None) -> str:
-    """A moment in the time of this place."""
+    """Return a moment in the time of this place."""
     return "-" if at is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))

@@ -96,7 +96,7 @@ class PooledForest:
         return keep_by_row(columns, targets, workers)
 
     def _represent(self, table: Table, workers: Workers) -> NDArray[Any]:
-        """A table to predict, in the representation of training."""
+        """Return a table to predict, in the representation of training."""
         return self.bins_.transform(table, workers)
 
     @contextmanager
@@ -168,14 +168,14 @@ class PooledForest:
         return self.classes_[votes.argmax(axis=1)]  # type: ignore[no-any-return]
 
     def apply(self, X: Any) -> NDArray[np.int64]:
-        """(rows, trees): the leaf each row reaches in each tree."""
+        """Return (rows, trees): the leaf each row reaches in each tree."""
         self._check_trained("apply")
         table = read_table(X)
         with self._workers() as workers:
             return self._walker.apply(self._represent(table, workers), workers)
 
     def to_bytes(self) -> bytes:
-        """The trained forest as a model file.
+        """Return the trained forest as a model file.
 
         The seed stays out: with it, a reader could tell which rows each tree drew. So do the votes
         of out-of-bag rows.
@@ -186,7 +186,7 @@ class PooledForest:
 
     @classmethod
     def from_bytes(cls, data: bytes, *, n_jobs: int | None = None) -> Self:
-        """A forest that predicts exactly as the one `to_bytes` was called on."""
+        """Return a forest that predicts exactly as the one `to_bytes` was called on."""
         stored = decode_forest(data)
         if stored.metadata.get("estimator") != cls.__name__:
             raise ModelFileError(
@@ -252,7 +252,7 @@ def _describe(parameters: ForestParameters) -> JsonValue:
 
 
 def _plain(value: Any) -> JsonValue:
-    """A parameter in one of JSON's types; numpy's numbers count as numbers."""
+    """Return a parameter in one of JSON's types; numpy's numbers count as numbers."""
     if value is None or isinstance(value, str | bool):
         return value
     if isinstance(value, np.generic):
@@ -261,7 +261,7 @@ def _plain(value: Any) -> JsonValue:
 
 
 def _read_parameters(stored: StoredForest) -> ForestParameters:
-    """The parameters of a stored forest, if they can be those of this forest."""
+    """Return the parameters of a stored forest, if they can be those of this forest."""
     values = stored.metadata.get("parameters")
     names = {field.name for field in fields(ForestParameters)}
     given = values.keys() if isinstance(values, dict) else set()

@@ -89,7 +89,7 @@ def _order_horizontal(file: RunFile, estimator: Any) -> TrainHorizontal:
 
 
 def _make_estimator(file: RunFile) -> Any:
-    """The estimator that would train it; what its parameters may be is not checked yet."""
+    """Return the estimator that would train it; what its parameters may be is not checked yet."""
     kind = _ESTIMATORS[file.run.protocol, file.run.task]
     known = read_parameters(kind)
     _check_keys(file, "participation", known)
@@ -116,13 +116,13 @@ def _check_keys(file: RunFile, table: str, known: Mapping[str, Parameter]) -> No
 
 
 def _run_keys(known: Mapping[str, Parameter]) -> dict[str, str]:
-    """Where a file says the parameters of an estimator, and what its `fit` is called with."""
+    """Map the parameters of an estimator and the arguments of its `fit` to keys of a run file."""
     own = {name: entry.run_key for name, entry in known.items() if entry.run_key}
     return _ARGUMENTS | own
 
 
 def _say_where(run_key: str) -> str:
-    """What to write into a file."""
+    """Say what to write into a file."""
     table, _, key = run_key.rpartition(" ")
     if key.startswith("["):
         return f"a table {key}"
@@ -153,7 +153,7 @@ def _read_class_weight(file: RunFile, pairs: list[Any]) -> dict[Any, Any]:
 
 
 def _make_option(file: RunFile, table: str, option: Option, known: Mapping[str, Any]) -> Any:
-    """One of our option classes, by its name and with its settings."""
+    """Return one of our option classes, by its name and with its settings."""
     settings: dict[str, Any] = {"name": option} if isinstance(option, str) else dict(option)
     name = settings.pop("name", None)
     if name not in known:
@@ -214,7 +214,7 @@ def _read_validation(file: RunFile) -> Validation | None:
 
 
 def _find_place(known: Mapping[str, Parameter], key: tuple[str, ...]) -> Place:
-    """Where a file says what an error is about."""
+    """Find the place in a run file of what an error is about."""
     if not key:
         return ()
     name, *setting = key

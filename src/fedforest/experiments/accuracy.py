@@ -93,12 +93,12 @@ class Estimator(NamedTuple):
 
 
 def pooled(tables: dict[str, NDArray[Any]]) -> NDArray[Any]:
-    """All columns in one table, as nobody may have them."""
+    """Return all columns in one table, as nobody may have them."""
     return np.hstack(list(tables.values()))
 
 
 def _estimator(method: str, data: PaperDataSet) -> Estimator | str:
-    """What a method trains; or the reason why it cannot take part."""
+    """Return the estimator of a method; or the reason why it cannot take part."""
     is_class = data.task == "classification"
     if method == "federated":
         name = "VerticalForestClassifier" if is_class else "VerticalForestRegressor"

@@ -1,4 +1,4 @@
-"""What `accuracy.json` says: means, tests, intervals and verdicts, and the page made of them.
+"""The findings in `accuracy.json`: means, tests, intervals and verdicts, and their page.
 
 The only place where the experiment is judged; terminal, page and figure all read it.
 """
@@ -23,13 +23,13 @@ LEAST_P = 0.01
 
 
 def read_records(result: dict[str, Any]) -> list[DataSetRecord]:
-    """The data sets on which both forests were scored often enough to compare."""
+    """Return the data sets on which both forests were scored often enough to compare."""
     records = [DataSetRecord(**entry) for entry in result["data_sets"].values()]
     return [record for record in records if len(record.paired("federated", "pooled")[0]) >= 2]
 
 
 def find(result: dict[str, Any]) -> list[Finding]:
-    """All findings, in the order a reader wants them."""
+    """Return all findings, in the order a reader wants them."""
     records = read_records(result)
     return [lossless(records), scores(records), together(records), settings(result)]
 
@@ -91,7 +91,7 @@ def lossless(records: list[DataSetRecord]) -> Finding:
 
 
 def scores(records: list[DataSetRecord]) -> Finding:
-    """The papers' Tables 3 and 4."""
+    """Return the papers' Tables 3 and 4."""
     rows = [
         [
             f"{record.name} ({record.n_rows:,} × {record.n_columns})",
@@ -150,7 +150,7 @@ def _tell_gain(gain: Interval) -> str:
 
 
 def settings(result: dict[str, Any]) -> Finding:
-    """The parameters of all forests."""
+    """Return the parameters of all forests."""
     chosen = result["settings"]
     rows = [
         ["trees", f"{chosen['n_trees']}, grown out, bootstrap of as many draws as rows"],

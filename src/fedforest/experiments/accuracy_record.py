@@ -20,7 +20,7 @@ FILE = ResultFile("accuracy", "the accuracy experiment")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What makes scores comparable."""
+    """The settings under which scores are comparable."""
 
     seed: int = 0
     n_trees: int = 100
@@ -43,7 +43,7 @@ class DataSetRecord:
         return self.scores.setdefault(method, [])
 
     def paired(self, *methods: str) -> list[NDArray[np.float64]]:
-        """The scores of some methods over the repetitions that all of them have."""
+        """Return the scores of some methods over the repetitions that all of them have."""
         n = min(len(self.scores.get(method, ())) for method in methods)
         return [np.array(self.scores[method][:n]) if n else np.zeros(0) for method in methods]
 
@@ -63,7 +63,7 @@ class AccuracyRecord:
 
     @classmethod
     def open(cls, folder: Path | None, settings: Settings) -> Self:
-        """The record in the folder, else a new one; without a folder nothing is kept."""
+        """Return the record in the folder, else a new one; without a folder nothing is kept."""
         result = FILE.find(folder)
         if result is None:
             return cls(settings, folder)
@@ -76,7 +76,7 @@ class AccuracyRecord:
         return cls(settings, folder, data_sets, RunNotes(result["runs"]))
 
     def entry(self, fresh: DataSetRecord) -> DataSetRecord:
-        """What is known about a data set; refused if it has changed since."""
+        """Return the record of a data set; refuse one that has changed since."""
         known = self.data_sets.setdefault(fresh.name, fresh)
         if asdict(known) | {"scores": {}} != asdict(fresh) | {"scores": {}}:
             raise ConfigurationError(

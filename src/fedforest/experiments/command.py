@@ -1,4 +1,4 @@
-"""What the commands of experiments share: options, a progress bar, and how they end."""
+"""The shared parts of experiment commands: options, a progress bar, and how they end."""
 
 import argparse
 import sys

@@ -34,7 +34,7 @@ class PaperDataSet:
 
 
 def data_folder() -> Path:
-    """Where data sets are looked for."""
+    """Return the folder of the data sets."""
     return Path(os.environ.get(FOLDER_VARIABLE, DEFAULT_FOLDER))
 
 

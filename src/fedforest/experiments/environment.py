@@ -17,7 +17,7 @@ _CHECKOUT = Path(__file__).resolve().parents[3]  # in an installed package: some
 
 
 def describe_environment() -> dict[str, Any]:
-    """What a reader needs to judge or repeat the numbers."""
+    """Describe machine, versions and commit, to judge or repeat the numbers."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return {
         "cpu": _cpu_model(),
@@ -32,7 +32,7 @@ def describe_environment() -> dict[str, Any]:
 
 
 def tell_environment(facts: dict[str, Any]) -> tuple[str, str]:
-    """The machine, and the versions, each as a sentence without its full stop."""
+    """Return the machine, and the versions, each as a sentence without its full stop."""
     versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
     machine = (
         f"{facts['cpu']}, {facts['cores']} cores, {facts['memory_gib']} GiB, {facts['system']}; "

@@ -1,4 +1,4 @@
-"""What a result file says: titled tables and plain verdicts, for a page and for the terminal.
+"""The findings in a result file: titled tables and plain verdicts, for a page and the terminal.
 
 Judging is done by whoever measured; this only says how a verdict, a number and a table look.
 """
@@ -29,12 +29,12 @@ class Finding(NamedTuple):
 
 
 def verdict(*, reached: bool) -> str:
-    """The word that stands beside a target."""
+    """Return the word that stands beside a target."""
     return REACHED if reached else MISSED
 
 
 def unjudged(finding: Finding) -> Finding:
-    """The finding without its verdicts, for a run whose tasks were shrunk."""
+    """Return the finding without its verdicts, for a run whose tasks were shrunk."""
     words = {REACHED: NOT_JUDGED, MISSED: NOT_JUDGED}
     rows = [[words.get(cell, cell) for cell in row] for row in finding.rows]
     return finding._replace(rows=rows)
@@ -58,7 +58,7 @@ def megabytes(value: float | None) -> str:
 
 
 def times(value: float | None) -> str:
-    """A ratio, as in 12.5×."""
+    """Return a ratio, as in 12.5×."""
     return NOTHING if value is None else f"{value:.1f}×"
 
 
@@ -76,7 +76,7 @@ def mean(values: Sequence[float]) -> float:
 
 
 def to_markdown(finding: Finding) -> str:
-    """The finding as a section of the page."""
+    """Return the finding as a section of the page."""
     table = [finding.header, ["---"] * len(finding.header), *map(list, finding.rows)]
     lines = ["| " + " | ".join(_markdown_cell(cell) for cell in row) + " |" for row in table]
     return f"### {finding.title}\n\n" + "\n".join(lines) + f"\n\n{finding.note}".rstrip()
@@ -87,7 +87,7 @@ def _markdown_cell(cell: str) -> str:
 
 
 def to_rich(finding: Finding) -> Table:
-    """The finding as a table for the terminal."""
+    """Return the finding as a table for the terminal."""
     table = Table(title=finding.title, caption=finding.note or None, title_justify="left")
     table.caption_justify = "left"
     for name, cells in zip(finding.header, zip(*finding.rows, strict=True), strict=True):

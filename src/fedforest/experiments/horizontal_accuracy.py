@@ -1,4 +1,4 @@
-"""How good horizontal training is: beside pooled rows, under noise, with few parties at a time.
+"""The accuracy of horizontal training: beside pooled rows, under noise, with few parties at a time.
 
 Two parties repeat Table 2 of Federated Extra-Trees: without noise beside scikit-learn, then with
 noise along three kinds of epsilon. Ten parties repeat Figure 2 of k-PPD-ERT. What the output folder
@@ -54,7 +54,7 @@ class Measurement(NamedTuple):
 def choose_part(
     name: str, data_set: str, settings: HorizontalSettings, n_jobs: int
 ) -> Measurement | None:
-    """What one of `PARTS` measures on a data set; None where that is nothing."""
+    """Return the measurement of one of `PARTS` for a data set; None where there is none."""
     if name == "participation":
         if data_set not in PARTICIPATION_TASKS:
             return None

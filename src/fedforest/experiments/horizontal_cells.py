@@ -1,4 +1,4 @@
-"""How two methods of the horizontal experiments compare, and how that is told in a table."""
+"""Comparison of two methods of the horizontal experiments, as cells of a table."""
 
 from fedforest.experiments.findings import NOTHING
 from fedforest.experiments.horizontal_record import HorizontalDataSetRecord
@@ -14,7 +14,7 @@ def apart(record: HorizontalDataSetRecord, one: str, other: str) -> Interval | N
 
 
 def mean_of(record: HorizontalDataSetRecord, method: str, quantity: str = "score") -> float:
-    """The mean of a quantity over a method's repetitions."""
+    """Return the mean of a quantity over a method's repetitions."""
     (values,) = record.paired(method, quantity=quantity)
     return float(values.mean())
 

@@ -1,4 +1,4 @@
-"""What `horizontal_accuracy.json` says: means, intervals and verdicts, and the page made of them.
+"""The findings in `horizontal_accuracy.json`: means, intervals and verdicts, and their page.
 
 The only place where the experiments are judged; terminal, page and figures all read it.
 """
@@ -33,7 +33,7 @@ NOISY = (
 
 
 def find(result: dict[str, Any]) -> list[Finding]:
-    """All findings, in the order a reader wants them."""
+    """Return all findings, in the order a reader wants them."""
     compared, partial = choose_records(result)
     findings = []
     if compared:
@@ -46,7 +46,7 @@ def find(result: dict[str, Any]) -> list[Finding]:
 
 
 def choose_records(result: dict[str, Any]) -> tuple[list[HorizontalDataSetRecord], ...]:
-    """The data sets of two and of ten parties on which enough was measured to compare."""
+    """Return the data sets of two and of ten parties on which enough was measured to compare."""
     groups = read_groups(result)
     two, ten = (list(groups[group].values()) for group in ("two_parties", "ten_parties"))
     return (
@@ -172,7 +172,7 @@ def _noisy_cells(record: HorizontalDataSetRecord, noise: Noise, epsilon: float) 
 
 
 def settings(result: dict[str, Any]) -> Finding:
-    """The parameters of all forests, and how rows were dealt."""
+    """Return the parameters of all forests, and how rows were dealt."""
     chosen = result["settings"]
     rows = [
         ["ET, FET", _tell_forest(chosen["exact_forest"])],

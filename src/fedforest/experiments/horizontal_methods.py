@@ -51,12 +51,12 @@ class Noise:
 
     @property
     def reference(self) -> str:
-        """The same forest without noise."""
+        """Name the method of the same forest without noise."""
         return f"{self.name} none"
 
 
 def keep_for(cap: float, distance: int = 2) -> float:
-    """How much a permanent response keeps where d ln((1 + keep) / (1 - keep)) is the cap."""
+    """Find `keep` of a permanent response from its cap d ln((1 + keep) / (1 - keep))."""
     return math.tanh(cap / (2 * distance))
 
 
@@ -95,7 +95,7 @@ def compared_methods(size: ForestSize, n_jobs: int) -> dict[str, Method]:
 
 
 def noisy_methods(noise: Noise, size: ForestSize, n_jobs: int) -> dict[str, Method]:
-    """A forest without noise, and with it along epsilon."""
+    """Return a forest without noise, and with it along epsilon."""
     methods = {noise.reference: federated(size, n_jobs=n_jobs)}
     for epsilon in noise.epsilons:
         privacy = noise.protect(epsilon)
@@ -154,7 +154,7 @@ def _accuracy(deal: Deal, predicted: Any) -> float:
 
 
 def _describe_exchanges(forest: Any) -> Measured:
-    """What training exchanged; `aggregated` counts (node, candidate) vectors, party by party."""
+    """Describe the exchanges; `aggregated` counts (node, candidate) vectors, party by party."""
     return {
         "exchanges": forest.n_exchanges_,
         "bytes": sum(step.n_bytes for step in forest.fit_log_),

@@ -1,4 +1,4 @@
-"""What the horizontal experiments have measured: a JSON file that a later run goes on from.
+"""The measurements of the horizontal experiments: a JSON file that a later run continues.
 
 A method's measurements are lists by repetition, so equal places of two lists belong to the same
 rows. A file made with other settings is refused: its measurements could not be compared.
@@ -39,7 +39,7 @@ INFORMATION_GAIN = ForestSize(25, criterion="entropy")
 
 @dataclass(frozen=True, slots=True)
 class HorizontalSettings:
-    """What makes measurements comparable; `large_forest` is grown under noise on large data."""
+    """The settings of measurements; `large_forest` is for noise on large data."""
 
     seed: int = 0
     two_parties: Dealing = TWO_PARTIES
@@ -64,27 +64,27 @@ class HorizontalDataSetRecord:
 
     @classmethod
     def of(cls, data: RowData) -> "HorizontalDataSetRecord":
-        """A data set on which nothing was measured yet."""
+        """Return a data set on which nothing was measured yet."""
         return cls(data.name, *data.shape, len(np.unique(data.y)))
 
     @classmethod
     def read(cls, stored: dict[str, Any]) -> "HorizontalDataSetRecord":
-        """What a file says about a data set."""
+        """Read the entry of a data set from a file."""
         measured = {name: _read_columns(each) for name, each in stored["measured"].items()}
         return cls(**{**stored, "measured": measured})
 
     def store(self) -> dict[str, Any]:
-        """The same as it stands in a file."""
+        """Return the entry as it stands in a file."""
         return asdict(self) | {
             "measured": {name: _to_columns(each) for name, each in self.measured.items()}
         }
 
     def n_repetitions(self, *methods: str) -> int:
-        """How many repetitions all of these methods have."""
+        """Count the repetitions that all of these methods have."""
         return min(len(self.measured.get(method, ())) for method in methods)
 
     def paired(self, *methods: str, quantity: str = "score") -> list[NDArray[np.float64]]:
-        """A quantity of some methods over the repetitions that all of them have."""
+        """Return a quantity of some methods over the repetitions that all of them have."""
         n = self.n_repetitions(*methods)
         return [
             np.array([measured[quantity] for measured in self.measured.get(method, ())[:n]])
@@ -105,7 +105,7 @@ class HorizontalRecord:
 
     @classmethod
     def open(cls, folder: Path | None, settings: HorizontalSettings) -> Self:
-        """The record in the folder, else a new one; without a folder nothing is kept."""
+        """Return the record in the folder, else a new one; without a folder nothing is kept."""
         result = FILE.find(folder)
         if result is None:
             return cls(settings, folder)
@@ -117,7 +117,7 @@ class HorizontalRecord:
         return cls(settings, folder, read_groups(result), RunNotes(result["runs"]))
 
     def entry(self, group: str, data: RowData) -> HorizontalDataSetRecord:
-        """What is known about a data set; refused if it has changed since."""
+        """Return the record of a data set; refuse one that has changed since."""
         fresh = HorizontalDataSetRecord.of(data)
         known = self.groups[group].setdefault(data.name, fresh)
         if asdict(known) | {"measured": {}} != asdict(fresh):
@@ -156,7 +156,7 @@ class HorizontalRecord:
 
 
 def read_groups(result: dict[str, Any]) -> dict[str, dict[str, HorizontalDataSetRecord]]:
-    """The data sets of a result, by group and name."""
+    """Return the data sets of a result, by group and name."""
     return {
         group: {name: HorizontalDataSetRecord.read(entry) for name, entry in entries.items()}
         for group, entries in result["groups"].items()
@@ -164,13 +164,13 @@ def read_groups(result: dict[str, Any]) -> dict[str, dict[str, HorizontalDataSet
 
 
 def _to_columns(measured: list[Measured]) -> dict[str, list[float | None]]:
-    """A list for each quantity, None where a repetition has none."""
+    """Return a list for each quantity, None where a repetition has none."""
     names = dict.fromkeys(name for each in measured for name in each)
     return {name: [_shorten(each.get(name)) for each in measured] for name in names}
 
 
 def _read_columns(columns: dict[str, list[float | None]]) -> list[Measured]:
-    """What each repetition measured."""
+    """Read the measurements of each repetition."""
     return [
         {name: value for name, value in zip(columns, values, strict=True) if value is not None}
         for values in zip(*columns.values(), strict=True)

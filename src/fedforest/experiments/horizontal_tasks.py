@@ -1,4 +1,4 @@
-"""What the horizontal experiments train on: data sets, and how their rows are dealt to parties.
+"""The tasks of the horizontal experiments: data sets, and how their rows are dealt to parties.
 
 Every repetition holds rows out and deals the others in equal shares, at random and anew, by the
 seed and its number alone; all methods get the same rows, owners and seed.
@@ -58,7 +58,7 @@ class RowData:
 
     @classmethod
     def of_numbers(cls, name: str, X: NDArray[Any], y: NDArray[Any]) -> "RowData":
-        """A table without texts."""
+        """Return a table without texts."""
         return cls(name, X, X, y)
 
     @property

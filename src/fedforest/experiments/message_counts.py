@@ -1,4 +1,4 @@
-"""What a protected sum costs in messages: Table 1 of the k-PPD-ERT paper, counted from real ones.
+"""The messages of a protected sum, counted from real ones: Table 1 of the k-PPD-ERT paper.
 
 Real coordinators and parties form one sum; every message between them is taken apart. As the paper
 counts: sends plus receives, and N includes the mediator, our coordinator. Set-up, the question and
@@ -61,7 +61,7 @@ class MessageCount:
 
 
 def paper_total(plug: Protected, n: int) -> int:
-    """The paper's "Total (All N parties)"."""
+    """Return the paper's "Total (All N parties)"."""
     if isinstance(plug, Ring):
         return 2 * n
     if isinstance(plug, Masked):
@@ -122,7 +122,7 @@ _NOTE = (
 
 
 def thresholds(n: int) -> list[int]:
-    """The smallest, a middle and the largest threshold."""
+    """Return the smallest, a middle and the largest threshold."""
     return sorted({2, n // 2 + 1, n})
 
 
@@ -135,7 +135,7 @@ def _answer_questions(questions: Sequence[memoryview]) -> list[NDArray[np.int64]
 
 
 def _listen(conversation: Conversation[Result], heard: Heard) -> Conversation[Result]:
-    """The same conversation, overheard."""
+    """Pass a conversation on and record its messages."""
     try:
         ask: Ask = next(conversation)
         while True:
@@ -193,7 +193,7 @@ def _asks_something(request: Message) -> bool:
 
 
 def _contents_of_reply(reply: Message) -> Iterator[tuple[Content, bool]]:
-    """What a reply carries, and whether it is sealed for another party."""
+    """List the contents of a reply, and whether they are sealed for another party."""
     match reply:
         case MaskedCounted():
             yield reply.sums.data, False
@@ -208,7 +208,7 @@ def _contents_of_reply(reply: Message) -> Iterator[tuple[Content, bool]]:
 
 
 def _contents_of_request(request: Message) -> Iterator[Content]:
-    """What a request carries besides the question."""
+    """List the contents of a request besides the question."""
     match request:
         case PassOn():
             yield from request.totals

@@ -1,4 +1,4 @@
-"""What the participation experiment says: Figure 2 of k-PPD-ERT in numbers, and its verdicts."""
+"""The findings on participation: Figure 2 of k-PPD-ERT in numbers, and verdicts."""
 
 from itertools import pairwise
 
@@ -65,7 +65,7 @@ def _over_full(record: HorizontalDataSetRecord, method: str, quantity: str) -> s
 
 
 def falling(records: list[HorizontalDataSetRecord]) -> Finding:
-    """Whether time and aggregations fall with the share, as in Figures 2c and 2d."""
+    """Return whether time and aggregations fall with the share, as in Figures 2c and 2d."""
     rows = []
     for record in records:
         for scope in SCOPES:

@@ -22,7 +22,7 @@ _LINE_BREAK = re.compile(r"\n *")
 
 
 class ResultFile(NamedTuple):
-    """Where an experiment's results are; `called` is how errors name the experiment."""
+    """The file of an experiment's results; `called` is how errors name the experiment."""
 
     experiment: str
     called: str
@@ -32,7 +32,7 @@ class ResultFile(NamedTuple):
         return f"{self.experiment}.json"
 
     def read(self, path: Path) -> Result:
-        """The content of a result file; raises `DataError` where it is none."""
+        """Return the content of a result file; raises `DataError` where it is none."""
         try:
             result: Result = json.loads(path.read_text())
         except json.JSONDecodeError as error:
@@ -44,7 +44,7 @@ class ResultFile(NamedTuple):
         return result
 
     def find(self, folder: Path | None) -> Result | None:
-        """What a folder holds of an earlier run, if it does."""
+        """Read the results of an earlier run from a folder, if there are any."""
         path = folder / self.name if folder else None
         return self.read(path) if path is not None and path.exists() else None
 
@@ -70,7 +70,7 @@ class RunNotes:
     _started: float = field(default_factory=time.perf_counter)
 
     def added(self) -> dict[str, Any]:
-        """What this run added so far, to be extended; it has taken until now."""
+        """Return this run's own results, to be extended; it has taken until now."""
         if self._ours is None:
             self._ours = {"environment": describe_environment(), "added": {}}
             self.runs.append(self._ours)
@@ -80,7 +80,7 @@ class RunNotes:
 
 
 def tell_runs(result: Result, tell_added: Callable[[dict[str, Any]], str]) -> str:
-    """The last section of a page: which run added what, where and for how long."""
+    """Return the last section of a page: which run added what, where and for how long."""
     lines = ["### Runs", ""]
     for run in result["runs"]:
         facts = run["environment"]

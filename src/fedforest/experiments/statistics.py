@@ -1,4 +1,4 @@
-"""How two methods compare over repetitions: the papers' z-test, and the stronger paired interval.
+"""Comparison of two methods over repetitions: the papers' z-test and the stronger paired interval.
 
 The z-test asks whether two means could be equal, and finds it easy to say yes; the interval says
 how far apart they can be. Repetition r of both methods must have used the same rows.
@@ -22,11 +22,11 @@ class Interval(NamedTuple):
     high: float
 
     def lies_within(self, tolerance: float) -> bool:
-        """Whether the whole interval is inside plus or minus the tolerance."""
+        """Return whether the whole interval is inside plus or minus the tolerance."""
         return -tolerance <= self.low and self.high <= tolerance
 
     def scaled(self, factor: float) -> "Interval":
-        """The same interval in another unit."""
+        """Return the interval in another unit."""
         return Interval(*(factor * value for value in self))
 
 

@@ -64,7 +64,7 @@ class Targets(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """What makes a split valid and how it is scored."""
+    """The rules for a valid split, and its score."""
 
     formula: NamedTuple  # of the criterion; its type chooses the functions that score
     min_rows_leaf: int

@@ -19,7 +19,7 @@ def stays_connected(peers: Mapping[str, Sequence[str]], n_removed: int) -> bool:
 
 
 def _pairs_hold(neighbours: Sequence[int], n_paths: int) -> bool:
-    """Whether no two of the first `n_paths` parties can be separated."""
+    """Return whether no two of the first `n_paths` parties can be separated."""
     n_parties, arcs = len(neighbours), _split(neighbours)
     for first in range(n_paths):
         for second in range(first):
@@ -32,7 +32,7 @@ def _pairs_hold(neighbours: Sequence[int], n_paths: int) -> bool:
 
 
 def _others_hold(neighbours: Sequence[int], n_paths: int) -> bool:
-    """Whether each party after the first `n_paths` has paths to as many before it.
+    """Return whether each party after the first `n_paths` has paths to as many before it.
 
     Whichever one fewer are taken out, one of its paths is left, to a party that is still joined
     to all others before it.
@@ -55,7 +55,7 @@ def _others_hold(neighbours: Sequence[int], n_paths: int) -> bool:
 
 
 def _join(peers: Mapping[str, Sequence[str]]) -> list[int]:
-    """The neighbours of each party, chosen by it or having chosen it."""
+    """Return the neighbours of each party, chosen by it or having chosen it."""
     number = {party: i for i, party in enumerate(peers)}
     neighbours = [0] * len(number)
     for party, chosen in peers.items():
@@ -76,7 +76,7 @@ def _split(neighbours: Sequence[int]) -> list[int]:
 
 
 def _has_paths(arcs: Sequence[int], source: int, target: int, between: int, n_paths: int) -> bool:
-    """Whether so many paths without a common arc lead from source to target.
+    """Return whether so many paths without a common arc lead from source to target.
 
     The parties `between`, next to both, are a path each. Every path turns its arcs round, so that
     a later one can undo them (Ford & Fulkerson).
@@ -103,7 +103,7 @@ def _turn_round(arcs: list[int], path: Sequence[int]) -> None:
 
 
 def _find_path(arcs: Sequence[int], source: int, target: int) -> list[int]:
-    """A shortest path, from its end to its beginning; empty if there is none."""
+    """Return a shortest path, from its end to its beginning; empty if there is none."""
     came_from: dict[int, int] = {}
     unseen = ~(1 << source)
     queue = [source]

@@ -45,7 +45,7 @@ class IdentityKey:
         return self._public
 
     def pair_secret(self, other_public: bytes) -> bytes:
-        """The 32 bytes that only this party and the owner of the other key can compute.
+        """Return the 32 bytes that only this party and the owner of the other key can compute.
 
         They depend on both public keys, not only on what X25519 makes of them: several keys can
         lead to one X25519 secret.
@@ -78,12 +78,12 @@ def fingerprint(public: bytes) -> str:
 
 
 def is_fingerprint(text: str) -> bool:
-    """Whether a text has the form of a fingerprint."""
+    """Return whether a text has the form of a fingerprint."""
     return re.fullmatch(r"[a-z2-7]{4}(-[a-z2-7]{4}){7}", text) is not None
 
 
 def derive_key(secret: bytes, *context: bytes) -> bytes:
-    """The 32-byte key for one use of a secret (HKDF-SHA256, RFC 5869).
+    """Return the 32-byte key for one use of a secret (HKDF-SHA256, RFC 5869).
 
     The first context says what the key is for, the others which use of that kind it is.
     """
@@ -106,7 +106,7 @@ def expand_key(key: bytes, *context: bytes) -> bytes:
 def expand_each(
     groups: Iterable[tuple[Iterable[bytes], bytes]], *context: bytes
 ) -> list[list[bytes]]:
-    """The same of several keys, for uses that differ by the last context: that of their group."""
+    """Expand several keys, for uses that differ by the last context: that of their group."""
     # one block, which is all that a key of 32 bytes takes; keys are derived by the thousand, and
     # the library's object would take ten times as long as the hashes
     together, expanded = join_contexts(context), []
@@ -128,7 +128,7 @@ def join_contexts(parts: Iterable[bytes]) -> bytes:
 
 
 def draw_bytes(randomness: Randomness, n_bytes: int) -> bytes:
-    """As many bytes as asked for, or an error: a short key must not go unnoticed."""
+    """Draw as many bytes as asked for, or raise: a short key must not go unnoticed."""
     drawn = randomness(n_bytes)
     if len(drawn) != n_bytes:
         raise MaskingError(f"the source of randomness gave {len(drawn)} bytes instead of {n_bytes}")
@@ -136,7 +136,7 @@ def draw_bytes(randomness: Randomness, n_bytes: int) -> bytes:
 
 
 def encode_name(party: str) -> bytes:
-    """A party's name as context of a key."""
+    """Return a party's name as context of a key."""
     try:
         return party.encode()
     except UnicodeEncodeError:
@@ -146,7 +146,7 @@ def encode_name(party: str) -> bytes:
 
 
 def encode_number(number: int) -> bytes:
-    """A step or another count as context of a key: eight bytes."""
+    """Return a step or another count as context of a key: eight bytes."""
     if not 0 <= number < 2**64:
         raise MaskingError(f"{number} cannot be bound to a key: it must be from 0 to 2^64 - 1")
     return number.to_bytes(8, "big")

@@ -41,7 +41,7 @@ class Keystream:
 
 
 def expand(key: bytes, n_words: int) -> NDArray[np.uint64]:
-    """The first words of a key's stream; a key must not be expanded for two purposes."""
+    """Return the first words of a key's stream; a key must not be expanded for two purposes."""
     words = np.empty(n_words, WORD)
     Keystream(key).fill(words)
     return words.astype(np.uint64, copy=False)

@@ -80,7 +80,7 @@ class Masker:
         return masked
 
     def _find_shared(self, partners: list[tuple[str, ...]]) -> "_Shared":
-        """Which partners are in which vectors; from one step to the next seldom others."""
+        """Find which partners are in which vectors; they seldom change between steps."""
         if partners != self._partners:
             self._partners, self._shared = partners, self._recall_shared(tuple(partners))
         return self._shared
@@ -146,7 +146,7 @@ class _Group(NamedTuple):
 
 
 class _Shared(NamedTuple):
-    """What a party shares with its partners; groups lie in the same order everywhere."""
+    """The vectors that a party masks with its partners, in the same order everywhere."""
 
     places: list[tuple[int, ...]]  # of the vectors, per group
     keys: list[list[bytes]]
@@ -165,7 +165,7 @@ class _Shared(NamedTuple):
         return sum(map(len, self.keys))
 
     def open_streams(self, summands: Sequence[Summand], step: int) -> list[list[Keystream]]:
-        """One stream for each partner, over all vectors that the two have in common."""
+        """Return one stream for each partner, over all vectors that the two have in common."""
         bound = [bind_vector(summand.digest, summand.length) for summand in summands]
         vectors = [b"".join([bound[place] for place in places]) for places in self.places]
         return open_streams(zip(self.keys, vectors, strict=True), step)
@@ -199,7 +199,7 @@ def _read_on(
 
 
 def derive_pair_key(pair_secret: bytes, run: bytes, way: Way) -> bytes:
-    """The key of all masks that two parties share in a run."""
+    """Return the key of all masks that two parties share in a run."""
     sender, receiver = way
     if sender == receiver:
         raise MaskingError(f"party {sender!r} cannot share a mask with itself")
@@ -210,7 +210,7 @@ def derive_pair_key(pair_secret: bytes, run: bytes, way: Way) -> bytes:
 
 
 def bind_vector(digest: bytes, length: int) -> bytes:
-    """What the key of a mask is bound to for one vector; of several, one after the other."""
+    """Make the context that binds a key to one vector; of several, one after the other."""
     if len(digest) != DIGEST_BYTES:
         raise MaskingError(f"a mask is bound to a digest of {DIGEST_BYTES} bytes")
     return digest + encode_number(length)
@@ -219,7 +219,7 @@ def bind_vector(digest: bytes, length: int) -> bytes:
 def open_streams(
     groups: Iterable[tuple[Iterable[bytes], bytes]], step: int
 ) -> list[list[Keystream]]:
-    """The masks of pairs of parties in a step, by their keys and the vectors that they have.
+    """Return the masks of pairs of parties in a step, by their keys and the vectors that they have.
 
     The key of a stream is bound to all these vectors. Where the coordinator tells two parties of
     different ones, their masks have nothing in common, and the sums are random.

@@ -1,4 +1,4 @@
-"""Whom each party shares masks with in a step: k peers, drawn by its selection seed.
+"""The peers that each party shares masks with in a step: k, drawn by its selection seed.
 
 All parties know all selection seeds and compute the same choice; the coordinator knows none. The
 choice is drawn again until the graph of peers stays connected whichever k - 1 parties are taken
@@ -54,7 +54,7 @@ def _choose_all(names: tuple[str, ...]) -> Peers:
 def choose_partners(
     party: str, seeds: Mapping[str, bytes], participants: Sequence[str], k: int | None, step: int
 ) -> tuple[str, ...]:
-    """Whom a participant shares masks with: the peers it chose, and whoever chose it."""
+    """Choose a participant's partners: the peers it chose, and those that chose it."""
     names = _check_participants(participants, seeds)
     if party in names and (k is None or k >= len(names) - 1):  # everybody, without a look at peers
         return tuple([name for name in names if name != party])
@@ -62,7 +62,7 @@ def choose_partners(
 
 
 def find_partners(party: str, peers: Peers) -> tuple[str, ...]:
-    """The same of a known choice, refused where masks would not cancel or somebody has none."""
+    """Find the partners of a known choice; refuse one whose masks would not cancel."""
     check_peers(peers)
     if party not in peers:
         raise MaskingError.stating(

@@ -1,4 +1,4 @@
-"""What one party tells another through the coordinator, which carries it and cannot read it.
+"""Messages between parties through the coordinator, which carries them and cannot read them.
 
 A key seals one text: it comes from `derive_key` with sender, receiver, run and step as context.
 Should a key be used twice all the same, AES-GCM-SIV (RFC 8452) gives away no more than whether
@@ -27,7 +27,7 @@ def seal(key: bytes, plaintext: bytes | memoryview, associated: bytes) -> bytes:
 
 
 def open_sealed(key: bytes, sealed: bytes | memoryview, associated: bytes) -> bytes:
-    """The text as it was sealed under this key with these associated bytes, or an error."""
+    """Return the text as it was sealed under this key with these associated bytes, or an error."""
     cipher = _cipher(key)
     try:
         return cipher.decrypt(_NONCE, sealed, associated)

@@ -41,7 +41,7 @@ def split(
 
 
 def sum_shares(shares: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:
-    """The share of a sum, from the shares of its summands at the same point."""
+    """Return the share of a sum, from the shares of its summands at the same point."""
     _check_shares(shares)
     total = shares[0].copy()
     for share in shares[1:]:
@@ -50,7 +50,7 @@ def sum_shares(shares: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:
 
 
 def combine(shares: Mapping[int, NDArray[np.uint64]], largest: int = LARGEST) -> NDArray[np.int64]:
-    """The secret, from at least `threshold` shares by their points.
+    """Return the secret, from at least `threshold` shares by their points.
 
     Too few shares, or shares of different secrets, give random numbers. A number larger in
     magnitude than the secret can be shows that; the tighter `largest`, the surer.
@@ -72,7 +72,7 @@ def combine(shares: Mapping[int, NDArray[np.uint64]], largest: int = LARGEST) ->
 
 
 def _weight_at_zero(point: int, points: Mapping[int, object]) -> int:
-    """What the share at this point counts in the polynomial's value at zero (Lagrange)."""
+    """Weigh the share at this point in the polynomial's value at zero (Lagrange)."""
     others = [int(other) for other in points if other != point]
     quotient: int = pow(prod(other - point for other in others), -1, PRIME)
     return prod(others) * quotient % PRIME

@@ -61,7 +61,7 @@ def compose_laplace(
 
 
 def _one_draw(step: float, n_steps: int) -> NDArray[np.float64]:
-    """How likely one draw tells (2j - n_steps) * step, for j from 0 to n_steps.
+    """Return the probability that one draw tells (2j - n_steps) * step, for j from 0 to n_steps.
 
     Noise x >= 0 on a sum that moves by `n_steps` tells n_steps - 2x steps, as far as that goes:
     all x <= 0 tell the same, and all x >= n_steps do.
@@ -90,7 +90,7 @@ def _add_up(chances: NDArray[np.float64], n_draws: int) -> tuple[int, NDArray[np
 def _find_epsilon(
     losses: NDArray[np.float64], chances: NDArray[np.float64], delta: float, largest: float
 ) -> float:
-    """The smallest epsilon of this delta, approached from above; at most `largest`.
+    """Return the smallest epsilon of this delta, approached from above; at most `largest`.
 
     Exponents are at most zero, so nothing overflows, however large the losses are.
     """

@@ -53,7 +53,7 @@ def _list_laws(
 
 
 def _add_row(law: list[int], probability: float, places: int) -> list[int]:
-    """The law for one row more, which says one with this probability."""
+    """Return the law for one row more, which says one with this probability."""
     numerator, denominator = probability.as_integer_ratio()
     yes = numerator * ((1 << places) // denominator)
     no = (1 << places) - yes
@@ -78,7 +78,7 @@ def _decide_by_byte(chances: list[int], n_bits: int) -> NDArray[np.uint8]:
 
 
 def _to_words(chances: list[int], n_bits: int) -> NDArray[np.uint32]:
-    """(words, chances), the first word highest."""
+    """Return (words, chances), the first word highest."""
     encoded = b"".join(chance.to_bytes(n_bits // 8, "big") for chance in chances)
     words = np.frombuffer(encoded, ">u4").reshape(len(chances), n_bits // _WORD_BITS)
     return np.ascontiguousarray(words.T, np.uint32)

@@ -23,7 +23,7 @@ _PRIME = 2**31 - 1  # words that are independent modulo a prime are independent
 
 
 def choose_code(n_classes: int, hashes: int, bits: int | None) -> tuple[int, tuple[int, ...]]:
-    """The number of bits and the code word of every class.
+    """Return the number of bits and the code word of every class.
 
     Without `bits` it is the smallest number at which counts of classes are, on average, no less
     certain than with a bit of its own for every class.
@@ -59,7 +59,7 @@ def _choose_size(n_classes: int, hashes: int) -> tuple[int, tuple[int, ...]]:
 
 
 def _smallest_size(n_classes: int, hashes: int, first: int) -> int:
-    """The smallest number of bits, from `first` on, that has a code for these classes."""
+    """Return the smallest number of bits, from `first` on, that has a code for these classes."""
     for bits in range(max(first, min(n_classes, MAX_BITS + 1)), MAX_BITS + 1):
         if find_words(n_classes, hashes, bits) is not None:
             return bits
@@ -117,7 +117,7 @@ def _find_word(
 
 
 def _reduce(word: int, basis: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The word modulo the prime and the basis, scaled to begin with 1; zero if dependent.
+    """Return the word modulo the prime and the basis, scaled to begin with 1; zero if dependent.
 
     Every basis row begins with a 1 where later rows have a 0.
     """
@@ -141,7 +141,7 @@ def hash_word(name: str, hashes: int, bits: int) -> int:
 
 
 def membership(words: list[int] | tuple[int, ...], bits: int) -> NDArray[np.float64]:
-    """(bits, classes): 1.0 where the class has the bit set."""
+    """Return (bits, classes): 1.0 where the class has the bit set."""
     columns = np.array(words, np.uint64)
     return ((columns >> np.arange(bits, dtype=np.uint64)[:, None]) & np.uint64(1)).astype(float)
 

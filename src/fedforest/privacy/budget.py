@@ -24,7 +24,7 @@ class Spend:
 
     @classmethod
     def of(cls, run: str, spending: PrivacySpending) -> "Spend":
-        """The line of a run that spends this."""
+        """Return the line of a run that spends this."""
         memory = spending.memory if math.isfinite(spending.epsilon_cap) else ""
         return cls(run, memory, _finite(spending.epsilon_composed), _finite(spending.epsilon_cap))
 
@@ -54,7 +54,7 @@ def _add_up_shared(spends: list[Spend]) -> float:
 
 
 class BudgetLedger:
-    """What runs have spent so far, below a ceiling.
+    """The privacy that runs have spent so far, below a ceiling.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class BudgetLedger:
 
     @property
     def remaining(self) -> float:
-        """What is left below the ceiling."""
+        """Return what is left below the ceiling."""
         return math.inf if self.ceiling == math.inf else self.ceiling - self.spent
 
     @property
@@ -124,13 +124,13 @@ class BudgetLedger:
         self._spends[run] = spend
 
     def as_dict(self) -> dict[str, Any]:
-        """The ledger as plain data, without infinities."""
+        """Return the ledger as plain data, without infinities."""
         lines = [asdict(spend) for spend in self._spends.values()]
         return {"ceiling": _finite(self.ceiling), "spends": lines}
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> "BudgetLedger":
-        """The ledger that `as_dict` was called on."""
+        """Return the ledger that `as_dict` was called on."""
         try:
             ledger = cls(_limit(stored["ceiling"]))
             spends = [Spend(**line) for line in stored["spends"]]

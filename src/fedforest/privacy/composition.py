@@ -1,4 +1,4 @@
-"""What a training tells about one row's label, in epsilons: per query, composed, capped.
+"""The privacy loss of one row's label in a training, in epsilons: per query, composed, capped.
 
 Neighbouring tables differ in the label of one row (regression: in one target within its bounds).
 Queries compose by adding up their epsilons, and for local privacy the permanent responses cap the
@@ -31,7 +31,7 @@ NOT_PROTECTED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivacySpending:
-    """What one training spends on the label of one row; printing it gives the full text.
+    """The privacy that one training spends on one row's label; printing gives the full text.
 
     Infinite epsilons mean: not limited. `memory` names the permanent responses that a party used:
     trainings of the same memory share one cap, those without a name share nothing.
@@ -59,11 +59,11 @@ class PrivacySpending:
         return min(self.epsilon_composed, self.epsilon_cap)
 
     def under_key(self, code: ResponseCode, key: bytes) -> "PrivacySpending":
-        """The same at the party whose permanent responses come from this key."""
+        """Return the spending at the party whose permanent responses come from this key."""
         return replace(self, memory=code.memory(key))
 
     def as_dict(self) -> dict[str, Any]:
-        """Every number by name, what is protected, and what is not."""
+        """Return every number by name, what is protected, and what is not."""
         approximate = self.approximate
         return {
             "mechanism": self.mechanism,
@@ -86,7 +86,7 @@ class PrivacySpending:
         return str(self.describe())
 
     def describe(self) -> SpentPrivacy:
-        """The same as users get it: a dictionary that can be printed."""
+        """Return a dictionary that users can print."""
         return SpentPrivacy.of(self.as_dict(), self._arithmetic())
 
     def _arithmetic(self) -> list[str]:
@@ -119,7 +119,7 @@ _PROTECTED = {
 
 
 def query_epsilon(code: ResponseCode) -> float:
-    """What one query tells: (d/2) ln[P1 (1 - P0) / (P0 (1 - P1))] for codes of equal weight.
+    """Return one query's loss: (d/2) ln[P1 (1 - P0) / (P0 (1 - P1))] for codes of equal weight.
 
     Of d bits in which two codes differ, half are set in the one and half in the other.
     """
@@ -129,7 +129,7 @@ def query_epsilon(code: ResponseCode) -> float:
 
 
 def permanent_cap(code: ResponseCode) -> float:
-    """What all queries together can tell: d ln((1 + keep) / (1 - keep))."""
+    """Return the loss of all queries together at most: d ln((1 + keep) / (1 - keep))."""
     return code.distance * (math.log1p(code.keep) - math.log1p(-code.keep))
 
 
@@ -139,7 +139,7 @@ def spend_nothing_private(queries: Queries) -> PrivacySpending:
 
 
 def spend_local(code: ResponseCode, queries: Queries) -> PrivacySpending:
-    """What a training with `LocalDP` spends."""
+    """Return the privacy that a training with `LocalDP` spends."""
     return PrivacySpending(
         mechanism="local",
         queries=queries,
@@ -151,7 +151,7 @@ def spend_local(code: ResponseCode, queries: Queries) -> PrivacySpending:
 def spend_global(
     epsilon_query: float, queries: Queries, *, is_regression: bool = False
 ) -> PrivacySpending:
-    """What a training with `GlobalDP` spends, and the same by a tighter accountant."""
+    """Return the privacy that a training with `GlobalDP` spends, also by a tighter accountant."""
     return PrivacySpending(
         mechanism="global",
         queries=queries,

@@ -21,7 +21,7 @@ _TOLERANCE = 1e-10
 
 @lru_cache(maxsize=16)
 def make_decoder(code: ResponseCode) -> Decoder:
-    """What turns sums of this code's instant responses into counts of classes.
+    """Make the decoder from sums of this code's instant responses to counts of classes.
 
     They minimise |y - A x|^2 / 2 + penalty sqrt(rows) sum(x) over x >= 0, where y are unbiased
     numbers of rows by bit and A is the code's matrix, and are then moved to the nearest counts that

@@ -18,7 +18,6 @@ from fedforest.kernels.noise.discrete_laplace import add_discrete_laplace
 from fedforest.limits import is_finite
 from fedforest.privacy.queries import Queries
 
-CLASS_SENSITIVITY = 2  # a changed label takes one from one count and adds one to another
 TARGET_BITS = 30  # of a bounded target in fixed point; its rounding drowns in the noise
 MAX_SCALE = 2**50
 _SCALE_BITS = 25  # a scale is rounded up by less than 2^-24 of itself
@@ -115,7 +114,7 @@ class NoiseScale(NamedTuple):
 
 
 def choose_scale(epsilon: float, sensitivity: int) -> NoiseScale:
-    """A scale of no less than sensitivity / epsilon, and of hardly more."""
+    """Return a scale of no less than sensitivity / epsilon, and of hardly more."""
     exact = Fraction(sensitivity) / Fraction(epsilon)
     if exact > MAX_SCALE:
         raise ConfigurationError(
@@ -159,7 +158,7 @@ class TargetGrid:
 
     @classmethod
     def of(cls, bounds: tuple[float, float]) -> "TargetGrid":
-        """The grid of `GlobalDP.target_bounds`."""
+        """Return the grid of `GlobalDP.target_bounds`."""
         low, high = float(bounds[0]), float(bounds[1])
         half_range = high / 2 - low / 2  # halves first: the whole may exceed the largest float
         exponent = max(math.frexp(half_range)[1] - TARGET_BITS + 1, _LEAST_EXPONENT)
@@ -174,6 +173,6 @@ class TargetGrid:
 
     @property
     def sensitivity(self) -> int:
-        """How much a sum of levels changes at most when one target changes within bounds."""
+        """Return how much a sum of levels changes at most when one target changes within bounds."""
         lowest, highest = self.levels(np.array([self.low, self.high]))
         return max(1, int(highest - lowest))

@@ -104,7 +104,7 @@ class LocalDP:
         return ConfigurationError(f"{self!r}: {reason}.", key=("privacy", *setting))
 
     def resolve(self, n_classes: int, meaning: bytes = b"") -> "ResponseCode":
-        """The code for this many classes.
+        """Return the code for this many classes.
 
         `meaning` says what the classes are, e.g. their names and order. Under another meaning
         responses are drawn anew: a number that names another class must not find old coins.
@@ -129,7 +129,7 @@ class ResponseCode:
 
     @property
     def n_classes(self) -> int:
-        """How many classes have a word."""
+        """Return the number of classes that have a word."""
         return len(self.words)
 
     @cached_property
@@ -154,7 +154,7 @@ class ResponseCode:
 
     @property
     def parameter_set(self) -> bytes:
-        """What permanent responses depend on, as a digest; p and q are not among it."""
+        """Hash the parameters that permanent responses depend on; p and q are not among them."""
         numbers = f"{self.bits}/{self.hashes}/{self.keep.hex()}/{self.words}/".encode()
         return blake2b(numbers + self.meaning, digest_size=32, person=b"parameter set").digest()
 
@@ -168,7 +168,7 @@ class ResponseCode:
 def permanent_responses(
     code: ResponseCode, labels: NDArray[np.uint16], row_ids: NDArray[np.uint64], key: bytes
 ) -> NDArray[np.uint64]:
-    """The permanent response of every row, bit k of it being bit k of the Bloom filter.
+    """Return the permanent response of every row, bit k of it being bit k of the Bloom filter.
 
     A keyed function of (row, label, parameter set): the same input gives the same answer for ever,
     so asking again tells nothing new. Every table of every party needs a key of its own.

@@ -1,4 +1,4 @@
-"""How often one row's label is asked about in a training."""
+"""The number of queries about one row's label in a training."""
 
 from dataclasses import dataclass
 

@@ -47,7 +47,7 @@ class RandomizedResponse:
             )
 
     def keep_probability(self, n_classes: int) -> float:
-        """How likely a label stays as it is."""
+        """Return the probability that a label stays as it is."""
         if n_classes < 2:
             return 1.0
         return 1.0 / (1.0 + (n_classes - 1) * math.exp(-self.epsilon))

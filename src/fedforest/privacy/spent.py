@@ -1,4 +1,4 @@
-"""What a training spent on labels, as users get it: figures by name, and a text for people."""
+"""The privacy that a training spent on labels: figures by name, and a text for people."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Self

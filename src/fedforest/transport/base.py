@@ -1,4 +1,4 @@
-"""What every transport offers: carry one request to each of some parties and bring the replies.
+"""The interface of every transport: carry one request to each of some parties, return the replies.
 
 Predictions also ask how fast the way to the parties is, to choose between few and short messages.
 """
@@ -30,14 +30,14 @@ class UnhurriedTransport(Transport, Protocol):
     """A transport whose caller can do something else while parties are at work."""
 
     def exchange_beside(self, requests: Mapping[str, bytes], work: Work) -> dict[str, bytes]:
-        """The same exchange; `work` is called once all requests are on their way.
+        """Exchange; `work` is called once all requests are on their way.
 
         What it raises ends the exchange.
         """
 
 
 def working_beside(transport: Transport) -> ExchangeBeside:
-    """How to exchange and work, at the same time where the transport can do that."""
+    """Return an exchange that works meanwhile, where the transport can do that."""
     if isinstance(transport, UnhurriedTransport):  # slow: to be asked once for many exchanges
         return transport.exchange_beside
 
@@ -53,7 +53,7 @@ Read = Callable[[str, bytes], None]
 
 
 class ExchangeReading(Protocol):
-    """How to exchange, and read every answer once."""
+    """The signature of an exchange that reads every answer once."""
 
     def __call__(
         self, requests: Mapping[str, bytes], read: Read, *, may_lose: bool = False
@@ -67,14 +67,14 @@ class PromptTransport(Transport, Protocol):
     def exchange_reading(
         self, requests: Mapping[str, bytes], read: Read, *, may_lose: bool = False
     ) -> dict[str, bytes]:
-        """The same exchange; every answer is read when it comes, on any thread.
+        """Exchange; every answer is read when it comes, on any thread.
 
         What `read` raises is as if the party had not answered.
         """
 
 
 def reading_answers(transport: Transport) -> ExchangeReading:
-    """How to exchange and read, answer by answer where the transport can do that."""
+    """Return an exchange that reads answer by answer, where the transport can do that."""
     if isinstance(transport, PromptTransport):  # slow: to be asked once for many exchanges
         return transport.exchange_reading
 

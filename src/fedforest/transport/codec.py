@@ -41,7 +41,7 @@ def _last_content(value: Any) -> memoryview | None:
 
 
 def _without_content(value: Any) -> Any:
-    """The same message without these bytes."""
+    """Copy a message without its content, the last field of its last part."""
     if not isinstance(value, msgspec.Struct):
         return _NOTHING
     last = value.__struct_fields__[-1]

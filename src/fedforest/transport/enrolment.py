@@ -32,7 +32,7 @@ class AskAuthority(msgspec.Struct, frozen=True, array_like=True, tag=0):
 
 
 class Application(msgspec.Struct, frozen=True, array_like=True, tag=1):
-    """Who is invited wants a certificate for its key."""
+    """An invited newcomer's request for a certificate of its key."""
 
     secret: bytes
     request: bytes  # PEM; signed by the key

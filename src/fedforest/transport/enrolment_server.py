@@ -37,7 +37,7 @@ Decide = Callable[[Application, str], bytes]
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much strangers may take of the coordinator."""
+    """The limits on what strangers may take of the coordinator."""
 
     at_once: int = 32
     at_once_from_one: int = 8
@@ -48,7 +48,7 @@ class Bounds:
 
 @dataclass(slots=True)
 class Doorstep:
-    """Who is being served, and who failed lately; used on several threads."""
+    """The newcomers being served and the recent failures; used on several threads."""
 
     bounds: Bounds
     _serving: Counter[str] = field(default_factory=Counter)
@@ -67,7 +67,7 @@ class Doorstep:
             return True
 
     def leave(self, host: str, *, failed: bool) -> None:
-        """Somebody who entered is gone."""
+        """Note that a newcomer has left."""
         with self._lock:
             self._serving[host] -= 1
             self._serving += Counter()  # forgets those of whom nobody is left

@@ -1,4 +1,4 @@
-"""Which errors travel to a peer, and as what they are raised there.
+"""The errors that travel to a peer, and the classes that are raised there.
 
 Errors of this package travel by the name of their class, with their code and the fields that a peer
 may see; the peer makes the text (`error_texts.py`). Of a sentence without a code nothing travels
@@ -41,7 +41,7 @@ INTERNAL = "internal"
 
 
 def refuse(request_id: int, error: BaseException, *, hides_names: bool) -> Refusal:
-    """What may be known of an error: by a peer, or by a user, from whom the coordinator hides none.
+    """Return what a peer may see of an error, or a user, from whom the coordinator hides none.
 
     Both get the code; a peer gets the fields that it may see, a user the text as well.
     """
@@ -71,7 +71,7 @@ def _text_of(error: FederationError) -> str:
 
 
 def read_refusal(refusal: Refusal) -> Text:
-    """What a party says, in words of this machine."""
+    """Read a party's refusal, in words of this machine."""
     if refusal.code in TEXTS:
         return render(refusal.code, _shared_of(refusal))
     return Text(PUBLIC_TEXT_OF_CLASS[refusal.kind])
@@ -98,7 +98,7 @@ def error_of_party(refusal: Refusal, party: str) -> FederationError:
 
 
 def fill_in(error: FederationError, named: Mapping[str, Any]) -> FederationError:
-    """The same refusal of a party with what the asker named itself, where the party says so."""
+    """Fill in what the asker named itself, where the party's refusal has a field for it."""
     known = {name: named[name] for name in named if error.code and name in fields_of(error.code)}
     if not known:
         return error

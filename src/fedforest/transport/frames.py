@@ -1,4 +1,4 @@
-"""What travels on a party's stream: small typed frames; long messages are cut into pieces.
+"""The frames on a party's stream: small and typed; long messages are cut into pieces.
 
 A piece names the request it belongs to, so that several messages can share a stream and a late
 reply never answers another request. Frames are msgpack, checked as they are decoded.

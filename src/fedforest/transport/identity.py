@@ -1,4 +1,4 @@
-"""Who somebody is in a federation: the names that certificates hold and peers are authorised by.
+"""Identities in a federation: the names that certificates hold and peers are authorised by.
 
 An identity is the URI `fedforest:<federation>/<role>/<name>`. Names are checked when an identity is
 made, so that they can stand in logs, paths and addresses. No cryptography here.
@@ -19,7 +19,7 @@ _URI = re.compile(r"fedforest:([^/]*)/([^/]*)/([^/]*)")
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who somebody is; names are checked, so that they can stand in logs, paths and addresses."""
+    """The identity of a member; names are checked: they stand in logs, paths and addresses."""
 
     federation: str
     role: Role

@@ -43,7 +43,7 @@ class InProcess:
     def exchange_reading(
         self, requests: Mapping[str, bytes], read: Read, *, may_lose: bool = False
     ) -> dict[str, bytes]:
-        """The same; each answer is read by the thread that made it, while others are at work.
+        """Exchange; each answer is read by the thread that made it, while others are at work.
 
         The calling thread takes the first request: it is there before others are awake.
         """

@@ -30,7 +30,7 @@ _FILES = ("certificate.pem", "key.pem", "authority.pem")
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What somebody needs to open or accept connections, each as PEM."""
+    """The files needed to open or accept connections, each as PEM."""
 
     certificate: bytes
     key: bytes = field(repr=False)
@@ -61,7 +61,7 @@ class Credentials:
 
     @classmethod
     def load(cls, folder: Path) -> "Credentials":
-        """What `save` wrote, checked to belong together."""
+        """Load what `save` wrote, and check that it belongs together."""
         credentials = cls(*(read_file(folder / name) for name in _FILES))
         credentials.check()
         return credentials
@@ -137,7 +137,7 @@ def key_of(certificate: bytes) -> ec.EllipticCurvePublicKey:
 
 
 def digest_of_key(key: ec.EllipticCurvePublicKey) -> str:
-    """What tells a public key from others, to be kept beside a name."""
+    """Hash a public key, to be stored beside a name."""
     form = serialization.PublicFormat.SubjectPublicKeyInfo
     return sha256(key.public_bytes(serialization.Encoding.DER, form)).hexdigest()
 
@@ -151,7 +151,7 @@ def _check_curve(key: object, *, is_signed: bool) -> ec.EllipticCurvePublicKey:
 
 
 def read_identity(certificate: bytes) -> Identity:
-    """Whom a certificate (PEM) is for; that it is valid is for the handshake to check."""
+    """Read the identity in a certificate (PEM); the handshake checks that it is valid."""
     parsed = read_certificate(certificate)
     try:
         names = parsed.extensions.get_extension_for_class(x509.SubjectAlternativeName).value

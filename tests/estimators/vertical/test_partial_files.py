@@ -39,12 +39,12 @@ def _frames() -> tuple[dict[str, pd.DataFrame], Any]:
     return tables, np.array(["Alpha", "Bravo", "Charlie"])[frame_labels(frame)]
 
 
-def test_a_forest_read_from_its_shares_predicts_identically() -> None:
+def test_a_forest_read_from_its_files_predicts_identically() -> None:
     tables, y = _frames()
     forest = classifier(
         label_party="shop", class_weight={"Alpha": 2.0}, voting="hard", max_depth=4
     ).fit(tables, y)
-    again = VerticalForestClassifier.from_shares(forest.to_shares())
+    again = VerticalForestClassifier.from_partial_forests(forest.to_partial_forests())
     assert again.predict(tables).tolist() == forest.predict(tables).tolist()
     assert again.predict_proba(tables).tolist() == forest.predict_proba(tables).tolist()
     assert again.apply(tables).tolist() == forest.apply(tables).tolist()
@@ -58,13 +58,13 @@ def test_a_forest_read_from_its_shares_predicts_identically() -> None:
         "random_state": None,
         "class_weight": {"Alpha": 2.0, "Bravo": 1.0, "Charlie": 1.0},
     }
-    assert again.to_shares() == forest.to_shares()
+    assert again.to_partial_forests() == forest.to_partial_forests()
 
 
 def test_a_regression_forest_is_stored_too() -> None:
     X = numbers()
     forest = regressor(parties=3).fit(X, amounts(X))
-    again = VerticalForestRegressor.from_shares(forest.to_shares())
+    again = VerticalForestRegressor.from_partial_forests(forest.to_partial_forests())
     assert again.predict(X).tolist() == forest.predict(X).tolist()
     assert again.fit(X, amounts(X)).predict(X).shape == (len(X),)
 
@@ -75,7 +75,7 @@ def test_a_divided_table_with_columns_that_nobody_holds_is_divided_alike_after_l
         parties={"shop": ["visits", "city"], "bank": ["age"], "registry": []},
         labels=RandomizedResponse(4.0),
     ).fit(frame, frame_labels(frame))
-    again = VerticalForestClassifier.from_shares(forest.to_shares())
+    again = VerticalForestClassifier.from_partial_forests(forest.to_partial_forests())
     assert again.predict(frame).tolist() == forest.predict(frame).tolist()
     assert again.parties == {"shop": [5, 2], "bank": [0], "registry": []}
     assert again.labels == RandomizedResponse(4.0)
@@ -85,44 +85,45 @@ def test_a_divided_table_with_columns_that_nobody_holds_is_divided_alike_after_l
         again.predict(frame.rename(columns={"age": "years"}))
 
 
-def test_the_coordinators_share_names_no_column_and_no_class() -> None:
+def test_the_coordinators_file_names_no_column_and_no_class() -> None:
     tables, y = _frames()
-    shares = classifier(class_weight={"Alpha": 2.0}).fit(tables, y).to_shares()
+    files = classifier(class_weight={"Alpha": 2.0}).fit(tables, y).to_partial_forests()
     secret = ["Alpha", "Bravo", "age", "income", "city", "visits", "Lyon"]
-    assert not [word for word in secret if word.encode() in shares["coordinator"]]
-    assert decode_outline(shares["coordinator"]).metadata["parties"] == ["bank", "shop"]
+    assert not [word for word in secret if word.encode() in files["coordinator"]]
+    assert decode_outline(files["coordinator"]).metadata["parties"] == ["bank", "shop"]
 
 
-def test_a_partys_share_knows_nothing_of_the_others() -> None:
+def test_a_partys_file_knows_nothing_of_the_others() -> None:
     tables, y = _frames()
     forest = classifier(label_party="shop", class_weight="balanced").fit(tables, y)
-    shares = forest.to_shares()
+    files = forest.to_partial_forests()
     foreign = ["shop", "city", "size", "visits", "Lyon", "Alpha", "balanced", "leaf_value", "owner"]
-    assert not [word for word in foreign if word.encode() in shares["bank"]]
-    assert not [word for word in ("bank", "age", "income") if word.encode() in shares["shop"]]
-    assert b"Alpha" in shares["shop"]
-    assert decode_partial(shares["bank"]).bins.names == ("age", "income")
+    assert not [word for word in foreign if word.encode() in files["bank"]]
+    assert not [word for word in ("bank", "age", "income") if word.encode() in files["shop"]]
+    assert b"Alpha" in files["shop"]
+    assert decode_partial(files["bank"]).bins.names == ("age", "income")
 
 
-def test_shares_hold_no_seed() -> None:
+def test_files_hold_no_seed() -> None:
     X = numbers()
     forest = classifier(random_state=123456789).fit(by_party(X), labels(X))
-    assert not any(b"random_state" in share for share in forest.to_shares().values())
-    again = VerticalForestClassifier.from_shares(forest.to_shares())
-    with pytest.raises(ConfigurationError, match="shares hold no seed"):
+    assert not any(b"random_state" in file for file in forest.to_partial_forests().values())
+    again = VerticalForestClassifier.from_partial_forests(forest.to_partial_forests())
+    with pytest.raises(ConfigurationError, match="files hold no seed"):
         again.set_params(warm_start=True, n_estimators=9).fit(by_party(X), labels(X))
 
 
-def test_the_same_training_gives_the_same_shares_and_another_one_none_of_them() -> None:
+def test_the_same_training_gives_the_same_files_and_another_one_none_of_them() -> None:
     X = numbers()
-    shares, same, other = (
-        classifier(random_state=seed).fit(by_party(X), labels(X)).to_shares() for seed in (0, 0, 1)
+    files, same, other = (
+        classifier(random_state=seed).fit(by_party(X), labels(X)).to_partial_forests()
+        for seed in (0, 0, 1)
     )
-    assert shares == same
-    assert not set(shares.values()) & set(other.values())
+    assert files == same
+    assert not set(files.values()) & set(other.values())
 
 
-def test_the_id_that_binds_shares_cannot_be_recomputed_without_the_coordinators_salt() -> None:
+def test_the_id_that_binds_files_cannot_be_recomputed_without_the_coordinators_salt() -> None:
     """Else a party could test guesses about who split which node."""
     X = numbers()
     model = classifier(max_depth=1).fit(by_party(X), labels(X))._model
@@ -132,72 +133,74 @@ def test_the_id_that_binds_shares_cannot_be_recomputed_without_the_coordinators_
         forest._model = type(model)(
             model.coordinator, model.shares, model.division, forest._model.salt
         )
-        ids.add(decode_partial(forest.to_shares()["bank"]).metadata["model"])
+        ids.add(decode_partial(forest.to_partial_forests()["bank"]).metadata["model"])
     assert len(ids) == 2
 
 
-def test_shares_that_are_missing_swapped_or_of_other_models_are_named() -> None:
+def test_files_that_are_missing_swapped_or_of_other_models_are_named() -> None:
     X = numbers()
-    shares = classifier().fit(by_party(X), labels(X)).to_shares()
-    other = classifier(random_state=1).fit(by_party(X), labels(X)).to_shares()
+    files = classifier().fit(by_party(X), labels(X)).to_partial_forests()
+    other = classifier(random_state=1).fit(by_party(X), labels(X)).to_partial_forests()
     wrong: dict[str, dict[str, Any]] = {
-        "coordinator is missing": {"bank": shares["bank"], "shop": shares["shop"]},
-        "party 'shop' is missing": {k: v for k, v in shares.items() if k != "shop"},
-        "share given for party 'bank' is that of 'shop'": {
-            **shares,
-            "bank": shares["shop"],
-            "shop": shares["bank"],
+        "coordinator is missing": {"bank": files["bank"], "shop": files["shop"]},
+        "party 'shop' is missing": {k: v for k, v in files.items() if k != "shop"},
+        "file given for party 'bank' is that of 'shop'": {
+            **files,
+            "bank": files["shop"],
+            "shop": files["bank"],
         },
-        "party 'shop' is of another model": {**shares, "shop": other["shop"]},
-        "party 'bank' is of another model": {**shares, "coordinator": other["coordinator"]},
-        "shares of 'clinic'": {**shares, "clinic": shares["bank"]},
-        "share of 'coordinator': .*partial-forest": {**shares, "coordinator": shares["bank"]},
-        "share of 'bank': .*forest-outline": {**shares, "bank": shares["coordinator"]},
-        "share of 'bank' is no bytes": {**shares, "bank": "text"},
-        "share of 'shop'": {**shares, "shop": b""},
+        "party 'shop' is of another model": {**files, "shop": other["shop"]},
+        "party 'bank' is of another model": {**files, "coordinator": other["coordinator"]},
+        "files of 'clinic'": {**files, "clinic": files["bank"]},
+        "file of 'coordinator': .*partial-forest": {**files, "coordinator": files["bank"]},
+        "file of 'bank': .*forest-outline": {**files, "bank": files["coordinator"]},
+        "file of 'bank' is no bytes": {**files, "bank": "text"},
+        "file of 'shop'": {**files, "shop": b""},
     }
-    for message, given_shares in wrong.items():
+    for message, given_files in wrong.items():
         with pytest.raises(ModelFileError, match=message):
-            VerticalForestClassifier.from_shares(given_shares)
+            VerticalForestClassifier.from_partial_forests(given_files)
     with pytest.raises(ModelFileError, match="not those of a VerticalForestRegressor"):
-        VerticalForestRegressor.from_shares(shares)
+        VerticalForestRegressor.from_partial_forests(files)
 
 
 @settings(max_examples=60)
 @given(st.data())
-def test_damaged_shares_are_refused_by_name(data: st.DataObject) -> None:
-    shares = _SHARES
-    role = data.draw(st.sampled_from(sorted(shares)))
-    place = data.draw(st.integers(0, len(shares[role]) - 1))
-    damaged = bytearray(shares[role])
+def test_damaged_files_are_refused_by_name(data: st.DataObject) -> None:
+    files = _FILES
+    role = data.draw(st.sampled_from(sorted(files)))
+    place = data.draw(st.integers(0, len(files[role]) - 1))
+    damaged = bytearray(files[role])
     damaged[place] ^= 1 << data.draw(st.integers(0, 7))
     with pytest.raises(ModelFileError, match=role):
-        VerticalForestClassifier.from_shares({**shares, role: bytes(damaged)})
+        VerticalForestClassifier.from_partial_forests({**files, role: bytes(damaged)})
 
 
-_SHARES = (
-    classifier(n_estimators=2, max_depth=2).fit(by_party(numbers()), labels(numbers())).to_shares()
+_FILES = (
+    classifier(n_estimators=2, max_depth=2)
+    .fit(by_party(numbers()), labels(numbers()))
+    .to_partial_forests()
 )
 
 
 def _with_outline(**about: Any) -> dict[str, bytes]:
-    stored = decode_outline(_SHARES["coordinator"])
+    stored = decode_outline(_FILES["coordinator"])
     return {
-        **_SHARES,
+        **_FILES,
         "coordinator": encode_outline(stored.outline, None, {**stored.metadata, **about}),
     }
 
 
 def _with_partial(party: str, **about: Any) -> dict[str, bytes]:
-    stored = decode_partial(_SHARES[party])
+    stored = decode_partial(_FILES[party])
     return {
-        **_SHARES,
+        **_FILES,
         party: encode_partial(stored.partial, stored.bins, {**stored.metadata, **about}),
     }
 
 
 @pytest.mark.parametrize(
-    "shares",
+    "files",
     [
         _with_outline(parties=["bank"]),
         _with_outline(parties=["bank", "bank"]),
@@ -220,20 +223,20 @@ def _with_partial(party: str, **about: Any) -> dict[str, bytes]:
         _with_partial("bank", class_weight="heavy"),
     ],
 )
-def test_files_that_contradict_themselves_are_damaged(shares: dict[str, bytes]) -> None:
+def test_files_that_contradict_themselves_are_damaged(files: dict[str, bytes]) -> None:
     with pytest.raises(ModelFileError):
-        VerticalForestClassifier.from_shares(shares)
+        VerticalForestClassifier.from_partial_forests(files)
 
 
 @pytest.mark.parametrize("positions", [[0], [0, 0], [0, 4], [0, -1], [0, "1"], [0, 2], None])
 def test_places_of_columns_must_fit_the_table(positions: Any) -> None:
     X = numbers()
-    shares = classifier(parties=2).fit(X, labels(X)).to_shares()
-    stored = decode_partial(shares["party_0"])
+    files = classifier(parties=2).fit(X, labels(X)).to_partial_forests()
+    stored = decode_partial(files["party_0"])
     about = {**stored.metadata, "positions": positions}
-    shares["party_0"] = encode_partial(stored.partial, stored.bins, about)
+    files["party_0"] = encode_partial(stored.partial, stored.bins, about)
     with pytest.raises(DamagedModelError):
-        VerticalForestClassifier.from_shares(shares)
+        VerticalForestClassifier.from_partial_forests(files)
 
 
 @pytest.mark.parametrize(
@@ -241,17 +244,18 @@ def test_places_of_columns_must_fit_the_table(positions: Any) -> None:
     [("n_estimators", 0), ("labels", {"epsilon": -1.0}), ("labels", {}), ("voting", [1]), ("x", 1)],
 )
 def test_parameters_of_a_file_are_checked_like_a_users(name: str, value: Any) -> None:
-    parameters = decode_outline(_SHARES["coordinator"]).metadata["parameters"]
+    parameters = decode_outline(_FILES["coordinator"]).metadata["parameters"]
     assert isinstance(parameters, dict)
+    files = _with_outline(parameters={**parameters, name: value})
     with pytest.raises(DamagedModelError, match="parameters"):
-        VerticalForestClassifier.from_shares(_with_outline(parameters={**parameters, name: value}))
+        VerticalForestClassifier.from_partial_forests(files)
 
 
 def test_a_party_called_like_the_other_role_cannot_be_stored() -> None:
     X = numbers()
     forest = classifier().fit({"coordinator": X}, labels(X))
     with pytest.raises(ModelFileError, match="rename the party"):
-        forest.to_shares()
+        forest.to_partial_forests()
 
 
 def test_a_complete_model_needs_the_consent_of_every_party() -> None:
@@ -287,7 +291,7 @@ def test_a_complete_model_is_the_pooled_forest() -> None:
 def test_what_only_a_training_tells_is_explained_where_it_is_missing(name: str) -> None:
     X = numbers()
     forest = classifier().fit(X, labels(X))
-    again = VerticalForestClassifier.from_shares(forest.to_shares())
+    again = VerticalForestClassifier.from_partial_forests(forest.to_partial_forests())
     assert not hasattr(again, name)
     with pytest.raises(AttributeError, match=f"'{name}': the model was read from a file"):
         getattr(again, name)

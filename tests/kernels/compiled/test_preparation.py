@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_list_fits_the_code() -> None:
     assert len(listed_calls()) > 150
     for call in listed_calls():
-        assert call.find_kernel() is not None, f"{call.module}.{call.kernel}: make signatures"
+        kernel = call.find_kernel()
+        assert kernel is not None, f"{call.module}.{call.kernel}: make signatures"
+        n_arguments = len(signature(getattr(kernel, "py_func", kernel)).parameters)
+        assert len(call.types()) == n_arguments, f"{call.module}.{call.kernel}: make signatures"
         assert describe_arguments(call.types()) == call.arguments
         assert set(call.kinds) <= set(KINDS)
 
@@ -110,8 +114,8 @@ def test_what_is_missing_is_prepared_once_per_process(
         assert prepare("no such kind") == 0
         assert prepare() == 3
         assert prepare() == 0
-    assert told[0] == "compiling kernels, once: 0 of 3"
-    assert len(told) == 2
+    assert told[0] == "compiling kernels, once: 0 of 3"  # on a slow machine more lines follow
+    assert [line for line in told if "3 of 3" in line] == told[-1:]
     assert folder.exists()
 
 

@@ -12,7 +12,7 @@ from fedforest.kernels.cuts.draws import (
     key_pairs,
     place_pairs,
 )
-from fedforest.kernels.cuts.pairs import Pairs, list_pairs
+from fedforest.kernels.cuts.pairs import Pairs
 from fedforest.tree.growth.candidates import list_candidates
 from fedforest.tree.workers import ALONE
 from tests.strategies import IS_PLAIN_PYTHON, SEEDS
@@ -21,8 +21,7 @@ N_EXAMPLES = 20 if IS_PLAIN_PYTHON else 100
 
 
 def make_pairs(rng: np.random.Generator, n_nodes: int) -> Pairs:
-    pairs: Pairs = list_pairs(rng.integers(0, 256, (n_nodes, 2), np.uint8))
-    return pairs
+    return list_candidates(rng.integers(0, 256, (n_nodes, 2), np.uint8), ALONE)
 
 
 @given(SEEDS, st.integers(1, 6), st.integers(0, 6))
@@ -88,10 +87,3 @@ def test_places_tell_all_pairs_of_a_batch_apart_however_nodes_are_divided() -> N
     parts = [place_pairs(pairs, tree, node, *part) for part in ((0, 2), (2, 2), (2, 5))]
     assert np.array_equal(whole, np.concatenate(parts))
     assert len(np.unique(whole, axis=0)) == len(pairs.feature)
-
-
-def test_candidates_are_listed_as_in_one_pass() -> None:
-    bitmap = np.random.default_rng(4).integers(0, 256, (9, 3), np.uint8)
-    expected, found = list_pairs(bitmap), list_candidates(bitmap, ALONE)
-    assert np.array_equal(found.node_start, expected.node_start)
-    assert np.array_equal(found.feature, expected.feature)

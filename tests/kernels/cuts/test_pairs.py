@@ -8,21 +8,18 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from fedforest.kernels.cuts.pairs import (
-    find_pairs,
-    list_pairs,
-    place_asked,
-    place_candidates,
-)
-from tests.reference.random_cuts import list_candidates
+from fedforest.kernels.cuts.pairs import find_pairs, place_asked, place_candidates
+from fedforest.tree.growth.candidates import list_candidates
+from fedforest.tree.workers import ALONE
+from tests.reference import random_cuts as reference
 
 BITMAPS = arrays(np.uint8, st.tuples(st.integers(0, 6), st.integers(0, 19)))
 
 
 @given(BITMAPS)
 def test_pairs_follow_the_nodes_and_the_columns_of_a_node_ascend(bitmap: NDArray[np.uint8]) -> None:
-    pairs = list_pairs(bitmap)
-    candidates = list_candidates(bitmap.tolist())
+    pairs = list_candidates(bitmap, ALONE)
+    candidates = reference.list_candidates(bitmap.tolist())
     bounds = pairs.node_start.tolist()
     assert bounds[0] == 0
     assert bounds[-1] == len(pairs.feature)
@@ -41,7 +38,7 @@ def test_candidates_not_drawn_yet_have_their_places(tried: list[int], count: int
 def test_pairs_with_a_threshold_are_asked_about_and_found_again(
     bitmap: NDArray[np.uint8], data: st.DataObject
 ) -> None:
-    node_start, feature = list_pairs(bitmap)
+    node_start, feature = list_candidates(bitmap, ALONE)
     any_threshold = st.sampled_from([np.nan, 0.0, np.inf])
     threshold = data.draw(arrays(np.float32, len(feature), elements=any_threshold))
     is_asked = ~np.isnan(threshold)

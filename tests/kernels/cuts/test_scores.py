@@ -258,3 +258,11 @@ def test_a_side_that_noise_left_empty_is_no_side() -> None:
     choose_by_classes(sides, 2, Rules(Gini(), 1), choice, 0, 1)
     assert choice.asked[0] == -1
     assert math.isinf(choice.score[0])
+
+
+@pytest.mark.parametrize("side", [(6, 0), (0, 4), (-1, 2), (2, -1)])
+def test_more_rows_on_a_side_than_in_the_node_do_not_fit(side: tuple[int, int]) -> None:
+    sides = Sides(np.array([0, 2]), np.array([(1, 1), side]), np.array([[5, 3, 8]]), 2)
+    choice = nothing_chosen(1)
+    choose_by_classes(sides, 2, Rules(Gini(), 1), choice, 0, 1)
+    assert not choice.fits[0]

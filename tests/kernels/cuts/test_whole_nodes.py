@@ -1,14 +1,12 @@
 """Sums of whole nodes, compared with asking every row."""
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fedforest.kernels.cuts.sides import BLOCK
-from fedforest.kernels.cuts.whole_nodes import count_few_classes, weigh_classes, weigh_targets
-from fedforest.kernels.layout import RowOrder, Targets
+from fedforest.kernels.cuts.whole_nodes import weigh_classes, weigh_targets
+from fedforest.kernels.layout import Targets
 from tests.level_cases import AskedLevel, asked_levels
 from tests.reference.random_cuts import add_up
 from tests.strategies import IS_PLAIN_PYTHON, SEEDS
@@ -43,24 +41,6 @@ def test_class_weights_are_those_of_all_rows_of_each_node(
     assert sums.tolist() == [
         list(add_up([of_row(*drawn) for drawn in rows_of(asked, node)], width)) for node in nodes
     ]
-
-
-@pytest.mark.parametrize(("n_classes", "width"), [(2, 2), (2, 3), (3, 3), (3, 4), (4, 4)])
-def test_few_classes_are_counted_in_words_as_they_are_one_by_one(
-    n_classes: int, width: int
-) -> None:
-    rng = np.random.default_rng(width)
-    sizes = np.array([0, 1, int(BLOCK), 3 * int(BLOCK) + 5])
-    ends = np.cumsum(sizes)
-    times, classes = rng.integers(1, 16, ends[-1]), rng.integers(0, n_classes, ends[-1])
-    entries = np.arange(ends[-1]) | (times << 16) | (classes << 20)
-    order = RowOrder(entries.astype(np.uint32), np.uint64(16), ends - sizes, ends)
-    nodes = np.array([0, 1, 3])
-    expected, found = np.zeros((2, len(nodes), width), np.int64)
-    weigh_classes(order, NOTHING, nodes, n_classes, expected, 0, len(nodes))
-    for part in ((2, 3), (0, 2)):
-        count_few_classes(order, nodes, n_classes, found, *part)
-    assert found.tolist() == expected.tolist()
 
 
 @given(asked_levels(), SEEDS, st.booleans(), st.booleans())

@@ -11,10 +11,9 @@ from scipy import stats
 
 from fedforest.errors import PrivacyError
 from fedforest.kernels.noise.chacha import (
-    draw_units,
-    fill_units,
-    fill_words,
     next_below,
+    next_unit,
+    next_word,
     open_stream,
     refill,
 )
@@ -51,6 +50,10 @@ VECTORS = [
 ]
 
 
+def next_words(stream: NDArray[np.uint32], n_words: int) -> list[int]:
+    return [int(next_word(stream)) for _ in range(n_words)]
+
+
 def stream_of(words: list[int]) -> NDArray[np.uint32]:
     """A stream whose next buffered words are these."""
     stream = open_stream(bytes(32))
@@ -75,20 +78,17 @@ def test_a_stream_is_its_keys_blocks_one_after_the_other(
 ) -> None:
     stream = open_stream(key, number)
     stream[N_WORDS + 12 : N_WORDS + 14] = counter % 2**32, counter // 2**32
-    words = np.empty(N_WORDS, np.uint64)  # the buffer is filled twice
-    fill_words(stream, words)
+    words = next_words(stream, N_WORDS)  # the buffer is filled twice
     halves = list(islice(reference.halves(key, number, counter), 2 * N_WORDS))
     expected = [low | high << 32 for low, high in zip(halves[::2], halves[1::2], strict=True)]
-    assert words.tolist() == expected
+    assert words == expected
 
 
 def test_streams_of_other_numbers_and_keys_share_no_word() -> None:
     streams = [open_stream(bytes(32), number) for number in (0, 1, 2**32, 2**64 - 1)]
     streams += [open_stream(bytes([1 << k]) + bytes(31)) for k in range(4)]
-    words = np.empty((len(streams), 200), np.uint64)
-    for stream, row in zip(streams, words, strict=True):
-        fill_words(stream, row)
-    assert len(np.unique(words)) == words.size
+    words = [word for stream in streams for word in next_words(stream, 200)]
+    assert len(set(words)) == len(words)
 
 
 @pytest.mark.parametrize("n_bytes", [0, 16, 31, 33])
@@ -98,16 +98,15 @@ def test_a_key_of_the_wrong_length_is_refused(n_bytes: int) -> None:
 
 
 def test_units_are_strictly_inside_whatever_the_words_are() -> None:
-    units = np.empty(2)
-    fill_units(stream_of([0, 0, 2**32 - 1, 2**32 - 1]), units)
-    assert units.tolist() == [2.0**-53, 1.0 - 2.0**-53]
+    stream = stream_of([0, 0, 2**32 - 1, 2**32 - 1])
+    assert [next_unit(stream), next_unit(stream)] == [2.0**-53, 1.0 - 2.0**-53]
 
 
 def test_units_are_uniform() -> None:
     n_units = 2000 if IS_PLAIN_PYTHON else 200_000
-    units = draw_units(b"u" * 32, n_units)
+    stream = open_stream(b"u" * 32)
+    units = [next_unit(stream) for _ in range(n_units)]
     assert stats.kstest(units, "uniform").pvalue > 1e-6  # a false alarm once in a million keys
-    assert draw_units(b"u" * 32, 5).tolist() == units[:5].tolist()
 
 
 def test_a_bounded_draw_skips_the_words_that_would_make_some_results_likelier() -> None:
@@ -139,13 +138,10 @@ def test_a_bounded_draw_is_below_its_bound(bound: int, key: bytes) -> None:
 
 def test_a_word_skips_a_single_half_that_is_left() -> None:
     stream, other = open_stream(bytes(32)), open_stream(bytes(32))
-    words, after = np.empty(N_WORDS // 2, np.uint64), np.empty(1, np.uint64)
-    fill_words(stream, words[:-1])
+    next_words(stream, N_WORDS // 2 - 1)
     next_below(stream, np.uint64(2**32))  # takes one half of the last two
-    fill_words(stream, after)
-    fill_words(other, words)
-    fill_words(other, words[:1])
-    assert after[0] == words[0]
+    next_words(other, N_WORDS // 2)
+    assert next_word(stream) == next_word(other)
 
 
 @pytest.mark.parametrize("bound", [1, 2, 3, 10, 33, 1000])

@@ -19,7 +19,6 @@ from fedforest.kernels.criteria.gini import Gini
 from fedforest.kernels.jit import kernel
 from fedforest.kernels.layout import MISSING_BIN, Targets
 from fedforest.kernels.splits.classes import ROWS_PER_CLASS
-from fedforest.kernels.splits.few_rows import FEW_ROWS
 from fedforest.kernels.splits.ranking import (
     ORDERED_NODE,
     POSITION_BITS,
@@ -54,7 +53,6 @@ from tests.strategies import IS_PLAIN_PYTHON, SEEDS, BinnedTable, DrawnNodes, cl
 
 N_EXAMPLES = 15 if IS_PLAIN_PYTHON else 50
 LIMITS = (
-    FEW_ROWS,
     LARGEST_SORTED,
     RANKED_NODE,
     ORDERED_NODE,

@@ -8,13 +8,12 @@ party's own counts away: the differencing attack.
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.cuts.pairs import Pairs, list_pairs
 from fedforest.protocol.aggregation.base import Answers
 from fedforest.protocol.aggregation.messages import CountParts, MaskedCounted, Part
 from fedforest.protocol.fates import unpack_fates, unpack_flags
@@ -27,9 +26,14 @@ from fedforest.protocol.horizontal.messages import (
 from fedforest.protocol.horizontal.party import HorizontalParty
 from fedforest.runtime.trainings.horizontal import REQUESTS
 from fedforest.transport.codec import decode
+from fedforest.tree.growth.candidates import list_candidates
 from fedforest.tree.growth.structure import Structure
+from fedforest.tree.workers import ALONE
 from tests.masking.federations import unmask_sum
 from tests.protocol.horizontal.federations import OpenTraining
+
+if TYPE_CHECKING:
+    from fedforest.kernels.cuts.pairs import Pairs
 
 Counts = NDArray[np.int64]
 Parties = frozenset[str]
@@ -287,7 +291,7 @@ class _View:
             return []
         width = (n_columns + 7) >> 3
         bitmap = np.frombuffer(request.candidates, np.uint8).reshape(-1, width).copy()
-        self._pairs = list_pairs(bitmap)
+        self._pairs = list_candidates(bitmap, ALONE)
         return self._name_pairs()
 
     def _name_pairs(self) -> list[tuple[Node, int]]:

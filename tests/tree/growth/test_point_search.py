@@ -10,13 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fedforest.kernels.cuts.pairs import Cuts, Pairs, list_pairs, place_asked
+from fedforest.kernels.cuts.pairs import Cuts, Pairs, place_asked
 from fedforest.kernels.cuts.scores import Sides
 from fedforest.kernels.growth.partition import OPEN_LEFT, OPEN_RIGHT
-from fedforest.kernels.layout import Rules
+from fedforest.kernels.layout import SET_WORDS, Rules
 from fedforest.kernels.splits.random import Values
 from fedforest.tree.growth import point_search
-from fedforest.tree.growth.cut_choice import choose_cuts, tabulate_cuts
+from fedforest.tree.growth.candidates import list_candidates
+from fedforest.tree.growth.cut_choice import choose_cuts
 from fedforest.tree.growth.decisions import ColumnBits, Growth, GrowthRules
 from fedforest.tree.growth.point_search import DrawWords, PointSearch
 from fedforest.tree.growth.rows import Sampling, draw_rows
@@ -28,6 +29,16 @@ from fedforest.tree.workers import ALONE, Workers
 from tests.strategies import SEEDS
 
 N_TREES = 3
+
+
+def tabulate_cuts(pairs: Pairs, cuts: Cuts, chosen: NDArray[np.int64]) -> SplitTable:
+    """Return the cuts of the chosen pairs as splits."""
+    left_set = np.zeros((len(chosen) if len(cuts.left_set) else 0, SET_WORDS), np.uint64)
+    by_set = np.flatnonzero(cuts.set_index[chosen] >= 0)
+    left_set[by_set] = cuts.left_set[cuts.set_index[chosen[by_set]]]
+    return SplitTable(
+        pairs.feature[chosen], cuts.threshold[chosen], cuts.missing_left[chosen], left_set
+    )
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +112,7 @@ TASKS = ["two classes", "many classes", "weighted classes", "regression", "weigh
 
 def draw_cuts(table: Table, tree: NDArray[np.int32], candidates: NDArray[np.uint8]) -> Cuts:
     """Cuts that depend on tree and column alone, so that any number of parties has the same."""
-    pairs = list_pairs(candidates)
+    pairs = list_candidates(candidates, ALONE)
     node = np.repeat(np.arange(len(tree)), np.diff(pairs.node_start))
     rng = np.random.default_rng(5)
     thresholds = rng.normal(size=(N_TREES, len(table.values)))
@@ -164,9 +175,9 @@ class Training:
         """One level; sums are those of both exchanges, choices are recorded."""
         growth, width = self.growth, self.layout.width
         candidates = growth.draw()
-        pairs = list_pairs(candidates)
+        pairs = list_candidates(candidates, ALONE)
         for search in self.searches:
-            search.propose(list_pairs(candidates), halves_of(pairs), 2)
+            search.propose(list_candidates(candidates, ALONE), halves_of(pairs), 2)
         cuts = draw_cuts(self.parties[0], growth.structure.open.tree, candidates)
         left = self._united([s.count(cuts, both_sides=False) for s in self.searches])
         both = self._united([s.count(cuts, both_sides=True) for s in self.searches])
@@ -243,7 +254,7 @@ def test_points_and_bit_sums_are_the_same_with_threads(two_workers: Workers) -> 
     responses = rng.integers(0, 2**64, 3000, np.uint64) >> np.uint64(50)
     candidates = np.full((N_TREES, 2), 255, np.uint8) & np.array([255, 3], np.uint8)
     words = rng.integers(0, 2**64, (10 * N_TREES, 2), np.uint64)
-    outcomes, pairs = [], list_pairs(candidates)
+    outcomes, pairs = [], list_candidates(candidates, ALONE)
     for workers in (ALONE, two_workers):
         search = table.search(workers)
         points = search.propose(pairs, lambda *nodes: words[slice(*pairs.node_start[[*nodes]])], 2)
@@ -258,7 +269,9 @@ def test_points_are_the_same_however_many_are_drawn_together(
     together: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = make_table(np.random.default_rng(4), 300, "two classes")
-    pairs = list_pairs(np.full((N_TREES, 2), 255, np.uint8) & np.array([255, 3], np.uint8))
+    pairs = list_candidates(
+        np.full((N_TREES, 2), 255, np.uint8) & np.array([255, 3], np.uint8), ALONE
+    )
     words = np.random.default_rng(5).integers(0, 2**64, (len(pairs.feature), 2), np.uint64)
 
     def draw_words(first: int, last: int) -> NDArray[np.uint64]:
@@ -280,7 +293,7 @@ def test_candidates_listed_while_they_are_drawn_are_those_of_the_bitmap(
     sums = np.full((n_nodes, kind.n_sums), 9)
     growth = Growth(GrowthRules(features_per_node=count), kind, columns, seeds, sums, two_workers)
     bitmap, pairs = growth.draw_pairs()
-    listed = list_pairs(growth.draw())
+    listed = list_candidates(growth.draw(), ALONE)
     assert bitmap.tolist() == growth.draw().tolist()
     assert pairs.node_start.tolist() == listed.node_start.tolist()
     assert pairs.feature.tolist() == listed.feature.tolist()
@@ -292,7 +305,9 @@ def test_a_party_that_sat_out_a_step_splits_its_rows_all_the_same() -> None:
     training, late = Training([table]), table.search()
     training.step()  # the late party saw no candidates and counted nothing
     candidates = np.full((N_TREES, 2), 255, np.uint8) & np.array([255, 3], np.uint8)
-    late.propose(list_pairs(candidates), halves_of(list_pairs(candidates)), 2)
+    late.propose(
+        list_candidates(candidates, ALONE), halves_of(list_candidates(candidates, ALONE)), 2
+    )
     order = late.rows.order
     late.rows.order = order._replace(start=order.start.copy())  # rows have moved since it proposed
     splits = SplitTable(
@@ -333,7 +348,7 @@ def test_counting_within_some_nodes_gives_what_counting_everywhere_gives_for_the
     search = table.search()
     tree = np.arange(N_TREES, dtype=np.int32)
     candidates = rng.integers(0, 256, (N_TREES, 2)).astype(np.uint8) & np.array([255, 3], np.uint8)
-    pairs = list_pairs(candidates)
+    pairs = list_candidates(candidates, ALONE)
     search.propose(pairs, halves_of(pairs), 2)
     cuts = draw_cuts(table, tree, candidates)
     everywhere = search.count(cuts, both_sides=True)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 PARTIES = ("bank", "insurer", "shop")
 _COLUMNS = 30
-_WHO_LEARNED_WHAT = "Who learned what"
 
 
 class Tables(NamedTuple):
@@ -45,6 +44,8 @@ def demonstrate(rows: int, trees: int, seed: int, plot: Path | None = None) -> N
     """Train over three parties' columns, beside each party alone and the joined table."""
     from rich.console import Console
 
+    from fedforest.cli.leakage_page import make_risk_table
+
     console = Console()
     tables = _draw_tables(rows, seed)
     n_columns = ", ".join(f"{party} {X.shape[1]}" for party, X in tables.train.items())
@@ -62,7 +63,20 @@ def demonstrate(rows: int, trees: int, seed: int, plot: Path | None = None) -> N
     if plot is not None:
         _draw(alone, together, pooled, plot)
         console.print(f"The picture is {plot}.")
-    console.print(f"\n[bold]{_WHO_LEARNED_WHAT}[/bold]\n{together.forest.leakage_}")
+    console.print(make_risk_table(_list_attacks(), "Who learned what"))
+    console.print(
+        "All parties ran in this process. `print(forest.leakage_)` tells who learned what."
+    )
+
+
+def _list_attacks() -> dict[str, Any]:
+    """List the known attacks on what a vertical training and its predictions reveal."""
+    from fedforest.protocol.vertical import messages, prediction_messages
+    from fedforest.runtime.disclosure.known_attacks import attacks_on
+
+    requests = (*messages.REQUESTS, *prediction_messages.REQUESTS)
+    attacks = attacks_on(request.reply.__name__ for request in requests)
+    return {"attacks": [attack.to_json() for attack in attacks]}
 
 
 def _draw_tables(rows: int, seed: int) -> Tables:

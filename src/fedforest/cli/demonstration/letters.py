@@ -53,22 +53,22 @@ def draw_letters(seed: int) -> Letters:
 
 
 def pixels_of(office: str) -> list[int]:
-    """The pixels in the strip of an office, in the order of its columns."""
+    """Return the pixels in the strip of an office, in the order of its columns."""
     return _pixels_of(_COLUMNS_OF_PIXELS[OFFICES.index(office)])
 
 
 def rows_of(letters: Letters, office: str) -> NDArray[np.int64]:
-    """The letters that an office has whole scans of, in the order of its table."""
+    """Return the letters that an office has whole scans of, in the order of its table."""
     return letters.old[OFFICES.index(office) :: len(OFFICES)]
 
 
 def letter_id(number: int) -> str:
-    """What is written on the back of every letter."""
+    """Return the text on the back of a letter."""
     return f"L{number:04d}"
 
 
 def number_of(letter: str) -> int:
-    """Which letter an id means."""
+    """Return the number of the letter that has this id."""
     return int(letter[1:])
 
 

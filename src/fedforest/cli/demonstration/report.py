@@ -36,7 +36,7 @@ class Comparison(NamedTuple):
     pooled_accuracy: float
 
     def panel(self) -> Panel:
-        """The accuracies of all forests."""
+        """Return the accuracies of all forests."""
         validation = self.details.validation
         assert validation is not None, "the demo's runs hold rows out"
         alone = {party: scores.values["accuracy"] for party, scores in validation.alone.items()}

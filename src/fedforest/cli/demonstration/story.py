@@ -1,4 +1,4 @@
-"""What the demo does: two runs from files, a prediction, and forests of pooled tables.
+"""The runs of the demo: two from run files, a prediction, and forests of pooled tables.
 
 The files are those that a user would write (docs/runs.md); they stay in the demo's folder.
 """
@@ -91,7 +91,7 @@ def predict_new(federation: Federation, run: str, folder: Path, letters: Letters
 
 
 def find_held_out(file: Path, n_rows: int) -> NDArray[np.bool_]:
-    """Which rows a run holds out, as every party finds them from the seed of its run file."""
+    """Find the rows that a run holds out, as every party does from the seed of its run file."""
     choice = choose_rows(order_run(read_run_file(file)), None)
     assert choice is not None, "the demo's runs hold rows out"
     return hold_out(n_rows, choice.held_out, choice.seed)

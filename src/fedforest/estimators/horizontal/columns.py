@@ -14,7 +14,7 @@ from fedforest.tree.table.frames import Table, list_names
 
 
 def match_columns(tables: Mapping[str, Table]) -> dict[str, Table]:
-    """The parties' tables with the first party's columns in its order.
+    """Return the parties' tables with the first party's columns in its order.
 
     Raises `DataError` naming column and party where names, numbers or kinds of columns differ.
     """
@@ -77,7 +77,7 @@ def _match_kinds(tables: Mapping[str, Table]) -> dict[str, Table]:
 
 
 def _agree(name: str, of_party: Mapping[str, Column]) -> bool:
-    """Whether a column is categorical, by the parties that have a value of it."""
+    """Return whether a column is categorical, by the parties that have a value of it."""
     kinds = {
         party: isinstance(column, CategoryColumn)
         for party, column in of_party.items()

@@ -105,7 +105,7 @@ class HorizontalForest(KnowsItsTraining, HorizontalParameters, BaseEstimator):  
         return self._model.n_trees
 
     def apply(self, X: Any) -> NDArray[np.int64]:
-        """The leaf that each row reaches in each tree.
+        """Return the leaf that each row reaches in each tree.
 
         Parameters
         ----------
@@ -122,14 +122,14 @@ class HorizontalForest(KnowsItsTraining, HorizontalParameters, BaseEstimator):  
             return self._model.find_leaves(X, workers)
 
     def _votes(self, X: Any) -> NDArray[np.float64]:
-        """(rows, classes): mean votes of all trees; (rows, 1) for regression."""
+        """Return (rows, classes): mean votes of all trees; (rows, 1) for regression."""
         check_is_fitted(self, "_model")
         hard = read_hard_votes(self)
         with start_workers(count_workers(self.n_jobs)) as workers:
             return self._model.mean_votes(X, workers, hard=hard)
 
     def to_sklearn(self) -> Any:
-        """The forest as a genuine scikit-learn ensemble with the same predictions.
+        """Return the forest as a genuine scikit-learn ensemble with the same predictions.
 
         From there it goes to ONNX (`skl2onnx`), SHAP, skops, and everything else that reads
         scikit-learn's forests.
@@ -156,7 +156,7 @@ class HorizontalForest(KnowsItsTraining, HorizontalParameters, BaseEstimator):  
         )
 
     def to_bytes(self) -> bytes:
-        """The trained forest as one model file, which every party may hold.
+        """Return the trained forest as one model file, which every party may hold.
 
         It has trees, thresholds, leaves, columns, categories, classes, parties and parameters; no
         row counts and no seed.
@@ -166,7 +166,7 @@ class HorizontalForest(KnowsItsTraining, HorizontalParameters, BaseEstimator):  
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """A forest that predicts exactly as the one that `to_bytes` was called on.
+        """Return a forest that predicts exactly as the one that `to_bytes` was called on.
 
         Parameters
         ----------

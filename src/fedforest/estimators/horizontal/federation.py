@@ -22,7 +22,7 @@ from fedforest.tree.files.forests import decode_forest
 def order_training(
     estimator: Any, options: HorizontalOptions, given: tuple[Any, Any, Any, Any]
 ) -> TrainHorizontal:
-    """What the coordinator is asked for."""
+    """Make the request for the coordinator."""
     X, y, sample_weight, party = given
     if party is not None:
         raise ConfigurationError(

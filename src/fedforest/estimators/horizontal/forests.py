@@ -1,11 +1,6 @@
 """Federated Extra-Trees for classes and for numbers: parties hold different rows, same columns."""
 
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin
 
 from fedforest.estimators.horizontal.estimator import HorizontalForest
 from fedforest.estimators.inputs.declarations import document_parameters
@@ -13,11 +8,12 @@ from fedforest.estimators.inputs.parameters import (
     HorizontalClassParameters,
     HorizontalNumberParameters,
 )
+from fedforest.estimators.votes import ClassVotes, NumberVotes
 
 
 @document_parameters
 @dataclass(eq=False, repr=False, kw_only=True)
-class HorizontalExtraTreesClassifier(ClassifierMixin, HorizontalClassParameters, HorizontalForest):  # type: ignore[misc] # scikit-learn ships no types
+class HorizontalExtraTreesClassifier(ClassVotes, HorizontalClassParameters, HorizontalForest):  # type: ignore[misc] # scikit-learn ships no types
     """Extremely randomized trees for classes over rows that several parties hold.
 
     Parties propose random thresholds inside their own ranges and answer with class counts on each
@@ -88,48 +84,10 @@ class HorizontalExtraTreesClassifier(ClassifierMixin, HorizontalClassParameters,
 
     _task = "classification"
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """How likely each class is.
-
-        Parameters
-        ----------
-        X : one table
-            With the columns of training.
-
-        Returns
-        -------
-        array of shape (n_rows, n_classes)
-            In the order of `classes_`: mean class shares over all trees (`voting="soft"`), or the
-            share of trees that vote for the class (`voting="hard"`).
-        """
-        return self._votes(X)
-
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """The logarithm of `predict_proba`; minus infinity where a class is impossible.
-
-        Parameters
-        ----------
-        X : one table
-            With the columns of training.
-        """
-        with np.errstate(divide="ignore"):
-            return np.log(self._votes(X))
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The most likely class of each row; of equally likely ones the first in `classes_`.
-
-        Parameters
-        ----------
-        X : one table
-            With the columns of training.
-        """
-        votes = self._votes(X)
-        return self.classes_[votes.argmax(axis=1)]  # type: ignore[no-any-return]
-
 
 @document_parameters
 @dataclass(eq=False, repr=False, kw_only=True)
-class HorizontalExtraTreesRegressor(RegressorMixin, HorizontalNumberParameters, HorizontalForest):  # type: ignore[misc] # scikit-learn ships no types
+class HorizontalExtraTreesRegressor(NumberVotes, HorizontalNumberParameters, HorizontalForest):  # type: ignore[misc] # scikit-learn ships no types
     """Extremely randomized trees for numbers over rows that several parties hold.
 
     As for classes, there is no `oob_score`, `early_stopping` or `warm_start`.
@@ -161,13 +119,3 @@ privacy_spent_, fit_log_, n_exchanges_, bytes_sent_
     """
 
     _task = "regression"
-
-    def predict(self, X: Any) -> NDArray[np.float64]:
-        """The mean of the trees for each row.
-
-        Parameters
-        ----------
-        X : one table
-            With the columns of training.
-        """
-        return self._votes(X)[:, 0]

@@ -1,4 +1,4 @@
-"""What every party holds after horizontal training: the complete forest, for use offline."""
+"""The model at every party after horizontal training: the complete forest, for use offline."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,13 +30,13 @@ class HorizontalModel:
         return self.forest.shape.n_trees
 
     def mean_votes(self, X: Any, workers: Workers, *, hard: bool) -> NDArray[np.float64]:
-        """(rows, classes): what the trees say on average; (rows, 1) for regression."""
+        """Return (rows, classes): what the trees say on average; (rows, 1) for regression."""
         votes = self._walker.votes(self._read(X, workers), workers, hard=hard)
         votes /= self.n_trees
         return votes
 
     def find_leaves(self, X: Any, workers: Workers) -> NDArray[np.int64]:
-        """(rows, trees): the number, within its tree, of the leaf each row reaches."""
+        """Return (rows, trees): the number, within its tree, of the leaf each row reaches."""
         return self._walker.apply(self._read(X, workers), workers)
 
     def _read(self, X: Any, workers: Workers) -> NDArray[np.float32]:
@@ -55,5 +55,5 @@ class HorizontalModel:
         return ForestWalker(self.forest)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What follows from the forest is not stored with it."""
+        """Leave out attributes that follow from the forest."""
         return {name: value for name, value in vars(self).items() if name != "_walker"}

@@ -31,7 +31,7 @@ Estimator = TypeVar("Estimator", bound=BaseEstimator)
 
 
 def store_model(estimator: Any, model: HorizontalModel) -> bytes:
-    """The model with the parameters of its training; the same model gives the same bytes."""
+    """Return the model with the parameters of its training; the same model gives the same bytes."""
     names = sorted(stored_parameters(type(estimator)))
     parameters = {name: _describe(getattr(estimator, name)) for name in names}
     if model.classes is not None:
@@ -45,7 +45,7 @@ def store_model(estimator: Any, model: HorizontalModel) -> bytes:
 
 
 def restore_model(kind: type[Estimator], data: bytes) -> tuple[Estimator, HorizontalModel]:
-    """An unfitted estimator with its parameters, and the model; raises `ModelFileError`."""
+    """Return an unfitted estimator with its parameters, and the model; raises `ModelFileError`."""
     if not isinstance(data, bytes):
         raise ModelFileError("the model is no bytes; pass what to_bytes() gave")
     stored = decode_forest(data)
@@ -62,7 +62,7 @@ def restore_model(kind: type[Estimator], data: bytes) -> tuple[Estimator, Horizo
 
 
 def _describe(value: Any) -> JsonValue:
-    """A parameter in JSON's own types; options by name, with their settings."""
+    """Return a parameter in JSON's own types; options by name, with their settings."""
     name = type(value).__name__
     if name in _OPTIONS:
         settings = {field.name: _describe(getattr(value, field.name)) for field in fields(value)}

@@ -23,7 +23,7 @@ Privacy: TypeAlias = LocalDP | GlobalDP | None
 
 @dataclass(frozen=True, slots=True)
 class HorizontalOptions:
-    """What a training is asked for."""
+    """The settings of a training."""
 
     parameters: ForestParameters
     aggregation: Protection  # None: sums as they are

@@ -49,7 +49,7 @@ def to_sklearn(
     voting: str = "soft",
     parameters: Mapping[str, Any] = _DEFAULTS,
 ) -> ExtraTreesClassifier | ExtraTreesRegressor:
-    """A fitted `ExtraTreesClassifier`, or `ExtraTreesRegressor` without classes.
+    """Return a fitted `ExtraTreesClassifier`, or `ExtraTreesRegressor` without classes.
 
     `parameters` are those of the ensemble, for whoever wants to train it again. Raises
     `ConfigurationError` where columns are categorical: scikit-learn's trees know numbers only.
@@ -116,7 +116,7 @@ def _take_tree(forest: Forest, number: int, *, hard: bool) -> _TreePart:
 def _make_estimator(
     ensemble: ExtraTreesClassifier | ExtraTreesRegressor, part: _TreePart
 ) -> ExtraTreeClassifier | ExtraTreeRegressor:
-    """One fitted tree, as scikit-learn's ensembles hold them: it speaks of class numbers."""
+    """Return one fitted tree, as scikit-learn's ensembles hold them: it speaks of class numbers."""
     estimator = type(ensemble.estimator_)(
         **{name: getattr(ensemble, name) for name in ensemble.estimator_params}
     )
@@ -157,7 +157,7 @@ def _describe_nodes(
 
 
 def _list_levels(left: NDArray[np.int32]) -> list[NDArray[np.int64]]:
-    """The inner nodes of each depth, from the root down."""
+    """Return the inner nodes of each depth, from the root down."""
     levels: list[NDArray[np.int64]] = []
     nodes = np.zeros(1, np.int64)
     while True:
@@ -171,7 +171,7 @@ def _list_levels(left: NDArray[np.int32]) -> list[NDArray[np.int64]]:
 def _add_up(
     values: NDArray[Any], left: NDArray[np.int32], levels: list[NDArray[np.int64]]
 ) -> NDArray[Any]:
-    """What a node and everything below it have together."""
+    """Add up a node and everything below it."""
     total = values.copy()
     for inner in reversed(levels):
         total[inner] += total[left[inner]] + total[left[inner] + 1]

@@ -1,4 +1,4 @@
-"""Whose rows are whose: tables given party by party, or one table and the owner of each row.
+"""Tables by party, or one table and the owner of each row, as rows of parties.
 
 Every party's rows, labels and weights are kept apart from here on. Nothing is learned by looking
 across parties that a federation would not exchange: which classes there are is for the protocol.
@@ -37,14 +37,14 @@ ReadTarget: TypeAlias = Callable[[Any, int], NDArray[Any]]
 
 
 class PartyRows(NamedTuple):
-    """What one party brings to a training."""
+    """The rows, labels and weights of one party."""
 
     table: Table
     labels: NDArray[Any]  # class labels as they are, or float64 targets
     weights: NDArray[np.float64] | None  # None at all parties, or at none
 
     def encode(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """The party's own classes in order, and the place of each row's class among them."""
+        """Return the party's own classes in order, and the place of each row's class among them."""
         classes, codes = np.unique(self.labels, return_inverse=True)
         return classes, codes.astype(np.int64, copy=False)
 
@@ -59,7 +59,7 @@ class TrainingInput(NamedTuple):
 
 
 def read_party_rows(given: TrainingInput, *, is_regression: bool) -> dict[str, PartyRows]:
-    """Each party's rows, in the order of the parties.
+    """Return each party's rows, in the order of the parties.
 
     Parties of a mapping keep its order, owners of rows are sorted. Raises `DataError` where tables,
     labels, weights or owners do not fit together, and `ConfigurationError` where owners are given
@@ -83,7 +83,7 @@ def read_party_rows(given: TrainingInput, *, is_regression: bool) -> dict[str, P
 
 
 def _read_by_owner(given: TrainingInput, read_target: ReadTarget) -> dict[str, PartyRows]:
-    """One table, divided by the owners of its rows."""
+    """Return one table, divided by the owners of its rows."""
     for name, value in (("y", given.y), ("sample_weight", given.sample_weight)):
         if isinstance(value, Mapping):
             raise DataError(
@@ -106,14 +106,14 @@ def _read_by_owner(given: TrainingInput, read_target: ReadTarget) -> dict[str, P
 
 
 def _take_rows(X: Any, table: Table, rows: Rows) -> Table:
-    """The rows of a table that was read from X."""
+    """Return the rows of a table that was read from X."""
     if isinstance(X, np.ndarray) and X.dtype.kind in "biuf":
         return read_table(X[rows])  # whole rows of a matrix: twice as fast as column by column
     return table.take_rows(rows)
 
 
 def _read_by_party(given: TrainingInput, read_target: ReadTarget) -> dict[str, PartyRows]:
-    """A mapping of tables, with mappings of labels and weights."""
+    """Return a mapping of tables, with mappings of labels and weights."""
     if given.party is not None:
         raise ConfigurationError(
             "party names the owner of each row of one table, but X holds a table for each party "
@@ -159,7 +159,7 @@ def _read_weights(
 
 
 def find_rows(party: ArrayLike | None, n_rows: int) -> dict[str, Rows]:
-    """The rows of each owner, sorted by owner; consecutive rows are a slice.
+    """Return the rows of each owner, sorted by owner; consecutive rows are a slice.
 
     Owners are names, or whole numbers: 0 is called "party_0".
     """
@@ -178,7 +178,7 @@ def find_rows(party: ArrayLike | None, n_rows: int) -> dict[str, Rows]:
 
 
 def _number_owners(owners: NDArray[Any]) -> tuple[list[Any], NDArray[np.integer]]:
-    """(distinct owners, sorted; the number of each row's owner).
+    """Return (distinct owners, sorted; the number of each row's owner).
 
     Names are looked up, not sorted row by row: there are few of them. Numbers that fit two bytes
     are sorted in linear time.
@@ -229,7 +229,7 @@ def _shorten(rows: NDArray[np.int64]) -> Rows:
 
 
 def _take_parts(name: str, value: Any, parties: tuple[str, ...]) -> Mapping[str, Any]:
-    """One entry for each party."""
+    """Return one entry for each party."""
     if value is None:
         raise DataError(f"training requires {name} to be passed, but the target {name} is None")
     if not isinstance(value, Mapping):
@@ -246,7 +246,7 @@ def _take_parts(name: str, value: Any, parties: tuple[str, ...]) -> Mapping[str,
 
 
 def _blame(party: str, read: Callable[[Any, int], Any], value: Any, n_rows: int) -> Any:
-    """What `read` makes of a party's part; errors say whose it is."""
+    """Apply `read` to a party's part; errors name the party."""
     try:
         return read(value, n_rows)
     except DataError as error:

@@ -67,7 +67,7 @@ class HorizontalTrainingHere:
 
 
 def _kernels_for(options: HorizontalOptions) -> tuple[str, ...]:
-    """The kinds of kernels that training with these options, and then predicting, calls."""
+    """Return the kinds of kernels that training with these options, and then predicting, calls."""
     kind = "horizontal numbers" if options.is_regression else "horizontal classes"
     return (kind,) if options.privacy is None else (kind, type(options.privacy).__name__)
 

@@ -1,4 +1,4 @@
-"""How a parameter of an estimator is declared, and what follows from its declaration.
+"""The declaration of an estimator's parameter, and what follows from it.
 
 `parameter(...)` is a field of a dataclass: its annotation is the type that users and type checkers
 see, its default the constructor's. From the field come the check in `fit`, the place in a run file,
@@ -53,7 +53,7 @@ def parameter(
     run_key: str | None = None,
     stored: bool = True,
 ) -> Any:
-    """A parameter as a field of a dataclass; the words of a `Literal` are its limit.
+    """Return a parameter as a field of a dataclass; the words of a `Literal` are its limit.
 
     A run file says it under its own name in `[parameters]` unless `run_key` is given.
     """
@@ -62,12 +62,12 @@ def parameter(
 
 
 def stored_parameters(estimator: Any) -> set[str]:
-    """The names of the parameters that model files of a class of estimators keep."""
+    """Return the names of the parameters that model files of a class of estimators keep."""
     return {entry.name for entry in read_parameters(estimator).values() if entry.is_stored}
 
 
 def read_parameters(estimator: Any) -> Mapping[str, Parameter]:
-    """The parameters of a class of estimators by name, in the order of its constructor."""
+    """Return the parameters of a class of estimators by name, in the order of its constructor."""
     return _read_parameters(estimator)
 
 
@@ -108,7 +108,7 @@ def document_parameters(estimator: Estimator) -> Estimator:
 
 
 def place_of(run_key: str) -> tuple[str, ...]:
-    """The keys of `[table] key`."""
+    """Return the keys of `[table] key`."""
     return tuple(run_key.replace("[", "").replace("]", "").split())
 
 
@@ -117,7 +117,7 @@ def _choices(kind: Any) -> Limit | None:
 
 
 def _name_kind(kind: Any) -> str:
-    """A type in the words of numpydoc; "optional" says that it may be None."""
+    """Return a type in the words of numpydoc; "optional" says that it may be None."""
     is_union = get_origin(kind) in (Union, UnionType)
     parts = [part for part in (get_args(kind) if is_union else (kind,)) if part is not NoneType]
     *others, last = [_name_part(part) for part in parts]

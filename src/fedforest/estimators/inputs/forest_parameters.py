@@ -9,7 +9,7 @@ from fedforest.tree.growth.parameters import ForestParameters
 
 
 def tree_parameters(estimator: Any) -> dict[str, Any]:
-    """The values of the estimator's parameters that are about its trees."""
+    """Return the values of the estimator's parameters that are about its trees."""
     known = read_parameters(type(estimator))
     names = [part.name for part in fields(ForestParameters) if part.name in known]
     return {name: getattr(estimator, name) for name in names}

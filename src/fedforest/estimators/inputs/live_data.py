@@ -1,4 +1,4 @@
-"""What estimators need to train and predict in a live federation, whichever protocol they use.
+"""The settings and connections of estimators in a live federation, for any protocol.
 
 There `X` names a data set at each party and `y` the column with the label: rows stay with their
 owners, so there is no table to pass.
@@ -19,7 +19,7 @@ _EXAMPLE = "{'bank': 'loans', 'shop': 'baskets'}"
 
 
 def name_data(X: Any) -> dict[str, str]:
-    """The data set that each party takes part with."""
+    """Return the data set that each party takes part with."""
     is_named = isinstance(X, Mapping) and bool(X)
     names = [part for pair in X.items() for part in pair] if is_named else []
     if not is_named or not all(isinstance(name, str) and name for name in names):
@@ -32,7 +32,7 @@ def name_data(X: Any) -> dict[str, str]:
 
 
 def name_column(name: str, value: Any) -> str:
-    """The column that holds labels or weights."""
+    """Return the column that holds labels or weights."""
     if not isinstance(value, str) or not value:
         raise ConfigurationError(
             f"with a transport, {name} is the name of a column of the parties' data sets",
@@ -42,12 +42,12 @@ def name_column(name: str, value: Any) -> str:
 
 
 def name_seed(random_state: Any) -> int | None:
-    """The root seed; None lets the coordinator draw one that nobody else knows."""
+    """Return the root seed; None lets the coordinator draw one that nobody else knows."""
     return None if random_state is None else draw_seed(random_state)
 
 
 def list_class_weight(weight: Any) -> ClassWeight:
-    """Class weights as an order holds them."""
+    """Return class weights as an order holds them."""
     if not isinstance(weight, Mapping):
         result: ClassWeight = weight
         return result
@@ -69,7 +69,7 @@ def note_exchanges(log: ExchangeLog) -> Callable[[News], None]:
 
 
 def find_label_party(estimator: Any, data: Mapping[str, str]) -> str:
-    """Who has the label: whom the estimator names, or the first of the parties."""
+    """Return the owner of the label: the party that the estimator names, or the first."""
     if estimator.parties is not None:
         raise ConfigurationError(
             "with a transport, X names the parties; leave parties=None", key="parties"

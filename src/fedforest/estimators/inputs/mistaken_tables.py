@@ -1,4 +1,4 @@
-"""What is passed by mistake where a table belongs, refused in words that say what to pass."""
+"""Objects passed by mistake in place of a table, refused with advice."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ def _refuse_list_of_tables(X: Sequence[Any]) -> None:
 
 
 def _is_named_table(part: Any) -> bool:
-    """Whether it is a pair of a party and its table; a row may begin with a text as well."""
+    """Return whether it is a pair of a party and its table; a row may begin with a text as well."""
     is_pair = isinstance(part, list | tuple) and len(part) == 2 and isinstance(part[0], str)
     return is_pair and (_is_table(part[1]) or isinstance(part[1], Mapping | list | tuple))
 

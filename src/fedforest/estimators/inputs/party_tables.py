@@ -1,4 +1,4 @@
-"""Whose columns are whose: tables given party by party, or one table that is divided.
+"""Tables by party, or one table that is divided, as columns of parties.
 
 A `Division` is learned from the training input and cuts every later input the same way. Rows are
 taken as they come: tables of different parties must hold the same rows in the same order.
@@ -49,7 +49,7 @@ class Heading:
             )
 
     def arrange(self, table: Table) -> Table:
-        """The table's columns in this order, found by name where there are names."""
+        """Return the table's columns in this order, found by name where there are names."""
         if not (self.has_names and table.has_names) or table.names == self.names:
             return table
         return table.take([table.names.index(name) for name in self.names])
@@ -72,7 +72,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """Which columns each party holds.
+    """The columns of each party.
 
     `headings` describes the one table that is divided, or the table of each party; `shares` holds
     each party's columns of the one table, or is None where tables come by party.
@@ -112,7 +112,7 @@ class Division:
         return division
 
     def split(self, X: Any) -> dict[str, Table]:
-        """Each party's table of an input that has the columns of training.
+        """Return each party's table of an input that has the columns of training.
 
         Raises `DataError` for missing or unknown parties and columns, and different row counts.
         """
@@ -151,7 +151,7 @@ class Division:
 
     @property
     def n_features(self) -> int:
-        """How many columns the input has."""
+        """Return the number of columns of the input."""
         return sum(len(heading.names) for heading in self.headings)
 
     @property
@@ -174,7 +174,7 @@ class Division:
         }
 
     def join(self, values_by_party: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
-        """One value for each column of the input; 0 where no party holds the column."""
+        """Return one value for each column of the input; 0 where no party holds the column."""
         flat = np.concatenate([values_by_party[party] for party in self.parties])
         if self.shares is None:
             return flat
@@ -217,7 +217,7 @@ def check_row_order(X: Any, **vectors: Any) -> None:
 
 
 def choose_label_party(label_party: str | None, division: Division) -> str:
-    """The party that owns the labels: the one that is named, else the first."""
+    """Return the party that owns the labels: the one that is named, else the first."""
     if label_party is None:
         return division.parties[0]
     if label_party not in division.parties:

@@ -10,7 +10,7 @@ from fedforest.tree.table.data_frames import read_vector
 
 
 def as_vector(y: ArrayLike | None, who: str) -> NDArray[Any]:
-    """A column of labels as a vector, with scikit-learn's warning; other shapes stay."""
+    """Return a column of labels as a vector, with scikit-learn's warning; other shapes stay."""
     if y is None:
         raise DataError(f"{who} requires y to be passed, but the target y is None")
     labels = read_vector(y, "The target")

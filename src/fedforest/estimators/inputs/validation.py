@@ -21,7 +21,7 @@ def count_workers(n_jobs: int | None) -> int:
 
 
 def draw_seed(random_state: Any) -> int:
-    """The root seed; without a random state, from the system's randomness."""
+    """Return the root seed; without a random state, from the system's randomness."""
     RANDOM_STATE.check("random_state", random_state)
     if random_state is None:
         return secrets.randbits(63)

@@ -1,4 +1,4 @@
-"""What both linear models over parties do: training, prediction, what is kept.
+"""The base of both linear models over parties: training, prediction, stored attributes.
 
 Parties live in this process, where their messages are those of a network, or in a federation.
 """

@@ -41,7 +41,7 @@ class FederatedLinearModel:
         """None: coefficients stay with their parties."""
 
     def scores(self, X: Any, _n_jobs: int | None) -> NDArray[np.float64]:
-        """The score of each row of the named data sets."""
+        """Return the score of each row of the named data sets."""
         order = PredictLinear(data=name_data(X), model=self.id)
         with Federation.find(self.transport) as federation:
             scores: NDArray[np.float64] = federation.ask(order, Predictions).read()[:, 0]

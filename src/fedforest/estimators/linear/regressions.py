@@ -85,20 +85,20 @@ class VerticalLogisticRegression(ClassifierMixin, LogisticParameters, VerticalLi
         return {"coef_": slopes[None, :], "intercept_": np.array([intercept])}
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """The log-odds of the second class, for each row."""
+        """Return the log-odds of the second class, for each row."""
         return self._scores(X)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """(rows, 2): the probability of each class."""
+        """Return (rows, 2): the probability of each class."""
         return class_probabilities(self._scores(X))
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """(rows, 2): the logarithm of the probability of each class."""
+        """Return (rows, 2): the logarithm of the probability of each class."""
         scores = self._scores(X)
         return -np.logaddexp(0.0, np.column_stack([scores, -scores]))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The more likely class of each row."""
+        """Return the more likely class of each row."""
         is_second = self._scores(X) > 0.0
         return self.classes_[is_second.astype(np.intp)]  # type: ignore[no-any-return]
 
@@ -150,5 +150,5 @@ leakage_, privacy_spent_, fit_log_, parties_, label_party_, columns_by_party_
         return {"coef_": slopes, "intercept_": intercept}
 
     def predict(self, X: Any) -> NDArray[np.float64]:
-        """The predicted number of each row."""
+        """Return the predicted number of each row."""
         return self._scores(X)

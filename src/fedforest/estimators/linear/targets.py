@@ -38,7 +38,7 @@ def read_classes(
 
 
 def read_numbers(y: ArrayLike, row_weights: NDArray[np.float64]) -> NumericLabels:
-    """A finite number for each row."""
+    """Return a finite number for each row."""
     check_some_weight(row_weights)
     return NumericLabels(
         check_regression_target(as_vector(y, "Training"), len(row_weights)), row_weights

@@ -32,7 +32,7 @@ _LABEL, _WEIGHT = "y", "sample_weight"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearModel:
-    """What all roles keep of a trained model; in one process they are kept side by side."""
+    """The parts of a trained model at all roles; in one process they lie side by side."""
 
     trained: LinearTrained  # the coordinator's
     shares: Mapping[str, LinearShare]
@@ -65,7 +65,7 @@ class LinearModel:
         return self.division.join(slopes), intercept
 
     def scores(self, X: Any, n_jobs: int | None) -> NDArray[np.float64]:
-        """The score of each row."""
+        """Return the score of each row."""
         tables, trained = self.division.split(X), self.trained
         parties = {
             party: LinearParty(tables[party], share=self.shares[party]) for party in trained.holders

@@ -1,4 +1,4 @@
-"""What training cost, step by step, for people to read or plot."""
+"""The cost of a training, step by step, to read or plot."""
 
 from typing import NamedTuple
 
@@ -42,7 +42,7 @@ class LinearStep(NamedTuple):
 
 
 def describe_exchanges(log: ExchangeLog) -> list[LinearStep]:
-    """One entry for each exchange, in order."""
+    """Return one entry for each exchange, in order."""
     return [
         LinearStep(number, exchange.request, exchange.n_parties, exchange.n_bytes, exchange.seconds)
         for number, exchange in enumerate(log.exchanges)
@@ -50,7 +50,7 @@ def describe_exchanges(log: ExchangeLog) -> list[LinearStep]:
 
 
 def describe_steps(log: ExchangeLog) -> list[FitStep]:
-    """One entry for each step, in order; exchanges outside of steps are left out."""
+    """Return one entry for each step, in order; exchanges outside of steps are left out."""
     steps: dict[tuple[int, int], FitStep] = {}
     for exchange in log.exchanges:
         if "level" not in exchange.note:
@@ -70,7 +70,7 @@ def describe_steps(log: ExchangeLog) -> list[FitStep]:
 
 
 def describe_counted_steps(log: ExchangeLog) -> list[CountedStep]:
-    """The same for horizontal training, with what was summed over whom."""
+    """Describe the steps of horizontal training, with what was summed over which parties."""
     counted = {
         (exchange.note["trees"].start, exchange.note["step"]): exchange.note
         for exchange in log.exchanges

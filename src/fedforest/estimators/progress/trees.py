@@ -1,4 +1,4 @@
-"""How far a training is that grows trees on several threads at once."""
+"""The progress of a training that grows trees on several threads at once."""
 
 from collections.abc import Callable
 from threading import Lock

@@ -21,7 +21,7 @@ from fedforest.estimators.inputs.validation import count_workers
 from fedforest.estimators.progress.fit_log import describe_steps
 from fedforest.estimators.progress.terminal import watch
 from fedforest.estimators.progress.training_attributes import KnowsItsTraining
-from fedforest.estimators.vertical import partial_files as vertical_shares
+from fedforest.estimators.vertical import partial_files
 from fedforest.estimators.vertical.federation import FederatedModel, VerticalTrainingThere
 from fedforest.estimators.vertical.model import PredictionCost, VerticalModel
 from fedforest.estimators.vertical.options import VerticalOptions, read_options, read_prediction
@@ -96,12 +96,12 @@ class VerticalForest(KnowsItsTraining, VerticalParameters, BaseEstimator):  # ty
         return self
 
     def _local_model(self, purpose: str) -> VerticalModel:
-        """The model if it lies in this process; `purpose` says what it is needed for."""
+        """Return the model if it lies in this process; `purpose` says what it is needed for."""
         check_is_fitted(self, "_model")
         if isinstance(self._model, VerticalModel):
             return self._model
         raise ConfigurationError(
-            f"the forest was trained in a federation and cannot {purpose} here: its shares are "
+            f"the forest was trained in a federation and cannot {purpose} here: its parts are "
             "with the roles of the federation, which do it there (see `transport`)."
         )
 
@@ -150,7 +150,7 @@ class VerticalForest(KnowsItsTraining, VerticalParameters, BaseEstimator):  # ty
         return n_trees
 
     def apply(self, X: Any) -> NDArray[np.int64]:
-        """The leaf that each row reaches in each tree.
+        """Return the leaf that each row reaches in each tree.
 
         Parameters
         ----------
@@ -169,7 +169,7 @@ class VerticalForest(KnowsItsTraining, VerticalParameters, BaseEstimator):  # ty
         return leaf_of.T.astype(np.int64)
 
     def prediction_cost(self, X: Any) -> PredictionCost:
-        """What predicting these rows takes with `prediction` as it is set; parties in this process.
+        """Predict these rows with parties in this process, and count what that takes.
 
         Parameters
         ----------
@@ -185,7 +185,7 @@ class VerticalForest(KnowsItsTraining, VerticalParameters, BaseEstimator):  # ty
         return model.prediction_cost(X, read_prediction(self), count_workers(self.n_jobs))
 
     def _votes(self, X: Any) -> NDArray[np.float64]:
-        """(rows, classes): mean votes of all trees; (rows, 1) for regression."""
+        """Return (rows, classes): mean votes of all trees; (rows, 1) for regression."""
         check_is_fitted(self, "_model")
         options = read_prediction(self)
         votes: NDArray[np.float64]
@@ -193,7 +193,7 @@ class VerticalForest(KnowsItsTraining, VerticalParameters, BaseEstimator):  # ty
         return votes
 
     def union(self, consent: Mapping[str, bool]) -> Forest:
-        """The complete forest, which no role holds.
+        """Return the complete forest, which no role holds.
 
         Parameters
         ----------
@@ -203,7 +203,7 @@ class VerticalForest(KnowsItsTraining, VerticalParameters, BaseEstimator):  # ty
         return self._local_model("be united").unite(consent)[0]
 
     def complete_model(self, consent: Mapping[str, bool]) -> bytes:
-        """The complete forest with the bins of all columns as one model file.
+        """Return the complete forest with the bins of all columns as one model file.
 
         Parameters
         ----------
@@ -211,10 +211,10 @@ class VerticalForest(KnowsItsTraining, VerticalParameters, BaseEstimator):  # ty
             True for every party. The file holds every split, edge and column name.
         """
         model = self._local_model("be stored as a whole")
-        return vertical_shares.store_complete_model(self, model, consent)
+        return partial_files.store_complete_model(self, model, consent)
 
-    def to_shares(self) -> dict[str, bytes]:
-        """The trained forest as one model file for each role, safe to hand to that role.
+    def to_partial_forests(self) -> dict[str, bytes]:
+        """Return the trained forest as one model file for each role, safe to hand to that role.
 
         Returns
         -------
@@ -223,19 +223,19 @@ class VerticalForest(KnowsItsTraining, VerticalParameters, BaseEstimator):  # ty
             name, no class name. One entry for each party: its own splits, bins and column names;
             for the label party the class names, too. Neither seed nor out-of-bag votes are stored.
         """
-        return vertical_shares.store_shares(self, self._local_model("be stored"))
+        return partial_files.store_partial_forests(self, self._local_model("be stored"))
 
     @classmethod
-    def from_shares(cls, shares: Mapping[str, bytes]) -> Self:
-        """A forest that predicts exactly as the one that `to_shares` was called on.
+    def from_partial_forests(cls, files: Mapping[str, bytes]) -> Self:
+        """Return a forest that predicts exactly as the one that was stored.
 
         Parameters
         ----------
-        shares : mapping of role to bytes
-            All that `to_shares` gave. Files may come from strangers: what is damaged, missing, or
-            of another model is refused with a `ModelFileError`.
+        files : mapping of role to bytes
+            All that `to_partial_forests` gave. Files may come from strangers: what is damaged,
+            missing, or of another model is refused with a `ModelFileError`.
         """
-        estimator, model, attributes = vertical_shares.restore(cls, shares)
+        estimator, model, attributes = partial_files.restore(cls, files)
         estimator._become(model, attributes)
         return estimator
 

@@ -60,7 +60,7 @@ class FederatedModel:
         return np.concatenate([by_party[party] for party in self.parties])
 
     def find_leaves(self, X: Any, options: PredictionOptions, _n_workers: int) -> NDArray[np.int32]:
-        """(trees, rows): the leaf that each row of the named data sets reaches."""
+        """Return (trees, rows): the leaf that each row of the named data sets reaches."""
         return self._ask(X, options, leaves=True)
 
     def mean_votes(
@@ -127,7 +127,7 @@ class VerticalTrainingThere:
 
 
 def _find_earlier(estimator: Any) -> FederatedModel | None:
-    """The model that a warm start grows on."""
+    """Return the model that a warm start grows on."""
     model = getattr(estimator, "_model", None) if estimator.warm_start else None
     if model is None or isinstance(model, FederatedModel):
         return model
@@ -142,7 +142,7 @@ def order_training(
     given: tuple[Any, Any, Any],
     before: FederatedModel | None,
 ) -> TrainVertical:
-    """What the coordinator is asked for."""
+    """Make the request for the coordinator."""
     X, y, sample_weight = given
     data = name_data(X)
     return order_forest(

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from fedforest.errors import DataError
@@ -14,13 +13,14 @@ from fedforest.estimators.inputs.parameters import ClassParameters, VerticalNumb
 from fedforest.estimators.inputs.target_vector import as_vector
 from fedforest.estimators.vertical.estimator import VerticalForest
 from fedforest.estimators.vertical.options import VerticalOptions
+from fedforest.estimators.votes import ClassVotes, NumberVotes
 from fedforest.protocol.vertical.labels import LabelSource, TargetValues, number_classes
 from fedforest.tree.table.target_checks import check_labels, check_regression_target
 
 
 @document_parameters
 @dataclass(eq=False, repr=False, kw_only=True)
-class VerticalForestClassifier(ClassifierMixin, ClassParameters, VerticalForest):  # type: ignore[misc] # scikit-learn ships no types
+class VerticalForestClassifier(ClassVotes, ClassParameters, VerticalForest):  # type: ignore[misc] # scikit-learn ships no types
     """A random forest for classes over columns that several parties hold.
 
     Parties find splits among their own columns; only gains, packed bits and sums of encoded labels
@@ -47,8 +47,8 @@ class VerticalForestClassifier(ClassifierMixin, ClassParameters, VerticalForest)
         were there only because all candidate columns of a node had one value and others were drawn.
 
     After a warm start, `fit_log_`, `n_exchanges_`, `bytes_sent_` and the numbers of steps are those
-    of the last fit; `privacy_spent_` adds up all fits. A model read by `from_shares` has none of
-    what tells of its training.
+    of the last fit; `privacy_spent_` adds up all fits. A model read by `from_partial_forests` has
+    none of what tells of its training.
 
     Examples
     --------
@@ -75,12 +75,12 @@ class VerticalForestClassifier(ClassifierMixin, ClassParameters, VerticalForest)
     >>> noisy.fit(tables, y).privacy_spent_["label_epsilon"]
     2.0
 
-    Each role stores its own share; together they are the forest again:
+    Each role stores its partial forest; together they are the forest again:
 
-    >>> shares = forest.to_shares()
-    >>> sorted(shares)
+    >>> files = forest.to_partial_forests()
+    >>> sorted(files)
     ['bank', 'coordinator', 'shop']
-    >>> again = VerticalForestClassifier.from_shares(shares)
+    >>> again = VerticalForestClassifier.from_partial_forests(files)
     >>> bool((again.predict(tables) == forest.predict(tables)).all())
     True
     """
@@ -108,44 +108,6 @@ class VerticalForestClassifier(ClassifierMixin, ClassParameters, VerticalForest)
     def _name_votes(self, votes: NDArray[np.float64]) -> dict[str, Any]:
         return {"oob_decision_function_": votes}
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """How likely each class is.
-
-        Parameters
-        ----------
-        X : mapping of party to table, or one table
-            As in `fit`.
-
-        Returns
-        -------
-        array of shape (n_rows, n_classes)
-            In the order of `classes_`: mean class shares over all trees (`voting="soft"`), or the
-            share of trees that vote for the class (`voting="hard"`).
-        """
-        return self._votes(X)
-
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """The logarithm of `predict_proba`; minus infinity where a class is impossible.
-
-        Parameters
-        ----------
-        X : mapping of party to table, or one table
-            As in `fit`.
-        """
-        with np.errstate(divide="ignore"):
-            return np.log(self._votes(X))
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The most likely class of each row; of equally likely ones the first in `classes_`.
-
-        Parameters
-        ----------
-        X : mapping of party to table, or one table
-            As in `fit`.
-        """
-        votes = self._votes(X)
-        return self.classes_[votes.argmax(axis=1)]  # type: ignore[no-any-return]
-
 
 def _check_classes(labels: NDArray[Any]) -> None:
     """Raise what scikit-learn says against labels, as an error of ours."""
@@ -157,7 +119,7 @@ def _check_classes(labels: NDArray[Any]) -> None:
 
 @document_parameters
 @dataclass(eq=False, repr=False, kw_only=True)
-class VerticalForestRegressor(RegressorMixin, VerticalNumberParameters, VerticalForest):  # type: ignore[misc] # scikit-learn ships no types
+class VerticalForestRegressor(NumberVotes, VerticalNumberParameters, VerticalForest):  # type: ignore[misc] # scikit-learn ships no types
     """A random forest for numbers over columns that several parties hold.
 
     Attributes
@@ -199,13 +161,3 @@ n_steps_, n_extra_steps_
 
     def _name_votes(self, votes: NDArray[np.float64]) -> dict[str, Any]:
         return {"oob_prediction_": votes[:, 0]}
-
-    def predict(self, X: Any) -> NDArray[np.float64]:
-        """The mean of the trees for each row.
-
-        Parameters
-        ----------
-        X : mapping of party to table, or one table
-            As in `fit`.
-        """
-        return self._votes(X)[:, 0]

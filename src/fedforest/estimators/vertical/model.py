@@ -1,4 +1,4 @@
-"""What all roles keep of a trained vertical forest, and what is done with it.
+"""A trained vertical forest at all roles: prediction, importances, storage.
 
 In one process the shares of all roles lie side by side; everything here still goes through the
 messages that a network would carry, except `unite`, which needs every party's consent.
@@ -42,7 +42,7 @@ from fedforest.tree.workers import Workers
 
 
 class PredictionCost(NamedTuple):
-    """What one prediction took: requests with their replies, and bytes of their contents."""
+    """The cost of one prediction: exchanges, and bytes of their contents."""
 
     n_exchanges: int
     bytes_sent: dict[str, int]  # by each party
@@ -51,7 +51,7 @@ class PredictionCost(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class VerticalModel:
-    """What the coordinator and every party keep, and how later tables are divided."""
+    """The parts of a forest at all roles, and how later tables are divided."""
 
     coordinator: CoordinatorModel
     shares: Mapping[str, PartyModel]
@@ -65,7 +65,7 @@ class VerticalModel:
 
     @property
     def label_party(self) -> str:
-        """Whose labels it was trained with."""
+        """Return the owner of the labels it was trained with."""
         return self.coordinator.label_party
 
     @property
@@ -97,20 +97,20 @@ class VerticalModel:
         return described
 
     def find_leaves(self, X: Any, options: PredictionOptions, n_workers: int) -> NDArray[np.int32]:
-        """(trees, rows): the leaf each row reaches."""
+        """Return (trees, rows): the leaf each row reaches."""
         tables = self.division.split(X)
         with start_workers(n_workers) as workers:
             return find_leaves(self, tables, options, workers)
 
     def mean_votes(self, X: Any, options: PredictionOptions, n_workers: int) -> NDArray[np.float64]:
-        """(rows, classes): what the trees say on average; (rows, 1) for regression."""
+        """Return (rows, classes): what the trees say on average; (rows, 1) for regression."""
         tables = self.division.split(X)
         with start_workers(n_workers) as workers:
             leaf_of = find_leaves(self, tables, options, workers)
             return self.coordinator.votes.mean(leaf_of, workers, hard=options.hard_votes)
 
     def prediction_cost(self, X: Any, options: PredictionOptions, n_workers: int) -> PredictionCost:
-        """What it takes to predict these rows; they are predicted to find out."""
+        """Predict these rows and return what that costs."""
         tables, log = self.division.split(X), ExchangeLog()
         with start_workers(n_workers) as workers:
             find_leaves(self, tables, options, workers, log)
@@ -130,7 +130,7 @@ class VerticalModel:
         return self.division.join(by_party)
 
     def importances(self) -> dict[str, NDArray[np.float64]]:
-        """How much each party's columns helped, in its order; all together sum to one."""
+        """Return how much each party's columns helped, in its order; all together sum to one."""
         totals = self.outline.tree_totals()
         return {
             party: own_importances(
@@ -140,7 +140,7 @@ class VerticalModel:
         }
 
     def unite(self, consent: Mapping[str, bool]) -> tuple[Forest, Bins]:
-        """The complete forest and the bins of all columns; only if every party consents."""
+        """Return the complete forest and the bins of all columns; only if every party consents."""
         if not isinstance(consent, Mapping):
             raise ConfigurationError(
                 f"consent is {consent!r}; it must be a mapping from every party to True"
@@ -162,13 +162,13 @@ class VerticalModel:
         return forest, Bins.concatenate([share.bins for share in shares])
 
     def without_labels(self) -> "VerticalModel":
-        """The same model without the label party's record of out-of-bag votes and labels."""
+        """Return the model without the label party's record of out-of-bag votes and labels."""
         shares = {party: replace(share, out_of_bag=None) for party, share in self.shares.items()}
         return replace(self, shares=shares)
 
 
 def keep_nothing(table: Table, shape: Shape) -> PartyModel:
-    """The share of a party without columns: it split no node."""
+    """Return the partial forest of a party without columns: it split no node."""
     feature = np.where(shape.left_child == LEAF, np.int32(LEAF), np.int32(FOREIGN))
     n_nodes = shape.n_nodes
     splits = Splits(
@@ -188,7 +188,7 @@ def find_leaves(
     workers: Workers,
     log: ExchangeLog | None = None,
 ) -> NDArray[np.int32]:
-    """(trees, rows): the leaf each row reaches, found out over all parties."""
+    """Return (trees, rows): the leaf each row reaches, found out over all parties."""
     prepare("vertical prediction")
     n_rows = next(iter(tables.values())).n_rows
     own_workers = workers.divided(len(tables))  # parties answer at the same time

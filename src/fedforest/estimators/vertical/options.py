@@ -23,7 +23,7 @@ ONE_ROUND = 2**31 - 1  # more levels than any tree has
 
 @dataclass(frozen=True, slots=True)
 class VerticalOptions:
-    """What a training is asked for."""
+    """The settings of a training."""
 
     parameters: ForestParameters
     hard_votes: bool
@@ -33,13 +33,13 @@ class VerticalOptions:
 
     @property
     def label_epsilon(self) -> float:
-        """What one release of the labels spends; infinite where they are not noisy."""
+        """Return the epsilon of one release of the labels; infinite where they are not noisy."""
         return np.inf if self.response is None else float(self.response.epsilon)
 
 
 @dataclass(frozen=True, slots=True)
 class PredictionOptions:
-    """What a prediction is asked for."""
+    """The settings of a prediction."""
 
     hard_votes: bool
     lookahead: int | None  # None: to be chosen

@@ -2,7 +2,7 @@
 
 The coordinator's file knows no column and no class by name; a party's file knows nothing of other
 parties; class names and class weights are with the label party. The id is a keyed digest of the
-coordinator's share, so that a party cannot use it to test guesses about who split what. Neither
+coordinator's file, so that a party cannot use it to test guesses about who split what. Neither
 seeds nor votes are stored: with them, a reader could tell which rows each tree drew.
 """
 
@@ -43,8 +43,8 @@ Estimator = TypeVar("Estimator", bound=BaseEstimator)
 Stored = TypeVar("Stored")
 
 
-def store_shares(estimator: Any, model: VerticalModel) -> dict[str, bytes]:
-    """The file of the coordinator and of every party."""
+def store_partial_forests(estimator: Any, model: VerticalModel) -> dict[str, bytes]:
+    """Return the file of the coordinator and of every party."""
     if COORDINATOR in model.division.parties:
         raise ModelFileError(
             f"cannot store the model: a party is called {COORDINATOR!r}, which is another role; "
@@ -76,7 +76,7 @@ def store_shares(estimator: Any, model: VerticalModel) -> dict[str, bytes]:
 def store_complete_model(
     estimator: Any, model: VerticalModel, consent: Mapping[str, bool]
 ) -> bytes:
-    """One file with all splits, bins and column names, if every party consents."""
+    """Return one file with all splits, bins and column names, if every party consents."""
     forest, bins = model.unite(consent)
     about: dict[str, JsonValue] = {
         "estimator": type(estimator).__name__,
@@ -92,9 +92,9 @@ def store_complete_model(
 def restore(
     kind: type[Estimator], files: Mapping[str, bytes]
 ) -> tuple[Estimator, VerticalModel, dict[str, Any]]:
-    """An estimator, its model and the fitted attributes that follow from the files."""
+    """Return an estimator, its model and the fitted attributes that follow from the files."""
     if COORDINATOR not in files:
-        raise ModelFileError(f"the share of the {COORDINATOR} is missing; pass all shares")
+        raise ModelFileError(f"the file of the {COORDINATOR} is missing; pass those of all roles")
     outline = _read_outline(files[COORDINATOR], kind.__name__)
     about = outline.metadata
     parties = _read_parties(about)
@@ -102,7 +102,7 @@ def restore(
     unknown = [role for role in files if role != COORDINATOR and role not in parties]
     if unknown:
         raise ModelFileError(
-            f"there are shares of {list_names(unknown)}, but the parties of the model are "
+            f"there are files of {list_names(unknown)}, but the parties of the model are "
             f"{list_names(parties)}"
         )
     _check_union(outline.outline, stored)
@@ -148,7 +148,7 @@ def _plain(value: Any) -> JsonValue:
 
 
 def _describe_classes(estimator: Any) -> dict[str, JsonValue]:
-    """What the label party alone keeps."""
+    """Describe the classes, which only the label party stores."""
     if not hasattr(estimator, "classes_"):
         return {}
     described: dict[str, JsonValue] = {"classes": pack_labels(estimator.classes_)}
@@ -163,7 +163,7 @@ def _read_outline(data: bytes, kind: str) -> StoredOutline:
     stored = _decode(decode_outline, data, COORDINATOR)
     if stored.metadata.get("estimator") != kind:
         raise ModelFileError(
-            f"the shares are not those of a {kind}; load them with the class that stored them"
+            f"the files are not those of a {kind}; load them with the class that stored them"
         )
     if _identify(stored.outline, _read_salt(stored.metadata)) != stored.metadata.get("model"):
         raise _damaged("its id is not that of its trees")
@@ -173,11 +173,11 @@ def _read_outline(data: bytes, kind: str) -> StoredOutline:
 def _decode(decode: Callable[[bytes], Stored], data: Any, role: str) -> Stored:
     """Decode a role's file; errors say whose it is."""
     if not isinstance(data, bytes):
-        raise ModelFileError(f"the share of {role!r} is no bytes; pass what to_shares() gave")
+        raise ModelFileError(f"the file of {role!r} is no bytes; pass all of to_partial_forests()")
     try:
         return decode(data)
     except ModelFileError as error:
-        raise type(error)(f"the share of {role!r}: {error}") from None
+        raise type(error)(f"the file of {role!r}: {error}") from None
 
 
 def _read_salt(about: Mapping[str, JsonValue]) -> int:
@@ -201,16 +201,16 @@ def _read_partial(
     files: Mapping[str, bytes], party: str, about: Mapping[str, JsonValue]
 ) -> StoredPartial:
     if party not in files:
-        raise ModelFileError(f"the share of party {party!r} is missing; pass all shares")
+        raise ModelFileError(f"the file of party {party!r} is missing; pass those of all roles")
     stored = _decode(decode_partial, files[party], party)
     if stored.metadata.get("model") != about.get("model"):
         raise ModelFileError(
-            f"the share of party {party!r} is of another model than the coordinator's; pass the "
-            "shares of one to_shares()"
+            f"the file of party {party!r} is of another model than the coordinator's; pass the "
+            "files of one to_partial_forests()"
         )
     owner = stored.metadata.get("party")
     if owner != party:
-        raise ModelFileError(f"the share given for party {party!r} is that of {owner!r}")
+        raise ModelFileError(f"the file given for party {party!r} is that of {owner!r}")
     if stored.partial.splits.cut.dtype != np.uint8:
         raise _damaged("its cuts are not bins")
     return stored
@@ -225,7 +225,7 @@ def _check_union(outline: ForestOutline, stored: Mapping[str, StoredPartial]) ->
 
 
 def _read_division(width: JsonValue, stored: Mapping[str, StoredPartial]) -> Division:
-    """How tables to predict are divided; `width` is None where they come by party."""
+    """Read how tables to predict are divided; `width` is None where they come by party."""
     all_bins = [share.bins for share in stored.values()]
     if width is None:
         headings = tuple(Heading(bins.names, bins.has_names) for bins in all_bins)

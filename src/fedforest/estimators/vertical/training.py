@@ -128,7 +128,7 @@ class VerticalTrainingHere:
         )
 
     def _collect(self, here: TrainedHere, tables: Mapping[str, Table]) -> dict[str, PartyModel]:
-        """What every party keeps."""
+        """Collect the model of every party."""
         shape = here.trained.outline.shape
         shares = {
             party: here.works[party].party.model()

@@ -14,13 +14,13 @@ from fedforest.runtime.trainings.warm_start import ANEW
 
 
 def find_earlier(estimator: Any) -> VerticalModel | None:
-    """The model that a warm start grows on; raises where it cannot."""
+    """Return the model that a warm start grows on; raises where it cannot."""
     if not estimator.warm_start or not hasattr(estimator, "_model"):
         return None
     model: VerticalModel = estimator._local_model("grow on")
     if model.coordinator.seed is None:
         raise ConfigurationError(
-            f"A forest read from shares cannot grow on: shares hold no seed. {ANEW}"
+            f"A forest read from files cannot grow on: files hold no seed. {ANEW}"
         )
     return model
 
@@ -32,7 +32,7 @@ def warn_of_no_new_trees() -> None:
 
 
 def continue_division(model: VerticalModel, source: Source, parties: Parties) -> Division:
-    """The division of earlier fits, if it is still the one that is asked for."""
+    """Return the division of earlier fits, if it is still the one that is asked for."""
     division = model.division
     division.split(source)  # raises for other parties or columns
     if division.shares is not None and Division.of(source, parties) != division:

@@ -35,7 +35,7 @@ class WholeForest:
     def votes(
         self, columns: Any, workers: Workers = ALONE, *, hard: bool = False
     ) -> NDArray[np.float64]:
-        """(rows, classes): what the trees say on average about rows of a pyarrow table.
+        """Return (rows, classes): what the trees say on average about rows of a pyarrow table.
 
         Columns go by name; others than the model's are passed over.
         """

@@ -36,7 +36,7 @@ class Cells(NamedTuple):
 
 
 class Search(NamedTuple):
-    """What finds the bins of k columns; `build_guides` fills everything but the edges.
+    """The arrays that find the bins of k columns; `build_guides` fills everything but the edges.
 
     A binary search over 254 edges takes eight loads that wait for each other. A guide table (Chen
     and Asau 1974) saves most of them: it divides the range of the edges into equal cells and holds
@@ -132,7 +132,7 @@ def edges_at_quantiles(ascending, max_bins, edges):
 
 @kernel
 def _cell_of(value, origin, scale):
-    """The cell of a value. It never decreases with the value; NaN is in the first cell.
+    """Return the cell of a value. It never decreases with the value; NaN is in the first cell.
 
     Rounding may move a value to the next cell, but it moves edges alike: a value in a later cell
     than an edge is above that edge, whatever was rounded.
@@ -145,7 +145,7 @@ def _cell_of(value, origin, scale):
 
 @kernel
 def _fullest_cell(edges, origin, scale):
-    """The largest number of edges in one cell."""
+    """Return the largest number of edges in one cell."""
     fullest, here, cell = 0, 0, np.uint64(0)
     for edge in edges:
         previous, cell = cell, _cell_of(edge, origin, scale)

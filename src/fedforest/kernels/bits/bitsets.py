@@ -78,7 +78,7 @@ def list_candidates(bitmap, node, features):
 
 @kernel
 def take_bytes(bitmap, first, last):
-    """The bytes first..last of every row, one row after the other."""
+    """Return the bytes first..last of every row, one row after the other."""
     width = last - first
     taken = np.empty(bitmap.shape[0] * width, np.uint8)
     for row in range(bitmap.shape[0]):
@@ -106,5 +106,5 @@ def put_in_set(sets, index, code, member):
 
 @inlined
 def in_set(sets, index, code):
-    """One if row `index` of `sets` holds the bin, else zero; `code` is uint64."""
+    """Return one if row `index` of `sets` holds the bin, else zero; `code` is uint64."""
     return (sets[index, code >> _SIX] >> (code & _LOW_SIX)) & _ONE

@@ -94,7 +94,7 @@ else:
         return pick_bytes(context, builder, [_BIT_OF], low)
 
     def _part(builder, one, two, first, last):
-        """The bytes first..last of two vectors, one behind the other."""
+        """Return the bytes first..last of two vectors, one behind the other."""
         mask = ir.Constant(ir.VectorType(ir.IntType(32), last - first), list(range(first, last)))
         return builder.shuffle_vector(one, two, mask)
 

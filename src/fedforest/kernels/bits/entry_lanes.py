@@ -2,7 +2,8 @@
 
 Processors with vectors of eight numbers permute them by one instruction, for which no loop makes
 the compiler; hence intrinsics, each beside the plain expression it stands for. On others, and for
-wide entries, `packs_lanes` is false, and the caller moves entries one by one.
+wide entries, `packs_lanes` is false, and the caller moves entries one by one. Worth
+(`benchmarks/ablations.py`): 5 % of a horizontal training, 2 % of a vertical one, which has it free.
 """
 
 import numpy as np
@@ -18,7 +19,7 @@ LANE_ORDER = np.argsort(_BITS == 0, axis=1, kind="stable").astype(np.uint8).resh
 if config.DISABLE_JIT:  # type: ignore[attr-defined] # numba adds it at run time
 
     def packs_lanes(array):
-        """Whether `pack_lanes` is faster than entries one by one."""
+        """Return whether `pack_lanes` is faster than entries one by one."""
         return array.itemsize == 4
 
     def pack_lanes(source, at, byte, lane_order, target, to):
@@ -39,7 +40,7 @@ else:
         return "+avx2" in features and array_type.dtype.bitwidth == 32
 
     def address_of(context, builder, array_type, array, at):
-        """Where an element of an array lies, for other intrinsics too."""
+        """Return the address of an element of an array, for other intrinsics too."""
         data = context.make_array(array_type)(context, builder, array).data
         return builder.gep(data, [at])
 
@@ -60,7 +61,7 @@ else:
 
     @intrinsic
     def packs_lanes(_typing_context, array):
-        """Whether `pack_lanes` is faster than entries one by one."""
+        """Return whether `pack_lanes` is faster than entries one by one."""
 
         def generate(context, _builder, signature, _arguments):
             return ir.IntType(1)(int(_can_permute(context, signature.args[0])))

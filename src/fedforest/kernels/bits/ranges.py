@@ -78,7 +78,7 @@ def locate_bits(bits, span, nodes, sizes, least, offsets, left_rows):
 
 @kernel
 def find_smallest(nodes, sizes, left_rows):
-    """Rows of the smallest child of some nodes."""
+    """Return rows of the smallest child of some nodes."""
     smallest = np.int64(NO_GROUP)
     for i in range(nodes.shape[0]):
         left = left_rows[nodes[i]]
@@ -88,7 +88,7 @@ def find_smallest(nodes, sizes, left_rows):
 
 @kernel
 def count_bytes(sizes, nodes):
-    """How many bytes the bits of some nodes take."""
+    """Count the bytes that the bits of some nodes take."""
     n_bytes = 0
     for i in range(nodes.shape[0]):
         n_bytes += (sizes[nodes[i]] + 7) >> 3
@@ -97,7 +97,7 @@ def count_bytes(sizes, nodes):
 
 @kernel
 def take_bits(bits, nodes, sizes, offsets):
-    """A copy of the bits of some nodes, one after the other; `bits` ends with `SPARE_BYTES`.
+    """Return a copy of the bits of some nodes, one after the other; `bits` ends with `SPARE_BYTES`.
 
     Whole words are copied: what is beyond a node is overwritten by the next.
     """

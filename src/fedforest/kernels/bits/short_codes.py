@@ -42,7 +42,7 @@ def count_digits(word):
 
 @kernel
 def estimate_bits(n_of_length, longest, width, zeros_apart):
-    """How many bits integers of these lengths take, or at most two less each."""
+    """Estimate the bits of integers of these lengths, or at most two less each."""
     n_zeros = n_of_length[0] if zeros_apart else 0
     n_bits = n_of_length.sum() if zeros_apart else 0
     n_bits += (n_of_length.sum() - n_zeros) * (1 + width)
@@ -117,7 +117,7 @@ def write_codes(values, widths, out):
 
 @kernel
 def take_bits(data, at, n):
-    """The n bits from bit `at` on; all are uint64, and the bits must be there."""
+    """Return the n bits from bit `at` on; all are uint64, and the bits must be there."""
     bits, done = _ZERO, _ZERO
     while done < n:
         begin = at & _SEVEN

@@ -37,13 +37,13 @@ def write_varints(values, out):
 
 @embedded
 def unfold(word):
-    """The integer whose sign is in the lowest bit."""
+    """Return the integer whose sign is in the lowest bit."""
     return np.int64(word >> _ONE) ^ -np.int64(word & _ONE)
 
 
 @embedded
 def are_short(data, at):
-    """Whether the next eight bytes are integers of one byte each."""
+    """Return whether the next eight bytes are integers of one byte each."""
     together = _ZERO
     for j in range(_EIGHT):
         together |= np.uint64(data[at + j])

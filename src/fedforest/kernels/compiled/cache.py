@@ -50,14 +50,14 @@ _TYPE_ANNOTATION = 6  # place of a long text in numba's reduced form; it names s
 
 
 class Target(NamedTuple):
-    """What machine code is made for."""
+    """The processor and the versions that machine code is for."""
 
     system: str  # LLVM's triple
     processor: str
     features: str  # as LLVM takes them: "+avx2,-sse4a"
 
     def runs_code_for(self, other: "Target") -> bool:
-        """Whether code made for `other` uses no feature that this target lacks."""
+        """Return whether code made for `other` uses no feature that this target lacks."""
         needed = {feature for feature in other.features.split(",") if feature.startswith("+")}
         return self.system == other.system and needed <= set(self.features.split(","))
 
@@ -82,7 +82,7 @@ class KernelCache(_Cache):
         return str(user_folder())
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The compiled kernel for these types, or None, upon which numba compiles it."""
+        """Return the compiled kernel for these types, or None, upon which numba compiles it."""
         target_context.refresh()
         path = self.find(sig)
         code = None if path is None else read_code(path)
@@ -92,7 +92,7 @@ class KernelCache(_Cache):
         return CompileResult._rebuild(target_context, *pickle.loads(code))
 
     def find(self, sig: Any) -> Path | None:
-        """The file that holds the kernel for these types, if there is one to be trusted."""
+        """Return the file that holds the kernel for these types, if there is one to be trusted."""
         target = host_target()
         if target.runs_code_for(PORTABLE):
             shipped = SHIPPED / self.file_name(sig, PORTABLE)
@@ -135,12 +135,12 @@ _fingerprint = cache(fingerprint)
 
 
 def host_target() -> Target:
-    """What numba compiles for in this process: this processor, unless a setting says otherwise."""
+    """Return numba's target in this process: this processor, unless a setting names another."""
     return Target(*cpu_target.target_context.codegen().magic_tuple())
 
 
 def user_folder() -> Path:
-    """Where kernels compiled on this machine are kept; it need not exist."""
+    """Return the folder of kernels compiled on this machine; it need not exist."""
     chosen = os.environ.get("FEDFOREST_CACHE")
     if chosen:
         return Path(chosen)
@@ -154,7 +154,7 @@ def user_folder() -> Path:
 
 
 def trusted_user_folder() -> Path | None:
-    """The user's folder, made if need be; None, after a note, where it cannot be used."""
+    """Return the user's folder, made if need be; None, after a note, where it cannot be used."""
     return _check_folder(user_folder())
 
 
@@ -176,7 +176,7 @@ def _check_folder(folder: Path) -> Path | None:
 
 
 def read_code(path: Path) -> bytes | None:
-    """A file's code; None if it is gone, cut short, damaged or another kernel's."""
+    """Return a file's code; None if it is gone, cut short, damaged or another kernel's."""
     try:
         content = path.read_bytes()
     except OSError:

@@ -1,4 +1,4 @@
-"""What a kernel is made of, as a hash: its code and everything it is compiled together with.
+"""The hash of a kernel: of its code and everything that is compiled together with it.
 
 A kernel takes the code of the kernels it calls, the intrinsics it uses and the constants it names
 into its own machine code, so all of them belong to its identity, however many files away. File
@@ -88,7 +88,7 @@ def _code(code: CodeType, docstring: str | None, references: list[Any]) -> objec
 
 
 def _value(value: Any, references: list[Any]) -> object:
-    """A value's content, in a form whose `repr` is the same in every process."""
+    """Return a value's content, in a form whose `repr` is the same in every process."""
     if isinstance(value, (Dispatcher, _Intrinsic, FunctionType)):
         references.append(value)
         return _name(value)

@@ -1,4 +1,4 @@
-"""What is said while kernels are compiled, and where.
+"""The progress line of compilation.
 
 Lines go to the standard error stream, unless a service or a progress bar takes them.
 """

@@ -28,7 +28,7 @@ class Call(NamedTuple):
     seconds: float = 0.0
 
     def find_kernel(self) -> Any:
-        """The kernel; None if the list is older than the code."""
+        """Return the kernel; None if the list is older than the code."""
         try:
             self.types()
             return getattr(import_module(self.module), self.kernel)
@@ -41,7 +41,7 @@ class Call(NamedTuple):
 
 @lru_cache(maxsize=1)
 def listed_calls() -> tuple[Call, ...]:
-    """All listed calls, the longest to compile first."""
+    """Return all listed calls, the longest to compile first."""
     calls = []
     for module, kernels in json.loads(FILE.read_text()).items():
         for kernel, arguments, kinds, seconds in kernels:

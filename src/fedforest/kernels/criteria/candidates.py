@@ -27,7 +27,7 @@ def make_cuts():
 
 @embedded
 def order_of(score):
-    """An integer that compares as the score does; NaN is not expected."""
+    """Return an integer that compares as the score does; NaN is not expected."""
     bits = np.float64(score).view(np.int64)
     return bits ^ ((bits >> _SIGN) & _MAGNITUDE)
 

@@ -22,7 +22,7 @@ _BITS_OF_2_52 = np.int64(0x4330000000000000)
 
 
 class ClassNode(NamedTuple):
-    """What stays the same while the columns of a node are searched."""
+    """The constants of a node while its columns are searched."""
 
     n_rows: int
     weight: int
@@ -43,7 +43,7 @@ def row_weight(code, row, weights):
 
 @embedded
 def as_float(x):
-    """A whole number from 0 to 2^52 as float64.
+    """Return a whole number from 0 to 2^52 as float64.
 
     It becomes the fraction of 2^52 + x. Vector registers can do that; they lack a conversion.
     """
@@ -63,7 +63,7 @@ def score_light(sums, count, node, scores):
 
 @embedded
 def score_exact(sums, count, node, scores):
-    """The same for any exact node."""
+    """Score all cuts of any exact node by gini."""
     for k in range(count):
         weight, squares, products = sums[0, k], sums[1, k], sums[2, k]
         right = node.whole - 2 * products + squares
@@ -74,7 +74,7 @@ def score_exact(sums, count, node, scores):
 
 @embedded
 def best_gini(sums, count, node, least, most, scores):
-    """(score, position) of the best of `count` cuts, the first of equals.
+    """Return (score, position) of the best of `count` cuts, the first of equals.
 
     `sums` has four rows: on the left of a cut the weight, the sum of squares and the sum of
     products with the node's weights; and what must be at least `least` and below `most` for the cut

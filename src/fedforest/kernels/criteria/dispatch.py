@@ -51,5 +51,5 @@ is_squares = by_formula(lambda formula: _yes if scores_of(formula).is_squares el
 
 
 def is_by_moments(formula: type) -> bool:
-    """Whether a formula scores sums of targets, not classes."""
+    """Return whether a formula scores sums of targets, not classes."""
     return isinstance(scores_of(formula), ByMoments)

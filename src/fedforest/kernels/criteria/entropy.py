@@ -1,4 +1,4 @@
-"""What a split into classes is worth by entropy.
+"""The score of a split into classes by entropy.
 
 With l, r the class weights on either side and |l|, |r| their sums, the score is
 
@@ -31,20 +31,20 @@ def make_entropy_table():
 
 @embedded
 def look_up(x, table):
-    """What one class of weight x adds to S: s(x)."""
+    """Look up the part of S that one class of weight x adds: s(x)."""
     return table[x] if x < _TABLE else fixed_x_log2_x(x)
 
 
 @embedded
 def score_information(left, right, weight, rest, table):
-    """The score from exact integers."""
+    """Return the score from exact integers."""
     both = look_up(weight, table) + look_up(rest, table)
     return np.float64(left + right - both) / ENTROPY_UNIT
 
 
 @embedded
 def score_heavy_information(left, right, weight, rest):
-    """The same in float64."""
+    """Score a heavy node in float64."""
     return left - x_log2_x(weight) + (right - x_log2_x(rest))
 
 

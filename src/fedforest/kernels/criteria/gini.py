@@ -1,4 +1,4 @@
-"""What a split into classes is worth by gini.
+"""The score of a split into classes by gini.
 
 With l, r the class weights on either side and |l|, |r| their sums, the score is
 
@@ -19,7 +19,7 @@ class Gini(NamedTuple):
 
 @embedded
 def score_purity(left, weight, right, rest):
-    """The score from float64: S and weight of the left, then of the right."""
+    """Return the score from float64: S and weight of the left, then of the right."""
     return left / weight + right / rest
 
 
@@ -31,26 +31,26 @@ def make_no_table():
 
 @embedded
 def square(x, _table):
-    """What one class of weight x adds to S."""
+    """Return the part of S that one class of weight x adds."""
     return x * x
 
 
 @embedded
 def score_squared_classes(left, right, weight, rest, _table):
-    """The score from exact integers."""
+    """Return the score from exact integers."""
     purity = (np.float64(left), np.float64(weight), np.float64(right), np.float64(rest))
     return score_purity(purity[0], purity[1], purity[2], purity[3])
 
 
 @embedded
 def square_heavy(x):
-    """The same in float64."""
+    """Return the part of S that one class adds, in float64."""
     return x * x
 
 
 @embedded
 def score_heavy_squares(left, right, weight, rest):
-    """The same in float64."""
+    """Score a heavy node in float64."""
     return score_purity(left, weight, right, rest)
 
 

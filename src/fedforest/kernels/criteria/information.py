@@ -39,5 +39,5 @@ def x_log2_x(x):
 
 @kernel
 def fixed_x_log2_x(x):
-    """The same for a whole number below 2^31, in fixed point, rounded half up."""
+    """Compute x log2 x of a whole number below 2^31, in fixed point, rounded half up."""
     return np.int64(math.floor(x_log2_x(np.float64(x)) * ENTROPY_UNIT + 0.5))

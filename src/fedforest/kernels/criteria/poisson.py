@@ -1,4 +1,4 @@
-"""What a split is worth by the deviance of Poisson: for counts and rates, which are never negative.
+"""The score of a split by the deviance of Poisson: for counts and rates, which are never negative.
 
 Targets are counted from zero. With a and s on the left of a node of weight n and sum m, and b, t on
 the right, half the mean deviance of the node falls by the score / n^2, the score being

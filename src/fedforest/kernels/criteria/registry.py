@@ -112,12 +112,7 @@ BY_NAME = {criterion.name: criterion for criterion in CRITERIA}
 BY_WIRE = {criterion.wire: criterion for criterion in reversed(CRITERIA)}
 
 
-def names_of(task: str) -> tuple[str, ...]:
-    """The criteria of a task."""
-    return tuple(criterion.name for criterion in CRITERIA if criterion.task == task)
-
-
 def scores_of(formula: type) -> Any:
-    """The functions that a formula's type chooses."""
+    """Return the functions that a formula's type chooses."""
     found = {type(criterion.scores.formula): criterion.scores for criterion in CRITERIA}
     return found[formula]

@@ -1,4 +1,4 @@
-"""What a split is worth by least squares.
+"""The score of a split by least squares.
 
 A side is its weight and the sum of its weighted targets. With a and s on the left of a node of
 weight n and sum m, the score
@@ -20,6 +20,6 @@ class SquaredError(NamedTuple):
 
 @embedded
 def score_squares(a, s, n, m):
-    """The score from float64 sums of the left side and of the node; never below zero."""
+    """Return the score from float64 sums of the left side and of the node; never below zero."""
     numerator = s * n - m * a
     return numerator * numerator / (a * (n - a))

@@ -1,4 +1,4 @@
-"""What falls on either side of each cut, class by class: for sample weights and many classes.
+"""The sums on either side of each cut, class by class: for sample weights and many classes.
 
 A row is added to its class whether it is marked or not, multiplied by its mark: a branch would be
 as often wrong as right.

@@ -1,4 +1,4 @@
-"""What a coordinator draws for each (node, candidate column): where, which side, which set.
+"""The draws of a coordinator for each (node, candidate column): threshold, missing side, set.
 
 A draw is a hash of the tree's seed, the node's number and the column, as in `sampling`: it does not
 depend on what else is drawn, on participants or on threads.
@@ -20,7 +20,7 @@ _UNIT, _SIDE, _SET, _MEMBER = np.uint64(0), np.uint64(1), np.uint64(2), np.uint6
 
 @inlined
 def key_pair(node_key, column):
-    """What everything that is drawn for a pair comes from."""
+    """Make the key of everything that is drawn for a pair."""
     return mix(node_key + (np.uint64(column) + _ONE) * _GOLDEN)
 
 
@@ -38,7 +38,7 @@ def end_of_block(node_start, first, last):
 
 @embedded
 def spread_keys(node_keys, pairs, first, last, words):
-    """What the keys of the nodes' pairs are made of, pair by pair."""
+    """Spread the parts of the nodes' keys over their pairs."""
     node_start, feature = pairs
     begin = np.uint64(node_start[first])
     for k in range(np.uint64(first), np.uint64(last)):
@@ -101,7 +101,7 @@ def draw_sides(node_keys, pairs, has_missing):
 
 @kernel
 def key_pairs(node_keys, pairs, chosen):
-    """The keys of some pairs, which ascend."""
+    """Return the keys of some pairs, which ascend."""
     node_start, feature = pairs
     keys = np.empty(chosen.shape[0], np.uint64)
     k = 0

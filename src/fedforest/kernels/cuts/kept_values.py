@@ -74,7 +74,7 @@ def turn_values(values, n_rows, n_columns, turned):
 
 @kernel
 def place_values(starts, stops, node_start):
-    """Where the values of each node start; the last element is the number of values."""
+    """Place the values of each node; the last element is the number of values."""
     first = np.empty(node_start.shape[0], np.uint64)
     at = 0
     for k in range(starts.shape[0]):
@@ -98,7 +98,7 @@ def gather_one(values, base, per_row, entries, start, n, row_mask, kept, at):
 
 @embedded
 def gather_three(values, bases, per_row, entries, start, n, row_mask, kept, at):
-    """The same for three columns, whose loads overlap; with more, registers run out."""
+    """Gather three columns, whose loads overlap; with more, registers run out."""
     first, second, third = bases
     second_at, third_at = at + n, at + n + n
     low_a, low_b, low_c = _NOTHING_LOWER, _NOTHING_LOWER, _NOTHING_LOWER
@@ -115,7 +115,7 @@ def gather_three(values, bases, per_row, entries, start, n, row_mask, kept, at):
 
 @embedded
 def count_present(kept, at, n):
-    """How many of n kept values are not missing."""
+    """Count those of n kept values that are not missing."""
     present = np.uint64(0)
     for i in range(n):
         present += np.uint64(kept[at + i] == kept[at + i])

@@ -23,7 +23,7 @@ class Pairs(NamedTuple):
 
 
 class Cuts(NamedTuple):
-    """What is asked about each pair: where a threshold or a set of categories divides its node."""
+    """The question about each pair: the threshold or set of categories that divides its node."""
 
     threshold: NDArray[np.float32]  # values <= threshold go left; NaN: the pair is not asked about
     missing_left: NDArray[np.uint8]  # 1 where missing values go left
@@ -33,7 +33,7 @@ class Cuts(NamedTuple):
 
 @kernel
 def count_pairs(bitmap):
-    """Where the pairs of each node start; the last element is the number of pairs."""
+    """Place the pairs of each node; the last element is the number of pairs."""
     node_start = np.empty(bitmap.shape[0] + 1, np.int64)
     at = _ZERO
     for k in range(np.uint64(bitmap.shape[0])):
@@ -46,7 +46,7 @@ def count_pairs(bitmap):
 
 @kernel
 def place_candidates(tried, count, n_columns):
-    """The same before candidates are drawn: the next `count` of a node's columns, if it has them.
+    """Place pairs before candidates are drawn: at most `count` of a node's columns.
 
     tried[k] columns of node k were drawn before.
     """
@@ -74,17 +74,8 @@ def write_pairs(bitmap, pairs, first, last):
 
 
 @kernel
-def list_pairs(bitmap):
-    """The pairs of a candidate bitmap: one row of bytes per node, see `bitsets`."""
-    node_start = count_pairs(bitmap)
-    pairs = Pairs(node_start, np.empty(node_start[-1], np.int32))
-    write_pairs(bitmap, pairs, 0, bitmap.shape[0])
-    return pairs
-
-
-@kernel
 def take_pairs(pairs, nodes):
-    """The pairs of some nodes, in the order of the nodes."""
+    """Return the pairs of some nodes, in the order of the nodes."""
     node_start, feature = pairs
     taken_start = np.empty(nodes.shape[0] + 1, np.int64)
     at = 0
@@ -102,7 +93,7 @@ def take_pairs(pairs, nodes):
 
 @kernel
 def place_asked(node_start, threshold):
-    """Where the asked pairs of each node start among all asked ones; the last is their number."""
+    """Place the asked pairs of each node among all asked ones; the last element is their number."""
     asked_start = np.empty(node_start.shape[0], np.int64)
     at = _ZERO
     for k in range(np.uint64(node_start.shape[0] - 1)):

@@ -21,7 +21,7 @@ _UNIT = 2.0**-52
 
 @inlined
 def next_above(value):
-    """The next larger float32; the largest finite one is followed by infinity."""
+    """Return the next larger float32; the largest finite one is followed by infinity."""
     bits = np.float32(value + _PLUS_ZERO).view(np.int32)  # minus zero becomes zero
     step = _UP | (bits >> _SIGN)  # 1, or -1 for a negative number, whose bits grow downwards
     return np.int32(bits + step).view(np.float32)
@@ -29,7 +29,7 @@ def next_above(value):
 
 @inlined
 def draw_inside(low, high, unit):
-    """The unit's float32 strictly between low < high, NaN if there is none.
+    """Return the unit's float32 strictly between low < high, NaN if there is none.
 
     Both ends of what lies between are themselves float32, so rounding does not leave it; beyond the
     largest finite number nothing lies between.
@@ -60,7 +60,7 @@ def draw_points(low, high, words, points, first, last):
 
 @kernel
 def answer_categories(low, high, feature, is_categorical, points, first, last):
-    """The same for categorical columns, others untouched: zero where two categories are seen."""
+    """Answer for categorical columns, others untouched: zero where two categories are seen."""
     for pair in range(first, last):
         if is_categorical[feature[pair]]:
             points[pair] = _PLUS_ZERO if low[pair] < high[pair] else ABSTAINS
@@ -68,7 +68,7 @@ def answer_categories(low, high, feature, is_categorical, points, first, last):
 
 @inlined
 def draw_between(low, high, unit):
-    """The unit's float32 in [low, high), low if they are equal, NaN if there is no range."""
+    """Return the unit's float32 in [low, high), low if they are equal, NaN if there is no range."""
     drawn = np.float32(np.float64(low) + (np.float64(high) - np.float64(low)) * unit)
     inside = drawn if drawn < high else low
     return inside if low <= high else ABSTAINS
@@ -76,7 +76,7 @@ def draw_between(low, high, unit):
 
 @kernel
 def has_infinite(values):
-    """Whether a value is infinite."""
+    """Return whether a value is infinite."""
     found = False
     for i in range(values.shape[0]):
         found |= abs(values[i]) == _INFINITE

@@ -54,7 +54,7 @@ class Choice(NamedTuple):
 
 @embedded
 def read_sides(sums, row, totals, node, width, c):
-    """One integer of both sides of a cut."""
+    """Return one integer of both sides of a cut."""
     left = sums[row, c]
     right = sums[row, width + c] if sums.shape[1] > width else totals[node, c] - left
     return left, right
@@ -62,14 +62,14 @@ def read_sides(sums, row, totals, node, width, c):
 
 @embedded
 def least_weight_at(rules, node):
-    """The weight that a side of a node's cuts must have; a side without any is none."""
+    """Return the weight that a side of a node's cuts must have; a side without any is none."""
     limits = rules.least_weight
     return max(np.int64(1), limits[node]) if limits.shape[0] > 0 else np.int64(1)
 
 
 @embedded
 def score_sides(sums, row, totals, node, width, n_classes, limits, table):
-    """(score, least part) of a cut by class weights; NO_SPLIT if it is not valid.
+    """Return (score, least part) of a cut by class weights; NO_SPLIT if it is not valid.
 
     `limits` are the formula, and the rows and the weight that a side must have: at least one. A
     negative weight, which only noise makes, counts as nothing.
@@ -101,7 +101,7 @@ def score_sides(sums, row, totals, node, width, n_classes, limits, table):
 
 @borrowing
 def score_heavy(sums, row, totals, node, width, n_classes, formula):
-    """The same in float64, for nodes too heavy for exact sums."""
+    """Score a cut in float64, for nodes too heavy for exact sums."""
     sum_here, sum_there, weight, rest = 0.0, 0.0, 0, 0
     for c in range(n_classes):
         left, right = read_sides(sums, row, totals, node, width, c)
@@ -130,7 +130,7 @@ def choose_by_classes(sides, n_classes, rules, choice, first, last):
 
 @borrowing
 def multiply_high(a, b):
-    """The upper half of the product of two 64-bit words."""
+    """Return the upper half of the product of two 64-bit words."""
     a_low, a_high, b_low, b_high = a & _LOW_HALF, a >> _HALF, b & _LOW_HALF, b >> _HALF
     middle = a_high * b_low + ((a_low * b_low) >> _HALF)
     carried = a_low * b_high + (middle & _LOW_HALF)
@@ -139,7 +139,7 @@ def multiply_high(a, b):
 
 @borrowing
 def same_product(a, b, c, d):
-    """Whether a * b == c * d, exactly, for int64 b and d that are not negative."""
+    """Return whether a * b == c * d, exactly, for int64 b and d that are not negative."""
     if a * b != c * d:  # both modulo 2^64: different for certain
         return False
     low, high = np.uint64(b), np.uint64(d)
@@ -184,7 +184,7 @@ def choose_by_moments(sides, rules, choice, first, last):
 
 @kernel
 def take_sides(sums, chosen, n_classes, rows_apart):
-    """The chosen sides as the integers that describe nodes; see `expand_sides`."""
+    """Return the chosen sides as the integers that describe nodes; see `expand_sides`."""
     n_weights = n_classes if n_classes > 0 else 2
     expanded = np.zeros((chosen.shape[0], n_classes + 1 if n_classes > 0 else 4), np.int64)
     for i in range(chosen.shape[0]):

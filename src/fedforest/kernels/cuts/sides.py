@@ -1,4 +1,4 @@
-"""Which side of a cut each row is on: a mark per row.
+"""The side of a cut that each row is on: a mark per row.
 
 Values are compared where they were kept. Sets of categories, and missing values that go left, need
 more than a comparison: values that stand in for these are compared instead.
@@ -50,14 +50,14 @@ def stand_in(values, at, width, n, threshold, sets, index, missing_left, turned)
 
 @embedded
 def compares(kept, asked, pair):
-    """Whether a comparison tells the side of every value of a pair."""
+    """Return whether a comparison tells the side of every value of a pair."""
     misses = asked.missing_left[pair] == 1 and kept.may_miss[asked.feature[pair]]
     return asked.set_index[pair] < 0 and not misses
 
 
 @embedded
 def stand_in_for(kept, at, width, n, asked, pair, turned):
-    """What stands in for n values of a pair that are `width` apart."""
+    """Write stand-ins for n values of a pair that are `width` apart."""
     index, missing_left = asked.set_index[pair], asked.missing_left[pair]
     threshold, sets = asked.threshold[pair], asked.left_set
     stand_in(kept.values, at, width, n, threshold, sets, index, missing_left, turned)
@@ -65,7 +65,7 @@ def stand_in_for(kept, at, width, n, asked, pair, turned):
 
 @embedded
 def read_pair(kept, at, n, asked, pair, turned):
-    """(values, place of the first, threshold): of n rows, those not above it go left."""
+    """Return (values, place of the first, threshold): of n rows, those not above it go left."""
     if compares(kept, asked, pair):
         return kept.values, at, asked.threshold[pair]
     stand_in_for(kept, at, _ONE, n, asked, pair, turned)
@@ -81,7 +81,7 @@ def mark_below(values, at, n, threshold, marks):
 
 @embedded
 def count_marks(marks, n):
-    """How many of n rows are marked."""
+    """Count those of n rows that are marked."""
     rows = _ZERO
     for i in range(n):
         rows += np.uint64(marks[i])

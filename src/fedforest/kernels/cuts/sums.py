@@ -1,4 +1,4 @@
-"""What falls on either side of each cut, from the values a level has kept.
+"""The sums on either side of each cut, from the values a level has kept.
 
 The rows of a node are first turned into *words*, once for all its cuts; left of a cut lies the sum
 of the words of the rows whose value is not above it. A word is several small integers side by side
@@ -65,7 +65,7 @@ def make_scratch(n_words, kept, asked):
 
 @borrowing
 def add_all(words, w, n):
-    """The sum of the w-th words of all rows."""
+    """Return the sum of the w-th words of all rows."""
     total = _ZERO
     for i in range(n):
         total += words[w, i]
@@ -93,7 +93,7 @@ def add_block(size, block, kept, asked, width, scratch, sums):
 
 @embedded
 def add_pairs(size, block, kept, asked, width, scratch, sums):
-    """The same where values were kept pair after pair.
+    """Add a block of rows where values were kept pair after pair.
 
     Words of zero fill the last vector register: what is left over from whole registers takes a
     branch per row, which is as often wrong as right.
@@ -125,7 +125,7 @@ def add_pairs(size, block, kept, asked, width, scratch, sums):
 
 @kernel
 def pack_counts(n_classes, width):
-    """(words, codes): what a row with a code, its class and multiplicity, adds.
+    """Return (words, codes): what a row with a code, its class and multiplicity, adds.
 
     Rows are the last field, if there is one more than classes.
     """

@@ -1,4 +1,4 @@
-"""What falls on either side of each cut, where values were kept in tiles; for words see `cut_sums`.
+"""The sums on either side of each cut, where values were kept in tiles; words are in `sums`.
 
 Besides the sums a mark remains of every row and pair, by which rows move if the cut is chosen.
 """
@@ -17,7 +17,7 @@ _NO_CUT = np.float32(np.nan)  # nothing is below it
 
 @borrowing
 def add_below(values, at, n, threshold, words, w):
-    """The sum of the w-th words of the rows whose value is not above the threshold."""
+    """Return the sum of the w-th words of the rows whose value is not above the threshold."""
     total = _ZERO
     for i in range(n):
         total += words[w, i] & (_ZERO - np.uint64(values[at + i] <= threshold))

@@ -1,4 +1,4 @@
-"""What the rows of whole nodes add up to, whatever cuts would divide them.
+"""The sums of whole nodes, whatever cuts would divide them.
 
 sums[i] belongs to nodes[i], and is zero before: class weights, or weight and weighted targets, then
 rows where there is room for one integer more.
@@ -7,35 +7,10 @@ rows where there is room for one integer more.
 import numpy as np
 
 from fedforest.kernels.criteria.classes import CLASS_SHIFT, row_weight
-from fedforest.kernels.cuts.sides import BLOCK
-from fedforest.kernels.cuts.sums import COUNT_BITS, pack_counts
-from fedforest.kernels.jit import inlined, kernel
+from fedforest.kernels.jit import kernel
 from fedforest.kernels.sums.packed_moments import row_moments
 
-_ZERO, _ONE = np.uint64(0), np.uint64(1)
-_FIELD_BITS, _FIELD = np.uint64(COUNT_BITS), np.uint64((1 << COUNT_BITS) - 1)
-
-
-@inlined
-def add_in_words(entries, start, stop, row_bits, table, sums, i):
-    """Count the rows start..stop of a few classes, side by side in one word."""
-    for begin in range(start, stop, BLOCK):
-        word = _ZERO
-        for place in range(begin, min(stop, begin + BLOCK)):
-            word += table[np.uint64(entries[place]) >> row_bits]
-        for c in range(sums.shape[1]):
-            sums[i, c] += np.int64(word & _FIELD)
-            word >>= _FIELD_BITS
-
-
-@kernel
-def count_few_classes(order, nodes, n_classes, sums, first, last):
-    """What `weigh_classes` does where rows weigh one and a word has room for a side's integers."""
-    entries, row_bits, starts, stops = order
-    table = pack_counts(n_classes, sums.shape[1])[0]
-    for i in range(first, last):
-        start, stop = np.uint64(starts[nodes[i]]), np.uint64(stops[nodes[i]])
-        add_in_words(entries, start, stop, row_bits, table, sums, i)
+_ONE = np.uint64(1)
 
 
 @kernel

@@ -11,7 +11,7 @@ from fedforest.kernels.jit import inlined, kernel
 
 @inlined
 def column_of(feature, n_features):
-    """The column of a split, `n_features` where there is none."""
+    """Return the column of a split, `n_features` where there is none."""
     return feature if feature >= 0 else n_features
 
 
@@ -37,7 +37,7 @@ def spread_in_trees(tree_start, feature, decrease, n_features, spread, first, la
 
 @kernel
 def sum_trees(tree_start, decrease):
-    """The decrease of all nodes of each tree, summed up in node order."""
+    """Return the decrease of all nodes of each tree, summed up in node order."""
     totals = np.zeros(tree_start.shape[0] - 1)
     for tree in range(totals.shape[0]):
         for node in range(tree_start[tree], tree_start[tree + 1]):

@@ -92,7 +92,7 @@ def place_shares_of_leaves(entries, kept, value):
 
 @kernel
 def ascend_in_leaves(entries, label):
-    """Whether the classes of every leaf ascend.
+    """Return whether the classes of every leaf ascend.
 
     As often as a class is not above the one before it, another leaf must begin.
     """

@@ -14,7 +14,7 @@ _LEAF = -1
 
 @kernel
 def follows_order(left_child):
-    """Whether this is a tree that numbers children in the order of their parents.
+    """Return whether this is a tree that numbers children in the order of their parents.
 
     It asks without a branch: whether a node has children is as good as random.
     """
@@ -39,7 +39,7 @@ def find_order(tree_start, left_child, is_in_order):
 
 @kernel
 def are_all_born(is_split):
-    """Whether these bits are a tree: every node but the root is a child of one before it."""
+    """Return whether these bits are a tree: every node but the root is a child of one before it."""
     n_born, is_tree = 1, True
     for node in range(is_split.shape[0]):
         is_tree &= node < n_born
@@ -70,7 +70,7 @@ def copy_children(is_split, kept, left_child):
 
 @kernel
 def are_trees(tree_start, is_split, is_in_order, kept):
-    """Whether all trees are trees, in the one form that they have.
+    """Return whether all trees are trees, in the one form that they have.
 
     `kept` are the left children of trees that are not in order, all above zero and, if these are
     trees, as many as they have splits.

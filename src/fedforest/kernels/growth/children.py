@@ -1,4 +1,4 @@
-"""What becomes of the children of a step: which stay open, their numbers, their sums.
+"""The children of a step: which stay open, their numbers, their sums.
 
 One pass over the open nodes each. Where a random branch would be mispredicted once per node, a
 value is written in any case and overwritten by the next if it did not count.
@@ -13,7 +13,7 @@ from fedforest.kernels.jit import kernel
 
 
 class Limits(NamedTuple):
-    """What makes a node a leaf whatever it holds."""
+    """The limits that make a node a leaf whatever it holds."""
 
     least_rows: int  # with fewer it is not split
     max_depth: int
@@ -53,7 +53,7 @@ def judge_by_classes(sums, left, nodes, depth, limits, fate):
 
 @kernel
 def judge_by_moments(sums, left, nodes, depth, limits, fate):
-    """The same for (weight, sum, rows, children whose targets are all equal)."""
+    """Judge children by (weight, sum, rows, children whose targets are all equal)."""
     least_rows, max_depth = limits
     for i in range(nodes.shape[0]):
         k = nodes[i]
@@ -67,7 +67,7 @@ def judge_by_moments(sums, left, nodes, depth, limits, fate):
 
 @kernel
 def count_open(fate):
-    """How many nodes are open after a step."""
+    """Count the nodes that are open after a step."""
     total = 0
     for k in range(fate.shape[0]):
         total += fate[k] & (OPEN_LEFT | STAYS) != 0
@@ -123,7 +123,7 @@ def open_children(nodes, fate, left_child):
 
 @kernel
 def divide_sums(before, left, nodes, left_child, fate, n_open):
-    """What is known of the nodes after a step: (sums, tried, decrease, leaf tree, leaf node).
+    """Divide sums between the nodes after a step: (sums, tried, decrease, leaf tree, leaf node).
 
     Sums are those of the open nodes, then those of new leaves; `tried` counts the columns that open
     nodes have tried, and `decrease` is that of the nodes that were split. `before` the step: sums,

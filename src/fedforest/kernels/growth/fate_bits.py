@@ -72,7 +72,7 @@ def read_fates(packed, is_split, fate):
 
 @kernel
 def find_flags(packed, n_flags):
-    """(places of the flags that are set, whether all of them are flags)."""
+    """Return (places of the flags that are set, whether all of them are flags)."""
     places, n_set = np.empty(packed.shape[0] * 8, np.int64), 0
     for byte in range(packed.shape[0]):
         if packed[byte] == 0:

@@ -24,7 +24,7 @@ def scatter_ones(offsets, tree, node, flat):
 
 @kernel
 def starts_of(count):
-    """Where each node's entries start when node i has count[i]; the last element is the total."""
+    """Place each node's entries when node i has count[i]; the last element is the total."""
     start = np.empty(count.shape[0] + 1, np.int64)
     total = 0
     for i in range(count.shape[0]):

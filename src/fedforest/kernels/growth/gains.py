@@ -16,7 +16,7 @@ def are_gains(scores, largest):
 
 @kernel
 def outbid(scores, number, best, owner):
-    """Where bidder `number` scores more than the best so far, it becomes the owner.
+    """Make bidder `number` the owner where it scores more than the best so far.
 
     Without a branch: who wins a node is not foreseen.
     """

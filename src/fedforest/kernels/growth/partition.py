@@ -123,7 +123,7 @@ def sum_left_classes(order, targets, nodes, offsets, bits, left, first, last):
 
 @borrowing
 def find_pure_sides(entries, span, row_mask, levels, bits, offset):
-    """Which children have only equal targets; stops at the first row that settles the last side."""
+    """Find the children with only equal targets; stop at the first row that settles both."""
     pure_left, pure_right = True, True
     left_level, right_level = np.int64(0), np.int64(0)
     seen_left, seen_right = False, False
@@ -142,7 +142,7 @@ def find_pure_sides(entries, span, row_mask, levels, bits, offset):
 
 @kernel
 def sum_moments(entries, span, row_bits, weights, values, bits, offset):
-    """(weight, sum, rows) of the rows of one node that go left."""
+    """Return (weight, sum, rows) of the rows of one node that go left."""
     row_mask = (_ONE << row_bits) - _ONE
     weight, total, rows = 0, 0, 0
     for k in range(span[1] - span[0]):
@@ -171,7 +171,7 @@ def sum_left_moments(order, targets, nodes, offsets, bits, left, first, last):
 
 @kernel
 def choose_missing_side(missing_left, order, nodes, left, rows_at, first, last):
-    """Where a numeric split saw no missing value, send them to the larger child.
+    """Send missing values to the larger child where a numeric split saw none.
 
     left[i, rows_at] are the rows of the left child of nodes[i].
     """
@@ -196,7 +196,7 @@ def place_bits(starts, stops, nodes):
 
 @kernel
 def place_split_bits(starts, stops, is_split):
-    """The same over all open nodes, of which those that are not split have no bits."""
+    """Place bits over all open nodes, of which those that are not split have no bits."""
     offsets = np.empty(is_split.shape[0] + 1, np.int64)
     at = 0
     for node in range(is_split.shape[0]):

@@ -26,13 +26,13 @@ def mix(x):
 
 @kernel
 def draw_below(key, counter, bound):
-    """The counter's uniform integer below `bound` < 2^32, as uint64."""
+    """Return the counter's uniform integer below `bound` < 2^32, as uint64."""
     return ((mix(key + counter * _GOLDEN) >> _HALF) * bound) >> _HALF
 
 
 @kernel
 def draw_unit(key, counter):
-    """The counter's uniform float64 in [0, 1)."""
+    """Return the counter's uniform float64 in [0, 1)."""
     return np.float64(mix(key + counter * _GOLDEN) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
@@ -95,7 +95,7 @@ def write_left_out(multiplicity, allowed, entries, at):
 
 @kernel
 def key_nodes(tree_keys, tree, node):
-    """The key of each open node: of tree[k], number node[k]."""
+    """Return the key of each open node: of tree[k], number node[k]."""
     keys = np.empty(tree.shape[0], np.uint64)
     for k in range(tree.shape[0]):
         keys[k] = mix(tree_keys[tree[k]] + np.uint64(node[k]) * _GOLDEN)

@@ -1,4 +1,4 @@
-"""What a party reads of a step, in one pass over its open nodes.
+"""Reading a step at a party, in one pass over its open nodes.
 
 What the coordinator says is judged in the same pass.
 """
@@ -22,7 +22,7 @@ OWN_NOT_SPLIT, OWN_ASKED_AGAIN = -3, -4  # beside what can be wrong with fates
 
 @kernel
 def list_flagged(packed, n_nodes):
-    """(nodes whose bit is set, whether all bits behind the last node's are zero)."""
+    """Return (nodes whose bit is set, whether all bits behind the last node's are zero)."""
     nodes = np.empty(n_nodes + 1, np.int64)  # one spare position
     count = 0
     for node in range(n_nodes):

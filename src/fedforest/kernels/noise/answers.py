@@ -1,4 +1,4 @@
-"""How many rows of a query say one, if every row answers at random: one draw for a few rows.
+"""The answers of rows to a query at random: one draw for a few rows gives how many say one.
 
 Rows whose bit is set say one with one probability, the others with another. For every few rows the
 law of the number is tabulated, exactly (`privacy.answer_laws`):
@@ -38,7 +38,7 @@ class AnswerLaws(NamedTuple):
 
 @borrowing
 def place_fraction(stream, half, chances, first, last):
-    """The first of the chances first..last above a random fraction that begins with `half`.
+    """Return the first of the chances first..last above a random fraction that begins with `half`.
 
     Those it agrees with so far are told apart by the next words. Chances end, fractions do not: one
     that agrees to the end is above.
@@ -58,7 +58,7 @@ def place_fraction(stream, half, chances, first, last):
 
 @embedded
 def draw_few(stream, laws, n, ones):
-    """How many of at most `laws.most` rows say one."""
+    """Draw how many of at most `laws.most` rows say one."""
     law = (n * (n + 1) >> 1) + ones
     half = next_half(stream)
     number = laws.by_byte[law, half >> _TO_FIRST_BYTE]
@@ -70,7 +70,7 @@ def draw_few(stream, laws, n, ones):
 
 @embedded
 def draw_answer(stream, laws, n, ones):
-    """How many of n rows say one, if `ones` of them have the bit set."""
+    """Draw how many of n rows say one, if `ones` of them have the bit set."""
     if n > DRAWS_WORTH_IT * laws.most:
         set_ones = draw_binomial(stream, ones, laws.if_set)
         return set_ones + draw_binomial(stream, n - ones, laws.if_clear)

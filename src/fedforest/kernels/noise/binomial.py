@@ -39,7 +39,7 @@ def count_ones(word):
 
 @borrowing
 def draw_binomial(stream, n, p):
-    """How many of n tosses succeed, each with probability p."""
+    """Draw how many of n tosses succeed, each with probability p."""
     if n <= 0 or p <= 0.0:
         return 0
     if p >= 1.0:
@@ -53,7 +53,7 @@ def draw_binomial(stream, n, p):
 
 @borrowing
 def draw_many(stream, n, p):
-    """The same for p of at most a half."""
+    """Draw successes for p of at most a half."""
     if n * p < _FEW:
         return invert(stream, n, p)
     return reject(stream, n, p)
@@ -96,7 +96,7 @@ def invert(stream, n, p):
 
 @borrowing
 def log_factorial_correction(k):
-    """What Stirling's formula around k + 1 lacks to log k!."""
+    """Return what Stirling's formula around k + 1 lacks to log k!."""
     if k < 10:
         return _CORRECTIONS[k]
     x = 1.0 / (k + 1)
@@ -105,7 +105,7 @@ def log_factorial_correction(k):
 
 @borrowing
 def log_ratio(n, p, k, mode):
-    """How likely k is beside the likeliest number of successes, as a logarithm."""
+    """Return the logarithm of the probability of k, beside that of the likeliest k."""
     odds = p / (1.0 - p)
     rest, mode_rest = n - k, n - mode
     return (

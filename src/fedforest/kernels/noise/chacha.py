@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import PrivacyError
-from fedforest.kernels.jit import borrowing, embedded, kernel
+from fedforest.kernels.jit import borrowing, embedded
 
 LANES = 32
 KEY_BYTES = 32
@@ -34,14 +34,14 @@ _ALL_HALVES = np.uint64(1 << 32)
 
 
 def read_key(key: bytes) -> NDArray[np.uint32]:
-    """The eight words of a key."""
+    """Return the eight words of a key."""
     if len(key) != KEY_BYTES:
         raise PrivacyError(f"A noise key has {KEY_BYTES} bytes, not {len(key)}.")
     return np.frombuffer(key, "<u4").astype(np.uint32)
 
 
 def open_stream(key: bytes, number: int = 0) -> NDArray[np.uint32]:
-    """The beginning of a key's stream; streams of other numbers have other words."""
+    """Return the beginning of a key's stream; streams of other numbers have other words."""
     stream = np.zeros(_READ + 1, np.uint32)
     block = stream[_INPUT:_READ]
     block[:4] = CONSTANTS
@@ -49,13 +49,6 @@ def open_stream(key: bytes, number: int = 0) -> NDArray[np.uint32]:
     block[14:] = number & 0xFFFFFFFF, number >> 32
     stream[_READ] = _N_BUFFERED
     return stream
-
-
-def draw_units(key: bytes, count: int) -> NDArray[np.float64]:
-    """Uniform numbers strictly between 0 and 1."""
-    units = np.empty(count, np.float64)
-    fill_units(open_stream(key), units)
-    return units
 
 
 @embedded
@@ -156,13 +149,13 @@ def next_word(stream):
 
 @embedded
 def next_unit(stream):
-    """A uniform float64 strictly between 0 and 1."""
+    """Return a uniform float64 strictly between 0 and 1."""
     return (np.float64(next_word(stream) >> _UNUSED_BITS) + 0.5) * _UNIT
 
 
 @embedded
 def next_below(stream, bound):
-    """A uniform uint64 below `bound`, which is from 1 to 2^32, without bias (Lemire 2019).
+    """Return a uniform uint64 below `bound`, which is from 1 to 2^32, without bias (Lemire 2019).
 
     The upper half of half * bound is uniform once the 2^32 mod bound lowest lower halves, which
     would make some results likelier, are drawn again.
@@ -173,17 +166,3 @@ def next_below(stream, bound):
         while (product & _LOW_HALF) < skipped:
             product = np.uint64(next_half(stream)) * bound
     return product >> _HALF
-
-
-@kernel
-def fill_words(stream, words):
-    """The next words of the stream."""
-    for i in range(words.shape[0]):
-        words[i] = next_word(stream)
-
-
-@kernel
-def fill_units(stream, units):
-    """The next uniform numbers strictly between 0 and 1."""
-    for i in range(units.shape[0]):
-        units[i] = next_unit(stream)

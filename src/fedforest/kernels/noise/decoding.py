@@ -13,7 +13,7 @@ from fedforest.kernels.noise.lasso import project_onto_total, solve_apart, solve
 
 
 class Decoder(NamedTuple):
-    """What is known about the code that rows answered in, and about its noise."""
+    """The code that rows answered in, and its noise."""
 
     members: NDArray[np.int64]  # (classes, hashes): the bits that a class sets
     gram: NDArray[np.float64]  # (classes, classes): how many bits two classes share

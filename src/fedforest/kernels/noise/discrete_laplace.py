@@ -17,7 +17,7 @@ _ZERO = np.uint64(0)
 
 @embedded
 def next_fraction(stream, numerator, low_bits):
-    """A uniform integer below numerator * 2^low_bits."""
+    """Return a uniform integer below numerator * 2^low_bits."""
     high = next_below(stream, numerator)
     if low_bits == _ZERO:
         return high
@@ -26,7 +26,7 @@ def next_fraction(stream, numerator, low_bits):
 
 @embedded
 def is_odd(trial):
-    """Whether the first failure, at this trial, is an odd one."""
+    """Return whether the first failure, at this trial, is an odd one."""
     return (trial & _ONE) == _ONE
 
 
@@ -56,7 +56,7 @@ def survives_unit(stream):
 
 @borrowing
 def draw_discrete_laplace(stream, numerator, exponent):
-    """One draw of noise of scale numerator * 2^exponent (algorithm 2)."""
+    """Return one draw of noise of scale numerator * 2^exponent (algorithm 2)."""
     low_bits, shift = np.uint64(max(exponent, 0)), np.uint64(max(-exponent, 0))
     while True:
         magnitude = next_fraction(stream, numerator, low_bits)

@@ -31,7 +31,7 @@ def solve_lasso(gram, slopes, tolerance, x):
 
 @borrowing
 def solve_apart(square, slopes, x):
-    """The same where columns of A have nothing in common, and each has this square."""
+    """Solve where columns of A have nothing in common, and each has this square."""
     inverse = 1.0 / square
     for i in range(x.shape[0]):
         x[i] = max(0.0, slopes[i] * inverse)

@@ -13,6 +13,8 @@ owners together hold the row's way, four turns, which are its code (see `positio
 
 All slots are compared at once, without asking which are needed: that is cheaper than guessing one
 branch wrong.
+
+Worth (`benchmarks/ablations.py`): predictions take 1.5 to 2.9 times as long without.
 """
 
 from typing import NamedTuple
@@ -68,7 +70,7 @@ class OwnSlots(NamedTuple):
 
 
 class OwnerSlots(NamedTuple):
-    """Who may speak of which slots of blocks."""
+    """The owners of the slots of blocks."""
 
     own: NDArray[np.uint16]  # (owners, blocks): a bit for each slot
     halves: NDArray[np.uint32]  # the first owner's; above them, from bit 16 on, those of all others
@@ -132,7 +134,7 @@ def list_slot_nodes(left_child, root, node):
 
 @kernel
 def list_own_slots(blocks, splits, last_lane, column):
-    """The slots of one owner; `column`, sixteen for each block or empty, becomes part."""
+    """Return the slots of one owner; `column`, sixteen for each block or empty, becomes part."""
     n_blocks, n_sets = blocks.root.shape[0], splits.left_set.shape[0]
     cards = np.empty(n_blocks * CARD_BYTES, np.uint8)
     set_start = np.zeros(n_blocks if n_sets > 0 else 0, np.int64)
@@ -155,7 +157,7 @@ def list_own_slots(blocks, splits, last_lane, column):
 
 @kernel
 def list_owner_slots(left_child, owner, blocks, n_owners):
-    """The slots of each owner."""
+    """Return the slots of each owner."""
     n_blocks = blocks.root.shape[0]
     own, halves = np.zeros((n_owners, n_blocks), np.uint16), np.zeros(n_blocks, np.uint32)
     node = np.empty(SLOTS, np.int32)

@@ -125,7 +125,7 @@ def write_outcomes(splits, bins, n_rows, rows, nodes, lookahead, most_per_row):
 
 @kernel
 def say_outcomes(splits, bins, n_rows, standing, lookahead, most_per_row, n_bits, first, last):
-    """What `write_outcomes` gives for trees first..last, one after the other.
+    """Write `write_outcomes` for trees first..last, one after the other.
 
     Every tree starts a byte; n_bits[tree] counts its bits.
     """

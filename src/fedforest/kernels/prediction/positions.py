@@ -48,7 +48,7 @@ def rename_places(standing, names):
 
 @kernel
 def is_padded_with_zeros(turns, count, n_levels):
-    """Whether the words of turns have no bit behind the last row of their tree."""
+    """Return whether the words of turns have no bit behind the last row of their tree."""
     is_padded = True
     at = 0
     for tree in range(count.shape[0]):
@@ -88,7 +88,7 @@ def land_from_roots(turns, landing, first_row, n_rows, target, first, last):
 
 @kernel
 def has_leaves(landing):
-    """Whether any code leads to a leaf."""
+    """Return whether any code leads to a leaf."""
     found = False
     for code in range(landing.shape[0]):
         found |= NOWHERE < landing[code] < 0

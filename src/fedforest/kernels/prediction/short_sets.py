@@ -23,7 +23,7 @@ _LAST_BIT = np.uint64(31)
 
 @kernel
 def least_limit(sets, index):
-    """The lowest bit of row `index` of the sets that all higher ones are like."""
+    """Return the lowest bit of row `index` of the sets that all higher ones are like."""
     limit, highest = 255, in_set(sets, index, np.uint64(254))
     while limit > 1 and in_set(sets, index, np.uint64(limit - 2)) == highest:
         limit -= 1
@@ -32,7 +32,7 @@ def least_limit(sets, index):
 
 @inlined
 def short_bit(sets, index, bit):
-    """The bit of this number, an int, that row `index` of the sets has as a short set."""
+    """Return the bit of this number, an int, that row `index` of the sets has as a short set."""
     return in_set(sets, index, np.uint64((bit - 1) & 255)) ^ np.uint64(bit == 0)
 
 
@@ -46,7 +46,7 @@ def find_limits(sets, column, limits):
 
 @kernel
 def shorten_sets(sets, column, limits):
-    """(words, where each set's first word is)."""
+    """Return (words, where each set's first word is)."""
     words = np.zeros(EMPTY_WORDS + 8 * sets.shape[0], np.uint32)
     start, at = np.empty(sets.shape[0], np.uint32), EMPTY_WORDS
     for index in range(sets.shape[0]):

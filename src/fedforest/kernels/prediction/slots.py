@@ -1,4 +1,4 @@
-"""What an owner says about a row at fifteen splits, compared at once.
+"""The owner's answer for a row at fifteen splits, compared at once.
 
 The splits are the slots of a small tree: slot k has the children 2k + 1 (left) and 2k + 2 (right).
 A row's *lanes* are its codes side by side, a byte for each column; the last, without a column, is
@@ -54,7 +54,7 @@ if config.DISABLE_JIT:  # type: ignore[attr-defined] # numba adds it at run time
         return say_slots_and_sets(lanes, base, cards, column, card, _NO_SETS, 0)
 
     def say_slots_and_sets(lanes, base, cards, column, card, sets, sets_at):
-        """The same where slots may be split by sets; the card's sets start at `sets_at`."""
+        """Answer where slots may be split by sets; the card's sets start at `sets_at`."""
         noted, cuts, shifts, free = cards[CARD_BYTES * int(card) :][:CARD_BYTES].reshape(4, -1)
         columns = column[PLACES * int(card) :] if len(column) else noted
         limits, first_bytes, groups = sets[int(sets_at) :][:SET_CARD_BYTES].reshape(3, -1)
@@ -92,7 +92,7 @@ else:
         return loaded
 
     def _fetch(builder, lanes, columns):
-        """The codes of fifteen columns, one by one."""
+        """Return the codes of fifteen columns, one by one."""
         codes = _constant(None)
         for k in range(SLOTS):
             column = builder.zext(builder.load(builder.gep(columns, [_WORD(k)])), _WORD)
@@ -132,19 +132,19 @@ else:
         return _move(builder, one, [0] * PLACES)
 
     def _move(builder, vector, sources):
-        """Each byte from where its source is."""
+        """Return each byte from where its source is."""
         mask = ir.Constant(ir.VectorType(ir.IntType(32), PLACES), sources)
         return builder.shuffle_vector(vector, vector, mask)
 
     def _reach(builder, left, free):
-        """All ones where a row can come to a slot, given where it goes left."""
+        """Return all ones where a row can come to a slot, given where it goes left."""
         agrees = builder.xor(_move(builder, left, _PARENT), _constant(_SIDE))
         is_open = builder.or_(agrees, free)  # from the parent
         both = builder.and_(is_open, _move(builder, is_open, _PARENT))
         return builder.and_(both, _move(builder, both, _GRANDPARENT))
 
     def _say(context, builder, signature, arguments):
-        """What both forms of `say_slots` say; the other one gets sets as well."""
+        """Answer for both forms of `say_slots`; the other one gets sets as well."""
 
         def address(number, at):
             array = context.make_array(signature.args[number])
@@ -175,7 +175,7 @@ else:
 
     @intrinsic
     def say_slots_and_sets(_typing_context, lanes, _base, cards, column, _card, sets, _sets_at):
-        """The same where slots may be split by sets; the card's sets start at `sets_at`."""
+        """Answer where slots may be split by sets; the card's sets start at `sets_at`."""
         kinds = (lanes, types.uint64, cards, column, types.uint64, sets, types.uint64)
         return types.uint64(*kinds), _say
 
@@ -206,7 +206,7 @@ def write_card(splits, node, last_lane, card, column):
 
 @kernel
 def has_set(splits, node):
-    """Whether any of the owner's slots is split by a set."""
+    """Return whether any of the owner's slots is split by a set."""
     found = False
     for slot in range(SLOTS):
         here = node[slot]

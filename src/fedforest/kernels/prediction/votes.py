@@ -1,4 +1,4 @@
-"""What leaves say about rows whose leaves are known.
+"""The votes of leaves for rows whose leaves are known.
 
 Votes are added tree after tree, as `walk.py` adds them, so that sums are the same bits.
 """
@@ -32,7 +32,7 @@ def sum_leaf_votes(leaves, tree_start, leaf_of, votes, hard, first, last):
 
 @kernel
 def hash_row(words, row):
-    """A number in which all bits of a row have a part."""
+    """Return a number in which all bits of a row have a part."""
     mixed = _ODD
     for k in range(words.shape[1]):
         mixed = (mixed ^ words[row, k]) * _ODD
@@ -42,7 +42,7 @@ def hash_row(words, row):
 
 @kernel
 def are_same(words, one, two):
-    """Whether two rows have the same bits."""
+    """Return whether two rows have the same bits."""
     differing = _ZERO
     for k in range(words.shape[1]):
         differing |= words[one, k] ^ words[two, k]
@@ -51,7 +51,7 @@ def are_same(words, one, two):
 
 @kernel
 def find_same(words, row, found):
-    """Where `found`, a table of hashes, has the number of a row like this one, or 0."""
+    """Find the number of a row like this one in `found`, a table of hashes; 0 if there is none."""
     last = np.uint64(found.shape[0] - 1)
     at = hash_row(words, row) & last
     while found[at] > 0 and not are_same(words, np.int64(found[at]), row):
@@ -98,7 +98,7 @@ def add_pairs(said, number, leaves, summed, first, last):
 
 @kernel
 def add_all(said, number, leaves, n_classes, summed, first, last):
-    """The same for any number of classes."""
+    """Add the votes of any number of classes."""
     for row in range(first, last):
         leaf = np.uint64(number[np.uint64(leaves[row])]) * n_classes
         for label in range(n_classes):

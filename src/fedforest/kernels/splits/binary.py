@@ -78,7 +78,7 @@ def make_binary_scratch():
 
 @kernel
 def weigh_node(entries, span, row_bits):
-    """(weight, weight of class 1, rows) of a node of any size."""
+    """Return (weight, weight of class 1, rows) of a node of any size."""
     weight = 0
     ones = 0
     for i in range(span[0], span[1]):
@@ -100,7 +100,7 @@ def weigh_nodes(order, sums, first, last):
 
 @kernel
 def weigh_histogram(histogram):
-    """The same of a node whose first column's histogram is there."""
+    """Weigh a node whose first column's histogram is there."""
     packed = _ZERO
     for code in range(N_CODES):
         packed += histogram[code]
@@ -111,7 +111,7 @@ def weigh_histogram(histogram):
 
 @kernel
 def best_prefix(prefix, scores, score_bits, count, total, min_rows_leaf):
-    """(score, position) of the best of the first `count` left sides in `prefix`.
+    """Return (score, position) of the best of the first `count` left sides in `prefix`.
 
     Separate short loops: the one that divides then runs in vector registers.
     """
@@ -140,7 +140,7 @@ def best_prefix(prefix, scores, score_bits, count, total, min_rows_leaf):
 
 @kernel
 def cut_dense(histogram, at, n_bins, total, min_rows_leaf, prefix, scores, score_bits):
-    """(score, bin, side of missing values) of the best numeric cut; empties the histogram.
+    """Return (score, bin, side of missing values) of the best numeric cut; empties the histogram.
 
     With missing values every cut is tried twice: missing on the right, then on the left.
     """

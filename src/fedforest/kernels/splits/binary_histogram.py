@@ -6,7 +6,8 @@ and one add:
     | rows 42..62 | weight of class 1  21..41 | weight 0..20 |
 
 One loop for each number of columns: a loop that takes three and silences what is missing costs a
-party, whose candidates are few, as much as three.
+party, whose candidates are few, as much as three. Worth (`benchmarks/ablations.py`): three columns
+at once 7 to 11 % of a training; of it two at once 2 to 5 %, noting occupied bins at once 6 to 8 %.
 """
 
 import numpy as np
@@ -30,7 +31,7 @@ _LOW_SIX = np.uint64(63)
 
 @kernel
 def pack_increments():
-    """What an entry's code (class and multiplicity) adds to a packed histogram."""
+    """List what each entry's code (class and multiplicity) adds to a packed histogram."""
     increments = np.zeros(32, np.uint64)
     for code in range(32):
         multiplicity = np.uint64(code & 15)
@@ -50,7 +51,7 @@ def fill_one(bins, first, entries, span, row_bits, increments, histogram):
 
 @kernel
 def fill_two(bins, first, second, entries, span, row_bits, increments, histogram):
-    """The same for two columns: decoding an entry is shared and the loads overlap."""
+    """Fill two columns: decoding an entry is shared and the loads overlap."""
     row_mask = (_ONE << row_bits) - _ONE
     for i in range(span[0], span[1]):
         entry = np.uint64(entries[i])
@@ -64,7 +65,7 @@ def fill_two(bins, first, second, entries, span, row_bits, increments, histogram
 
 @kernel
 def fill_three(bins, first, second, third, entries, span, row_bits, increments, histogram):
-    """The same for three columns; with more, registers run out."""
+    """Fill three columns; with more, registers run out."""
     row_mask = (_ONE << row_bits) - _ONE
     for i in range(span[0], span[1]):
         entry = np.uint64(entries[i])

@@ -134,7 +134,7 @@ def move_cells_heavy(cell_weight, code, tally):
 
 @borrowing
 def score_heavy(tally, formula):
-    """The score of a node too heavy for exact integers, class after class in float64."""
+    """Return the score of a node too heavy for exact integers, class after class in float64."""
     weight, rest = 0.0, 0.0
     left_sum, right_sum = 0.0, 0.0
     for c in range(tally.shape[1]):
@@ -203,7 +203,7 @@ def weigh_lefts(cell_weight, visit, count, cuts):
 
 @borrowing
 def best_visited(cells, visit, span, node, tally, table, cuts):
-    """(score, position) of the best cut after the visited bins span[0]..span[1].
+    """Return (score, position) of the best cut after the visited bins span[0]..span[1].
 
     Bins before them are on the left of every cut.
     """

@@ -1,7 +1,6 @@
 """Cuts of a small node by classes, row by row.
 
-Ranked rows move from right to left one after the other; with at most four of them, the scores of
-all their subsets are known before any column is looked at (`few_rows`).
+Ranked rows move from right to left, one after the other.
 """
 
 import numpy as np
@@ -9,51 +8,9 @@ import numpy as np
 from fedforest.kernels.criteria.candidates import ROWS, SCORE, pick_cut
 from fedforest.kernels.criteria.classes import best_gini
 from fedforest.kernels.criteria.dispatch import is_squares, part, score_classes
-from fedforest.kernels.criteria.gini import score_purity
 from fedforest.kernels.jit import borrowing, embedded
 from fedforest.kernels.layout import NO_SPLIT, UNSEEN
-from fedforest.kernels.splits.few_rows import ALL_ROWS, FEW_ROWS, N_SUBSETS
 from fedforest.kernels.splits.ranking import POSITION_BITS, POSITIONS, ends_missing, turn_missing
-
-
-@embedded
-def repeat_first(rows, labels, weights, n):
-    """Make n rows four: further ones are the first, without weight."""
-    for i in range(n, FEW_ROWS):
-        rows[i] = rows[0]
-        labels[i] = labels[0]
-        weights[i] = 0
-
-
-@embedded
-def sum_subsets(labels, weights, subsets):
-    """Weight, sum of squares and rows of every subset of four rows.
-
-    A subset is a smaller one and its last row, which adds to the weight its class has there.
-    """
-    for i in range(FEW_ROWS):
-        weight = weights[i]
-        for smaller in range(1 << i):
-            before = 0
-            for j in range(i):
-                alike = ((smaller >> j) & 1) & (labels[j] == labels[i])
-                before += weights[j] & -np.int64(alike)
-            subset = smaller | (1 << i)
-            subsets[0, subset] = subsets[0, smaller] + weight
-            subsets[1, subset] = subsets[1, smaller] + weight * (2 * before + weight)
-            subsets[2, subset] = subsets[2, smaller] + np.int64(weight > 0)
-
-
-@embedded
-def score_subsets(subsets, least, most, scores):
-    """The gini score of every subset of four rows as a left side of `least` to `most` rows."""
-    for subset in range(N_SUBSETS):
-        rest = ALL_ROWS ^ subset
-        left, left_weight = np.float64(subsets[1, subset]), np.float64(subsets[0, subset])
-        right, right_weight = np.float64(subsets[1, rest]), np.float64(subsets[0, rest])
-        score = score_purity(left, left_weight, right, right_weight)
-        rows = subsets[2, subset]
-        scores[subset] = score if (rows >= least) & (rows <= most) else NO_SPLIT
 
 
 @embedded
@@ -125,7 +82,7 @@ def best_ordered(ordered, labels, weights, node, tally, table, least, sums, cuts
 
 @embedded
 def cut_ordered(ordered, labels, weights, node, tally, table, sums, cuts):
-    """(score, bin, side of missing values) of the best cut between ordered rows.
+    """Return (score, bin, side of missing values) of the best cut between ordered rows.
 
     Rows without a value come last, where no cut is valid behind them, and then first.
     """

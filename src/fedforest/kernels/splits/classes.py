@@ -1,8 +1,8 @@
 """Best split for any number of classes, by any criterion, with or without row weights.
 
-What a split is worth the criterion says (`criteria/registry`). A node of few rows scores their
-subsets, a small one orders its rows by bin, whatever the number of classes; others add them up by
-bin and class, several classes to a word where possible and in wide integers otherwise.
+What a split is worth the criterion says (`criteria/registry`). A small node orders its rows
+by bin, whatever the number of classes; others add them up by bin and class, several classes to a
+word where possible and in wide integers otherwise.
 """
 
 from typing import NamedTuple
@@ -23,13 +23,7 @@ from fedforest.kernels.jit import borrowing, embedded, kernel
 from fedforest.kernels.layout import N_CODES, NO_SPLIT
 from fedforest.kernels.splits.best import keep_numeric
 from fedforest.kernels.splits.class_cells import IN_NODE, ClassCells, fill_cells, offer_cells
-from fedforest.kernels.splits.class_rows import (
-    cut_ordered,
-    repeat_first,
-    score_subsets,
-    sum_subsets,
-)
-from fedforest.kernels.splits.few_rows import FEW_ROWS, N_SUBSETS, cut_few, order_subsets
+from fedforest.kernels.splits.class_rows import cut_ordered
 from fedforest.kernels.splits.packed_classes import (
     PACKED_BLOCK,
     TOGETHER,
@@ -69,9 +63,6 @@ class ClassScratch(NamedTuple):
     keys: NDArray[np.int16]
     ordered: NDArray[np.int32]
     counts: NDArray[np.int32]  # rows per bin; zero between uses
-    subsets: NDArray[np.int64]  # sums of the subsets of few rows
-    scores: NDArray[np.float64]  # their scores
-    orders: NDArray[np.int64]
     sums: NDArray[np.int64]  # left of each cut; see `best_gini`
     words: NDArray[np.uint64]  # packed histograms; zero between uses
     word_rows: NDArray[np.uint64]  # rows per bin of these columns; zero between uses
@@ -96,9 +87,6 @@ def make_class_scratch(n_features, n_classes, formula):
         make_keys(),
         make_ordered(),
         np.zeros(N_CODES, np.int32),
-        np.zeros((3, N_SUBSETS), np.int64),
-        np.zeros(N_SUBSETS),
-        np.zeros(N_SUBSETS, np.int64),
         np.zeros((4, N_CODES), np.int64),
         np.zeros(n_words, np.uint64),
         np.zeros(TOGETHER * N_CODES, np.uint64),
@@ -136,7 +124,7 @@ def weigh_classes(entries, span, row_bits, weights, tally):
 
 @embedded
 def describe_node(tally, weight, n_rows, rules, k, table):
-    """What stays the same while the columns of a node are searched."""
+    """Collect the constants of a node while its columns are searched."""
     whole = 0
     if weight < EXACT_WEIGHT:
         for c in range(tally.shape[1]):
@@ -174,28 +162,6 @@ def search_wide(columns, order, targets, n_features, node, scratch, found, k):
     for j in range(n_features):
         f = scratch.features[j]
         best = offer_wide(columns, order, targets, f, node, scratch, found, k, best)
-    return best
-
-
-@embedded
-def search_few(columns, order, targets, n_features, node, scratch, found, k):
-    """Best split by gini of a node of at most four rows."""
-    bins, n_rows, _, is_categorical, _ = columns
-    rows, labels, weights = scratch.rows, scratch.labels, scratch.weights
-    subsets, scores, orders = scratch.subsets, scratch.scores, scratch.orders
-    repeat_first(rows, labels, weights, node.n_rows)
-    sum_subsets(labels, weights, subsets)
-    score_subsets(subsets, node.min_rows_leaf, node.n_rows - node.min_rows_leaf, scores)
-    order_subsets(scores, orders)
-    best = NO_SPLIT
-    for j in range(n_features):
-        f = scratch.features[j]
-        if is_categorical[f]:
-            best = offer_wide(columns, order, targets, f, node, scratch, found, k, best)
-            continue
-        cut = cut_few(bins, f * n_rows, rows, scores, orders)
-        if cut[0] > best:
-            best = keep_numeric(found, k, f, cut)
     return best
 
 
@@ -287,8 +253,6 @@ def find_by_classes(columns, order, targets, candidates, rules, found, first, la
             best = search_wide(columns, order, targets, n_features, node, scratch, found, k)
         elif n > most_ordered:
             best = search_packed(columns, order, targets, n_features, node, scratch, found, k)
-        elif n > FEW_ROWS or not by_squares:
-            best = search_ordered(columns, order, targets, n_features, node, scratch, found, k)
         else:
-            best = search_few(columns, order, targets, n_features, node, scratch, found, k)
+            best = search_ordered(columns, order, targets, n_features, node, scratch, found, k)
         found_score[k] = best

@@ -40,7 +40,7 @@ def score_cuts(cuts, count, node):
 
 @borrowing
 def best_cut(cuts, count, node):
-    """(score, position) of the best of `count` cuts."""
+    """Return (score, position) of the best of `count` cuts."""
     score_cuts(cuts, count, node)
     if node.least_weight > 0:
         rule_out_light(cuts, count, node.least_weight, node.weight - node.least_weight)

@@ -74,7 +74,7 @@ def list_cuts(keys, lane, ranks, side, left, moments, shift, cuts, count):
 
 @borrowing
 def sum_missing(keys, lane, n, moments):
-    """(moments of the rows without a value, how many there are)."""
+    """Return (moments of the rows without a value, how many there are)."""
     packed, total, n_missing = 0, 0, 0
     while n_missing < n and bin_in(key_at(keys, n - 1 - n_missing, lane)) == MISSING_BIN:
         n_missing += 1
@@ -112,7 +112,7 @@ def list_columns(keys, n_lanes, moments, node, shift, cuts):
 
 @borrowing
 def pick_listed(cuts, count, node):
-    """(score, lane, bin, side of missing values) of the best of the listed cuts.
+    """Return (score, lane, bin, side of missing values) of the best of the listed cuts.
 
     Scores of allowed cuts are not negative: their bits compare like integers, in vector registers.
     """

@@ -175,7 +175,7 @@ def fetch_ahead(columns, order, values, span):
 
 @embedded
 def end_of_run(is_categorical, features, low, n_features):
-    """Where the run of numeric columns, at most eight, ends that begins at features[low]."""
+    """Find the end of the run of numeric columns, at most eight, that begins at features[low]."""
     high = low + 1
     while high < min(low + LANES, n_features) and not is_categorical[features[high]]:
         high += 1

@@ -105,7 +105,7 @@ def mark_left_categories(gathered, n, members, missing_left, left):
 
 @kernel
 def add_left(left, n, labels, weights, totals, sums):
-    """What the rows marked left add up to: rows, weight, then per class or the target."""
+    """Add up the rows marked left: rows, weight, then per class or the target."""
     n_sums = sums.shape[0]
     rows, weight, total = 0, 0, 0
     if labels.shape[0] > 0 and n_sums > SUM + 2:
@@ -134,7 +134,7 @@ def score_side_by_moments(formula, node, side, _table):
 
 @borrowing
 def score_side_by_classes(formula, node, side, table):
-    """The same by classes."""
+    """Score a side by classes."""
     weight, rest = side[WEIGHT], node[WEIGHT] - side[WEIGHT]
     if node[WEIGHT] >= EXACT_WEIGHT:
         return score_heavy_side(formula, node, side)
@@ -147,7 +147,7 @@ def score_side_by_classes(formula, node, side, table):
 
 @borrowing
 def score_heavy_side(formula, node, side):
-    """The same in float64, for nodes too heavy for exact sums."""
+    """Score a side in float64, for nodes too heavy for exact sums."""
     here, there = 0.0, 0.0
     weight, rest = np.float64(side[WEIGHT]), np.float64(node[WEIGHT] - side[WEIGHT])
     for c in range(SUM, side.shape[0]):

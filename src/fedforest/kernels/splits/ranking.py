@@ -76,7 +76,7 @@ def sort_keys(keys, n, counts, ordered):
 
 @embedded
 def ends_missing(ordered, n):
-    """Whether some of n ordered rows have no value: these come last."""
+    """Return whether some of n ordered rows have no value: these come last."""
     return ordered[n - 1] >> POSITION_BITS == MISSING_BIN
 
 

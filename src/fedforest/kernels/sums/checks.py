@@ -5,7 +5,7 @@ from fedforest.kernels.jit import kernel
 
 @kernel
 def lies_between(values, low, high):
-    """Whether no integer of a vector is below `low` or above `high`."""
+    """Return whether no integer of a vector is below `low` or above `high`."""
     lowest, highest = high, low
     for i in range(values.shape[0]):
         lowest, highest = min(lowest, values[i]), max(highest, values[i])

@@ -1,4 +1,4 @@
-"""What a stranger says the left children of split nodes add up to: put in place and judged.
+"""The sums of left children as another party states them: put in place and judged.
 
 A node's sums are (class weights ..., rows) or (weight, sum, rows, pure sides). Sums travel without
 the rows, which are known. Nothing is believed that rows cannot add up to, of either child.
@@ -14,7 +14,7 @@ WRONG_PART, WRONG_WEIGHT, WRONG_SIDES = 1, 2, 3
 
 @kernel
 def judge_classes(sums, limit):
-    """What is wrong with the first node whose class weights cannot be: one, or their sum."""
+    """Find the fault of the first node whose class weights cannot be: one, or their sum."""
     for i in range(sums.shape[0]):
         weight, lies_between = np.int64(0), True
         for c in range(sums.shape[1] - 1):
@@ -29,7 +29,7 @@ def judge_classes(sums, limit):
 
 @kernel
 def judge_moments(sums, limit, sum_limit):
-    """The same for weight and sum of targets, and for which sides are pure."""
+    """Judge weight and sum of targets, and which sides are pure."""
     for i in range(sums.shape[0]):
         if sums[i, 1] < -sum_limit or sums[i, 1] > sum_limit:
             return WRONG_PART
@@ -70,7 +70,7 @@ def place_class_sums(given, nodes, places, left_rows, sums, left, limit):
 
 @kernel
 def place_moment_sums(given, nodes, places, left_rows, sums, left, limits):
-    """The same for moments; `limits` are those of weights and of sums."""
+    """Place moments; `limits` are those of weights and of sums."""
     limit, sum_limit = limits
     right = np.zeros((1, 4), np.int64)
     for k in range(nodes.shape[0]):

@@ -30,7 +30,7 @@ _THIRD = np.uint64(2 * COLUMN_WORDS)
 
 
 class MomentNode(NamedTuple):
-    """What stays the same while the columns of a node are searched."""
+    """The constants of a node while its columns are searched."""
 
     weight: int
     total: int
@@ -42,7 +42,7 @@ class MomentNode(NamedTuple):
 
 @embedded
 def rows_shift(n_rows, weights):
-    """Where the rows of a node begin in a packed word; 0 if they do not fit."""
+    """Return the shift of a node's rows in a packed word; 0 if they do not fit."""
     if weights.shape[0] == 0:
         return COUNT_SHIFT if n_rows < COUNT_LIMIT else 0
     return WEIGHT_SHIFT if n_rows < WEIGHT_LIMIT else 0
@@ -50,7 +50,7 @@ def rows_shift(n_rows, weights):
 
 @inlined
 def row_moments(code, row, weights, values):
-    """(weight, weight times target) of one drawn row."""
+    """Return (weight, weight times target) of one drawn row."""
     multiplicity = np.int64(code & _MULTIPLICITY)
     weight = multiplicity
     if weights.shape[0] > 0:
@@ -127,7 +127,7 @@ def fill_columns(bins, n_rows, features, low, high, rows, moments, count, histog
 
 @borrowing
 def sweep_packed(histogram, at, n_bins, first, shift, lefts, cuts):
-    """What is left of the cut after each bin, the moments `first` being there already.
+    """Sum what is left of the cut after each bin, the moments `first` being there already.
 
     After an empty bin this repeats the cut before it, which then wins the tie.
     """
@@ -143,7 +143,7 @@ def sweep_packed(histogram, at, n_bins, first, shift, lefts, cuts):
 
 @embedded
 def best_packed(lefts, cuts, count, node, shift, always_left):
-    """(score, position) of the best of `count` cuts, the first of equals.
+    """Return (score, position) of the best of `count` cuts, the first of equals.
 
     A cut has more on the left than what is `always_left` there, the missing values.
 
@@ -171,7 +171,7 @@ def best_packed(lefts, cuts, count, node, shift, always_left):
 
 @borrowing
 def cut_histogram(histogram, at, n_bins, node, shift, lefts, cuts):
-    """(score, bin, side of missing values) of the best cut of a numeric column."""
+    """Return (score, bin, side of missing values) of the best cut of a numeric column."""
     sweep_packed(histogram, at, n_bins, (0, 0), shift, lefts, cuts)
     score, code = best_packed(lefts, cuts, n_bins, node, shift, 0)
     missing = at + np.uint64(2 * MISSING_BIN)

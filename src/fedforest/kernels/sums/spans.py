@@ -25,7 +25,7 @@ class Grouped(NamedTuple):
 
 
 def find_runs(ends: NDArray[np.int64], places: tuple[int, ...]) -> NDArray[np.int64]:
-    """The runs of some of the vectors that lie end to end, by ascending places; (runs, 2).
+    """Return the runs of some of the vectors that lie end to end, by ascending places; (runs, 2).
 
     `ends` begins with where the first vector does.
     """
@@ -34,7 +34,7 @@ def find_runs(ends: NDArray[np.int64], places: tuple[int, ...]) -> NDArray[np.in
 
 @lru_cache(maxsize=4096)
 def join_neighbours(places: tuple[int, ...]) -> NDArray[np.int64]:
-    """(runs, 2) from which to which place: the same sums are asked in every step."""
+    """Return (runs, 2) from which to which place: the same sums are asked in every step."""
     runs: list[tuple[int, int]] = []
     for place in places:
         begin = runs.pop()[0] if runs and runs[-1][1] == place else place
@@ -56,7 +56,7 @@ def add_runs(vector, words, runs):
 
 @kernel
 def count_within(grouped, first, last):
-    """How many words of each stream of a group belong in [first, last)."""
+    """Count the words of each stream of a group that belong in [first, last)."""
     runs, run_start, _, n_streams = grouped
     n_words = np.zeros(n_streams.shape[0], np.int64)
     for g in range(n_streams.shape[0]):

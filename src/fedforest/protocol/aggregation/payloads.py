@@ -1,4 +1,4 @@
-"""What may leave a party when a sum over parties is formed, one type for each protection.
+"""The types that may leave a party when a sum over parties is formed, one for each protection.
 
 `MAY_LEAVE` is part of the allow-list of `protocol/payloads.py`; the same test walks it. Only
 `PlainSums` shows the coordinator exact sums of one party's labels; everything else is noisy,

@@ -1,4 +1,4 @@
-"""What may leave a party when rows are aligned, one type each.
+"""The types that may leave a party when rows are aligned.
 
 `MAY_LEAVE` is part of the allow-list of `protocol/payloads.py`; the same test walks it. Only
 `Pseudonyms` follow from ids, under a key that the coordinator does not have.

@@ -1,4 +1,4 @@
-"""Where open nodes and their pairs lie, by groups of trees with the same participants.
+"""The places of open nodes and their pairs, by groups of trees with the same participants.
 
 Trees of a group are consecutive in a batch, and nodes are in the order of their trees. So a group
 is a range of nodes and a range of pairs, at the coordinator and at parties: a question is a slice

@@ -31,7 +31,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Design:
-    """How a table becomes a matrix; learned from the training table."""
+    """The translation of a table into a matrix; learned from the training table."""
 
     names: tuple[str, ...]
     terms: tuple[Term, ...]

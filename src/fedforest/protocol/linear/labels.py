@@ -29,7 +29,7 @@ class Labels(Protocol):
 
     @property
     def n_rows(self) -> int:
-        """How many labels there are."""
+        """Return the number of labels."""
 
     @property
     def row_weights(self) -> NDArray[np.float64]:

@@ -35,7 +35,7 @@ class ShareWeights(Request[WeightsShared], frozen=True):
 
 
 class ColumnsStandardised(Message, frozen=True):
-    """How large the party's table is."""
+    """The size of the party's table."""
 
     reveals: ClassVar[str] = "how many rows and columns the party has"
 

@@ -7,7 +7,7 @@ from fedforest.protocol.scoring.payloads import ScoreSheet
 
 
 class Scored(Message, frozen=True):
-    """How good the predictions are."""
+    """The quality of the predictions."""
 
     reveals: ClassVar[str] = (
         "scores of predictions over the held-out rows and, where sums are not hidden, how "

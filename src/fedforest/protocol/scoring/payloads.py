@@ -1,4 +1,4 @@
-"""What may leave a party when predictions are compared with its labels: figures, and counts.
+"""The types that may leave a party when predictions are scored: figures, and counts.
 
 `MAY_LEAVE` is part of the allow-list of `protocol/payloads.py`; the same test walks it.
 """
@@ -20,7 +20,7 @@ DIGITS = 6
 
 
 class ScoreSheet(LabelStatistic, frozen=True):
-    """How good predictions of some rows are: rounded figures and, unless withheld, counts.
+    """The quality of some rows' predictions: rounded figures and, unless withheld, counts.
 
     Figures come in one order (`tree/forest/metrics.py`), NaN where one is not defined.
     Counts are of true classes by predicted ones.

@@ -20,7 +20,7 @@ from fedforest.tree.table.targets import TargetKind
 
 
 class OpenRows(NamedTuple):
-    """What the coordinator knows of the open nodes."""
+    """The coordinator's view of the open nodes."""
 
     sums: NDArray[np.int64]
     sizes: NDArray[np.int64]  # rows whose bits are asked for
@@ -31,7 +31,7 @@ class OpenRows(NamedTuple):
 
 
 class AwaitedSplits:
-    """Who splits which nodes; then bits and sums of the left children, winner by winner."""
+    """The owners of split nodes; then bits and sums of the left children, winner by winner."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class AwaitedSplits:
         self._received.add(party)
 
     def _take_sums(self, nodes: NDArray[np.int64], applied: SplitsApplied) -> None:
-        """What a winner says of its left children, or what its bits say of them."""
+        """Take the sums of a winner's left children, or add them up by its bits."""
         said = applied.left_sums
         if self._row_sums is None:
             check(said is not None, "the sums of left children are missing")

@@ -56,7 +56,7 @@ from fedforest.tree.workers import ALONE, Workers
 
 @dataclass(slots=True)
 class _VerticalSession:
-    """What the coordinator learned at the start."""
+    """The facts that the coordinator learned at the start."""
 
     order: VerticalOrder
     n_rows: int
@@ -169,7 +169,7 @@ def _count_columns(order: VerticalOrder, prepared: Mapping[str, ColumnsBinned]) 
 
 
 def _read_scale(order: VerticalOrder, prepared: ColumnsBinned) -> LabelScale:
-    """What the labels are like, if they can be those of the task."""
+    """Read the scale of the labels; refuse one that does not suit the task."""
     scale = prepared.scale
     with blame(order.label_party):
         check(prepared.size.n_rows > 0, "the table has no rows")
@@ -186,7 +186,7 @@ def _read_scale(order: VerticalOrder, prepared: ColumnsBinned) -> LabelScale:
 
 
 def _labels_of(order: VerticalOrder, shared: LabelsShared) -> EncodedLabels:
-    """The labels, in the protection that was asked for and no other."""
+    """Return the labels, in the protection that was asked for and no other."""
     labels = shared.labels if order.response is None else shared.noisy_labels
     with blame(order.label_party):
         check(labels is not None, "the labels are not protected as the run demands")
@@ -197,7 +197,7 @@ def _labels_of(order: VerticalOrder, shared: LabelsShared) -> EncodedLabels:
 def _describe(
     scale: LabelScale, criterion: Criterion, code_of_class: tuple[int, ...], *, is_weighted: bool
 ) -> TargetKind:
-    """What sums over labels will mean; follows from the same rules as at the parties."""
+    """Describe sums over labels, by the same rules as at the parties."""
     weights = np.ones(1, np.int64) if is_weighted else None
     if scale.n_classes == 0:
         return encode_values(

@@ -105,7 +105,7 @@ class VerticalCoordinatorTrees:
 
     @property
     def _helpers(self) -> Workers:
-        """Who works on a level: its nodes may be too few for threads."""
+        """Return the workers for a level, whose nodes may be too few for threads."""
         return self._workers if self.n_open >= NODES_WORTH_A_THREAD else ALONE
 
     def search_requests(self, parties: Iterable[str]) -> dict[str, FindSplits]:
@@ -131,7 +131,7 @@ class VerticalCoordinatorTrees:
             self._gains[party] = found.gains.read(self.n_open)
 
     def choose(self, found: Mapping[str, SplitsFound]) -> dict[str, ApplySplits]:
-        """The best gain wins a node; equal gains go to the first party, that is, column.
+        """Give each node to the best gain; equal gains go to the first party, that is, column.
 
         Returns what the winners are asked. Where no bits are needed, they are not even made.
         """
@@ -207,7 +207,7 @@ class VerticalCoordinatorTrees:
         return bool(self._owners) or bool((self._step.fate == 0).any())
 
     def moves_for(self, party: str) -> RowMoves | None:
-        """What the last step did: fates, and the bits of nodes that others split."""
+        """Return the last step for a party: fates, and the bits of nodes that others split."""
         if not self._has_moved:
             return None
         number, step = self._parties.index(party), self._step
@@ -219,7 +219,7 @@ class VerticalCoordinatorTrees:
         return RowMoves(self._fates, RowBits.of(bits), RowBits.of(left_out))
 
     def assemble(self) -> ForestOutline:
-        """The coordinator's share of the batch, grown out."""
+        """Return the coordinator's partial trees of the batch, grown out."""
         growth = self._growth
         offsets = growth.structure.tree_offsets()
         parts: dict[str, Callable[[], Any]] = {
@@ -237,7 +237,7 @@ class VerticalCoordinatorTrees:
         return ForestOutline(**laid_out, n_classes=self._kind.n_classes)
 
     def _flat_owners(self, offsets: NDArray[np.int64]) -> NDArray[np.int16]:
-        """Who split each node of the batch."""
+        """Return the owner of each node of the batch."""
         owners = np.full(int(offsets[-1]), NOBODY, np.int16)
         for tree, node, owner in self._owners:
             scatter(offsets, tree, node, owner, owners)

@@ -44,29 +44,29 @@ _NOTHING = memoryview(b"")
 
 
 class LabelSource(Protocol):
-    """The labels of one run, at their owner."""
+    """The interface to the labels of one run, at the label party."""
 
     @property
     def n_rows(self) -> int:
-        """How many labels there are."""
+        """Return the number of labels."""
 
     @property
     def is_weighted(self) -> bool:
-        """Whether rows differ in weight."""
+        """Return whether rows differ in weight."""
 
     def scored_by(self, criterion: Criterion) -> "LabelSource":
-        """The same for trees that are scored so; refused where labels do not allow it."""
+        """Return the labels for trees of this criterion; refuse labels that do not allow it."""
 
     def scale(self) -> LabelScale:
-        """What the coordinator must know to write leaves."""
+        """Return what the coordinator must know to write leaves."""
 
     def share(self, request: ShareLabels, randomness: Randomness) -> tuple[LabelsShared, AnswerKey]:
-        """The labels in the protection asked for, and what votes are to be compared with."""
+        """Return the labels, protected as asked, and those that votes are compared with."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClassLabels:
-    """Class numbers, with weights of rows and of classes."""
+    """Labels that are classes: their numbers, with weights of rows and of classes."""
 
     classes: NDArray[np.integer]
     n_classes: int
@@ -75,25 +75,25 @@ class ClassLabels:
 
     @property
     def n_rows(self) -> int:
-        """How many labels there are."""
+        """Return the number of labels."""
         return len(self.classes)
 
     @property
     def is_weighted(self) -> bool:
-        """Whether rows differ in weight."""
+        """Return whether rows differ in weight."""
         return self.row_weights is not None or self.class_weights is not None
 
     def scored_by(self, criterion: Criterion) -> "ClassLabels":
-        """Every criterion of classes takes all classes."""
+        """Return the labels: every criterion of classes takes all classes."""
         check(criterion.task == "classification", "the criterion is of another task")
         return self
 
     def scale(self) -> LabelScale:
-        """The number of classes."""
+        """Return the number of classes."""
         return LabelScale(self.n_classes)
 
     def share(self, request: ShareLabels, randomness: Randomness) -> tuple[LabelsShared, AnswerKey]:
-        """Class weights follow the label that leaves: they would give away the true one."""
+        """Encode the classes, noisy if asked; weights follow the label that leaves."""
         codes = np.array(request.code_of_class, np.int64)
         check(
             bool(np.array_equal(np.sort(codes), np.arange(self.n_classes))),
@@ -131,7 +131,7 @@ class ClassLabels:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TargetValues:
-    """Regression targets, with weights of rows."""
+    """Labels that are numbers, with weights of rows."""
 
     values: NDArray[np.float64]
     row_weights: NDArray[np.float64] | None = None
@@ -139,21 +139,21 @@ class TargetValues:
 
     @property
     def n_rows(self) -> int:
-        """How many targets there are."""
+        """Return the number of targets."""
         return len(self.values)
 
     @property
     def is_weighted(self) -> bool:
-        """Whether rows differ in weight."""
+        """Return whether rows differ in weight."""
         return self.row_weights is not None
 
     def scored_by(self, criterion: Criterion) -> "TargetValues":
-        """The same targets, counted from zero where the criterion does; if they can be."""
+        """Return the targets, counted from zero where the criterion counts so."""
         check(criterion.task == "regression", "the criterion is of another task")
         return replace(self, criterion=criterion)
 
     def scale(self) -> LabelScale:
-        """Unit and origin of the fixed-point targets."""
+        """Return unit and origin of the fixed-point targets."""
         kind = self._targets().kind
         return LabelScale(0, kind.target_unit, kind.target_offset)
 
@@ -162,7 +162,7 @@ class TargetValues:
         request: ShareLabels,
         randomness: Randomness,  # noqa: ARG002 - nothing is noisy
     ) -> tuple[LabelsShared, AnswerKey]:
-        """The targets as integers around the middle of their range, or from zero."""
+        """Return the targets as integers around the middle of their range, or from zero."""
         check(request.epsilon is None, "noise protects classes; targets can only be encoded")
         check(not request.code_of_class, "codes are asked for, but there are no classes")
         kernel = self._targets().kernel
@@ -180,7 +180,7 @@ def number_classes(
     class_weight: Any,
     known: NDArray[Any] | None = None,
 ) -> tuple[ClassLabels, NDArray[Any]]:
-    """Class numbers for labels of any type, and the classes in order.
+    """Number the classes of labels of any type; return the labels, and the classes in order.
 
     `known` are the classes of the training that a warm start continues. `class_weight` is as in
     scikit-learn: None, "balanced", or a mapping from class to weight.
@@ -198,12 +198,12 @@ def number_classes(
 
 
 def code_type(n_classes: int) -> str:
-    """How a class code travels."""
+    """Return the type of a class code in messages."""
     return "u1" if n_classes <= 256 else "<u2"
 
 
 def draw_codes(seed: int, n_classes: int) -> tuple[int, ...]:
-    """A secret code for each class: a permutation that the run's seed decides."""
+    """Draw a secret code for each class: a permutation that the run's seed decides."""
     order = sorted(range(n_classes), key=lambda number: derive_seed(seed, "class codes", number))
     code_of_class = [0] * n_classes
     for code, number in enumerate(order):
@@ -212,13 +212,13 @@ def draw_codes(seed: int, n_classes: int) -> tuple[int, ...]:
 
 
 def read_criterion(wire: str) -> Criterion:
-    """The criterion of a code that came in a message."""
+    """Return the criterion of a code that came in a message."""
     check(wire in BY_WIRE, "the criterion is unknown")
     return BY_WIRE[wire]
 
 
 def read_labels(request: TakeLabels, n_rows: int) -> TrainingTargets:
-    """Labels as they came, for the kernels; refused where sums over them could overflow."""
+    """Read labels for the kernels; refuse those whose sums could overflow."""
     labels, n_classes = request.labels, request.n_classes
     check(n_classes <= MAX_CLASSES, "there are too many classes")
     criterion = read_criterion(request.criterion)
@@ -243,9 +243,9 @@ def read_labels(request: TakeLabels, n_rows: int) -> TrainingTargets:
 
 
 def debias_leaves(leaves: Leaves, response: RandomizedResponse, n_classes: int) -> Leaves:
-    """Class shares of true labels from those of noisy ones; shares below zero become zero.
+    """Estimate leaves of true labels from those of noisy ones; fractions below zero become zero.
 
-    The largest share of a leaf stays above zero: shares of all classes still add up to one.
+    The largest fraction of a leaf stays above zero: those of all classes still add up to one.
     """
     n_nodes = len(leaves.start) - 1
     leaf = np.repeat(np.arange(n_nodes), np.diff(leaves.start))

@@ -27,7 +27,7 @@ Seed = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class ColumnsBinned(Message, frozen=True):
-    """How large the party's table is and, from the label party, what its labels are like."""
+    """The size of the party's table and, from the label party, the scale of its labels."""
 
     reveals: ClassVar[str] = (
         "how many rows and columns the party has; of the label party also the number of "
@@ -108,7 +108,7 @@ class StartTrees(Request[TreesStarted], frozen=True):
 
 
 class RowMoves(Payload, frozen=True):
-    """What became of the open nodes since the party last heard.
+    """The fates of the open nodes since the party's last message.
 
     `fates` holds three bits per node (see `protocol/fates.py`); the bits are those of the
     nodes that somebody else split.
@@ -141,7 +141,7 @@ class FindSplits(Request[SplitsFound], frozen=True):
 
 
 class SplitsApplied(Message, frozen=True):
-    """Where the rows of the nodes go, and what the labels of the left children add up to.
+    """The sides of the nodes' rows, and the sums of the labels of left children.
 
     Long sums (`are_short`) do not travel beside bits, which tell whoever has the labels the same.
     """
@@ -166,7 +166,7 @@ class ApplySplits(Request[SplitsApplied], frozen=True):
 
 
 class LeafValues(Payload, frozen=True):
-    """What the leaves of a batch say: flat over its nodes, as `kernels.walk.Leaves`."""
+    """The values of the leaves of a batch: flat over its nodes, as in `Leaves`."""
 
     start: memoryview
     label: memoryview

@@ -66,13 +66,13 @@ class NodeBits:
         check(found == end, "row bits are not as many as the nodes have rows")
 
     def take(self, nodes: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """The bits of some split nodes, one node after the other."""
+        """Return the bits of some split nodes, one node after the other."""
         taken: NDArray[np.uint8] = take_bits(self.bits, nodes, self._sizes, self.offsets)
         return taken
 
 
 class AwaitedBits(NodeBits):
-    """The same, of owners whose nodes are known and whose bits come one by one, in any order."""
+    """The bits of owners whose nodes are known and whose bits come one by one, in any order."""
 
     def __init__(
         self, sizes: NDArray[np.int64], nodes: Sequence[NDArray[np.int64]], least_rows: int = 0
@@ -100,7 +100,7 @@ class AwaitedBits(NodeBits):
 def follow_sizes(
     sizes: NDArray[np.int64], left_rows: NDArray[np.int64], step: GrowthStep
 ) -> NDArray[np.int64]:
-    """Rows of the nodes that are open after a step."""
+    """Return the rows of the nodes that are open after a step."""
     source = step.source
     of_child = np.where(step.is_right, sizes[source] - left_rows[source], left_rows[source])
     return np.where(step.fate[source] == STAYS, sizes[source], of_child)

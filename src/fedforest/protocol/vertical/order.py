@@ -1,4 +1,4 @@
-"""What a vertical training is asked for, and what it gives back."""
+"""The request and the result of a vertical training."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class EarlyStopping:
 
 @dataclass(frozen=True, slots=True)
 class VerticalOrder:
-    """What is to be trained, with whom, and how labels are protected."""
+    """The request for a training: parameters, parties, and the protection of labels."""
 
     parties: tuple[str, ...]  # in the order of their columns
     label_party: str

@@ -84,7 +84,7 @@ class OutOfBagRecord:
         return votes
 
     def copy(self, *, without_last: int = 0) -> "OutOfBagRecord":
-        """The same votes, or without those of the last trees, to be added to apart."""
+        """Copy the votes, or those without the last trees, to be extended apart."""
         other = OutOfBagRecord(self.key, self.n_rows)
         other._now = other._before_last = self._without_last(without_last).copy()
         return other

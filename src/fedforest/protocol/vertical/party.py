@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartyModel:
-    """What a party keeps of a trained forest: its bins and its share of the trees."""
+    """A party's portion of a trained forest: its bins and its partial trees."""
 
     bins: Bins
     partial: PartialForest
@@ -76,7 +76,7 @@ class PartyModel:
 
 
 class VerticalParty:
-    """Answers the coordinator of a vertical training with one table."""
+    """The handler of a party's requests in a vertical training, over one table."""
 
     def __init__(  # noqa: PLR0913 - everything that a party brings into a run
         self,
@@ -122,7 +122,7 @@ class VerticalParty:
         return answer(self._handlers(), request)
 
     def model(self, n_trees: int | None = None) -> PartyModel:
-        """The party's share of the forest.
+        """Return the party's partial forest.
 
         A party that was away when the run ended early says how many trees there are: it may have
         finished a batch that others did not.
@@ -136,7 +136,7 @@ class VerticalParty:
         return PartyModel(self._bins, self._whole(self._without_last(n_dropped)), out_of_bag)
 
     def _whole(self, finished: list[PartialForest]) -> PartialForest:
-        """The party's share of several batches of trees."""
+        """Join the party's partial forests of several batches of trees."""
         return concatenate_partials(finished) if finished else no_trees(self._table.n_features)
 
     def _prepare(self, request: BinColumns) -> ColumnsBinned:
@@ -230,7 +230,7 @@ class VerticalParty:
         return TreesFinished(OutOfBagScores.of(curve))
 
     def _read_leaves(self, values: LeafValues, shape: Shape) -> Leaves:
-        """What the leaves say, for rows that trees of this shape left out."""
+        """Read the values of leaves, for the votes on rows that trees of this shape left out."""
         check(self._out_of_bag is not None, "leaves are for the label party")
         check(self._growing().routes_left_out, "leaves came, but no rows were left out")
         assert self._out_of_bag is not None
@@ -253,7 +253,7 @@ class VerticalParty:
         return ColumnsWeighed(Importances.of(importances), self._votes(request))
 
     def _count_dropped(self, request: WeighColumns) -> int:
-        """How many of the finished trees are dropped, all of the last batch."""
+        """Count the finished trees that are dropped, all of the last batch."""
         if request.ends_early:
             check(request.n_dropped == 0, "trees are dropped in two ways")
             return self._count_beyond(len(request.tree_totals) // 8)
@@ -262,7 +262,7 @@ class VerticalParty:
         return request.n_dropped
 
     def _count_beyond(self, n_trees: int) -> int:
-        """How many trees are finished here that the forest does not have: none, or a batch."""
+        """Count the finished trees here that the forest does not have: none, or a batch."""
         sizes = [partial.shape.n_trees for partial in self._finished]
         n_beyond = sum(sizes) - n_trees
         is_known = n_trees > 0 and n_beyond in {0, *sizes[-1:]}
@@ -270,7 +270,7 @@ class VerticalParty:
         return n_beyond
 
     def _without_last(self, n_dropped: int) -> list[PartialForest]:
-        """The finished trees without the last ones, all of the last batch."""
+        """Return the finished trees without the last ones, all of the last batch."""
         if not n_dropped:
             return self._finished
         *before, last = self._finished
@@ -284,7 +284,7 @@ class VerticalParty:
 
 
 def _digest(labels: EncodedLabels) -> bytes:
-    """The digest of labels as they travel."""
+    """Hash labels as they travel."""
     digest = blake2b(digest_size=32)
     for content in astuple(labels):
         digest.update(len(content).to_bytes(8, "little"))
@@ -293,7 +293,7 @@ def _digest(labels: EncodedLabels) -> bytes:
 
 
 def read_leaves(values: LeafValues, shape: Shape, n_classes: int) -> Leaves:
-    """Leaves that rows can vote by: every leaf says something, and only of classes there are."""
+    """Read leaves that rows can vote by: none is empty, and all classes exist."""
     start = from_bytes(values.start, "<i8", shape.n_nodes + 1, "leaf starts")
     in_order = start[0] == 0 and bool((start[:-1] <= start[1:]).all())
     check(in_order, "leaf starts are out of order")

@@ -46,7 +46,7 @@ _NO_NODES = np.zeros(0, np.int64)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VerticalMoved:
-    """Moves that were read and found right, but not made yet."""
+    """Moves that were read and checked, but not made yet."""
 
     is_split: NDArray[np.bool_]
     fate: NDArray[np.uint8]
@@ -58,7 +58,7 @@ class VerticalMoved:
 
 
 class VerticalPartyTrees:
-    """Follows a batch of trees step by step."""
+    """A batch of growing trees at one party, step by step."""
 
     def __init__(
         self,
@@ -98,21 +98,21 @@ class VerticalPartyTrees:
 
     @property
     def routes_left_out(self) -> bool:
-        """Whether rows that trees left out are routed along."""
+        """Return whether rows that trees left out are routed along."""
         return self._routing is not None
 
     @property
     def leaf_of_left_out(self) -> NDArray[np.int32]:
-        """(trees, rows): the leaf of each row a tree left out, -1 where it was trained on."""
+        """Return (trees, rows): the leaf of each row left out, -1 where it was trained on."""
         assert self._routing is not None
         return self._routing.leaf_of
 
     def root_sums(self) -> NodeSums:
-        """What the labels of whole trees add up to; asked for before anything moves."""
+        """Sum the labels of whole trees; asked for before anything moves."""
         return pack_sums(self._search.root_sums(), self._kind)
 
     def root_sizes(self) -> NDArray[np.int64]:
-        """(2, trees): rows that each tree trains on and leaves out."""
+        """Return (2, trees): rows that each tree trains on and leaves out."""
         left_out = self._routing.rows.sizes if self._routing else np.zeros_like(self._rows.sizes)
         return np.stack([self._rows.sizes, left_out])
 
@@ -123,7 +123,7 @@ class VerticalPartyTrees:
     def read_candidates(
         self, candidates: memoryview, moved: VerticalMoved | None
     ) -> NDArray[np.uint8]:
-        """The candidate columns of every node that is open after the moves, a bitmap row each."""
+        """Read the candidate columns of every node open after the moves, a bitmap row each."""
         n_open = len(self._structure.open) if moved is None else moved.n_open
         width = (self._n_columns + 7) >> 3
         bitmap = from_bytes(candidates, "u1", n_open * width, "candidates").reshape(n_open, width)
@@ -133,7 +133,7 @@ class VerticalPartyTrees:
         return bitmap
 
     def find(self, candidates: NDArray[np.uint8]) -> Gains:
-        """The best score of every open node over own candidate columns."""
+        """Find the best score of every open node over own candidate columns."""
         self._has_searched = True
         return Gains.of(self._search.find(candidates, self._structure.open))
 
@@ -158,7 +158,7 @@ class VerticalPartyTrees:
         )
 
     def read_moves(self, moves: RowMoves | None) -> VerticalMoved | None:
-        """What became of the open nodes; nothing moves yet, so that a refusal changes nothing."""
+        """Read the fates of open nodes; nothing moves yet, so that a refusal changes nothing."""
         if moves is None:
             check(not self._has_searched, "a step begins before the last one ended")
             return None
@@ -194,7 +194,7 @@ class VerticalPartyTrees:
         sizes: NDArray[np.int64],
         places: tuple[NDArray[np.int64], NDArray[np.int64]],
     ) -> NDArray[np.uint8]:
-        """Own bits, and behind them those of the nodes that others split."""
+        """Join own bits and, behind them, those of the nodes that others split."""
         begin, end = len(self._own_bits), len(self._own_bits) + len(packed.data)
         bits = np.empty(end + SPARE_BYTES, np.uint8)
         bits[:begin] = self._own_bits
@@ -207,7 +207,7 @@ class VerticalPartyTrees:
         return bits
 
     def _read_routed(self, moves: RowMoves, is_split: NDArray[np.bool_]) -> NodeBits | None:
-        """Where rows go that trees left out, if they are routed along."""
+        """Read where rows go that trees left out, if they are routed along."""
         if self._routing is None:
             return None
         is_foreign = is_split.copy()
@@ -233,7 +233,7 @@ class VerticalPartyTrees:
         self._has_searched, self._has_split = False, False
 
     def shape_after(self, moved: VerticalMoved | None) -> Shape:
-        """The shape of the trees once these moves are made, which must be the last."""
+        """Return the shape of the trees once these moves are made, which must be the last."""
         structure = self._structure
         if moved is not None:
             structure = structure.copy()
@@ -242,14 +242,14 @@ class VerticalPartyTrees:
         return Shape(structure.tree_offsets(), structure.flat_children())
 
     def finish(self, shape: Shape) -> PartialForest:
-        """The party's share of the batch, grown out to this shape."""
+        """Return the party's partial trees of the batch, grown out to this shape."""
         splits = self._splits.assemble(shape.tree_start)
         np.copyto(splits.feature, np.int32(LEAF), where=shape.left_child == LEAF)
         return PartialForest(shape, splits, self._n_columns)
 
 
 def _read_nodes(flags: memoryview, n_nodes: int) -> NDArray[np.int64]:
-    """The nodes whose flag is set."""
+    """Return the nodes whose flag is set."""
     packed = from_bytes(flags, "u1", (n_nodes + 7) >> 3, "node flags")
     nodes: NDArray[np.int64]
     nodes, is_padded = list_flagged(packed, n_nodes)

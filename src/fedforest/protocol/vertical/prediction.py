@@ -38,7 +38,7 @@ Pace: TypeAlias = int | Plan | Network
 
 @dataclass(frozen=True, slots=True)
 class PredictionOrder:
-    """Which rows to route through which forest, over whom."""
+    """The rows to route, the forest, and the parties."""
 
     outline: ForestOutline
     parties: tuple[str, ...]  # in the order of their columns

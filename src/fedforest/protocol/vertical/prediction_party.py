@@ -161,7 +161,7 @@ class PredictingParty:
         return RowsLeapt(Outcomes(to_bytes(said, "<u2")))
 
     def _lanes_of(self, rows: range) -> NDArray[np.uint8]:
-        """The bins of some rows, row by row."""
+        """Return the bins of some rows, row by row."""
         if self._lanes is None or self._lanes[0] != rows:
             bins = self._flat_bins()
             lanes = np.zeros((len(rows), self._routes.n_lanes), np.uint8)
@@ -249,7 +249,7 @@ class PredictingParty:
         self._underway = underway
 
     def _say_step(self) -> tuple[NDArray[np.uint64], RowsRouted]:
-        """One level: what own splits do with the rows that stand at them."""
+        """Settle one level: the turns of rows at own splits."""
         standing, bins = self._underway.standing, self._flat_bins()
         starts, n_bits = self._underway.turn_starts(1), np.zeros_like(standing.counts)
         said = np.empty(int(starts[-1]), np.uint64)

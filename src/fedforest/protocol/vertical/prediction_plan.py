@@ -1,4 +1,4 @@
-"""How each exchange of a prediction settles some levels: the plan with the least estimated time.
+"""The plan of a prediction: how each exchange settles some levels, in the least estimated time.
 
 The first levels can be *swept*, 64 rows at a time: many bits, little work. Below, rows can *leap*
 four levels at a time, two bytes per row and party; or be *routed* with any lookahead, with as few
@@ -34,7 +34,7 @@ SECONDS_TO_ROUTE = 1.5e-4  # joining what parties say of trees, each a number of
 
 
 class Manner(Enum):
-    """How an exchange settles levels."""
+    """The way in which an exchange settles levels."""
 
     SWEEP = auto()
     LEAP = auto()
@@ -54,14 +54,14 @@ Amount = TypeVar("Amount", float, NDArray[np.float64])
 
 
 def plan_lookahead(lookahead: int, depth: int) -> Plan:
-    """Rows are routed with one lookahead."""
+    """Plan to route rows with one lookahead."""
     return (Stage(Manner.ROUTE, lookahead),) * -(-depth // lookahead)
 
 
 def plan_for(
     network: Network, routes: OwnerRoutes, n_rows: int, most_levels: int = MAX_CHOSEN_LOOKAHEAD
 ) -> Plan:
-    """The plan for so many rows with the least estimated time.
+    """Return the plan for so many rows with the least estimated time.
 
     No exchange settles more than `most_levels`.
     """

@@ -24,7 +24,7 @@ NOBODY = -1
 
 
 class Walk:
-    """Where a block of rows stands in every tree."""
+    """The nodes that a block of rows has reached in every tree."""
 
     def __init__(
         self, routes: OwnerRoutes, rows: range, leaf_of: NDArray[np.int32], workers: Workers
@@ -160,7 +160,7 @@ SaidBits = tuple[NDArray[np.uint8], NDArray[np.uint64], NDArray[np.uint64]]
 
 
 def _hear_leaps(replies: Mapping[str, RowsLeapt], n_leaps: int) -> Iterator[NDArray[np.uint8]]:
-    """What each owner says of so many rows, two bytes each, where it lies."""
+    """Read what each owner says of so many rows, two bytes each, without a copy."""
     for party, reply in replies.items():
         with blame(party):
             said = view_bytes(reply.outcomes.data, "u1", 2 * n_leaps, "outcomes")

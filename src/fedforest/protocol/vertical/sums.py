@@ -1,4 +1,4 @@
-"""What the labels of nodes add up to, between the roles: packed without rows, judged on arrival.
+"""The sums of the labels of nodes, between the roles: packed without rows, judged on arrival.
 
 The rows of a node follow from the bits. Sums that no rows have are refused, and so are those that
 could overflow later. Where sums would be long, the coordinator adds them up from labels and bits.
@@ -35,7 +35,7 @@ _EXTRA_BITS = 3  # of a number in a column of sums, beside its digits: sign and 
 
 
 def are_short(targets: TrainingTargets) -> bool:
-    """Whether sums of left children travel beside the bits of their rows, or bits alone.
+    """Return whether sums of left children travel beside the bits of their rows.
 
     Counts of few classes are less than a fifth of the gains, candidates and bits that travel
     anyway. Sums of numbers and of weights have twenty or forty bits however few rows they are of.

@@ -1,4 +1,4 @@
-"""What the coordinator stores of vertical models: outlines or intercepts, and the parties."""
+"""The coordinator's store of vertical models: outlines or intercepts, and the parties."""
 
 import math
 from collections import OrderedDict

@@ -49,7 +49,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Departure(NamedTuple):
-    """What is about to leave."""
+    """A message that is about to leave."""
 
     kind: Kind
     message: str
@@ -68,7 +68,7 @@ class Departure(NamedTuple):
 
 
 class Ledger(Protocol):
-    """Where departures are noted."""
+    """The interface for recording departures."""
 
     def record(self, departure: Departure) -> None:
         """Note it; when this returns it may leave."""
@@ -97,7 +97,7 @@ NO_LEDGER = NoLedger()
 
 
 class Place(NamedTuple):
-    """Where a ledger ends."""
+    """The end of a ledger."""
 
     number: int  # of the last record; -1 before the first
     hash: str

@@ -26,7 +26,7 @@ from fedforest.runtime.disclosure.leakage import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HorizontalRun:
-    """What the report of a horizontal training depends on."""
+    """The circumstances that the report of a horizontal training depends on."""
 
     n_parties: int
     n_trees: int
@@ -49,12 +49,12 @@ class HorizontalRun:
 
     @property
     def noise(self) -> Literal["none", "local", "global"]:
-        """Where noise was added, if at all."""
+        """Name the place where noise was added, if any."""
         return self.spending.mechanism
 
     @property
     def statistic(self) -> str:
-        """What parties add up."""
+        """Name the numbers that parties add up."""
         return "sums of targets" if self.is_regression else "class counts"
 
     @property
@@ -64,7 +64,7 @@ class HorizontalRun:
 
     @property
     def points_at_root(self) -> float:
-        """How many points of one column a party tells about all its rows, on average."""
+        """Return how many points of one column a party tells about all its rows, on average."""
         return self.n_trees * self.share_of_trees * self.candidates / max(1, self.n_columns)
 
     @property
@@ -81,7 +81,7 @@ class HorizontalRun:
 
 
 def report_horizontal_forest(run: HorizontalRun) -> LeakageReport:
-    """Who learned what while extra-trees were trained over rows of several parties."""
+    """Report what each role learned while extra-trees were trained over rows of several parties."""
     entries = [
         *_statistics(run),
         *_points(run),
@@ -96,7 +96,7 @@ def report_horizontal_forest(run: HorizontalRun) -> LeakageReport:
 
 
 def _statistics(run: HorizontalRun) -> Iterator[Learned]:
-    """What the answers to `Count` tell the coordinator."""
+    """Report what the answers to `Count` tell the coordinator."""
     where = "on each side of every candidate split of every node, also of splits not made"
     if run.aggregation is None:
         whose = "of every party by itself"
@@ -113,7 +113,7 @@ def _statistics(run: HorizontalRun) -> Iterator[Learned]:
 
 
 def _single_rows(run: HorizontalRun) -> Iterator[Learned]:
-    """What sums over a few rows tell: a cut is counted before it is known to be too uneven."""
+    """Report sums over a few rows: a cut is counted before it is known to be too uneven."""
     told = f"the exact {run.statistic} of such a side are that row's label"
     if run.noise != "none":
         told = "the sums of such a side are of that row's label alone, under its noise"
@@ -145,7 +145,7 @@ def _protected_sums(run: HorizontalRun) -> str:
 
 
 def _points(run: HorizontalRun) -> Iterator[Learned]:
-    """What the answers to `ProposeThresholds` tell: no aggregation and no noise covers them."""
+    """Report the answers to `ProposeThresholds`: no aggregation and no noise covers them."""
     n_points = run.points_at_root
     yield Learned(
         COORDINATOR,
@@ -166,7 +166,7 @@ def _points(run: HorizontalRun) -> Iterator[Learned]:
 
 
 def _declared(run: HorizontalRun) -> Iterator[Learned]:
-    """What parties declare before the first tree."""
+    """Report what parties declare before the first tree."""
     more = ", the categories it has of each" if run.has_categories else ""
     yield Learned(
         COORDINATOR,
@@ -187,7 +187,7 @@ def _declared(run: HorizontalRun) -> Iterator[Learned]:
 
 
 def _own_sums(run: HorizontalRun) -> Iterator[Learned]:
-    """Where a protected sum is one party's own, and what parties say elsewhere tells whose."""
+    """Report protected sums of a single party, and how other messages tell whose they are."""
     if run.aggregation is None:
         return
     noisy = "noisy " if run.noise != "none" else ""
@@ -301,7 +301,7 @@ def _caveats(run: HorizontalRun) -> Iterator[Learned]:
 
 
 def _collusion(run: HorizontalRun) -> Iterator[Learned]:
-    """Who has to put their knowledge together to expose one party's sums."""
+    """Report which roles together can expose one party's sums."""
     protection, together = run.aggregation, "can expose a party's sums"
     if isinstance(protection, Masked):
         peers = "all other participants" if protection.k is None else f"{protection.k} of its peers"
@@ -331,7 +331,7 @@ def _collusion(run: HorizontalRun) -> Iterator[Learned]:
 
 
 def _differences(run: HorizontalRun) -> Iterator[Learned]:
-    """What sums over changing sets of parties tell by their differences."""
+    """Report what sums over changing sets of parties tell by their differences."""
     if run.aggregation is None:
         return
     noisy = "noisy " if run.noise != "none" else ""
@@ -367,7 +367,7 @@ def _differences(run: HorizontalRun) -> Iterator[Learned]:
 
 
 def _exactly(run: HorizontalRun) -> str:
-    """How closely the sums of roots, of which there are many, tell those of blocks."""
+    """Report how closely the sums of roots, of which there are many, tell those of blocks."""
     if run.noise != "none":
         return "more closely the more trees there are, as far as epsilon allows"
     if run.draws_rows:

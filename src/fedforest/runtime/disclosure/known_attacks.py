@@ -16,7 +16,7 @@ _PROTECTED = frozenset({"MaskedCounted", "Passed", "SharedOut", "SharesAdded"})
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """What a role could do with what it learned."""
+    """An attack that a role could make with what it learned."""
 
     name: str
     risk: str  # what could come out, in words that need no knowledge of the protocol

@@ -55,7 +55,7 @@ class LeakageReport:
         return len(self.entries)
 
     def about(self, who: str) -> tuple[str, ...]:
-        """What one role learned."""
+        """List what one role learned."""
         return tuple(entry.what for entry in self.entries if entry.who == who)
 
     def __str__(self) -> str:
@@ -81,7 +81,7 @@ class LeakageReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerticalRun:
-    """What the report of a vertical training depends on."""
+    """The circumstances that the report of a vertical training depends on."""
 
     parties: tuple[str, ...]
     label_party: str
@@ -103,7 +103,7 @@ class VerticalRun:
 
 
 def report_vertical_forest(run: VerticalRun) -> LeakageReport:
-    """Who learned what while a Federated Forest was trained, and what predictions will tell."""
+    """Report what each role learned in training, and learns by predictions."""
     entries = [
         *_labels(run),
         *_weights(run),
@@ -120,7 +120,7 @@ def report_vertical_forest(run: VerticalRun) -> LeakageReport:
 
 
 def describe_spending(run: VerticalRun) -> SpentPrivacy:
-    """What privacy was spent on labels, and what no noise protects."""
+    """Describe the privacy spent on labels, and what no noise protects."""
     if run.is_noisy:
         protected = (
             f"each row's label, by randomized response: epsilon = {run.label_epsilon:g} over all "
@@ -245,7 +245,7 @@ def _at_parties(run: VerticalRun) -> Iterator[Learned]:
 
 
 def _about_others(run: VerticalRun) -> Iterator[Learned]:
-    """What parties learn about each other."""
+    """Report what parties learn about each other."""
     yield Learned(
         EVERY_PARTY,
         "if it has columns: the shape of every tree and which rows pass which node, also where "
@@ -277,7 +277,7 @@ def _about_others(run: VerticalRun) -> Iterator[Learned]:
 
 
 def _in_federation(run: VerticalRun) -> Iterator[Learned]:
-    """What goes through the coordinator because the user sits elsewhere."""
+    """Report what goes through the coordinator because the user is another process."""
     if not run.in_federation:
         return
     yield Learned(

@@ -28,7 +28,7 @@ _DECODER = msgspec.json.Decoder(Record)
 
 @dataclass(slots=True)
 class Verdict:
-    """What a check of a ledger found."""
+    """The result of checking a ledger."""
 
     n_records: int = 0
     end: Place = BEFORE_ALL

@@ -31,7 +31,7 @@ class Flow:
 
 @dataclass(slots=True)
 class RunSummary:
-    """What one run took from the party; without a run, what belongs to none."""
+    """The messages that one run took from the party; without a run, those that belong to none."""
 
     run: str
     first: str = ""

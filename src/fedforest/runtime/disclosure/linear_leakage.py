@@ -18,7 +18,7 @@ _EVERY_HOLDER = "Every party with columns"
 def report_linear_training(
     columns_per_party: Mapping[str, int], label_party: str, n_steps: int, *, is_regression: bool
 ) -> LeakageReport:
-    """Who learned what while a linear model was trained."""
+    """Report what each role learned while a linear model was trained."""
     known = "the target of every row" if is_regression else "the class of every row"
     how = "the first residuals" if is_regression else "the signs of residuals"
     constant = ", up to a constant" if is_regression else ""

@@ -34,7 +34,7 @@ Figures = dict[str, int | float | None]
 
 
 class Conclusions(NamedTuple):
-    """What follows from all messages of a run together."""
+    """The facts that follow from all messages of a run together."""
 
     figures: Figures
     follows: LeakageReport
@@ -43,7 +43,7 @@ class Conclusions(NamedTuple):
 
 @dataclass(slots=True)
 class Learning:
-    """What one role learned from all messages of one kind."""
+    """The facts that one role learned from all messages of one kind."""
 
     who: str
     source: str  # whom or what it is about: a party, or others
@@ -65,7 +65,7 @@ class Learning:
 
 @dataclass(frozen=True, slots=True)
 class RunLeakage:
-    """Who learned what in one run; `to_text` is for people, `to_json` for programs."""
+    """The leakage report of one run; `to_text` is for people, `to_json` for programs."""
 
     protocol: str
     learned: tuple[Learning, ...]

@@ -103,7 +103,7 @@ class Alignment(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
 
 
 class Scores(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
-    """How good predictions of held-out rows are, computed where the labels are."""
+    """The quality of predictions of held-out rows, computed where the labels are."""
 
     n_rows: int
     values: dict[str, float]  # such as "accuracy", "auc", "rmse"; without undefined ones

@@ -21,7 +21,7 @@ from fedforest.tree.workers import ALONE, Workers
 
 
 class OwnerLimits(NamedTuple):
-    """What the owner of the data allows in a run."""
+    """The limits of the owner of the data in a run."""
 
     hide: Callable[[Collection[str]], frozenset[str]] = lambda _: frozenset()
     accountant: Accountant = OWNER

@@ -89,7 +89,7 @@ class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Policy:
-    """The same rules for all data sets, as they are given in a program."""
+    """One set of rules for all data sets, as a program gives it."""
 
     def __init__(self, rules: DataSetRules = ALLOW_EVERYTHING) -> None:
         self._rules = rules

@@ -79,7 +79,7 @@ class Scoring(PartyTask[ScoringRole, ScoredRows]):
     role_type = ScoringRole
 
     def demands(self, role: ScoringRole, terms: Terms) -> Demands:  # noqa: ARG002 - of the role
-        """What the owner of the data has to allow."""
+        """List what the owner of the data has to allow."""
         protocol = HORIZONTAL.protocol if role.has_model else VERTICAL.protocol
         return Demands(protocol, scores=True, scored_model=role.model)
 
@@ -117,7 +117,7 @@ class StandingAlone(PartyTask[AloneRole, RowsAlone]):
     role_type = AloneRole
 
     def demands(self, role: AloneRole, terms: Terms) -> Demands:  # noqa: ARG002 - always the same
-        """What the owner of the data has to allow."""
+        """List what the owner of the data has to allow."""
         return Demands(HORIZONTAL.protocol, scores=True, stands_alone=True)
 
     def read(self, role: AloneRole, data: DataSet, holdings: Holdings) -> RowsAlone:

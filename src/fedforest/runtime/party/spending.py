@@ -1,4 +1,4 @@
-"""What a party has spent so far, in its folder: epsilon of labels, rows of predictions.
+"""The record of a party's spending, in its folder: epsilon of labels, rows of predictions.
 
     budgets/*.json         one ledger for each table, on the disk before labels leave
     prediction_rows.json   rows predicted today for each asker

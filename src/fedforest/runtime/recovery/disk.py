@@ -45,7 +45,7 @@ class Syncer:
         self._begun.put(file)
 
     def wait(self) -> OSError | None:
-        """What was begun is on the disk now, or this is why it is not."""
+        """Wait until the writes begun are on the disk; return the error where they failed."""
         return self._ended.get()
 
     def _work(self) -> None:

@@ -113,7 +113,7 @@ class Journal:
 
     @property
     def opening(self) -> bytes:
-        """What the journal was created with."""
+        """Read the first record, with which the journal was created."""
         return next(self._walk(self._end.offset))[1]
 
     @property
@@ -269,7 +269,7 @@ def _cannot(do: str, path: Path, error: OSError) -> StorageError:
 
 
 def _frame(mark: _Mark, payload: bytes | memoryview) -> tuple[bytes, _Mark]:
-    """What stands before a payload at this place, and the place behind it."""
+    """Return the header of a payload at this place, and the place behind it."""
     length = len(payload)
     checksum = blake2b(mark.chain, digest_size=_CHECKSUM_BYTES, person=b"journal record")
     checksum.update(_place(mark, length))

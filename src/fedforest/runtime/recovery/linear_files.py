@@ -64,7 +64,7 @@ def decode_linear_share(data: bytes) -> StoredLinearShare:
 
 
 class LinearIntercept(NamedTuple):
-    """What the coordinator needs to predict with a linear model."""
+    """The part of a linear model with which the coordinator predicts."""
 
     intercept: float
     parties: tuple[str, ...]

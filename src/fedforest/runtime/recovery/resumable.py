@@ -45,7 +45,7 @@ def _never() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What the operator decided about a run; it may be something else at every resumption."""
+    """The operator's decisions about a run; they may differ at every resumption."""
 
     left_out: frozenset[str] = frozenset()  # parties that are not waited for any more
     ends_early: Callable[[], bool] = field(default=_never)  # looked at in every exchange
@@ -62,7 +62,7 @@ class _Exchanged(msgspec.Struct, frozen=True, array_like=True):
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """What the coordinator asks, as it travels; an exchange with somebody."""
+    """A question of the coordinator as it travels; an exchange with one party."""
 
     ask: Ask
     requests: dict[str, bytes]

@@ -1,4 +1,4 @@
-"""Where a coordinator or a party keeps its runs: a folder each, readable by its owner only.
+"""The runs of a coordinator or a party: a folder each, readable by its owner only.
 
     <home>/runs/<run id>/journal    what happened so far; opens with description and secret
                         /<name>     what else is kept, each written whole or not at all
@@ -67,7 +67,7 @@ class StoredRun:
         self.journal.take_back()
 
     def records(self, kind: type[Record]) -> Iterator[Record]:
-        """What happened so far, one record at a time in memory."""
+        """Read the records so far, one at a time."""
         decoder = msgspec.msgpack.Decoder(kind)
         for number, record in enumerate(self.journal.records(), start=1):
             try:
@@ -100,7 +100,7 @@ class RunStore:
         _make_folder(self._runs)
 
     def folder(self, run: bytes) -> Path:
-        """Where the files of a run are."""
+        """Return the folder of a run."""
         if len(run) != RUN_ID_BYTES:
             raise StorageError(f"a run id has {RUN_ID_BYTES} bytes, not {len(run)}")
         return self._runs / run.hex()
@@ -163,7 +163,7 @@ class RunStore:
         write_file(self.folder(run) / name, data)
 
     def load(self, run: bytes, name: str) -> bytes | None:
-        """What was kept under this name, None where there is nothing."""
+        """Load what was stored under this name; None where there is nothing."""
         try:
             return (self.folder(run) / name).read_bytes()
         except FileNotFoundError:
@@ -174,7 +174,7 @@ class RunStore:
         (self.folder(run) / name).unlink(missing_ok=True)
 
     def result(self, run: bytes) -> bytes | None:
-        """What the run was finished with, None where that was nothing or it is not finished."""
+        """Read the result of the run; None where there is none or it is not finished."""
         return self.load(run, _FINISHED) or None
 
     def finish(

@@ -181,7 +181,7 @@ class Work(Protocol):
 
 
 class Sums(NamedTuple):
-    """How sums over parties are formed, for the policy to check."""
+    """The protection of sums over parties, for the policy to check."""
 
     aggregation: str
     least_participants: int
@@ -190,7 +190,7 @@ class Sums(NamedTuple):
 
 
 class Demands(NamedTuple):
-    """What a role asks of the owner of the data, for the policy to check."""
+    """The demands of a role on the owner of the data, for the policy to check."""
 
     protocol: str | None  # the name in the policy; None: the role has a rule of its own
     aligns: bool = False

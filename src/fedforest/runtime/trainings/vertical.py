@@ -67,7 +67,7 @@ from fedforest.tree.table.target_checks import (
 
 
 class VerticalColumns(NamedTuple):
-    """What a role needs of a data set, and of a forest that gets further trees."""
+    """The inputs of a role: its data set, and the forest that gets further trees."""
 
     table: Table
     labels: LabelSource | None

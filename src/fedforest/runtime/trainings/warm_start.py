@@ -21,7 +21,7 @@ ANEW = "Set warm_start=False to start anew."
 
 @dataclass(frozen=True)
 class CoordinatorModel:
-    """What a coordinator needs to predict with a forest, or to add trees to it."""
+    """The coordinator's part of a forest, to predict with it or to add trees to it."""
 
     outline: ForestOutline
     parties: tuple[str, ...]  # in the order of their columns

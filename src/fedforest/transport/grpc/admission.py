@@ -1,4 +1,4 @@
-"""Who may connect to a coordinator: the doorkeeper of the hub.
+"""The doorkeeper of the hub: refuses parties that may not connect to a coordinator.
 
 The handshake has let in only certificates of the federation's authority, in date. Here the identity
 in the certificate decides: its federation, its role, and the party it wants to speak for.
@@ -116,7 +116,7 @@ def shown_certificate(context: Any) -> bytes:
 
 
 def seconds_until_expiry(context: Any) -> float:
-    """How long the caller's certificate is good for: a connection lives no longer than that."""
+    """Return the seconds until the caller's certificate expires: a connection lives no longer."""
     left = read_expiry(shown_certificate(context)) - datetime.now(UTC)
     return left.total_seconds()
 

@@ -1,4 +1,4 @@
-"""What both ends of a gRPC connection agree on: methods, limits, keepalive and mutual TLS.
+"""The settings that both ends of a gRPC connection share: methods, limits, keepalive, mutual TLS.
 
 There is no way to open or to accept a connection without certificates.
 """
@@ -49,7 +49,7 @@ _BOTH_ENDS: Options = [
 
 @dataclass(frozen=True, slots=True)
 class ChannelLimits:
-    """How much may come, and how long somebody is waited for."""
+    """The limits on sizes and waiting times."""
 
     max_message_bytes: int = MAX_MESSAGE_BYTES
     patience_seconds: float = 60.0  # for a party that is away, in all, during one request
@@ -64,7 +64,7 @@ class ChannelLimits:
 
 
 def server_options(limits: ChannelLimits, n_connections: int) -> Options:
-    """How the coordinator accepts connections, and how many."""
+    """Return the options with which the coordinator accepts connections, and how many."""
     return [
         *_BOTH_ENDS,
         ("grpc.server_handshake_timeout_ms", int(1000 * limits.greeting_seconds)),

@@ -73,7 +73,7 @@ class ClientCalls:
 
     @property
     def n_calls(self) -> int:
-        """How many calls are being answered."""
+        """Return the number of calls that are being answered."""
         return sum(map(len, self._calls.values()))
 
     def cut(self, identity: Identity) -> None:

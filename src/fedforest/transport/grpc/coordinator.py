@@ -46,7 +46,7 @@ Renew = Callable[[Identity, bytes], bytes]  # (who, certificate it shows) -> its
 
 
 class GrpcHub:
-    """Where parties connect to; a transport to all of them.
+    """The coordinator's end of the parties' connections; a transport to all of them.
 
     `address` is the one to listen on; port 0 lets the system choose. `serve_client` answers users'
     calls, and `renew` gives out certificates to who shows one in date, on threads of the hub.
@@ -156,7 +156,7 @@ class GrpcHub:
     def exchange_beside(
         self, requests: Mapping[str, bytes], work: Callable[[], None]
     ) -> dict[str, bytes]:
-        """The same exchange; `work` is called here once requests were handed to the streams.
+        """Exchange; `work` is called here once requests were handed to the streams.
 
         Earlier, it would compete with them for the interpreter.
         """

@@ -22,7 +22,7 @@ _LOOP_SECONDS = 30.0  # for a loop that should have answered long ago
 
 
 class ExchangeWait(NamedTuple):
-    """How long an exchange waits, and whether it can do without parties that are lost."""
+    """The patience of an exchange, and whether it can do without lost parties."""
 
     patience_seconds: float  # for each party, while it is away
     answer_seconds: float  # for all replies

@@ -1,4 +1,4 @@
-"""Which parties are connected to a hub, and waiting for those that are not.
+"""The parties connected to a hub, and waiting for those that are not.
 
 Lives on the event loop of the hub; who is there and how fast the way is may be asked from any
 thread. A party has one stream: a newer one takes over.

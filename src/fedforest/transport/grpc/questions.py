@@ -68,7 +68,7 @@ class Question:
         self.when_settled()
 
     def close(self) -> None:
-        """Nobody asks any more; the party is told if it has not answered."""
+        """Withdraw the question; the party is told if it has not answered."""
         if not self.reply.done():
             self.reply.cancel()
         elif not self.reply.cancelled():
@@ -128,7 +128,7 @@ class PendingExchange:
             question.when_settled = self._look
 
     def end(self) -> None:
-        """Nobody waits for the questions any more."""
+        """Withdraw the questions."""
         for timer in (self._timer, self._gathering):
             if timer is not None:
                 timer.cancel()

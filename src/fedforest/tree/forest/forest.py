@@ -51,7 +51,7 @@ class Shape:
         return len(self.left_child)
 
     def tree_of_node(self) -> NDArray[np.int64]:
-        """The tree each node belongs to."""
+        """Return the tree each node belongs to."""
         return np.repeat(np.arange(self.n_trees), np.diff(self.tree_start))
 
     def children_of(self, tree: int) -> NDArray[np.int32]:
@@ -128,7 +128,7 @@ class Splits:
         )
 
     def nodes_by_set(self) -> NDArray[np.int64]:
-        """The categorical nodes, one for each set."""
+        """Return the categorical nodes, one for each set."""
         return np.flatnonzero(self.set_index >= 0)
 
     def sets_of_values(self) -> NDArray[np.uint64]:
@@ -189,7 +189,7 @@ class Forest:
         return Paths(steps, set_at, sets, shape.tree_start, depth, threshold)
 
     def limits(self) -> NDArray[np.uint8]:
-        """The limit of the short sets of each column."""
+        """Return the limit of the short sets of each column."""
         limits = np.empty(self.n_features, np.uint8)
         find_limits(self.splits.left_set, self.splits.feature[self.splits.nodes_by_set()], limits)
         return limits

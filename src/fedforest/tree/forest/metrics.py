@@ -1,4 +1,4 @@
-"""How good predictions are: the usual figures, as scikit-learn defines them, in numpy alone.
+"""The quality of predictions: the usual figures, as scikit-learn defines them, in numpy alone.
 
 A score that is undefined for the given rows, such as the area under a curve where only one class
 occurs, is left out. All classes that training did not see count as one further class, which is

@@ -45,11 +45,11 @@ class PartialForest:
         return PartialForest(shape, self.splits.first_nodes(n_nodes), self.n_features)
 
     def own_nodes(self) -> NDArray[np.int64]:
-        """The nodes this owner split, flat over all trees, ascending."""
+        """Return the nodes this owner split, flat over all trees, ascending."""
         return np.flatnonzero(self.splits.feature >= 0)
 
     def own_per_tree(self) -> NDArray[np.int64]:
-        """How many nodes of each tree this owner split."""
+        """Count the nodes of each tree that this owner split."""
         tree = np.searchsorted(self.shape.tree_start, self.own_nodes(), side="right") - 1
         return np.bincount(tree, minlength=self.shape.n_trees)
 

@@ -64,7 +64,7 @@ class FlatTrees:
         return self._blocks[level % LEAP]
 
     def upper(self, n_levels: int) -> UpperNodes:
-        """The nodes of the first levels; prepared when first asked for."""
+        """Return the nodes of the first levels; prepared when first asked for."""
         if n_levels not in self._upper:
             self._upper[n_levels] = list_upper_nodes(self.left_child, self.tree_start, n_levels)
         return self._upper[n_levels]
@@ -144,7 +144,7 @@ class OwnRoutes(_Routes):
         return self._own_bits[level % LEAP]
 
     def upper(self, n_levels: int) -> tuple[UpperNodes, UpperSplits]:
-        """The nodes of the first levels, and the owner's splits among them."""
+        """Return the nodes of the first levels, and the owner's splits among them."""
         nodes = self.trees.upper(n_levels)
         if n_levels not in self._upper:
             self._upper[n_levels] = list_upper_splits(nodes, self.splits)
@@ -152,7 +152,7 @@ class OwnRoutes(_Routes):
 
     @property
     def n_lanes(self) -> int:
-        """How many lanes rows need for `OwnSlots`; the last is without a column."""
+        """Return how many lanes rows need for `OwnSlots`; the last is without a column."""
         return max(VECTOR_LANES, 2 + int(self.splits.feature.max(initial=0)))
 
     def _room_for_columns(self, n_blocks: int) -> NDArray[np.unsignedinteger]:
@@ -198,5 +198,5 @@ class OwnerRoutes(_Routes):
         return blocks, self._slots[level % LEAP]
 
     def upper(self, n_levels: int) -> UpperNodes:
-        """The nodes of the first levels."""
+        """Return the nodes of the first levels."""
         return self.trees.upper(n_levels)

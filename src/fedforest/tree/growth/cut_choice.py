@@ -5,8 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.criteria.gini import Gini
-from fedforest.kernels.cuts.pairs import Cuts, Pairs
 from fedforest.kernels.cuts.scores import (
     Choice,
     Sides,
@@ -15,9 +13,7 @@ from fedforest.kernels.cuts.scores import (
     expand_sides,
     take_sides,
 )
-from fedforest.kernels.cuts.two_class_scores import choose_by_two_classes
-from fedforest.kernels.layout import SET_WORDS, Rules
-from fedforest.tree.growth.split_search import SplitTable
+from fedforest.kernels.layout import Rules
 from fedforest.tree.workers import ALONE, Workers
 
 CUTS_WORTH_A_THREAD = 2**18  # with fewer, all are scored before another thread is awake
@@ -25,7 +21,7 @@ CUTS_WORTH_A_THREAD = 2**18  # with fewer, all are scored before another thread 
 
 @dataclass(frozen=True, slots=True)
 class SideLayout:
-    """Which integers describe one side of a cut: the first of those that describe a node.
+    """The integers that describe one side of a cut: the first of those that describe a node.
 
     Rows are counted apart where they are not the sum of the weights: with sample weights, with rows
     drawn more than once, or where noise is added to the weights.
@@ -60,31 +56,11 @@ def choose_cuts(layout: SideLayout, sides: Sides, rules: Rules, workers: Workers
     gainless, fits = np.empty((2, n_nodes), np.bool_)
     choice = Choice(np.empty(n_nodes), np.empty(n_nodes, np.int64), gainless, fits)
 
-    are_two = _are_two_classes(layout, sides, rules)
-
     def choose(nodes: tuple[int, int]) -> None:
-        if are_two:
-            choose_by_two_classes(sides, rules.min_rows_leaf, choice, *nodes)
-        elif layout.n_classes:
+        if layout.n_classes:
             choose_by_classes(sides, layout.n_classes, rules, choice, *nodes)
         else:
             choose_by_moments(sides, rules, choice, *nodes)
 
     workers.run(choose, workers.ranges(n_asked + 1, CUTS_WORTH_A_THREAD))
     return choice
-
-
-def _are_two_classes(layout: SideLayout, sides: Sides, rules: Rules) -> bool:
-    """Whether cuts are left sides of two classes, scored by gini and limited by rows alone."""
-    is_plain_gini = isinstance(rules.formula, Gini) and not len(rules.least_weight)
-    return is_plain_gini and layout == SideLayout(2, rows_apart=False) and sides.sums.shape[1] == 2
-
-
-def tabulate_cuts(pairs: Pairs, cuts: Cuts, chosen: NDArray[np.int64]) -> SplitTable:
-    """Return the cuts of the chosen pairs as splits."""
-    left_set = np.zeros((len(chosen) if len(cuts.left_set) else 0, SET_WORDS), np.uint64)
-    by_set = np.flatnonzero(cuts.set_index[chosen] >= 0)
-    left_set[by_set] = cuts.left_set[cuts.set_index[chosen[by_set]]]
-    return SplitTable(
-        pairs.feature[chosen], cuts.threshold[chosen], cuts.missing_left[chosen], left_set
-    )

@@ -38,7 +38,7 @@ NODES_WORTH_WAKING = 2**14  # with fewer, all are drawn before another thread is
 
 @dataclass(frozen=True, slots=True)
 class GrowthRules:
-    """When to stop and how many features a node sees."""
+    """The rules for stopping, and how many features a node sees."""
 
     max_depth: int = NO_DEPTH_LIMIT
     min_rows_split: int = 2
@@ -108,7 +108,7 @@ class Growth:
 
     @property
     def tried(self) -> NDArray[np.int64]:
-        """How many columns each open node has tried in earlier steps, without success."""
+        """Return how many columns each open node has tried in earlier steps, without success."""
         return self._tried
 
     @property

@@ -30,7 +30,7 @@ BATCH_BYTES = 2**28  # row orders of the trees that grow together, at each role 
 
 
 class GrowthProgress(NamedTuple):
-    """How far a training is."""
+    """The progress of a training."""
 
     trees_done: int
     trees_total: int

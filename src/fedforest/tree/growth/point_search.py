@@ -33,8 +33,7 @@ from fedforest.kernels.cuts.sums import (
 )
 from fedforest.kernels.cuts.tile_lanes import LANES
 from fedforest.kernels.cuts.tiles import gather_tiles, place_tiles
-from fedforest.kernels.cuts.two_class_sums import count_two_classes
-from fedforest.kernels.cuts.whole_nodes import count_few_classes, weigh_classes, weigh_targets
+from fedforest.kernels.cuts.whole_nodes import weigh_classes, weigh_targets
 from fedforest.kernels.layout import RowOrder
 from fedforest.kernels.splits.random import Values
 from fedforest.tree.growth.cut_choice import SideLayout
@@ -51,7 +50,9 @@ ROWS_WORTH_A_COLUMN = 128  # rows of an average node: with fewer, they are far a
 SLACK = 32  # 1/SLACK of a level's values is spare room: divided nodes leave gaps behind tiles
 PAIRS_WORTH_A_TILE = 4  # pairs of an average node; with fewer, most of a vector would be empty
 VALUES_OF_A_LINE = 16  # float32 values in one cache line
-VALUES_OF_A_CACHE = 2**17  # values of a small table, which fits the cache in either layout
+# Values of a small table, which fits the cache in either layout. In larger ones the layout by row
+# is worth up to 9 % of a training (`benchmarks/ablations.py`).
+VALUES_OF_A_CACHE = 2**17
 PAIRS_DRAWN_TOGETHER = 2**15  # their random words stay in the cache
 NO_PAIRS = Pairs(np.zeros(1, np.int64), np.zeros(0, np.int32))
 NO_CUTS = Marked(np.zeros(0, np.float32), np.zeros(0, np.uint8))
@@ -170,11 +171,6 @@ class PointSearch:
         return Kept(first, values, self._may_miss, is_tiled, self._marks, np.uint64(per_tile))
 
     @property
-    def _needs_stand_ins(self) -> bool:
-        """Whether some sides do not follow from a threshold: categories or missing values."""
-        return bool(self.columns.is_categorical.any() or self._may_miss.any())
-
-    @property
     def _adds_words(self) -> bool:
         """Whether sides are added up as words, which needs values in tiles."""
         targets = self.targets.kernel
@@ -236,13 +232,10 @@ class PointSearch:
         """Write the sums of some open nodes, reading each row once."""
         order, targets = self.rows.order, self.targets.kernel
         n_classes = targets.n_classes
-        are_few = not len(targets.weights) and self.layout.width <= COUNTS_PER_WORD
 
         def weigh(part: Nodes) -> None:
             if n_classes == 0:
                 weigh_targets(order, targets, nodes, sums, *part)
-            elif are_few:
-                count_few_classes(order, nodes, n_classes, sums, *part)
             else:
                 weigh_classes(order, targets.weights, nodes, n_classes, sums, *part)
 
@@ -290,12 +283,9 @@ class PointSearch:
         """Return the function that adds up the rows of some nodes."""
         kept, order, targets = self._kept, self.rows.order, self.targets.kernel
         n_classes, width = targets.n_classes, self.layout.width
-        are_two = n_classes == sums.shape[1] == 2 and kept.is_tiled and not self._needs_stand_ins
 
         def add(nodes: tuple[int, int]) -> None:
-            if are_two:
-                count_two_classes(order, kept, asked, sums, *nodes)
-            elif n_classes == 0:
+            if n_classes == 0:
                 add_moments(order, targets, kept, asked, width, sums, *nodes)
             elif self._adds_words:
                 count_classes(order, n_classes, kept, asked, width, sums, *nodes)

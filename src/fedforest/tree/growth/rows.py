@@ -1,4 +1,4 @@
-"""Which rows are in which open node of which tree, for one batch of trees.
+"""The rows in each open node of each tree, for one batch of trees.
 
 Two row orders are kept: the rows a tree trains on, and, when asked for, the rows it left out, which
 are routed along so that they can vote. Both move by the same bits.
@@ -39,7 +39,7 @@ ROWS_WORTH_A_NODE = 16  # the cost of starting a node, in rows, when work is div
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How each tree draws its rows."""
+    """The way each tree draws its rows."""
 
     bootstrap: bool  # with replacement
     n_draws: int
@@ -199,12 +199,7 @@ def draw_rows(
             left_ends[tree] = write_left_out(multiplicity, allowed, left_out, at)
 
     sample = _Sample(tree_seeds, sampling, n_rows)
-    if sample.is_whole and not with_left_out:
-        write(0, sample.draw(0))
-        ends[:] = starts + (ends[0] - starts[0])
-        drawn.reshape(n_trees, room)[1:] = drawn[:room]  # every tree has all rows
-    else:
-        _draw_trees(sample, write, workers)
+    _draw_trees(sample, write, workers)
     rows = NodeRows.at(RowOrder(drawn, row_bits, starts, ends))
     if not with_left_out:
         return rows, None
@@ -218,14 +213,8 @@ class _Sample(NamedTuple):
     sampling: Sampling
     n_rows: int
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether every tree draws every row, once."""
-        return not self.sampling.bootstrap and self.sampling.n_draws >= self.n_rows
-
-    def draw(self, tree: int, counts: Counts | None = None) -> Counts:
-        """Draw how often a tree takes each row."""
-        counts = np.empty(self.n_rows, np.uint8) if counts is None else counts
+    def draw(self, tree: int, counts: Counts) -> Counts:
+        """Draw into `counts` how often a tree takes each row."""
         seed, n_draws = self.seeds[tree], self.sampling.n_draws
         if self.sampling.bootstrap:
             count_draws(seed, n_draws, counts)

@@ -1,7 +1,8 @@
 """Trees grown side by side: every worker grows trees of its own without waiting for others.
 
 Workers that divide a level wait for the slowest one at its end, and for the bookkeeping between two
-levels. Trees do not depend on each other, so the forest is the same either way.
+levels. Trees do not depend on each other, so the forest is the same either way. Worth on two cores
+(`benchmarks/ablations.py`): 8 to 26 % of a training's time.
 """
 
 from collections.abc import Callable

@@ -27,7 +27,7 @@ class OpenNodes:
 
 @dataclass(frozen=True, slots=True)
 class GrowthStep:
-    """What one step did to the nodes that were open before it (arrays over them).
+    """The effect of one step on the nodes that were open before it (arrays over them).
 
     `source` tells for each node open after the step which node it came from, and `is_right`
     whether it is that node's right child.

@@ -80,7 +80,7 @@ def number_categories(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bins:
-    """How each column of a table is binned.
+    """The bins of each column of a table.
 
     A rule is a numeric column's edges or a categorical column's categories in code order. The
     arrays are left writable: numba would compile every kernel that takes them once more if not.

@@ -13,14 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.kernels.bins import binning
-from fedforest.kernels.bins.radix_sort import sort_floats
 from fedforest.kernels.layout import MAX_BINS
 from fedforest.tree.table.blocks import NumericBlock
 from fedforest.tree.workers import Workers
 
 SAMPLE_ROWS = 50_000
 _BATCH_COLUMNS = 64  # sampled together: 13 MB of float32
-_MANY_VALUES = 2048  # from here on a radix sort is faster than comparing
 _TASK_CELLS = 1 << 17  # some tenths of a millisecond: tasks that small can be distributed evenly
 
 Edges: TypeAlias = NDArray[np.float64]
@@ -86,7 +84,7 @@ class _Fitter:
 
         def settle(column: tuple[int, NDArray[Any]]) -> None:
             feature, ascending = column
-            _sort(ascending)
+            ascending.sort()  # missing values come last
             ascending = ascending[: np.searchsorted(ascending, ascending.dtype.type(np.nan))]
             distinct = np.empty(self.max_bins, ascending.dtype)
             n_distinct = binning.list_distinct(ascending, self.max_bins, distinct)
@@ -182,14 +180,6 @@ def _batches(blocks: Iterable[NumericBlock]) -> Iterator[list[NumericBlock]]:
                 batch, room = [], _BATCH_COLUMNS
     if batch:
         yield batch
-
-
-def _sort(values: NDArray[Any]) -> None:
-    """Sort in place; missing values come last."""
-    if values.dtype == np.float32 and len(values) >= _MANY_VALUES:
-        sort_floats(values)
-    else:
-        values.sort()
 
 
 def _edges_between(distinct: NDArray[Any]) -> Edges:

@@ -56,7 +56,7 @@ class TargetKind:
 
     @property
     def scores(self) -> ByMoments | ByClasses:
-        """How splits are scored; two classes searched by moments are scored as numbers."""
+        """Return how splits are scored; two classes searched by moments are scored as numbers."""
         is_own = self.search == "classes" or self.is_regression
         return self.criterion.scores if is_own else LEAST_SQUARES
 

@@ -22,7 +22,7 @@ _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62}[A-Za-z0-9])?")
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where a data set is, and how its columns are read."""
+    """The source of a data set, and how its columns are read."""
 
     source: str | None = None  # a file; relative paths count from the party's folder
     uri_env: str | None = None  # a PostgreSQL database: the variable that holds its URI,
@@ -63,7 +63,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def place(self) -> str:
-        """Where the data set is, without any secret."""
+        """Return the source of the data set, without any secret."""
         if self.source is not None:
             return self.source
         return f"${self.uri_env}" if self.uri_env else f"URI in {self.uri_file}"
