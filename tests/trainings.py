@@ -12,6 +12,7 @@ from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import joblib
 import numpy as np
@@ -33,6 +34,7 @@ from fedforest import (
     VerticalLinearRegression,
     VerticalLogisticRegression,
 )
+from fedforest.protocol.vertical.prediction_party import PredictingParty
 
 N_ROWS = 400
 N_COLUMNS = 6
@@ -155,6 +157,20 @@ def train_and_store(kind: Callable[..., Any], choose: Callable[..., Target]) -> 
     if kind in (VerticalForestClassifier, VerticalForestRegressor):
         return kind(30, parties=2, random_state=0).fit(X, choose(numbers)).to_partial_forests()
     return kind(4, random_state=0).fit(X, choose(numbers)).to_bytes()
+
+
+def predictions_of_services() -> None:
+    """Predictions of parties in processes of their own, which compare turns with what they said."""
+    X, numbers = draw_rows()
+    with patch("fedforest.estimators.vertical.model.PredictingParty", doubting_party):
+        for y in (two_classes(numbers), classes(numbers)):
+            for prediction in ("auto", "one_round", 1, 2):
+                by_columns(VerticalForestClassifier, X, y, prediction=prediction)
+
+
+def doubting_party(*means: Any, believes_turns: bool) -> PredictingParty:
+    assert believes_turns
+    return PredictingParty(*means)
 
 
 def every_table() -> None:
@@ -332,6 +348,7 @@ KINDS: dict[str, Callable[[], None]] = {
     "horizontal numbers": partial(usual, by_rows, HorizontalExtraTreesRegressor, np.asarray),
     "vertical prediction": partial(predictions, by_columns),
     "horizontal prediction": partial(predictions, by_rows),
+    "prediction at parties": predictions_of_services,
     "tables": every_table,
     "targets": every_target,
     "vertical options": every_option_of_columns,
