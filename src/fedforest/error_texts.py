@@ -126,6 +126,13 @@ TEXTS: Mapping[str, Text] = {
         "or its key is another",
         "nothing is aligned",
     ),
+    "list.not_own": Text(
+        "the list of ids that came as that of party {peer} is not the one it declared in this run",
+        "nothing is aligned",
+    ),
+    "point.invalid": Text(
+        "an entry in the list of party {peer} is no point of ristretto255", "nothing is aligned"
+    ),
     # policy
     "policy.unreadable": Text("its policy cannot be read, so it allows nothing"),
     "policy.data_set": Text(_POLICY + "the {data_set} is not for use"),

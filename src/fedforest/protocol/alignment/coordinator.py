@@ -42,11 +42,7 @@ def align(run: bytes, parties: Sequence[str]) -> Conversation[CommonRows]:
     hashed = yield from ask(requests)
     common = _intersect({party: hashed[party] for party in parties})
     n_common = int(common[parties[0]].sum())
-    if not n_common:
-        raise DataError.stating(
-            "the parties have no id in common. Do their id columns mean the same thing, and are "
-            "they written in the same way?"
-        )
+    refuse_nothing_common(n_common)
     bits = {
         party: memoryview(np.packbits(is_common, bitorder="little").tobytes())
         for party, is_common in common.items()
@@ -64,6 +60,15 @@ def align(run: bytes, parties: Sequence[str]) -> Conversation[CommonRows]:
         {party: hashed[party].counts.n_rows for party in parties},
         {party: hashed[party].counts.n_left_out for party in parties},
     )
+
+
+def refuse_nothing_common(n_common: int) -> None:
+    """Refuse to go on without a common row, whatever the method."""
+    if not n_common:
+        raise DataError.stating(
+            "the parties have no id in common. Do their id columns mean the same thing, and are "
+            "they written in the same way?"
+        )
 
 
 def _share_key(parties: Sequence[str]) -> Conversation[dict[str, HashIds]]:
