@@ -7,10 +7,17 @@ a party blinds the declared lists of the parties it meets, once, and nothing els
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
-from fedforest.errors import FederationError, MaskingError, ProtocolError, RemoteProtocolError
+from fedforest.errors import (
+    FederationError,
+    MaskingError,
+    PolicyRefusal,
+    ProtocolError,
+    RemoteProtocolError,
+)
 from fedforest.masking.blinding import hash_to_points
 from fedforest.protocol.alignment.messages import (
     REQUESTS,
@@ -23,6 +30,8 @@ from fedforest.protocol.alignment.messages import (
 from fedforest.protocol.alignment.payloads import BlindedIds, IdCounts, ListSeal
 from fedforest.protocol.alignment.psi_party import IntersectionAligner
 from fedforest.protocol.asking import Message
+from fedforest.runtime.party.approval import RunAccountant
+from fedforest.runtime.party.policy import DataSetRules
 from fedforest.transport.codec import decode, encode
 from tests.protocol.alignment.federations import Aligning
 
@@ -210,6 +219,47 @@ def test_a_party_in_league_with_the_coordinator_spends_an_entry_for_every_guess(
     assert [bytes(each.data) for each in told.lists] == [
         bytes(handler(parties, "clinic")._blinded["bank"].tobytes())
     ]
+
+
+def owned(parties: Aligning, party: str, **rules: int) -> None:
+    """Give a party the accountant that its service makes of these rules."""
+    accountant = RunAccountant(DataSetRules(**rules), lambda _: None, bytes(32))  # type: ignore[arg-type] # numbers
+    parties.accountants = {party: accountant}
+    parties.put_together()
+
+
+def test_a_list_of_one_id_is_not_compared_where_the_policy_wants_more() -> None:
+    parties = Aligning({**IDS, "shop": [b"anna"]}, method="psi")
+    owned(parties, "bank", least_aligned_ids=3)
+    with pytest.raises(PolicyRefusal, match="a list of fewer than 3 ids"):
+        parties.align()
+    assert not answered(parties, "bank")
+
+
+def test_a_guess_among_made_up_ids_is_not_told_where_the_policy_wants_more_in_common() -> None:
+    parties = Aligning({**IDS, "shop": [b"ben", b"a", b"b", b"c", b"d"]}, method="psi")
+    owned(parties, "bank", least_common_ids=2)
+    with pytest.raises(PolicyRefusal, match="fewer than 2 ids in common"):
+        parties.align()
+    assert len(parties.listener.requests) == 4  # nobody was told which
+
+
+def test_a_coordinator_that_tells_of_few_common_rows_is_refused() -> None:
+    parties = Aligning({**IDS, "shop": [b"ben", b"a", b"b", b"c", b"d"]}, method="psi")
+    owned(parties, "bank", least_common_ids=2)
+
+    def hide(reply: Any) -> Message:
+        if not isinstance(reply, IdsBlinded):
+            return reply  # type: ignore[no-any-return] # a message
+        return IdsBlinded(
+            msgspec.structs.replace(reply.counts, least_common=1), reply.points, reply.seals
+        )
+
+    spoil(parties, "bank", hide)
+    with pytest.raises(PolicyRefusal, match="fewer than 2 ids in common"):
+        parties.align()
+    with pytest.raises(ProtocolError, match="not aligned yet"):
+        _ = parties.parties["bank"].rows
 
 
 SPOILED = {

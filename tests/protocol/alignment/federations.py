@@ -9,6 +9,7 @@ from fedforest.protocol.alignment.coordinator import CommonRows
 from fedforest.protocol.alignment.messages import REQUESTS
 from fedforest.protocol.alignment.party import Aligner
 from fedforest.protocol.contract import Gate
+from fedforest.protocol.label_door import OWNER, Accountant
 from fedforest.runtime.driver import run
 from fedforest.runtime.endpoint import make_endpoint
 from fedforest.runtime.messages.orders import AlignmentMethod
@@ -59,6 +60,7 @@ class Aligning:
     ids: Mapping[str, Sequence[bytes]]
     seed: int = 0
     method: AlignmentMethod = "keyed-hash"
+    accountants: Mapping[str, Accountant] = field(default_factory=dict)
     workers: Workers = ALONE
     members: dict[str, PartyIdentity] = field(init=False)
     parties: dict[str, Aligner] = field(init=False)
@@ -70,7 +72,9 @@ class Aligning:
 
     def put_together(self) -> None:
         self.parties = {
-            name: METHODS[self.method].answer(member, self.ids[name], self.workers)
+            name: METHODS[self.method].answer(
+                member, self.ids[name], self.accountants.get(name, OWNER), self.workers
+            )
             for name, member in self.members.items()
         }
         contract = METHODS[self.method].contract

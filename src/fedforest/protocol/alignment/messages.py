@@ -37,7 +37,7 @@ class IdsHashed(Message, frozen=True):
 
     reveals: ClassVar[str] = (
         "a keyed hash of each id of the data set, good for this run only, how many there are, "
-        "and how many rows have no id of their own"
+        "how many rows have no id of their own, and the least number of common ones it allows"
     )
 
     counts: IdCounts
@@ -73,7 +73,7 @@ class IdsBlinded(Message, frozen=True):
 
     reveals: ClassVar[str] = (
         "a point for each id of the data set that nobody can lead back, how many there are, and "
-        "how many rows have no id of their own"
+        "how many rows have no id of their own, and the least number of common ones it allows"
     )
 
     counts: IdCounts

@@ -50,10 +50,14 @@ class Pseudonyms(Payload, frozen=True):
 
 
 class IdCounts(Payload, frozen=True):
-    """A party's number of rows, and how many of them have no id or a repeated one."""
+    """A party's number of rows, and how many of them have no id or a repeated one.
+
+    With fewer common ids than `least_common`, its policy lets nobody learn which they are.
+    """
 
     n_rows: Count
     n_left_out: Count
+    least_common: Count = 1
 
     @property
     def n_ids(self) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.protocol.aggregation.introduction import introduce_parties
-from fedforest.protocol.alignment.coordinator import CommonRows, refuse_nothing_common
+from fedforest.protocol.alignment.coordinator import CommonRows, refuse_few_common
 from fedforest.protocol.alignment.messages import (
     BlindIds,
     BlindLists,
@@ -42,7 +42,7 @@ def intersect(run: bytes, parties: Sequence[str]) -> Conversation[CommonRows]:
     blinded = yield from ask(_exchange_lists(declared, parties))
     common, places = _match(declared, blinded, parties)
     n_common = int(common.sum())
-    refuse_nothing_common(n_common)
+    refuse_few_common(n_common, {party: declared[party].counts for party in parties})
     bits = memoryview(np.packbits(common, bitorder="little").tobytes())
     told = {party: memoryview(places[party][common].astype("<i4").tobytes()) for party in others}
     taken = yield from ask(

@@ -42,6 +42,7 @@ from fedforest.protocol.alignment.payloads import (
     TwiceBlinded,
 )
 from fedforest.protocol.asking import Accepted, Message, answer, check
+from fedforest.protocol.label_door import OWNER, Accountant
 from fedforest.protocol.payloads import view_bytes
 from fedforest.tree.workers import ALONE, Workers
 
@@ -63,8 +64,13 @@ class IntersectionAligner:
     """Answers the coordinator of an intersection with the ids of one data set."""
 
     def __init__(
-        self, member: PartyIdentity, ids: Sequence[bytes], workers: Workers = ALONE
+        self,
+        member: PartyIdentity,
+        ids: Sequence[bytes],
+        accountant: Accountant = OWNER,
+        workers: Workers = ALONE,
     ) -> None:
+        self._accountant = accountant
         self._member = member
         self._ids = ids
         self._workers = workers
@@ -111,11 +117,12 @@ class IntersectionAligner:
         others = list(self._meeting.session().pair_secrets)
         return others if self._first == self._member.name else [self._first]
 
-    def _blind_ids(self, _request: BlindIds) -> IdsBlinded:
+    def _blind_ids(self, request: BlindIds) -> IdsBlinded:
         check(self._own is None, "ids are asked for twice")
         partners, run = self._partners(), self._meeting.session().id
-        key = BlindingKey.from_randomness(self._member.randomness)
         rows = _find_rows(self._ids)
+        self._accountant.approve(request, len(rows))
+        key = BlindingKey.from_randomness(self._member.randomness)
         known = [self._ids[row] for row in rows]
         points = self._spread(lambda some: key.blind(hash_to_points(run, some)), known)
         order = np.argsort(points)
@@ -126,7 +133,9 @@ class IntersectionAligner:
             for partner in partners
         )
         self._key, self._own = key, own
-        return IdsBlinded(IdCounts(len(self._ids), len(self._ids) - len(rows)), sealed, seals)
+        n_left_out = len(self._ids) - len(rows)
+        counts = IdCounts(len(self._ids), n_left_out, self._accountant.least_common)
+        return IdsBlinded(counts, sealed, seals)
 
     def _blind_lists(self, request: BlindLists) -> ListsBlinded:
         key = self._key
@@ -140,7 +149,7 @@ class IntersectionAligner:
             expected = self._seal(partner, self._member.name, each)
             if not hmac.compare_digest(expected, bytes(seal.data)):
                 raise MaskingError.of("list.not_own", peer=partner)
-            each.check_order()
+            self._accountant.approve(request, len(each.check_order()))
         blinded = {
             partner: self._spread(partial(key.blind, owner=partner), cut_points(each.data))
             for partner, each in zip(partners, request.lists, strict=True)
@@ -179,6 +188,7 @@ class IntersectionAligner:
         check(len(request.places) == len(partners), "not the places of every pair")
         n_of_first = len(own.points) if is_first else len(self._blinded[self._first])
         common = _read_common(request.common, n_of_first)
+        self._accountant.approve(request, len(common))
         rows, proofs, expected = own.rows[common] if is_first else None, [], {}
         for partner, given in zip(partners, request.places, strict=True):
             theirs = self._blinded[partner]

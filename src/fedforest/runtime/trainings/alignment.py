@@ -14,6 +14,7 @@ from fedforest.protocol.alignment.psi_coordinator import intersect
 from fedforest.protocol.alignment.psi_party import IntersectionAligner
 from fedforest.protocol.asking import Conversation, Handler, Message
 from fedforest.protocol.contract import Clause, Gate
+from fedforest.protocol.label_door import Accountant
 from fedforest.runtime.disclosure.leakage import LeakageReport
 from fedforest.runtime.disclosure.run_leakage import Conclusions, count_traffic
 from fedforest.runtime.driver import Exchange
@@ -46,14 +47,12 @@ class Method(NamedTuple):
     """Both sides of a method of alignment, and its contract."""
 
     converse: Callable[[bytes, Sequence[str]], Conversation[CommonRows]]
-    answer: Callable[[PartyIdentity, Sequence[bytes], Workers], Aligner]
+    answer: Callable[[PartyIdentity, Sequence[bytes], Accountant, Workers], Aligner]
     contract: Sequence[Clause[None]]
 
 
 METHODS: Mapping[AlignmentMethod, Method] = {
-    "keyed-hash": Method(
-        align, lambda member, ids, _workers: KeyedHashAligner(member, ids), KEYED_HASH
-    ),
+    "keyed-hash": Method(align, KeyedHashAligner, KEYED_HASH),
     "psi": Method(intersect, IntersectionAligner, PSI),
 }
 
@@ -143,7 +142,7 @@ class RowAlignment(Training[AlignRows, AlignmentRole, RowIds, CommonRows, Alignm
 
     def demands(self, role: AlignmentRole, terms: Terms) -> Demands:  # noqa: ARG002 - of the role
         """Return what the owner of the data must allow; alignment has a rule of its own."""
-        return Demands(None, aligns=True, peers=role.peers)
+        return Demands(None, alignment=role.method, peers=role.peers)
 
     def read(self, role: AlignmentRole, data: Any, holdings: Holdings) -> RowIds:
         """Read the ids; check pins, label and weight now, before ids are hashed."""
@@ -155,7 +154,7 @@ class RowAlignment(Training[AlignRows, AlignmentRole, RowIds, CommonRows, Alignm
     def work(self, role: AlignmentRole, columns: RowIds, means: PartyMeans) -> AlignmentWork:
         """Make a fresh handler."""
         method, member = METHODS[role.method], means.keys.member(means.randomness)
-        party = method.answer(member, columns.ids, means.workers)
+        party = method.answer(member, columns.ids, means.accountant, means.workers)
         return AlignmentWork(party, columns, method.contract)
 
 
