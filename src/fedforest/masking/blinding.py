@@ -74,5 +74,10 @@ class BlindingKey:
         return "<BlindingKey>"
 
 
+def check_library() -> None:
+    """Raise `ConfigurationError` where libsodium is not installed, before a run begins."""
+    _sodium()
+
+
 def _sodium() -> Any:
     return import_extra("rbcl", "private set intersection")

@@ -1,6 +1,7 @@
 """Private set intersection: the plain intersection, and a transcript that tells sizes only."""
 
 import dataclasses
+import sys
 from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedforest.errors import DataError, FederationError, MaskingError, RemoteProtocolError
+from fedforest.errors import (
+    ConfigurationError,
+    DataError,
+    FederationError,
+    MaskingError,
+    RemoteProtocolError,
+)
 from fedforest.masking.blinding import hash_to_points
 from fedforest.protocol.alignment.messages import (
     REQUESTS,
@@ -235,3 +242,11 @@ def test_requests_out_of_place_are_refused_and_change_nothing() -> None:
     disturbed.align()
     assert disturbed.common_ids() == honest.common_ids()
     assert disturbed.listener.replies == honest.listener.replies
+
+
+def test_a_party_without_the_library_says_so_before_a_run_begins(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "rbcl", None)
+    with pytest.raises(ConfigurationError, match=r'needs rbcl.*pip install "fedforest\[encrypted'):
+        some()

@@ -108,13 +108,12 @@ def test_a_party_that_is_killed_goes_on_with_the_same_key_and_list(
     federation: LocalFederation, before: int
 ) -> None:
     restart(federation, before)
-    assert align(federation, "psi").n_common == N_COMMON
+    alignment = align(federation, "psi")
+    assert alignment.n_common == N_COMMON
     kept = [
         [
             make_tables()[party]["people"].column("id")[row].as_py()
-            for row in Alignments(federation.homes[party] / "alignments")
-            .read((bytes([1]) * 16).hex())
-            .rows()
+            for row in Alignments(federation.homes[party] / "alignments").read(alignment.id).rows()
         ]
         for party in PARTIES
     ]

@@ -20,7 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import MaskingError, ProtocolError
-from fedforest.masking.blinding import POINTS, BlindingKey, cut_points, hash_to_points
+from fedforest.masking.blinding import (
+    POINTS,
+    BlindingKey,
+    check_library,
+    cut_points,
+    hash_to_points,
+)
 from fedforest.masking.key_agreement import derive_key, encode_name, join_contexts
 from fedforest.protocol.aggregation.introduction import PartyIdentity
 from fedforest.protocol.aggregation.meeting import MeetingParty
@@ -70,6 +76,7 @@ class IntersectionAligner:
         accountant: Accountant = OWNER,
         workers: Workers = ALONE,
     ) -> None:
+        check_library()
         self._accountant = accountant
         self._member = member
         self._ids = ids
