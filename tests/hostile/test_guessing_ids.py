@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from fedforest.errors import (
+    DataError,
     FederationError,
     MaskingError,
     PolicyRefusal,
@@ -239,7 +240,7 @@ def test_a_list_of_one_id_is_not_compared_where_the_policy_wants_more() -> None:
 def test_a_guess_among_made_up_ids_is_not_told_where_the_policy_wants_more_in_common() -> None:
     parties = Aligning({**IDS, "shop": [b"ben", b"a", b"b", b"c", b"d"]}, method="psi")
     owned(parties, "bank", least_common_ids=2)
-    with pytest.raises(PolicyRefusal, match="fewer than 2 ids in common"):
+    with pytest.raises(DataError, match="fewer than 2 ids in common"):
         parties.align()
     assert len(parties.listener.requests) == 4  # nobody was told which
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow.parquet
 import pytest
 
-from fedforest.errors import PolicyRefusal, ReplayError
+from fedforest.errors import DataError, PolicyRefusal, ReplayError
 from fedforest.runtime.messages.orders import AlignmentMethod, AlignRows
 from fedforest.runtime.messages.results import Alignment
 from fedforest.runtime.party.alignments import Alignments
@@ -61,7 +61,7 @@ def test_common_rows_that_are_too_few_are_told_to_nobody(
     federation: LocalFederation, method: AlignmentMethod
 ) -> None:
     demand(federation, f"least_common_ids = {N_COMMON + 1}", "clinic")
-    with pytest.raises(PolicyRefusal, match=rf"fewer than {N_COMMON + 1} ids .* 'clinic'"):
+    with pytest.raises(DataError, match=rf"fewer than {N_COMMON + 1} ids .* 'clinic'"):
         align(federation, method)
     for home in federation.homes.values():
         assert not list(home.glob("alignments/*"))

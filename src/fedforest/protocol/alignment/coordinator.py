@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedforest.errors import DataError, PolicyRefusal
+from fedforest.errors import DataError
 from fedforest.masking.pseudonyms import find_common
 from fedforest.protocol.aggregation.introduction import introduce_parties
 from fedforest.protocol.alignment.messages import (
@@ -75,7 +75,7 @@ def refuse_few_common(n_common: int, counts: Mapping[str, IdCounts]) -> None:
         )
     for party, each in counts.items():
         if n_common < each.least_common:
-            raise PolicyRefusal.of("common.few", peer=party, limit=each.least_common)
+            raise DataError.of("common.few", peer=party, limit=each.least_common)
 
 
 def _share_key(parties: Sequence[str]) -> Conversation[dict[str, HashIds]]:
