@@ -126,6 +126,17 @@ TEXTS: Mapping[str, Text] = {
         "or its key is another",
         "nothing is aligned",
     ),
+    "list.not_own": Text(
+        "the list of ids that came as that of party {peer} is not the one it declared in this run",
+        "nothing is aligned",
+    ),
+    "point.invalid": Text(
+        "an entry in the list of party {peer} is no point of ristretto255", "nothing is aligned"
+    ),
+    "common.few": Text(
+        "the parties have fewer than {limit} ids in common, and the policy of party {peer} lets "
+        "nobody learn which (least_common_ids)"
+    ),
     # policy
     "policy.unreadable": Text("its policy cannot be read, so it allows nothing"),
     "policy.data_set": Text(_POLICY + "the {data_set} is not for use"),
@@ -133,6 +144,12 @@ TEXTS: Mapping[str, Text] = {
     "policy.asker": Text(_POLICY + "who asks is not among those who may"),
     "policy.column": Text(_POLICY + "{column} is not for use"),
     "policy.alignment": Text(_POLICY + "alignment by ids"),
+    "policy.alignment_method": Text(_POLICY + "alignment must be by one of: {choices} (align)"),
+    "policy.aligned_ids": Text(
+        _POLICY + "a list of fewer than {limit} ids asks who is in another one"
+    ),
+    "policy.common_ids": Text(_POLICY + "fewer than {limit} ids in common"),
+    "policy.alignments": Text(_POLICY + "at most {limit} alignments a day"),
     "policy.validation": Text(_POLICY + "validation, as scores tell of labels"),
     "policy.alone": Text(_POLICY + "training for each party alone"),
     "policy.complete_model": Text(_POLICY + "a complete model shows its splits (complete_model)"),

@@ -95,6 +95,17 @@ def test_alignment_validation_and_standing_alone_are_ordered(tmp_path: Path) -> 
     assert ordered.validation == Validation(0.3)
 
 
+@pytest.mark.parametrize(
+    ("said", "method"),
+    [("true", "keyed-hash"), ('"keyed-hash"', "keyed-hash"), ('"psi"', "psi")],
+)
+def test_a_file_says_how_rows_are_aligned(tmp_path: Path, said: str, method: str) -> None:
+    ordered = order(tmp_path, vertical(f"align = {said}"))
+    assert isinstance(ordered, TrainVertical)
+    assert ordered.align
+    assert ordered.alignment_method == method
+
+
 def test_classes_that_are_numbers_are_weighed_by_pairs(tmp_path: Path) -> None:
     after = "[parameters]\nclass_weight = [[0, 1.0], [1, 2.5]]"
     assert order(tmp_path, vertical(after=after)).class_weight == [(0, 1.0), (1, 2.5)]

@@ -5,7 +5,13 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from fedforest.runtime.messages.orders import AlignRows, PredictVertical, TrainHorizontal
+from fedforest.runtime.messages.orders import (
+    Align,
+    AlignmentMethod,
+    AlignRows,
+    PredictVertical,
+    TrainHorizontal,
+)
 from fedforest.runtime.messages.results import (
     Alignment,
     Exchanged,
@@ -49,9 +55,10 @@ def people_of(two: Processes, party: str, alignment: str) -> list[int]:
     return [members(party)[row] for row in kept.rows()]
 
 
-def test_parties_keep_the_rows_they_have_in_common(two: Processes) -> None:
+@pytest.mark.parametrize("method", ["keyed-hash", "psi"])
+def test_parties_keep_the_rows_they_have_in_common(two: Processes, method: AlignmentMethod) -> None:
     with two.user() as user:
-        alignment = user.train(AlignRows(data=PEOPLE), Alignment)
+        alignment = user.train(AlignRows(data=PEOPLE, method=method), Alignment)
     common = set(members("bank")) & set(members("shop"))
     assert alignment.n_common == len(common)
     taken = [people_of(two, party, alignment.id) for party in TWO]
@@ -59,10 +66,11 @@ def test_parties_keep_the_rows_they_have_in_common(two: Processes) -> None:
     assert set(taken[0]) == common
 
 
+@pytest.mark.parametrize("align", [True, "psi"])
 def test_an_aligned_training_is_scored_and_predicts_what_it_does_without_processes(
-    two: Processes,
+    two: Processes, align: Align
 ) -> None:
-    order = vertical_order(data=PEOPLE, alone=True)
+    order = vertical_order(data=PEOPLE, alone=True, align=align)
     result = two.train(order)
     two.check(order, result)
     assert isinstance(result, VerticalResult)
@@ -70,7 +78,7 @@ def test_an_aligned_training_is_scored_and_predicts_what_it_does_without_process
     assert result.validation.alone.keys() == set(TWO)
     with two.user() as user:
         aligned = user.ask(
-            PredictVertical(data=PEOPLE, model=result.model, align=True), Predictions
+            PredictVertical(data=PEOPLE, model=result.model, align=align), Predictions
         )
     assert aligned.alignment is not None
     assert aligned.read().shape == (aligned.alignment.n_common, 2)
@@ -78,18 +86,20 @@ def test_an_aligned_training_is_scored_and_predicts_what_it_does_without_process
 
 
 @pytest.mark.parametrize(
-    ("role", "part"),
+    ("role", "part", "align"),
     [
-        ("shop", "alignment"),
-        ("coordinator", "alone, shop"),
-        pytest.param("coordinator", "alignment", marks=pytest.mark.exhaustive),
-        pytest.param("bank", "validation", marks=pytest.mark.exhaustive),
+        ("shop", "alignment", True),
+        ("shop", "alignment", "psi"),
+        ("coordinator", "alone, shop", True),
+        pytest.param("coordinator", "alignment", True, marks=pytest.mark.exhaustive),
+        pytest.param("coordinator", "alignment", "psi", marks=pytest.mark.exhaustive),
+        pytest.param("bank", "validation", True, marks=pytest.mark.exhaustive),
     ],
 )
 def test_a_role_that_is_killed_in_a_part_of_a_run_comes_back_and_scores_are_the_same(
-    two: Processes, role: str, part: str
+    two: Processes, role: str, part: str, align: Align
 ) -> None:
-    order = vertical_order(data=PEOPLE, alone=True)
+    order = vertical_order(data=PEOPLE, alone=True, align=align)
     two.check(order, train_and_kill(two, order, role, part))
 
 

@@ -125,7 +125,8 @@ def test_what_the_party_itself_refuses_is_not_counted() -> None:
         ("protocols/vertical.md", vertical.CONTRACT),
         ("protocols/horizontal.md", horizontal.CONTRACT),
         ("protocols/linear.md", linear.CONTRACT),
-        ("alignment.md", alignment.CONTRACT),
+        ("alignment.md", alignment.KEYED_HASH),
+        ("alignment.md", alignment.PSI),
         ("validation.md", scoring.CONTRACT),
     ],
 )

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from fedforest.protocol.alignment import messages as alignment
-from fedforest.protocol.alignment.coordinator import align
 from fedforest.protocol.asking import Conversation, Handler
 from fedforest.protocol.linear import messages as linear
 from fedforest.protocol.linear.coordinator import predict, train
@@ -19,6 +18,8 @@ from fedforest.protocol.linear.party import LinearParty
 from fedforest.protocol.scoring import messages as scoring
 from fedforest.protocol.scoring.coordinator import score_own_votes, score_votes
 from fedforest.protocol.scoring.party import ScoringParty, TrueClasses, TrueNumbers
+from fedforest.runtime.messages.orders import AlignmentMethod
+from fedforest.runtime.trainings.alignment import METHODS
 from fedforest.tree.table.frames import read_table
 from tests.protocol.alignment.federations import RUN, Aligning
 from tests.protocol.linear.federations import (
@@ -77,13 +78,13 @@ def linear_prediction() -> Case:
     return Case(parties, lambda: predict(("p0", "p1"), 0.5), linear.REQUESTS, check)
 
 
-def alignment_case() -> Case:
+def alignment_case(method: AlignmentMethod) -> Case:
     def check(common: Any) -> None:
         assert 1 <= common.n_common <= 3
 
     return Case(
-        lambda: Aligning(IDS).parties,
-        lambda: align(RUN, tuple(IDS)),
+        lambda: Aligning(IDS, method=method).parties,
+        lambda: METHODS[method].converse(RUN, tuple(IDS)),
         alignment.REQUESTS,
         check,
     )
@@ -115,7 +116,8 @@ CASES = {
     "linear, classes": linear_case(two_classes(X)),
     "linear, numbers": linear_case(numbers(X)),
     "linear, prediction": linear_prediction(),
-    "alignment": alignment_case(),
+    "alignment by keyed hashes": alignment_case("keyed-hash"),
+    "alignment by intersection": alignment_case("psi"),
     "scoring of classes": scoring_case(is_regression=False, is_own=False),
     "scoring of numbers": scoring_case(is_regression=True, is_own=False),
     "scoring of own votes": scoring_case(is_regression=False, is_own=True),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -13,6 +13,10 @@ def align(
     data: Annotated[
         list[str], typer.Option("--data", "-d", help="PARTY=DATA_SET for each party; repeat it.")
     ],
+    method: Annotated[
+        Literal["keyed-hash", "psi"],
+        typer.Option(help="How ids are compared: keyed-hash, or psi, which nobody can guess at."),
+    ] = "keyed-hash",
     profile: Profile = "",
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -22,6 +26,8 @@ def align(
     Ids stay where they are; each party keeps which of its rows they are.
 
     Example: fedforest align --data bank=customers --data shop=baskets
+
+    Example: fedforest align --method psi --data bank=customers --data shop=baskets
     """
     from fedforest.cli.predict import read_pairs
     from fedforest.cli.run_page import describe_alignment
@@ -30,7 +36,7 @@ def align(
     from fedforest.runtime.messages.orders import AlignRows
     from fedforest.runtime.messages.results import Alignment
 
-    order = AlignRows(data=read_pairs(data))
+    order = AlignRows(data=read_pairs(data), method=method)
     with Federation(choose_profile(profile)) as federation:
         alignment = federation.train(order, Alignment)
     terminal = Terminal(as_json, quiet)

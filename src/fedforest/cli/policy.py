@@ -42,6 +42,10 @@ TEMPLATE = """\
 # prediction_rows_per_day = 1_000_000         # for each asker
 # prediction_rows_per_day_total = 5_000_000   # of all askers together
 # alignment = true
+# alignment_methods = ["keyed-hash", "psi"]
+# least_aligned_ids = 0           # in the list of ids of each party
+# least_common_ids = 1            # of all parties
+# alignments_per_day = 1000       # of all data sets
 # validation = true
 # alone = true
 

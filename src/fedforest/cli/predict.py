@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fedforest.runtime.client.connection import Federation
+    from fedforest.runtime.messages.orders import Align
     from fedforest.runtime.messages.results import Predictions, RunDetails
 
 
@@ -142,13 +143,20 @@ def _predict_there(federation: Federation, details: RunDetails, wishes: _Wishes)
         model=run,
         lookahead=wishes.lookahead,
         hard_votes=bool(details.order.get("hard_votes")),
-        align=bool(details.order.get("align")) if wishes.align is None else wishes.align,
+        align=_choose_alignment(details.order.get("align", False), wishes.align),
     )
     packed = federation.ask(WatchRun(run=run), VerticalResult).classes
     predictions = federation.ask(order, Predictions)
     ids = None if wishes.home is None else _read_ids(wishes.home, pairs, predictions)
     classes = None if packed is None else unpack_labels(packed)
     return _Predicted(predictions.read(), classes, ids)
+
+
+def _choose_alignment(in_training: Align, wished: bool | None) -> Align:
+    """As in training; rows that were in order there are matched by keyed hashes if wished."""
+    if wished is None:
+        return in_training
+    return wished and (in_training or True)
 
 
 def _read_ids(home: Path, pairs: dict[str, str], predictions: Predictions) -> Any:

@@ -19,7 +19,7 @@ class LabelStatistic(Payload, frozen=True):
 
 
 class Accountant(Protocol):
-    """Decides for the owner of a data set about every release of its labels."""
+    """Decides for the owner of a data set about every release of its labels and ids."""
 
     @property
     def has_approved(self) -> bool:
@@ -29,17 +29,21 @@ class Accountant(Protocol):
     def least_rows(self) -> int:
         """The least number of rows behind a score, and behind a count of predictions."""
 
+    @property
+    def least_common(self) -> int:
+        """The least number of ids that parties must have in common."""
+
     def approve(self, request: Message, n_rows: int | None = None) -> None:
         """Charge a request that makes labels leave, or check a limit of it; raises a refusal.
 
-        `n_rows` are the rows behind a score.
+        `n_rows` are the rows behind a score, the ids of a list, or those that all parties have.
         """
 
 
 class Owner:
     """The accountant of a caller who owns all tables: everything may leave."""
 
-    has_approved, least_rows = True, 1
+    has_approved, least_rows, least_common = True, 1, 1
 
     def approve(self, request: Message, n_rows: int | None = None) -> None:
         """Approve everything."""

@@ -5,11 +5,16 @@ from dataclasses import dataclass, field
 
 from fedforest.masking.key_agreement import Randomness
 from fedforest.protocol.aggregation.introduction import PartyIdentity, make_members
-from fedforest.protocol.alignment.coordinator import CommonRows, align
+from fedforest.protocol.alignment.coordinator import CommonRows
 from fedforest.protocol.alignment.messages import REQUESTS
-from fedforest.protocol.alignment.party import KeyedHashAligner
+from fedforest.protocol.alignment.party import Aligner
+from fedforest.protocol.contract import Gate
+from fedforest.protocol.label_door import OWNER, Accountant
 from fedforest.runtime.driver import run
 from fedforest.runtime.endpoint import make_endpoint
+from fedforest.runtime.messages.orders import AlignmentMethod
+from fedforest.runtime.trainings.alignment import METHODS
+from fedforest.tree.workers import ALONE, Workers
 from tests.protocol.aggregation.federations import seeded_randomness
 
 RUN = b"alignment number 1"
@@ -54,8 +59,11 @@ class Aligning:
 
     ids: Mapping[str, Sequence[bytes]]
     seed: int = 0
+    method: AlignmentMethod = "keyed-hash"
+    accountants: Mapping[str, Accountant] = field(default_factory=dict)
+    workers: Workers = ALONE
     members: dict[str, PartyIdentity] = field(init=False)
-    parties: dict[str, KeyedHashAligner] = field(init=False)
+    parties: dict[str, Aligner] = field(init=False)
     listener: Listener = field(init=False)
 
     def __post_init__(self) -> None:
@@ -64,14 +72,21 @@ class Aligning:
 
     def put_together(self) -> None:
         self.parties = {
-            name: KeyedHashAligner(member, self.ids[name]) for name, member in self.members.items()
+            name: METHODS[self.method].answer(
+                member, self.ids[name], self.accountants.get(name, OWNER), self.workers
+            )
+            for name, member in self.members.items()
         }
+        contract = METHODS[self.method].contract
         self.listener = Listener(
-            {name: make_endpoint(party, REQUESTS) for name, party in self.parties.items()}
+            {
+                name: make_endpoint(Gate(contract, None, party), REQUESTS)
+                for name, party in self.parties.items()
+            }
         )
 
     def align(self) -> CommonRows:
-        return run(align(RUN, tuple(self.ids)), self.listener)
+        return run(METHODS[self.method].converse(RUN, tuple(self.ids)), self.listener)
 
     def common_ids(self) -> dict[str, list[bytes]]:
         """What each party took, in the common order."""

@@ -50,7 +50,10 @@ def test_the_smallest_file_has_defaults_for_everything_else(tmp_path: Path) -> N
             "run.toml:1:3: a run has no key 'zebra'; there are: aggregation, align, alone",
         ),
         ('seed = "x"', "run.toml:1:8: seed: expected a whole number, got text"),
-        ("align =  1", "run.toml:1:10: align: expected true or false, got a whole number"),
+        (
+            "align =  1",
+            "run.toml:1:10: align: expected true or false or 'keyed-hash' or 'psi', got a whole",
+        ),
         ("weight = []", "run.toml:1:10: weight: expected text, got an array"),
         ("aggregation = 3", "run.toml:1:15: aggregation: expected text or a table, got a whole"),
         ("validation = {share = true}", "run.toml:1:23: share: expected a number, got true or"),

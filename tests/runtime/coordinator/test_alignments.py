@@ -81,6 +81,48 @@ def test_every_party_keeps_its_rows_of_the_common_people_in_one_order(
         assert taken[party] != [each for each in members(party) if each in common_people()]
 
 
+@pytest.fixture(scope="module")
+def intersected(federation: LocalFederation) -> VerticalResult:
+    """A training on rows that were aligned by private set intersection."""
+    result = federation.ask(vertical_order(align="psi", alone=True), VerticalResult, run_id(6))
+    assert isinstance(result, VerticalResult)
+    return result
+
+
+def test_an_intersection_finds_the_same_people_as_keyed_hashes(
+    federation: LocalFederation, intersected: VerticalResult
+) -> None:
+    assert intersected.alignment is not None
+    assert intersected.alignment.n_common == len(common_people())
+    taken = people_of(federation, intersected.alignment.id)
+    assert set(taken["bank"]) == common_people()
+    assert taken["bank"] == taken["shop"] == taken["clinic"]
+    assert intersected.validation is not None
+
+
+def test_new_rows_are_matched_by_an_intersection_before_they_are_predicted(
+    federation: LocalFederation, intersected: VerticalResult
+) -> None:
+    data = dict.fromkeys(PARTIES, "people")
+    order = PredictVertical(data=data, model=intersected.model, align="psi")
+    predictions = federation.ask(order, Predictions)
+    assert isinstance(predictions, Predictions)
+    assert predictions.alignment is not None
+    assert set(people_of(federation, predictions.alignment.id)["shop"]) == common_people()
+    assert len(predictions.read()) == len(common_people())
+
+
+def test_guessing_ids_is_a_risk_of_keyed_hashes_only(
+    federation: LocalFederation, aligned: "Aligned", intersected: VerticalResult
+) -> None:
+    risks = {}
+    for name, result in (("keyed-hash", aligned.result), ("psi", intersected)):
+        details = federation.ask(ShowRun(run=result.model), RunDetails)
+        assert isinstance(details, RunDetails)
+        risks[name] = "guessing ids" in str(details.leakage)
+    assert risks == {"keyed-hash": True, "psi": False}
+
+
 class Aligned:
     """A training with everything, and the same by hand: rows joined where all of them are known."""
 
@@ -184,7 +226,7 @@ def test_what_a_party_reaches_alone_is_a_forest_over_its_own_columns(
 def test_baselines_are_not_kept(federation: LocalFederation, aligned: Aligned) -> None:
     for home in federation.homes.values():
         kept = {path.stem for path in (home / "models").glob("*")}
-        assert kept <= {aligned.result.model, run_id(3).hex(), run_id(4).hex()}
+        assert kept <= {aligned.result.model, *(run_id(number).hex() for number in (3, 4, 6))}
 
 
 def test_a_regression_is_scored_by_its_errors(federation: LocalFederation) -> None:

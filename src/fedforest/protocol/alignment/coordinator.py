@@ -23,6 +23,7 @@ from fedforest.protocol.alignment.messages import (
     ShareKey,
     TakeRows,
 )
+from fedforest.protocol.alignment.payloads import IdCounts
 from fedforest.protocol.asking import Conversation, ask, blame, check
 
 
@@ -42,11 +43,7 @@ def align(run: bytes, parties: Sequence[str]) -> Conversation[CommonRows]:
     hashed = yield from ask(requests)
     common = _intersect({party: hashed[party] for party in parties})
     n_common = int(common[parties[0]].sum())
-    if not n_common:
-        raise DataError.stating(
-            "the parties have no id in common. Do their id columns mean the same thing, and are "
-            "they written in the same way?"
-        )
+    refuse_few_common(n_common, {party: hashed[party].counts for party in parties})
     bits = {
         party: memoryview(np.packbits(is_common, bitorder="little").tobytes())
         for party, is_common in common.items()
@@ -64,6 +61,21 @@ def align(run: bytes, parties: Sequence[str]) -> Conversation[CommonRows]:
         {party: hashed[party].counts.n_rows for party in parties},
         {party: hashed[party].counts.n_left_out for party in parties},
     )
+
+
+def refuse_few_common(n_common: int, counts: Mapping[str, IdCounts]) -> None:
+    """Go on with common ids only, and with as many as every party's policy demands.
+
+    A party whose list is there to try ids out learns nothing of fewer.
+    """
+    if not n_common:
+        raise DataError.stating(
+            "the parties have no id in common. Do their id columns mean the same thing, and are "
+            "they written in the same way?"
+        )
+    for party, each in counts.items():
+        if n_common < each.least_common:
+            raise DataError.of("common.few", peer=party, limit=each.least_common)
 
 
 def _share_key(parties: Sequence[str]) -> Conversation[dict[str, HashIds]]:

@@ -6,7 +6,15 @@ Fields of replies are payloads from the allow-list (`payloads.py`).
 from typing import ClassVar
 
 from fedforest.protocol.aggregation.messages import Introduce, MeetPeers
-from fedforest.protocol.alignment.payloads import IdCounts, Pseudonyms, RowsProof, SealedKey
+from fedforest.protocol.alignment.payloads import (
+    BlindedIds,
+    IdCounts,
+    ListSeal,
+    Pseudonyms,
+    RowsProof,
+    SealedKey,
+    TwiceBlinded,
+)
 from fedforest.protocol.asking import Accepted, Message, Request
 
 
@@ -29,7 +37,7 @@ class IdsHashed(Message, frozen=True):
 
     reveals: ClassVar[str] = (
         "a keyed hash of each id of the data set, good for this run only, how many there are, "
-        "and how many rows have no id of their own"
+        "how many rows have no id of their own, and the least number of common ones it allows"
     )
 
     counts: IdCounts
@@ -60,12 +68,90 @@ class TakeRows(Request[RowsTaken], frozen=True):
     common: memoryview
 
 
+class IdsBlinded(Message, frozen=True):
+    """A point for each id, blinded by this party's key, with a seal for each receiver."""
+
+    reveals: ClassVar[str] = (
+        "a point for each id of the data set that nobody can lead back, how many there are, and "
+        "how many rows have no id of their own, and the least number of common ones it allows"
+    )
+
+    counts: IdCounts
+    points: BlindedIds
+    seals: tuple[ListSeal, ...]
+
+
+class BlindIds(Request[IdsBlinded], frozen=True):
+    """Draw a key and blind your ids: the list is fixed from now on.
+
+    The first party that was introduced seals its list for each of the others, they for it alone.
+    """
+
+    reveals: ClassVar[str] = "that rows are to be aligned, and with whom"
+
+
+class ListsBlinded(Message, frozen=True):
+    """The lists that came, blinded by this party's key, too, each in the order it had."""
+
+    reveals: ClassVar[str] = (
+        "which ids of other parties' lists this one has, by points that mean something only "
+        "beside those of the same list"
+    )
+
+    lists: tuple[TwiceBlinded, ...]
+
+
+class BlindLists(Request[ListsBlinded], frozen=True):
+    """Blind the lists of the parties that you meet: all others, or the first party alone."""
+
+    reveals: ClassVar[str] = "how many ids the parties that it meets have"
+
+    lists: tuple[BlindedIds, ...]
+    seals: tuple[ListSeal, ...]
+
+
+class MatchesTaken(Message, frozen=True):
+    """For each party that this one meets, a proof of the ids that were put together."""
+
+    reveals: ClassVar[str] = "check values of the rows taken, which the other parties compare"
+
+    proofs: tuple[RowsProof, ...]
+
+
+class TakeMatches(Request[MatchesTaken], frozen=True):
+    """Take the rows whose ids all parties have.
+
+    `common` is one bit for each entry of the first party's list, as it declared it; `places` are
+    where these ids stand in the lists of the others, as 4-byte numbers: at the first party those of
+    all others, at the others their own.
+    """
+
+    reveals: ClassVar[str] = "which of its rows all other parties have, too"
+
+    common: memoryview
+    places: tuple[memoryview, ...]
+
+
 class CompareRows(Request[Accepted], frozen=True):
-    """Compare your rows with the other parties' proofs, in the order of introduction."""
+    """Compare your rows with other parties' proofs, in the order of introduction.
+
+    The proofs are those of all others; of an intersection, those of the parties that this one
+    exchanged lists with.
+    """
 
     reveals: ClassVar[str] = "check values of the rows that the other parties took"
 
     proofs: tuple[RowsProof, ...]
 
 
-REQUESTS = (Introduce, MeetPeers, ShareKey, HashIds, TakeRows, CompareRows)
+REQUESTS = (
+    Introduce,
+    MeetPeers,
+    ShareKey,
+    HashIds,
+    TakeRows,
+    BlindIds,
+    BlindLists,
+    TakeMatches,
+    CompareRows,
+)

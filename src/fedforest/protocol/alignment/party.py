@@ -38,7 +38,9 @@ from fedforest.protocol.alignment.messages import (
 )
 from fedforest.protocol.alignment.payloads import IdCounts, Pseudonyms, RowsProof, SealedKey
 from fedforest.protocol.asking import Accepted, Handler, Message, answer, check
+from fedforest.protocol.label_door import OWNER, Accountant
 from fedforest.protocol.payloads import view_bytes
+from fedforest.tree.workers import ALONE, Workers
 
 _SEALING = b"alignment key"
 _HASHING = b"alignment ids"
@@ -56,7 +58,14 @@ class Aligner(Handler, Protocol):
 class KeyedHashAligner:
     """Answers the coordinator of an alignment with the ids of one data set."""
 
-    def __init__(self, member: PartyIdentity, ids: Sequence[bytes]) -> None:
+    def __init__(
+        self,
+        member: PartyIdentity,
+        ids: Sequence[bytes],
+        accountant: Accountant = OWNER,
+        _workers: Workers = ALONE,  # hashing is quick
+    ) -> None:
+        self._accountant = accountant
         self._member = member
         self._ids = ids
         self._meeting = MeetingParty(member, with_seeds=False)
@@ -109,7 +118,9 @@ class KeyedHashAligner:
         check(self._sorted is None, "ids are asked for twice")
         key = self._find_key(request.key)
         ids = sort_ids(derive_key(key, _HASHING, self._meeting.session().id), self._ids)
-        counts = IdCounts(len(self._ids), len(self._ids) - len(ids.rows))
+        self._accountant.approve(request, len(ids.rows))
+        n_left_out = len(self._ids) - len(ids.rows)
+        counts = IdCounts(len(self._ids), n_left_out, self._accountant.least_common)
         self._key, self._sorted = key, ids
         return IdsHashed(counts, Pseudonyms.of(ids.pseudonyms))
 
@@ -136,6 +147,7 @@ class KeyedHashAligner:
         check(not bits[n_ids:].any(), "common rows are padded with ones")
         is_common = bits[:n_ids].astype(np.bool_)
         check(bool(is_common.any()), "no row is common")
+        self._accountant.approve(request, int(is_common.sum()))
         common = SortedIds(ids.pseudonyms[is_common], ids.rows[is_common])
         proof = self._prove(self._member.name, common)
         self._common = common

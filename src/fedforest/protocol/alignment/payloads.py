@@ -1,7 +1,8 @@
 """The types that may leave a party when rows are aligned.
 
 `MAY_LEAVE` is part of the allow-list of `protocol/payloads.py`; the same test walks it. Only
-`Pseudonyms` follow from ids, under a key that the coordinator does not have.
+`Pseudonyms`, under a key that the coordinator does not have, and `BlindedIds` and `TwiceBlinded`,
+under keys that nobody else has, follow from ids.
 """
 
 from typing import Annotated, Self
@@ -10,6 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from fedforest.masking.blinding import POINT_BYTES, POINTS
 from fedforest.masking.key_agreement import KEY_BYTES
 from fedforest.masking.pseudonyms import HALVES, sort_pseudonyms
 from fedforest.masking.sealing import TAG_BYTES
@@ -39,21 +41,64 @@ class Pseudonyms(Payload, frozen=True):
         return cls(memoryview(pseudonyms.tobytes()))
 
     def read(self, size: "IdCounts") -> NDArray[np.void]:
-        check(size.n_left_out <= size.n_rows, "more rows are left out than there are")
-        length = size.n_rows - size.n_left_out
-        pseudonyms = view_bytes(self.data, HALVES, length, "pseudonyms")
+        pseudonyms = view_bytes(self.data, HALVES, size.n_ids, "pseudonyms")
         order = sort_pseudonyms(pseudonyms)
-        is_sorted = bool((order == np.arange(length)).all())
+        is_sorted = bool((order == np.arange(size.n_ids)).all())
         differ = bool((pseudonyms[1:] != pseudonyms[:-1]).all())
         check(is_sorted and differ, "pseudonyms are out of order, or repeated")
         return pseudonyms
 
 
 class IdCounts(Payload, frozen=True):
-    """A party's number of rows, and how many of them have no id or a repeated one."""
+    """A party's number of rows, and how many of them have no id or a repeated one.
+
+    With fewer common ids than `least_common`, its policy lets nobody learn which they are.
+    """
 
     n_rows: Count
     n_left_out: Count
+    least_common: Count = 1
+
+    @property
+    def n_ids(self) -> int:
+        """The number of ids that stand in one row."""
+        check(self.n_left_out <= self.n_rows, "more rows are left out than there are")
+        return self.n_rows - self.n_left_out
+
+
+class BlindedIds(Payload, frozen=True):
+    """Points of the ids that occur once, blinded by their owner, sorted: no row order is shown."""
+
+    data: memoryview
+
+    def read(self, size: IdCounts) -> NDArray[np.bytes_]:
+        """Read the points of a list of this size, in order and none of them twice."""
+        view_bytes(self.data, POINTS, size.n_ids, "blinded ids")
+        return self.check_order()
+
+    def check_order(self) -> NDArray[np.bytes_]:
+        """Refuse a list whose points do not ascend; one that does repeats none."""
+        points = view_bytes(self.data, POINTS, len(self.data) // POINT_BYTES, "blinded ids")
+        check(bool((points[1:] > points[:-1]).all()), "points are out of order, or repeated")
+        return points
+
+
+class ListSeal(Payload, frozen=True):
+    """A keyed hash of a party's list: shows one receiver whose list it is."""
+
+    data: Annotated[memoryview, msgspec.Meta(min_length=PROOF_BYTES, max_length=PROOF_BYTES)]
+
+
+class TwiceBlinded(Payload, frozen=True):
+    """Another party's list, blinded by this party, too, in the order it came in."""
+
+    data: memoryview
+
+    def read(self, n_ids: int) -> NDArray[np.bytes_]:
+        """Read as many points as the list has."""
+        points = view_bytes(self.data, POINTS, n_ids, "points")
+        check(len(np.unique(points)) == n_ids, "points are repeated")
+        return points
 
 
 class RowsProof(Payload, frozen=True):
@@ -62,4 +107,4 @@ class RowsProof(Payload, frozen=True):
     data: Annotated[memoryview, msgspec.Meta(min_length=PROOF_BYTES, max_length=PROOF_BYTES)]
 
 
-MAY_LEAVE = (SealedKey, Pseudonyms, IdCounts, RowsProof)
+MAY_LEAVE = (SealedKey, Pseudonyms, IdCounts, BlindedIds, ListSeal, TwiceBlinded, RowsProof)

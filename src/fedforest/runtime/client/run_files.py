@@ -16,6 +16,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 import msgspec
 
 from fedforest.errors import ConfigurationError, DataError, FederationError, UnknownColumn
+from fedforest.runtime.messages.orders import Align
 from fedforest.runtime.toml_positions import Place, Span, find_positions
 
 # Before Python 3.14, `tomllib` gives line and column only as part of its message.
@@ -58,7 +59,7 @@ class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     task: Literal["classification", "regression"] = "classification"
     seed: int | None = None
     weight: str | None = None
-    align: bool = False
+    align: Align = False
     alone: bool = False
     validation: ValidationTable | None = None
     aggregation: Option | None = None
@@ -205,4 +206,6 @@ def _alternatives(kind: Any) -> tuple[Any, ...]:
 def _name_kind(kind: Any) -> str:
     """Return a type's name in plain words for users of TOML."""
     origin = get_origin(kind) or kind
+    if origin is Literal:
+        return " or ".join(map(repr, get_args(kind)))
     return _NAMES.get(origin, "a table" if issubclass(origin, msgspec.Struct) else "a time")

@@ -5,16 +5,16 @@ from collections import Counter
 from collections.abc import Mapping
 
 from fedforest.errors import FederationError
-from fedforest.protocol.alignment.coordinator import align
 from fedforest.runtime.coordinator.run_stages import RunParts, derive_part, say
 from fedforest.runtime.driver import run as drive
 from fedforest.runtime.messages.envelope import RUN_ID_BYTES, RunRequest
-from fedforest.runtime.messages.orders import PredictVertical
+from fedforest.runtime.messages.orders import AnyRun, PredictVertical
 from fedforest.runtime.messages.party_requests import BeginRun, EndRun
 from fedforest.runtime.messages.results import Alignment
 from fedforest.runtime.messages.roles import Role
 from fedforest.runtime.messages.terms import Terms
 from fedforest.runtime.trainings.alignment import (
+    METHODS,
     align_roles,
     check_alignment,
     describe_alignment,
@@ -25,16 +25,14 @@ from fedforest.transport.codec import encode
 PART = "alignment"
 
 
-def align_for_run(
-    parts: RunParts, data: Mapping[str, str], next_roles: Mapping[str, Role]
-) -> Alignment:
+def align_for_run(parts: RunParts, order: AnyRun, next_roles: Mapping[str, Role]) -> Alignment:
     """Have parties keep their common rows; a finished alignment stays."""
     known = parts.recall(PART, Alignment)
     if known is not None:
         return known
-    part = derive_part(parts.run, PART)
-    conversation = align(part, tuple(data))
-    common = parts.converse(PART, align_roles(data, next_roles), conversation)
+    data, method, part = order.data, order.alignment_method, derive_part(parts.run, PART)
+    conversation = METHODS[method].converse(part, tuple(data))
+    common = parts.converse(PART, align_roles(data, method, next_roles), conversation)
     alignment = describe_alignment(common, part.hex())
     parts.end(PART, data, alignment, keep=alignment.id)
     return alignment
@@ -50,9 +48,10 @@ def align_for_prediction(transport: Transport, order: PredictVertical) -> Alignm
     run = secrets.token_bytes(RUN_ID_BYTES)
     parties = tuple(data)
     try:
-        roles = align_roles(data)
+        method = order.alignment_method
+        roles = align_roles(data, method)
         say(transport, {party: BeginRun(run, role, terms) for party, role in roles.items()})
-        common = drive(align(run, parties), _Numbering(run, transport))
+        common = drive(METHODS[method].converse(run, parties), _Numbering(run, transport))
         say(transport, {party: EndRun(run, run.hex()) for party in parties})
     except FederationError:
         say(transport, {party: EndRun(run, None) for party in parties}, may_lose=True)

@@ -71,7 +71,7 @@ class TrainingRuns:
         parts = RunParts.of(job.run, training.terms(order), self._store, self._hub, log.add)
         alignment = None
         if order.align:
-            alignment = align_for_run(parts, order.data, training.roles(order))
+            alignment = align_for_run(parts, order, training.roles(order))
         start = training.start(order, self._models, alignment)
         result: Any = alignment
         if not training.is_only_alignment:

@@ -29,6 +29,8 @@ GivenName = Annotated[str, msgspec.Meta(max_length=1000)]  # of a data set or a 
 Parties = Annotated[list[PartyName], msgspec.Meta(max_length=1000)]
 ClassWeights = Annotated[list[tuple[Label, float]], msgspec.Meta(max_length=MAX_CLASSES)]
 ClassWeight = Literal["balanced"] | ClassWeights | None
+AlignmentMethod = Literal["keyed-hash", "psi"]
+Align = bool | AlignmentMethod  # False: rows are in the same order; True: "keyed-hash"
 Settings = Annotated[list[float], msgspec.Meta(max_length=1000)]
 Setting = int | float | bool | GivenName | Settings | None
 
@@ -70,9 +72,14 @@ class Order(msgspec.Struct, frozen=True, kw_only=True, tag=True, forbid_unknown_
     asker: str = ""  # the user; the coordinator replaces what the user writes here
 
     @property
-    def align(self) -> bool:
-        """Whether rows are aligned by their ids first; requests that allow it have a field."""
+    def align(self) -> Align:
+        """How rows are aligned by their ids first; requests that allow it have a field."""
         return False
+
+    @property
+    def alignment_method(self) -> AlignmentMethod:
+        """The method of an alignment; True means keyed hashes, which need no further library."""
+        return "keyed-hash" if isinstance(self.align, bool) else self.align
 
     @property
     def validation(self) -> "Validation | None":
@@ -113,7 +120,7 @@ class TrainVertical(TrainingOrderOnWire, frozen=True, kw_only=True):
     hard_votes: bool = False
     early_stopping: EarlyStopping | None = None
     continues: GivenName | None = None  # the model to add trees to
-    align: bool = False  # by the ids of the data sets; otherwise rows are in the same order
+    align: Align = False  # by the ids of the data sets; otherwise rows are in the same order
 
     @property
     def spent_epsilon(self) -> float:
@@ -129,10 +136,12 @@ class TrainVertical(TrainingOrderOnWire, frozen=True, kw_only=True):
 class AlignRows(Order, frozen=True, kw_only=True):
     """Find the rows that all parties have; each stores its own under the id of the run."""
 
+    method: AlignmentMethod = "keyed-hash"
+
     @property
-    def align(self) -> bool:
-        """Always true."""
-        return True
+    def align(self) -> AlignmentMethod:
+        """The method: rows are always aligned."""
+        return self.method
 
 
 class TrainHorizontal(TrainingOrderOnWire, frozen=True, kw_only=True):
@@ -193,7 +202,7 @@ class PredictVertical(Order, frozen=True, kw_only=True):
     lookahead: Annotated[int, msgspec.Meta(ge=1)] | None = None  # None: the coordinator chooses
     hard_votes: bool = False
     leaves: bool = False
-    align: bool = False  # by the ids of the data sets; otherwise rows are in the same order
+    align: Align = False  # by the ids of the data sets; otherwise rows are in the same order
 
 
 class CompleteModel(

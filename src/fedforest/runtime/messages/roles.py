@@ -7,14 +7,14 @@ handler for a role.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 
 from fedforest.masking.key_agreement import IdentityKey, derive_key
 from fedforest.protocol.aggregation.introduction import PartyIdentity
 from fedforest.runtime.messages.names import ColumnName, DataSetName, KeptId, RoleName
-from fedforest.runtime.messages.orders import ClassWeight, OptionChoice
+from fedforest.runtime.messages.orders import AlignmentMethod, ClassWeight, OptionChoice
 from fedforest.runtime.randomness import RandomnessSource
 
 HeldOutShare = Annotated[float, msgspec.Meta(ge=0.0, le=0.5)]
@@ -71,13 +71,13 @@ class LinearRole(Role, frozen=True, kw_only=True):
 class AlignmentRole(Role, frozen=True, kw_only=True):
     """A party that finds which of its rows all others have, by the ids of its data set.
 
-    Private set intersection will be a further method with the same result: row numbers that the
-    party stores under the alignment's id. `label` and `weight` are for the training that follows: a
-    party that lacks them, or a fingerprint of a peer, refuses before ids are hashed.
+    Both methods have the same result: row numbers that the party stores under the alignment's id.
+    `label` and `weight` are for the training that follows: a party that lacks them, or a
+    fingerprint of a peer, refuses before ids are hashed.
     """
 
     peers: tuple[RoleName, ...] = ()  # the other parties
-    method: Literal["keyed_hash"] = "keyed_hash"
+    method: AlignmentMethod = "keyed-hash"
 
 
 class ScoringRole(Role, frozen=True, kw_only=True):

@@ -15,6 +15,13 @@ from fedforest.errors import BudgetExhausted, PolicyRefusal
 from fedforest.kernels.prediction.leap import LEAP
 from fedforest.privacy.composition import PrivacySpending, spend_nothing_private
 from fedforest.privacy.queries import Queries
+from fedforest.protocol.alignment.messages import (
+    BlindIds,
+    BlindLists,
+    HashIds,
+    TakeMatches,
+    TakeRows,
+)
 from fedforest.protocol.asking import Handler, Message
 from fedforest.protocol.horizontal.approval import spending_of
 from fedforest.protocol.horizontal.messages import AgreeOnTable
@@ -64,8 +71,11 @@ def check_run(rules: DataSetRules, role: AnyRole, terms: Terms) -> Demands:
     check_use(rules, role.data, terms.asker, asked.protocol)
     named = [name for name in (role.label, role.weight) if name is not None]
     check_columns(rules, role.data, named, "run")
-    if (terms.aligns or asked.aligns) and not rules.alignment:
+    if (terms.aligns or asked.alignment) and not rules.alignment:
         raise refusal("alignment", "run", data_set=role.data)
+    if asked.alignment is not None and asked.alignment not in rules.alignment_methods:
+        allowed = ", ".join(rules.alignment_methods) or "none"
+        raise refusal("alignment_method", "run", choices=allowed, method=asked.alignment)
     if (terms.validates or asked.scores) and not rules.validation:
         raise refusal("validation", "run", data_set=role.data)
     if (terms.stands_alone or asked.stands_alone) and not rules.alone:
@@ -182,6 +192,11 @@ class RunAccountant:
         """The least number of rows behind a score."""
         return self.rules.min_rows_per_score
 
+    @property
+    def least_common(self) -> int:
+        """The least number of ids that all parties must have in common."""
+        return self.rules.least_common_ids
+
     def approve(self, request: Message, n_rows: int | None = None) -> None:
         """Refuse a request that the rules do not allow, even if the run declared otherwise."""
         if isinstance(request, StartTrees):
@@ -197,9 +212,22 @@ class RunAccountant:
             if n_rows is None or n_rows < self.least_rows:
                 raise refusal("score", "run", limit=self.least_rows, rows=n_rows)
             self._book(spending_of_labels(None))
+        elif isinstance(request, HashIds | BlindIds | BlindLists):
+            self._check_list(n_rows)
+        elif isinstance(request, TakeRows | TakeMatches):
+            self._check_common(n_rows)
         elif isinstance(request, AgreeOnTable):
             _check_noise(self.rules, request.protection.kind or "none")
             self._book(spending_of(request, self.response_key))
+
+    def _check_list(self, n_ids: int | None) -> None:
+        least = self.rules.least_aligned_ids
+        if n_ids is None or n_ids < least:
+            raise refusal("aligned_ids", "run", limit=least, ids=n_ids)
+
+    def _check_common(self, n_ids: int | None) -> None:
+        if n_ids is None or n_ids < self.least_common:
+            raise refusal("common_ids", "run", limit=self.least_common, ids=n_ids)
 
     def _book(self, spending: PrivacySpending) -> None:
         try:

@@ -18,6 +18,7 @@ import msgspec
 from fedforest.errors import ConfigurationError, PolicyRefusal
 from fedforest.protocol.horizontal.order import Scope
 from fedforest.runtime.event_log import log_event
+from fedforest.runtime.messages.orders import AlignmentMethod
 from fedforest.runtime.toml_positions import Place, find_positions
 
 FILE_NAME = "policy.toml"
@@ -58,6 +59,10 @@ class DataSetRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     prediction_rows_per_day: Rows = 1_000_000  # for each asker
     prediction_rows_per_day_total: Rows = 5_000_000  # of all askers, whose names are not verified
     alignment: bool = True
+    alignment_methods: tuple[AlignmentMethod, ...] = ("keyed-hash", "psi")
+    least_aligned_ids: Rows = 0  # in every list of ids that this party sees, and in its own
+    least_common_ids: Limit = 1  # of all parties, before anybody learns which
+    alignments_per_day: Rows = 1000  # of all data sets, by everybody
     validation: bool = True
     alone: bool = True
 
@@ -78,6 +83,7 @@ ALLOW_EVERYTHING = DataSetRules(
     complete_model=True,
     prediction_rows_per_day=_NO_LIMIT,
     prediction_rows_per_day_total=_NO_LIMIT,
+    alignments_per_day=_NO_LIMIT,
 )
 
 

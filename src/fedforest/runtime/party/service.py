@@ -50,7 +50,7 @@ from fedforest.runtime.party.parts import Begun, PartsBegun, check_part, is_part
 from fedforest.runtime.party.policy import DataSetRules, Policy
 from fedforest.runtime.party.predictions import PartyPredictions
 from fedforest.runtime.party.run import PartyRun
-from fedforest.runtime.party.spending import Budgets, PredictionQuota
+from fedforest.runtime.party.spending import AlignmentQuota, Budgets, PredictionQuota
 from fedforest.runtime.party.tasks import task_of
 from fedforest.runtime.randomness import RandomnessSource
 from fedforest.runtime.recovery.run_store import RunStore, StoredRun
@@ -105,6 +105,7 @@ class PartyService:
         self._policy = policy or Policy()
         self._ledger = ledger
         self._budgets = Budgets(home)
+        self._alignment_quota = AlignmentQuota(home)
         self._keys = keys
         self._store = RunStore(home, randomness)
         self._models = PartyModels(home / "models")
@@ -190,6 +191,8 @@ class PartyService:
             check(is_first, "votes of this model were scored already")
         if whole is not None and is_part(request.role):
             self._note_part(whole, request)
+        if asked.alignment is not None:
+            self._alignment_quota.take(rules, request.role.data)
         begun = Begun(request.role, request.terms, rules)
         self._hold(self._store.begin(request.run, msgspec.msgpack.encode(begun)))
         return Done()

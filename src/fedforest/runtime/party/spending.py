@@ -2,10 +2,11 @@
 
     budgets/*.json         one ledger for each table, on the disk before labels leave
     prediction_rows.json   rows predicted today for each asker
+    alignments_begun.json  alignments of each data set that began today
 
 A ledger is never shortened: a run that is later refused or cancelled keeps its spends. Predicted
-rows are counted by the day in UTC and survive the process, but are not synced to disk: after a
-power failure the count may be too low.
+rows and alignments are counted by the day in UTC and survive the process, but are not synced to
+disk: after a power failure the count may be too low.
 """
 
 import math
@@ -131,10 +132,10 @@ _FURTHER = ""
 
 
 class _Counted(msgspec.Struct):
-    """Rows of one day."""
+    """What was counted in one day, by key."""
 
     day: str = ""
-    rows: dict[str, int] = {}
+    counts: dict[str, int] = {}
 
 
 def today() -> str:
@@ -142,36 +143,20 @@ def today() -> str:
     return datetime.now(UTC).date().isoformat()
 
 
-class PredictionQuota:
-    """Rows that each asker had predicted today, of all data sets of the party."""
+class DailyCounts:
+    """Counts by key that begin anew every day; they survive the process."""
 
-    def __init__(self, home: Path, day: Callable[[], str] = today) -> None:
-        self._path = home / "prediction_rows.json"
+    def __init__(self, path: Path, day: Callable[[], str] = today) -> None:
+        self._path = path
         self._day = day
 
-    def count(self, asker: str) -> int:
-        """Count the rows of this asker so far today."""
-        return self._load().rows.get(asker, 0)
+    def count(self, key: str) -> int:
+        """Return the count of a key so far today."""
+        return self._load().counts.get(key, 0)
 
     def count_all(self) -> int:
-        """Count the rows of all askers so far today."""
-        return sum(self._load().rows.values())
-
-    def take(self, rules: DataSetRules, asker: str, n_rows: int) -> None:
-        """Count the rows of a new prediction, or refuse it."""
-        counted = self._load()
-        if asker not in counted.rows and len(counted.rows) >= MOST_ASKERS:
-            asker = _FURTHER
-        after = counted.rows.get(asker, 0) + n_rows
-        in_all = sum(counted.rows.values()) + n_rows
-        if after > rules.prediction_rows_per_day:
-            limit = f"{rules.prediction_rows_per_day:,}"
-            raise refusal("quota", "prediction", limit=limit, asker=asker, rows=after)
-        if in_all > rules.prediction_rows_per_day_total:
-            limit = f"{rules.prediction_rows_per_day_total:,}"
-            raise refusal("quota_total", "prediction", limit=limit, asker=asker, rows=in_all)
-        counted.rows[asker] = after
-        self._save(counted)
+        """Return the count of all keys so far today."""
+        return sum(self._load().counts.values())
 
     def _load(self) -> _Counted:
         try:
@@ -191,3 +176,42 @@ class PredictionQuota:
             draft.replace(self._path)
         except OSError as error:
             raise StorageError(f"{self._path} cannot be written: {error.strerror}") from error
+
+
+class PredictionQuota(DailyCounts):
+    """Rows that each asker had predicted today, of all data sets of the party."""
+
+    def __init__(self, home: Path, day: Callable[[], str] = today) -> None:
+        super().__init__(home / "prediction_rows.json", day)
+
+    def take(self, rules: DataSetRules, asker: str, n_rows: int) -> None:
+        """Count the rows of a new prediction, or refuse it."""
+        counted = self._load()
+        if asker not in counted.counts and len(counted.counts) >= MOST_ASKERS:
+            asker = _FURTHER
+        after = counted.counts.get(asker, 0) + n_rows
+        in_all = sum(counted.counts.values()) + n_rows
+        if after > rules.prediction_rows_per_day:
+            limit = f"{rules.prediction_rows_per_day:,}"
+            raise refusal("quota", "prediction", limit=limit, asker=asker, rows=after)
+        if in_all > rules.prediction_rows_per_day_total:
+            limit = f"{rules.prediction_rows_per_day_total:,}"
+            raise refusal("quota_total", "prediction", limit=limit, asker=asker, rows=in_all)
+        counted.counts[asker] = after
+        self._save(counted)
+
+
+class AlignmentQuota(DailyCounts):
+    """Alignments that began today, by data set; all together are limited, whoever asked."""
+
+    def __init__(self, home: Path, day: Callable[[], str] = today) -> None:
+        super().__init__(home / "alignments_begun.json", day)
+
+    def take(self, rules: DataSetRules, data: str) -> None:
+        """Count a new alignment, or refuse it."""
+        counted = self._load()
+        if sum(counted.counts.values()) >= rules.alignments_per_day:
+            limit = f"{rules.alignments_per_day:,}"
+            raise refusal("alignments", "run", limit=limit, data_set=data)
+        counted.counts[data] = counted.counts.get(data, 0) + 1
+        self._save(counted)

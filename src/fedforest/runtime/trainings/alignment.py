@@ -1,21 +1,24 @@
 """Alignment as a training without a model: parties find the rows that all of them have."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import InitVar, dataclass, field
 from typing import Any, NamedTuple
 
 from fedforest.errors import ConfigurationError
-from fedforest.protocol.aggregation.introduction import check_pins
+from fedforest.protocol.aggregation.introduction import PartyIdentity, check_pins
 from fedforest.protocol.alignment import messages
-from fedforest.protocol.alignment.contract import CONTRACT
+from fedforest.protocol.alignment.contract import KEYED_HASH, PSI
 from fedforest.protocol.alignment.coordinator import CommonRows, align
 from fedforest.protocol.alignment.party import Aligner, KeyedHashAligner
+from fedforest.protocol.alignment.psi_coordinator import intersect
+from fedforest.protocol.alignment.psi_party import IntersectionAligner
 from fedforest.protocol.asking import Conversation, Handler, Message
-from fedforest.protocol.contract import Gate
+from fedforest.protocol.contract import Clause, Gate
+from fedforest.protocol.label_door import Accountant
 from fedforest.runtime.disclosure.leakage import LeakageReport
 from fedforest.runtime.disclosure.run_leakage import Conclusions, count_traffic
 from fedforest.runtime.driver import Exchange
-from fedforest.runtime.messages.orders import AlignRows
+from fedforest.runtime.messages.orders import AlignmentMethod, AlignRows
 from fedforest.runtime.messages.results import Alignment
 from fedforest.runtime.messages.roles import AlignmentRole, Role, RowChoice
 from fedforest.runtime.messages.terms import Terms
@@ -35,8 +38,23 @@ from fedforest.runtime.trainings.party_task import (
     PartyStores,
 )
 from fedforest.tree.canonical_json import JsonValue
+from fedforest.tree.workers import Workers
 
 _NO_COLUMNS: Mapping[str, Role] = {}
+
+
+class Method(NamedTuple):
+    """Both sides of a method of alignment, and its contract."""
+
+    converse: Callable[[bytes, Sequence[str]], Conversation[CommonRows]]
+    answer: Callable[[PartyIdentity, Sequence[bytes], Accountant, Workers], Aligner]
+    contract: Sequence[Clause[None]]
+
+
+METHODS: Mapping[AlignmentMethod, Method] = {
+    "keyed-hash": Method(align, KeyedHashAligner, KEYED_HASH),
+    "psi": Method(intersect, IntersectionAligner, PSI),
+}
 
 
 class RowIds(NamedTuple):
@@ -52,11 +70,12 @@ class AlignmentWork:
 
     party: Aligner
     rows: RowIds
+    contract: InitVar[Sequence[Clause[None]]]
     requests: tuple[type[Message], ...] = messages.REQUESTS
     handler: Handler = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.handler = Gate(CONTRACT, None, self.party)
+    def __post_init__(self, contract: Sequence[Clause[None]]) -> None:
+        self.handler = Gate(contract, None, self.party)
 
     def keep(self, kept: KeptOutcome, stores: PartyStores) -> JsonValue:
         """Store the rows that all parties have."""
@@ -88,7 +107,7 @@ class RowAlignment(Training[AlignRows, AlignmentRole, RowIds, CommonRows, Alignm
         rows: RowChoice | None = None,  # noqa: ARG002 - all of them
     ) -> Mapping[str, AlignmentRole]:
         """Return the role of each party."""
-        return align_roles(order.data)
+        return align_roles(order.data, order.method)
 
     def terms(self, order: AlignRows) -> Terms:
         """Return the terms that parties check against their policies."""
@@ -96,7 +115,7 @@ class RowAlignment(Training[AlignRows, AlignmentRole, RowIds, CommonRows, Alignm
 
     def conversation(self, order: AlignRows, means: CoordinatorMeans) -> Conversation[CommonRows]:
         """Start the coordinator's side of the alignment."""
-        return align(means.run, tuple(order.data))
+        return METHODS[order.method].converse(means.run, tuple(order.data))
 
     def result(self, order: AlignRows, trained: CommonRows, ended: Ended) -> Alignment:  # noqa: ARG002 - follows from the rows
         """Return the user's result; parties store their rows under its id."""
@@ -123,7 +142,7 @@ class RowAlignment(Training[AlignRows, AlignmentRole, RowIds, CommonRows, Alignm
 
     def demands(self, role: AlignmentRole, terms: Terms) -> Demands:  # noqa: ARG002 - of the role
         """Return what the owner of the data must allow; alignment has a rule of its own."""
-        return Demands(None, aligns=True, peers=role.peers)
+        return Demands(None, alignment=role.method, peers=role.peers)
 
     def read(self, role: AlignmentRole, data: Any, holdings: Holdings) -> RowIds:
         """Read the ids; check pins, label and weight now, before ids are hashed."""
@@ -132,10 +151,11 @@ class RowAlignment(Training[AlignRows, AlignmentRole, RowIds, CommonRows, Alignm
             data.check_has(name)
         return RowIds(data.name, data.ids().tolist())
 
-    def work(self, role: AlignmentRole, columns: RowIds, means: PartyMeans) -> AlignmentWork:  # noqa: ARG002 - of the ids
+    def work(self, role: AlignmentRole, columns: RowIds, means: PartyMeans) -> AlignmentWork:
         """Make a fresh handler."""
-        member = means.keys.member(means.randomness)
-        return AlignmentWork(KeyedHashAligner(member, columns.ids), columns)
+        method, member = METHODS[role.method], means.keys.member(means.randomness)
+        party = method.answer(member, columns.ids, means.accountant, means.workers)
+        return AlignmentWork(party, columns, method.contract)
 
 
 ALIGNMENT = RowAlignment()
@@ -148,12 +168,15 @@ def check_alignment(data: Mapping[str, str]) -> None:
 
 
 def align_roles(
-    data: Mapping[str, str], next_roles: Mapping[str, Role] = _NO_COLUMNS
+    data: Mapping[str, str],
+    method: AlignmentMethod,
+    next_roles: Mapping[str, Role] = _NO_COLUMNS,
 ) -> dict[str, AlignmentRole]:
     """Return the roles of an alignment, with the label and weight columns of the next roles."""
     return {
         party: AlignmentRole(
             data=name,
+            method=method,
             peers=tuple(peer for peer in data if peer != party),
             label=next_roles[party].label if party in next_roles else None,
             weight=next_roles[party].weight if party in next_roles else None,

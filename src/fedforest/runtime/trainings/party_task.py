@@ -17,6 +17,7 @@ from fedforest.protocol.asking import Handler, Message
 from fedforest.protocol.label_door import OWNER, Accountant
 from fedforest.protocol.linear.party import LinearShare
 from fedforest.protocol.vertical.party import PartyModel
+from fedforest.runtime.messages.orders import AlignmentMethod
 from fedforest.runtime.messages.roles import Role, RowChoice
 from fedforest.runtime.messages.terms import Terms
 from fedforest.runtime.randomness import RandomnessSource
@@ -193,7 +194,7 @@ class Demands(NamedTuple):
     """The demands of a role on the owner of the data, for the policy to check."""
 
     protocol: str | None  # the name in the policy; None: the role has a rule of its own
-    aligns: bool = False
+    alignment: AlignmentMethod | None = None
     scores: bool = False
     stands_alone: bool = False
     grows_trees: bool = False

@@ -163,7 +163,7 @@ class VerticalTraining(
             label_epsilon=order.label_epsilon,
             votes_left_out=order.with_left_out,
             tells_votes=order.out_of_bag,
-            aligns=order.align,
+            aligns=bool(order.align),
         )
 
     def conversation(
