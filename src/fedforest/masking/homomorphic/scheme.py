@@ -213,8 +213,8 @@ def read_words(encoded: Encoded, n_components: int) -> NDArray[np.uint64]:
     shape = (n_components, POINT_BYTES)
     if encoded.dtype != np.uint8 or encoded.ndim != 3 or encoded.shape[1:] != shape:
         raise MaskingError.stating(
-            "ciphertexts must be arrays of {n} times 32 bytes; no honest party sends others",
-            n=n_components,
+            "ciphertexts must be arrays of {n_bytes} bytes each; no honest party sends others",
+            n_bytes=n_components * POINT_BYTES,
         )
     words = np.ascontiguousarray(encoded).view("<u8").astype(np.uint64, copy=False)
     if not words.any(axis=2).all():
