@@ -228,9 +228,8 @@ def check_decoded(first_wrong: int, n_components: int) -> None:
     """Raise if a kernel found that a point, counted over all components, is none."""
     if first_wrong >= 0:
         raise MaskingError.stating(
-            "ciphertext {number} was spoiled: its component {component} encodes no point",
+            "ciphertext {number} was spoiled: a component of it encodes no point",
             number=first_wrong // n_components,
-            component=first_wrong % n_components,
         )
 
 

@@ -160,7 +160,7 @@ def _make_work(
 def _train(role: AloneRole, data: DataSet, means: PartyMeans) -> StoredForest:
     """Train the forest that a federation of this party only would grow."""
     columns = read_own_rows(role, data)
-    table, parameters = columns.table, declared_forest(means.terms, "horizontal")
+    table, parameters = columns.table, declared_forest(means.terms)
     order = TrainHorizontal(
         data={_PARTY: role.data},
         label=role.label or "",

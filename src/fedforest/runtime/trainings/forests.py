@@ -57,11 +57,11 @@ def declare(order: TrainingOrderOnWire, **more: Any) -> Terms:
     )
 
 
-def declared_forest(terms: Terms, protocol: str) -> ForestParameters:
+def declared_forest(terms: Terms) -> ForestParameters:
     """Return the parameters of the forest that a run declared."""
     if terms.forest is None:
         raise ConfigurationError.stating(
-            f"the terms of a {protocol} training name no forest; the coordinator must declare it"
+            "the terms of the training name no forest; the coordinator must declare it"
         )
     return terms.forest
 

@@ -268,7 +268,7 @@ class HorizontalTraining(
             workers=means.workers,
         )
         declared = HorizontalDeclared(
-            forests.declared_forest(terms, "horizontal"),
+            forests.declared_forest(terms),
             columns.table.n_rows,
             terms.n_parties,
             noise,

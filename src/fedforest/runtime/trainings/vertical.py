@@ -312,7 +312,7 @@ class VerticalTraining(
     def work(self, role: VerticalRole, columns: VerticalColumns, means: PartyMeans) -> VerticalWork:
         """Make a fresh handler."""
         terms, before = means.terms, columns.before
-        parameters = forests.declared_forest(terms, "vertical")
+        parameters = forests.declared_forest(terms)
         party = VerticalParty(
             columns.table,
             means.randomness.of("training"),
