@@ -125,6 +125,8 @@ class VerticalPartyTrees:
     ) -> NDArray[np.uint8]:
         """Read the candidate columns of every node open after the moves, a bitmap row each."""
         n_open = len(self._structure.open) if moved is None else moved.n_open
+        # rows of a batch that is grown are not moved on; kernels would look for splits of them all
+        check(n_open > 0, "splits are asked for where no node is open")
         width = (self._n_columns + 7) >> 3
         bitmap = from_bytes(candidates, "u1", n_open * width, "candidates").reshape(n_open, width)
         spare = (8 - self._n_columns) & 7
