@@ -97,11 +97,13 @@ def predict_rows(
     The transport decides how long to wait for a party that is killed meanwhile.
     """
     choice, log, part_of = chosen
+    rows: memoryview | None = None
     if order.rows is None:
         n_rows, most_levels = _count_rows(order, transport, choice)
-    else:
-        n_rows, most_levels = len(order.rows), MAX_CHOSEN_LOOKAHEAD
-    rows = None if order.rows is None else memoryview(np.array(order.rows, "<i4").tobytes())
+    else:  # parties answer once for each row, however often the user named it
+        distinct, place = np.unique(np.array(order.rows, "<i4"), return_inverse=True)
+        n_rows, most_levels = len(distinct), MAX_CHOSEN_LOOKAHEAD
+        rows = memoryview(distinct.tobytes())
     begins = {
         party: BeginPrediction(order.model, data, rows, choice, order.asker, part_of)
         for party, data in order.data.items()
@@ -118,6 +120,8 @@ def predict_rows(
             log_event(_LOG, "prediction begun again", model=order.model, party=error.party)
             if n_left == 0:
                 raise
+    if order.rows is not None:
+        leaf_of = leaf_of[:, place]
     return leaf_of if order.leaves else model.votes.mean(leaf_of, workers, hard=order.hard_votes)
 
 
@@ -149,10 +153,6 @@ def _check_parties(order: PredictVertical, model: CoordinatorModel) -> None:
     _check_data(order.data, model.parties)
     if order.rows is not None and not order.rows:
         raise ConfigurationError("no rows are asked for; name at least one")
-    if order.rows is not None and len(set(order.rows)) < len(order.rows):
-        raise ConfigurationError(
-            "a row is named twice; parties answer once for each, so name it once"
-        )
 
 
 def _count_rows(

@@ -289,9 +289,10 @@ class PartyService:
 
     def _about(self, request: EndRun) -> dict[str, bytes]:
         """Return what stays of a run for its scores and baselines, which come after its end."""
+        if request.model is None:  # a run that is given up may have a damaged journal
+            return {}
         description = self._run(request.run).description
-        stays = request.model is not None and read_begun(description).terms.validates
-        return {_AGREED: description} if stays else {}
+        return {_AGREED: description} if read_begun(description).terms.validates else {}
 
     def _keep(self, run: bytes, kept: str, n_trees: int | None) -> JsonValue:
         """Store the outcome of a run under an id: a model, or the rows of an alignment."""

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, NamedTuple, cast
 
 import msgspec
+import numpy as np
 
 from fedforest.errors import ConfigurationError
 from fedforest.privacy.composition import (
@@ -282,7 +283,8 @@ HORIZONTAL = HorizontalTraining()
 
 def _encode_declared(role: HorizontalRole, terms: Terms) -> bytes:
     """Encode what all parties of a run are told alike: all but their own data sets and peers."""
-    return msgspec.msgpack.encode((msgspec.structs.replace(role, data="", peers=()), terms))
+    alike = msgspec.structs.replace(role, data="", peers=()), terms
+    return msgspec.msgpack.encode(alike, enc_hook=np.generic.item)  # of numbers of estimators
 
 
 def read_own_rows(role: Role, data: PartyData) -> HorizontalColumns:
