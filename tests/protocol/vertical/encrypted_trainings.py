@@ -1,10 +1,12 @@
 """Trainings with encrypted labels over a recording transport, and the forest of all parts."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from fedforest.protocol.aggregation.introduction import make_members
 from fedforest.protocol.contract import Gate
 from fedforest.protocol.vertical.contract import VerticalDeclared
 from fedforest.protocol.vertical.encrypted import messages
@@ -15,6 +17,7 @@ from fedforest.protocol.vertical.encrypted.party import ColumnParty
 from fedforest.protocol.vertical.order import TrainedForest, VerticalOrder
 from fedforest.runtime.driver import ExchangeLog, run
 from fedforest.runtime.endpoint import make_endpoint
+from fedforest.transport.base import Transport
 from fedforest.transport.in_process import InProcess
 from fedforest.tree.files.forests import encode_forest
 from fedforest.tree.forest.partial import union
@@ -24,6 +27,7 @@ from tests.protocol.vertical.cases import VerticalCase
 from tests.protocol.vertical.conversations import make_labels, make_order, party_tables
 
 Party = ColumnParty | LabelParty
+RUN = b"r" * 16
 
 
 @dataclass(frozen=True)
@@ -54,14 +58,14 @@ class EncryptedTraining:
 
 def make_encrypted_parties(case: VerticalCase, order: VerticalOrder, seed: int) -> dict[str, Party]:
     parties: dict[str, Party] = {}
-    for number, (name, table) in enumerate(party_tables(case).items()):
-        randomness = np.random.default_rng([seed, number]).bytes
+    seeds = {name: [seed, number] for number, name in enumerate(case.parties)}
+    members = make_members({name: np.random.default_rng(own).bytes for name, own in seeds.items()})
+    for name, table in party_tables(case).items():
         if name == order.label_party:
-            labels = make_labels(case)
-            parties[name] = LabelParty(table, randomness, labels, order.parameters)
+            parties[name] = LabelParty(table, members[name], make_labels(case), order.parameters)
         else:
             depth = order.parameters.depth_limit
-            parties[name] = ColumnParty(table, randomness, max_depth=depth)
+            parties[name] = ColumnParty(table, members[name], order.label_party, depth)
     return parties
 
 
@@ -72,12 +76,17 @@ def make_gate(party: Party, order: VerticalOrder) -> Gate[VerticalDeclared]:
     return Gate(CONTRACT, declared, party)
 
 
-def train_encryptedly(case: VerticalCase, seed: int = 0, **changes: Any) -> EncryptedTraining:
+def train_encryptedly(
+    case: VerticalCase,
+    seed: int = 0,
+    wrap: Callable[[Transport], Transport] = lambda transport: transport,
+    **changes: Any,
+) -> EncryptedTraining:
     """Train over a recording transport."""
     order, log = make_order(case, **changes), ExchangeLog()
     parties = make_encrypted_parties(case, order, seed)
     gates = {party: make_gate(handler, order) for party, handler in parties.items()}
     endpoints = {party: make_endpoint(gate, messages.REQUESTS) for party, gate in gates.items()}
-    recorder = Recorder(InProcess(endpoints))
-    trained = run(train_encrypted(order), recorder, log)
+    recorder = Recorder(wrap(InProcess(endpoints)))
+    trained = run(train_encrypted(order, RUN), recorder, log)
     return EncryptedTraining(case, order, trained, parties, recorder, log)

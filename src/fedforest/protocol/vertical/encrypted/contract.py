@@ -3,6 +3,7 @@
 The parties hold what follows from the growing trees themselves, as where labels are encoded.
 """
 
+from fedforest.protocol.aggregation.messages import Introduce, MeetPeers
 from fedforest.protocol.contract import BEGINNING, Clause, once, unlimited
 from fedforest.protocol.vertical.contract import (
     AS_LONG,
@@ -24,12 +25,15 @@ from fedforest.protocol.vertical.encrypted.messages import (
 from fedforest.protocol.vertical.messages import BinColumns, FinishTrees, StartTrees
 
 GROWING = (StartTrees, JudgeRoots, OfferCuts, ApplyCuts, ChooseCuts, JudgeChildren, FinishTrees)
+MET = (BinColumns, MeetPeers)  # who is alone meets nobody
 READY = (EncryptLabels, TakeCiphertexts)
 
 CONTRACT: tuple[Clause[VerticalDeclared], ...] = (
     Clause(BinColumns, (BEGINNING,), once, "once", fits=check_bins),
-    Clause(EncryptLabels, (BinColumns,), once, "once, at the label party"),
-    Clause(TakeCiphertexts, (BinColumns,), once, "once, at a party with columns"),
+    Clause(Introduce, (BinColumns,), once, "once"),
+    Clause(MeetPeers, (Introduce,), once, "once"),
+    Clause(EncryptLabels, MET, once, "once, at the label party"),
+    Clause(TakeCiphertexts, (MeetPeers,), once, "once, at a party with columns"),
     Clause(
         StartTrees,
         (*READY, FinishTrees),

@@ -10,6 +10,7 @@ from functools import partial
 
 import numpy as np
 
+from fedforest.protocol.aggregation.introduction import introduce_parties
 from fedforest.protocol.asking import Conversation, EndEarly, ask, blame, check
 from fedforest.protocol.vertical.encrypted.coordinator_trees import BlindCoordinatorTrees
 from fedforest.protocol.vertical.encrypted.messages import (
@@ -39,9 +40,14 @@ from fedforest.tree.table.frames import common_row_count
 from fedforest.tree.workers import ALONE, Workers
 
 
-def train_encrypted(order: VerticalOrder, workers: Workers = ALONE) -> Conversation[TrainedForest]:
-    """Grow a forest over the columns of all parties; the outline says nothing of leaves."""
-    session = yield from _prepare(order, workers)
+def train_encrypted(
+    order: VerticalOrder, run: bytes, workers: Workers = ALONE
+) -> Conversation[TrainedForest]:
+    """Grow a forest over the columns of all parties; the outline says nothing of leaves.
+
+    `run` is the id of the run, to which the secrets of its parties are bound.
+    """
+    session = yield from _prepare(order, run, workers)
     harvest = yield from grow_trees(session, partial(_grow_batch, session))
     before = [] if order.grown is None else [order.grown]
     n_before = sum(outline.shape.n_trees for outline in before)
@@ -60,8 +66,8 @@ def _others(session: VerticalSession) -> list[str]:
     return [party for party in session.followers if party != session.order.label_party]
 
 
-def _prepare(order: VerticalOrder, workers: Workers) -> Conversation[VerticalSession]:
-    """Bins at every party; sizes compared; ciphertexts given out."""
+def _prepare(order: VerticalOrder, run: bytes, workers: Workers) -> Conversation[VerticalSession]:
+    """Bins at every party; sizes compared; parties introduced; ciphertexts given out."""
     criterion = order.parameters.scored_by
     bin_seed = derive_seed(order.seed, "bins")
     request = BinColumns(bin_seed, order.parameters.max_bins, criterion.wire)
@@ -70,10 +76,16 @@ def _prepare(order: VerticalOrder, workers: Workers) -> Conversation[VerticalSes
     columns = count_columns(order, prepared)
     scale = read_scale(order, prepared[order.label_party])
     session = VerticalSession(order, n_rows, columns, scale, workers)
+    others = _others(session)
+    if others:
+        everybody = [party for party in order.parties if party in {*others, order.label_party}]
+        yield from introduce_parties(run, everybody, with_seeds=False)
     encrypt = EncryptLabels(draw_codes(order.seed, scale.n_classes), sum(columns))
     encrypted = yield from ask({order.label_party: encrypt})
-    take = TakeCiphertexts(encrypted[order.label_party].labels)
-    yield from ask(dict.fromkeys(_others(session), take))
+    labels, seals = encrypted[order.label_party].labels, encrypted[order.label_party].seals
+    with blame(order.label_party):
+        check(len(seals) == len(others), "labels are not sealed for every other party")
+    yield from ask({p: TakeCiphertexts(labels, own) for p, own in zip(others, seals, strict=True)})
     return session
 
 

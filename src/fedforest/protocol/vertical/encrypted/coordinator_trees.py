@@ -65,10 +65,9 @@ class BlindCoordinatorTrees(RoutedTrees):
     def choose_request(self, offered: Mapping[str, CutsOffered]) -> ChooseCuts:
         """All cuts, for the label party."""
         self._offering = [party for party in self._parties if party in offered]
-        own = self._parties.index(self._label_party)
-        n_before = sum(self._parties.index(party) < own for party in self._offering)
         cuts = tuple(offered[party].cuts for party in self._offering)
-        return ChooseCuts(self.candidates_of(self._label_party, self._candidates), cuts, n_before)
+        parties = tuple(p for p in self._parties if p in offered or p == self._label_party)
+        return ChooseCuts(self.candidates_of(self._label_party, self._candidates), cuts, parties)
 
     def choose(self, chosen: CutsChosen) -> dict[str, ApplyCuts]:
         """What the winners are asked."""

@@ -4,7 +4,7 @@ Cuts are listed node by node. How many counts a plaintext holds follows from the
 which both sides know: the cuts of nodes of about as many draws are encrypted together.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
 from typing import NamedTuple
@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from fedforest.errors import ConfigurationError, MaskingError, ProtocolError
 from fedforest.masking.homomorphic.decryption import Decryptor
 from fedforest.masking.homomorphic.group import POINT_BYTES
-from fedforest.masking.homomorphic.keys import DecryptionKey, EncryptionKey
-from fedforest.masking.homomorphic.mailbox import open_for, seal_for
 from fedforest.masking.homomorphic.scheme import Rows, Scheme, Sums
 from fedforest.masking.homomorphic.summands import Summands
 from fedforest.masking.key_agreement import derive_key, encode_number
@@ -25,8 +23,11 @@ from fedforest.protocol.payloads import NodeSums
 from fedforest.protocol.vertical.encrypted.payloads import EncryptedCuts
 from fedforest.tree.workers import Workers
 
+Seal = Callable[[bytes, bytes], memoryview]  # (text, what it holds for) to the label party
+Unseal = Callable[[memoryview, bytes], bytes]
+
 CUTS_AT_ONCE = 1024  # of one call to re-randomise or decrypt; the ciphertexts do not depend on it
-_CUTS, _COUNTS = b"encrypted cuts", b"counts of cuts"
+_CUTS = b"encrypted cuts"
 
 
 @contextmanager
@@ -52,11 +53,11 @@ class CutCounts(NamedTuple):
 
 
 class CutCipher(NamedTuple):
-    """What a party has of the label party: ciphertexts of all rows, and keys to answer with."""
+    """What a party has of the label party: ciphertexts of all rows, and a secret with it."""
 
     scheme: Scheme
     rows: Rows
-    mailbox: EncryptionKey
+    seal: Seal
     workers: Workers
 
     def encrypt(
@@ -74,8 +75,7 @@ class CutCipher(NamedTuple):
         self.workers.run(work, range(len(pieces)))
         data = b"".join(encoded[number] for number in range(len(pieces)))
         text = bytes(NodeSums.of(np.concatenate(counts)).data)
-        sealed = seal_for(self.mailbox, text, derive_key(secret, _COUNTS), _context(data))
-        return EncryptedCuts(memoryview(sealed), memoryview(data))
+        return EncryptedCuts(self.seal(text, digest(data)), memoryview(data))
 
 
 class CutReader(NamedTuple):
@@ -83,14 +83,13 @@ class CutReader(NamedTuple):
 
     summands: Summands
     decryptor: Decryptor
-    mailbox: DecryptionKey
     workers: Workers
 
     def open(
-        self, cuts: EncryptedCuts, node_draws: NDArray[np.int64]
+        self, cuts: EncryptedCuts, node_draws: NDArray[np.int64], unseal: Unseal
     ) -> tuple[CutCounts, NDArray[np.int64]]:
         """Counts and decrypted sums (cuts, n_numbers); a spoiled one is a `MaskingError`."""
-        text = open_for(self.mailbox, bytes(cuts.counts), _context(bytes(cuts.sums)))
+        text = unseal(cuts.counts, digest(cuts.sums))
         counts = _read_counts(np.frombuffer(text, np.uint8), len(node_draws))
         pieces = list(_pieces(node_draws[counts.node], self.summands.most_rows))
         points = np.frombuffer(cuts.sums, np.uint8)
@@ -133,5 +132,10 @@ def _read_counts(data: NDArray[np.uint8], n_nodes: int) -> CutCounts:
     return CutCounts(n_cuts, *of_cuts.reshape(2, -1))
 
 
-def _context(sums: bytes) -> bytes:
-    return blake2b(sums, digest_size=32).digest()
+def digest(*parts: bytes | memoryview) -> bytes:
+    """A digest of some contents, each with its length."""
+    whole = blake2b(digest_size=32)
+    for part in parts:
+        whole.update(len(part).to_bytes(8, "little"))
+        whole.update(part)
+    return whole.digest()

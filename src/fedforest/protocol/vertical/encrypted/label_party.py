@@ -20,7 +20,7 @@ from fedforest.masking.homomorphic.keys import DecryptionKey
 from fedforest.masking.homomorphic.scheme import Scheme
 from fedforest.masking.homomorphic.summands import Summands
 from fedforest.masking.key_agreement import KEY_BYTES, derive_key, draw_bytes
-from fedforest.privacy.randomized_response import Randomness
+from fedforest.protocol.aggregation.introduction import PartyIdentity
 from fedforest.protocol.asking import Accepted, Message, check
 from fedforest.protocol.payloads import NodeSums
 from fedforest.protocol.vertical.encrypted.cut_lists import CutReader
@@ -35,11 +35,15 @@ from fedforest.protocol.vertical.encrypted.messages import (
     LabelsEncrypted,
     NodesJudged,
 )
-from fedforest.protocol.vertical.encrypted.party import BlindParty
-from fedforest.protocol.vertical.encrypted.payloads import EncryptedLabels, Fates
+from fedforest.protocol.vertical.encrypted.party import (
+    SEAL_OF_CUTS,
+    SEAL_OF_LABELS,
+    BlindParty,
+    digest_labels,
+)
+from fedforest.protocol.vertical.encrypted.payloads import EncryptedLabels, Fates, SealOfLabels
 from fedforest.protocol.vertical.labels import LabelSource, read_labels
 from fedforest.protocol.vertical.messages import (
-    BinColumns,
     FinishTrees,
     ShareLabels,
     StartTrees,
@@ -53,7 +57,7 @@ from fedforest.tree.table.frames import Table
 from fedforest.tree.table.targets import TargetKind, TrainingTargets, encode_values
 from fedforest.tree.workers import ALONE, Workers
 
-_KEYS, _MAILBOX, _ROWS = b"keys of labels", b"keys of counts", b"ciphertexts of labels"
+_KEYS, _ROWS = b"keys of labels", b"ciphertexts of labels"
 
 
 class LabelParty(BlindParty):
@@ -62,15 +66,15 @@ class LabelParty(BlindParty):
     def __init__(
         self,
         table: Table,
-        randomness: Randomness,
+        member: PartyIdentity,
         labels: LabelSource,
         parameters: ForestParameters,
         workers: Workers = ALONE,
     ) -> None:
         """The party decides by `parameters`, as they were declared to it."""
-        super().__init__(
-            table, randomness, labels=labels, max_depth=parameters.depth_limit, workers=workers
-        )
+        depth = parameters.depth_limit
+        super().__init__(table, member, labels=labels, max_depth=depth, workers=workers)
+        self._name = member.name
         self._labels, self._parameters = labels, parameters
         self._n_columns = 0
         self._kind: TargetKind
@@ -79,14 +83,11 @@ class LabelParty(BlindParty):
 
     def _handlers(self) -> dict[type[Message], Callable[[Any], Message]]:
         return {
-            BinColumns: self._prepare,
+            **super()._handlers(),
             EncryptLabels: self._encrypt_labels,
-            StartTrees: self._start_trees,
             JudgeRoots: self._judge_roots,
             ChooseCuts: self._choose_cuts,
             JudgeChildren: self._judge_children,
-            FinishTrees: self._finish_trees,
-            EndTraining: self._end,
         }
 
     def outline(self) -> ForestOutline:
@@ -111,22 +112,30 @@ class LabelParty(BlindParty):
         encrypted = self._encrypt(targets)
         self._targets, self._kind, self._n_columns = targets, kind, request.n_columns
         self._keep_answers(key)
-        return LabelsEncrypted(encrypted)
+        return LabelsEncrypted(encrypted, self._seal_for_all(encrypted))
+
+    def _seal_for_all(self, labels: EncryptedLabels) -> tuple[SealOfLabels, ...]:
+        """For each other party what shows that the labels are from here."""
+        if not self._meeting.has_met:
+            return ()
+        session, whole = self._meeting.session(), digest_labels(labels)
+        return tuple(
+            SealOfLabels(session.seal(other, b"", SEAL_OF_LABELS, whole))
+            for other in session.pair_secrets
+        )
 
     def _encrypt(self, targets: TrainingTargets) -> EncryptedLabels:
         numbers, lowest, highest = list_numbers(targets)
         summands = Summands(numbers.shape[1], lowest, highest, targets.n_rows)
         secret = draw_bytes(self._randomness, KEY_BYTES)
         keys = DecryptionKey(derive_key(secret, _KEYS), summands.n_keys)
-        mailbox = DecryptionKey(derive_key(secret, _MAILBOX), 1)
         rows = Scheme(summands, keys.public).encrypt(numbers, derive_key(secret, _ROWS))
-        self._reader = CutReader(summands, Decryptor(summands, keys), mailbox, self._workers)
+        self._reader = CutReader(summands, Decryptor(summands, keys), self._workers)
         return EncryptedLabels(
             numbers.shape[1],
             lowest,
             highest,
             memoryview(keys.public.encode()),
-            memoryview(mailbox.public.encode()),
             memoryview(rows.tobytes()),
         )
 
@@ -158,7 +167,17 @@ class LabelParty(BlindParty):
         return NodesJudged(Fates(self._judging().judge_roots()))
 
     def _choose_cuts(self, request: ChooseCuts) -> CutsChosen:
-        return self._judging().choose(request)
+        trees, others = self._judging(), [p for p in request.parties if p != self._name]
+        is_known = len(set(request.parties)) == len(request.parties) == len(others) + 1
+        check(is_known and len(others) == len(request.offers), "cuts are not of as many parties")
+        step = self._next_step()
+
+        def unseal(number: int, sealed: memoryview, holds_for: bytes) -> bytes:
+            session = self._meeting.session()
+            check(others[number] in session.pair_secrets, "cuts came from a stranger")
+            return session.open(others[number], sealed, SEAL_OF_CUTS, step, holds_for)
+
+        return trees.choose(request, request.parties.index(self._name), unseal)
 
     def _judge_children(self, request: JudgeChildren) -> NodesJudged:
         return NodesJudged(Fates(self._judging().judge_children(request)))

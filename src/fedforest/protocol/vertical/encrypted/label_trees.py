@@ -4,6 +4,8 @@ It decrypts what others' cuts leave on the left, scores them and its own by the 
 follows the rows of every node, so that it knows what its labels add up to there.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +20,12 @@ from fedforest.kernels.prediction.walk import Leaves
 from fedforest.protocol.asking import blame, check
 from fedforest.protocol.fates import pack_fates
 from fedforest.protocol.payloads import RowBits
-from fedforest.protocol.vertical.encrypted.cut_lists import CutCounts, CutReader, refuse_spoiled
+from fedforest.protocol.vertical.encrypted.cut_lists import (
+    CutCounts,
+    CutReader,
+    Unseal,
+    refuse_spoiled,
+)
 from fedforest.protocol.vertical.encrypted.messages import ChooseCuts, CutsChosen, JudgeChildren
 from fedforest.protocol.vertical.encrypted.payloads import CutChoice, EncryptedCuts
 from fedforest.protocol.vertical.messages import StartTrees
@@ -34,6 +41,8 @@ from fedforest.tree.growth.decisions import ColumnBits, Growth, GrowthRules
 from fedforest.tree.growth.structure import GrowthStep
 from fedforest.tree.table.targets import TargetKind, TrainingTargets, rows_of, weight_of
 from fedforest.tree.workers import Workers
+
+UnsealOf = Callable[[int, memoryview, bytes], bytes]
 
 
 class OfferedCuts(NamedTuple):
@@ -92,18 +101,21 @@ class LabelTrees(VerticalPartyTrees):
         self._has_roots = True
         return pack_fates(step.is_split, step.fate)
 
-    def choose(self, request: ChooseCuts) -> CutsChosen:
-        """The best cut of every open node among those of others and of own candidates."""
+    def choose(self, request: ChooseCuts, n_before: int, unseal: UnsealOf) -> CutsChosen:
+        """The best cut of every open node among those of others and of own candidates.
+
+        `n_before` of the others come before the label party; `unseal` takes their number first.
+        """
         check(self._has_roots and self._own is None, "cuts are to be chosen out of turn")
         n_nodes, n_others = self._growth.n_open, len(request.offers)
-        check(request.n_before <= n_others, "more parties come before than there are")
         own_candidates = self.read_candidates(request.candidates, None)
-        offered = [self._read(cuts) for cuts in request.offers]
+        offers = enumerate(request.offers)
+        offered = [self._read(cuts, partial(unseal, number)) for number, cuts in offers]
         self._has_searched = True
         own_scores = self._search.find(own_candidates, self._structure.open)
         best, owner = np.full(n_nodes, NO_SPLIT), np.full(n_nodes, NOBODY, np.int16)
         for number in range(n_others + 1):
-            if number == request.n_before:
+            if number == n_before:
                 outbid(own_scores, n_others, best, owner)
             if number < n_others:
                 outbid(offered[number].best(n_nodes), number, best, owner)
@@ -122,11 +134,11 @@ class LabelTrees(VerticalPartyTrees):
         tied = [cuts.tied(node, self._best[node]) for node in np.flatnonzero(is_won).tolist()]
         return CutChoice.of(is_won, tied)
 
-    def _read(self, cuts: EncryptedCuts) -> OfferedCuts:
+    def _read(self, cuts: EncryptedCuts, unseal: Unseal) -> OfferedCuts:
         """Decrypt and score the cuts of a party."""
         sums, kind = self._growth.sums, self._growth.kind
         with refuse_spoiled():
-            counts, numbers = self._reader.open(cuts, weight_of(sums, kind))
+            counts, numbers = self._reader.open(cuts, weight_of(sums, kind), unseal)
         left = describe_left(counts, numbers, kind)
         totals = sums[counts.node]
         fits = (left >= 0) & (left <= totals) if not kind.is_regression else np.ones(1, np.bool_)

@@ -5,6 +5,7 @@ A level is four exchanges: `OfferCuts`, `ChooseCuts`, `ApplyCuts`, `JudgeChildre
 
 from typing import ClassVar
 
+from fedforest.protocol.aggregation.messages import Introduce, MeetPeers
 from fedforest.protocol.asking import Accepted, Message, Request
 from fedforest.protocol.payloads import Count, RowBits
 from fedforest.protocol.vertical.encrypted.payloads import (
@@ -12,6 +13,7 @@ from fedforest.protocol.vertical.encrypted.payloads import (
     EncryptedCuts,
     EncryptedLabels,
     Fates,
+    SealOfLabels,
 )
 from fedforest.protocol.vertical.messages import (
     BinColumns,
@@ -28,6 +30,7 @@ class LabelsEncrypted(Message, frozen=True):
     reveals: ClassVar[str] = "the encrypted label of every row, which only the label party can read"
 
     labels: EncryptedLabels
+    seals: tuple[SealOfLabels, ...]  # for each other party, in the order of their introduction
 
 
 class EncryptLabels(Request[LabelsEncrypted], frozen=True):
@@ -45,6 +48,7 @@ class TakeCiphertexts(Request[Accepted], frozen=True):
     reveals: ClassVar[str] = "the encrypted label of every row, which only the label party can read"
 
     labels: EncryptedLabels
+    seal: SealOfLabels
 
 
 class NodesJudged(Message, frozen=True):
@@ -99,8 +103,8 @@ class CutsChosen(Message, frozen=True):
 class ChooseCuts(Request[CutsChosen], frozen=True):
     """To the label party: choose the best cuts among those of others and of own candidates.
 
-    `n_before` of the parties that sent cuts come before the label party: of equal cuts the first
-    party's is taken.
+    `parties` are those that sent cuts and the label party, in the order of their columns: of equal
+    cuts the first party's is taken.
     """
 
     reveals: ClassVar[str] = (
@@ -110,7 +114,7 @@ class ChooseCuts(Request[CutsChosen], frozen=True):
 
     candidates: memoryview
     offers: tuple[EncryptedCuts, ...]
-    n_before: Count
+    parties: tuple[str, ...]
 
 
 class ApplyCuts(Request[SplitsApplied], frozen=True):
@@ -146,6 +150,8 @@ class EndTraining(Request[Accepted], frozen=True):
 
 REQUESTS = (
     BinColumns,
+    Introduce,
+    MeetPeers,
     EncryptLabels,
     TakeCiphertexts,
     StartTrees,

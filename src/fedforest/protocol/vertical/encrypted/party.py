@@ -7,7 +7,6 @@ rows go at the nodes it won.
 """
 
 from collections.abc import Callable
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -19,10 +18,12 @@ from fedforest.masking.homomorphic.group import POINT_BYTES
 from fedforest.masking.homomorphic.keys import EncryptionKey
 from fedforest.masking.homomorphic.scheme import Scheme
 from fedforest.masking.homomorphic.summands import Summands
-from fedforest.masking.key_agreement import KEY_BYTES, derive_key, draw_bytes
+from fedforest.masking.key_agreement import KEY_BYTES, derive_key, draw_bytes, encode_number
+from fedforest.protocol.aggregation.introduction import PartyIdentity
+from fedforest.protocol.aggregation.meeting import MeetingParty
 from fedforest.protocol.asking import Accepted, Message, check
 from fedforest.protocol.vertical.encrypted.blind_trees import BlindTrees
-from fedforest.protocol.vertical.encrypted.cut_lists import CutCipher, refuse_spoiled
+from fedforest.protocol.vertical.encrypted.cut_lists import CutCipher, digest, refuse_spoiled
 from fedforest.protocol.vertical.encrypted.messages import (
     ApplyCuts,
     CutsOffered,
@@ -30,6 +31,8 @@ from fedforest.protocol.vertical.encrypted.messages import (
     OfferCuts,
     TakeCiphertexts,
 )
+from fedforest.protocol.vertical.encrypted.payloads import EncryptedLabels
+from fedforest.protocol.vertical.labels import LabelSource
 from fedforest.protocol.vertical.messages import (
     BinColumns,
     ColumnsBinned,
@@ -38,14 +41,53 @@ from fedforest.protocol.vertical.messages import (
     StartTrees,
 )
 from fedforest.protocol.vertical.party import VerticalParty
+from fedforest.tree.growth.decisions import NO_DEPTH_LIMIT
+from fedforest.tree.table.frames import Table
 from fedforest.tree.table.targets import TrainingTargets, encode_classes
+from fedforest.tree.workers import ALONE, Workers
 
 _ANY_CRITERION = BY_NAME["gini"]  # nothing is scored here
 _OFFER = b"offer of cuts"
+SEAL_OF_LABELS, SEAL_OF_CUTS = b"encrypted labels", b"counts of cuts"  # contexts of pair secrets
+
+
+def digest_labels(labels: EncryptedLabels) -> bytes:
+    """A digest of all that other parties get of the labels."""
+    numbers = (labels.n_numbers, labels.lowest, labels.highest)
+    return digest(repr(numbers).encode(), labels.key, labels.ciphertexts)
 
 
 class BlindParty(VerticalParty):
     """The steps that every party of such a training takes, with labels or without."""
+
+    def __init__(
+        self,
+        table: Table,
+        member: PartyIdentity,
+        *,
+        labels: LabelSource | None = None,
+        max_depth: int = NO_DEPTH_LIMIT,
+        workers: Workers = ALONE,
+    ) -> None:
+        """Parties know each other by the pins of the `member`; nothing is sent to others."""
+        randomness = member.randomness
+        super().__init__(table, randomness, labels=labels, max_depth=max_depth, workers=workers)
+        self._meeting = MeetingParty(member, with_seeds=False)
+        self._n_steps = 0  # in which cuts were offered, or chosen
+
+    def _handlers(self) -> dict[type[Message], Callable[[Any], Message]]:
+        return {
+            **self._meeting.handlers(),
+            BinColumns: self._prepare,
+            StartTrees: self._start_trees,
+            FinishTrees: self._finish_trees,
+            EndTraining: self._end,
+        }
+
+    def _next_step(self) -> bytes:
+        """Context of what is sealed in this step: the number of all steps before."""
+        self._n_steps += 1
+        return encode_number(self._n_steps)
 
     def _prepare(self, request: BinColumns) -> ColumnsBinned:
         prepared = super()._prepare(request)
@@ -68,35 +110,50 @@ class BlindParty(VerticalParty):
 class ColumnParty(BlindParty):
     """Answers the coordinator of a vertical training with encrypted labels."""
 
-    _cipher: CutCipher | None = None
-    _secret = b""  # 32 bytes from which every offer's randomness is derived
-    _past = b""  # digest of all that was offered so far and asked now: no secret is used twice
+    def __init__(
+        self,
+        table: Table,
+        member: PartyIdentity,
+        label_party: str,
+        max_depth: int = NO_DEPTH_LIMIT,
+        workers: Workers = ALONE,
+    ) -> None:
+        """Only what the `label_party` encrypted is summed."""
+        super().__init__(table, member, max_depth=max_depth, workers=workers)
+        self._label_party = label_party
+        self._cipher: CutCipher | None = None
+        self._secret = b""  # 32 bytes from which every offer's randomness is derived
+        self._past = b""  # digest of all requests for cuts so far: no randomness is used twice
 
     def _handlers(self) -> dict[type[Message], Callable[[Any], Message]]:
         return {
-            BinColumns: self._prepare,
+            **super()._handlers(),
             TakeCiphertexts: self._take_ciphertexts,
-            StartTrees: self._start_trees,
             OfferCuts: self._offer_cuts,
             ApplyCuts: self._apply_cuts,
-            FinishTrees: self._finish_trees,
-            EndTraining: self._end,
         }
 
     def _take_ciphertexts(self, request: TakeCiphertexts) -> Accepted:
         labels, n_rows = request.labels, self._table.n_rows
+        check(self._cipher is None, "labels are given out twice")
+        self._meeting.session().open(
+            self._label_party, request.seal.data, SEAL_OF_LABELS, digest_labels(labels)
+        )
         with refuse_spoiled():
             summands = Summands(labels.n_numbers, labels.lowest, labels.highest, n_rows)
             scheme = Scheme(summands, EncryptionKey.decode(bytes(labels.key), summands.n_keys))
-            mailbox = EncryptionKey.decode(bytes(labels.mailbox), 1)
             n_bytes = n_rows * scheme.n_components * POINT_BYTES
             check(len(labels.ciphertexts) == n_bytes, "ciphertexts are not of all rows")
             points = np.frombuffer(labels.ciphertexts, np.uint8)
             rows = scheme.decode(points.reshape(n_rows, -1, POINT_BYTES))
-        self._cipher = CutCipher(scheme, rows, mailbox, self._workers)
+        self._cipher = CutCipher(scheme, rows, self._seal, self._workers)
         self._secret = draw_bytes(self._randomness, KEY_BYTES)
         self._targets = encode_classes(np.zeros(n_rows, np.int64), 1, None, _ANY_CRITERION)
         return Accepted()
+
+    def _seal(self, text: bytes, holds_for: bytes) -> memoryview:
+        step = encode_number(self._n_steps)
+        return self._meeting.session().seal(self._label_party, text, SEAL_OF_CUTS, step, holds_for)
 
     def _make_trees(
         self, columns: Columns, targets: TrainingTargets, request: StartTrees
@@ -118,12 +175,9 @@ class ColumnParty(BlindParty):
 
     def _draw_secret(self, request: OfferCuts) -> bytes:
         """32 bytes for this answer to this request after all earlier ones, and no other."""
-        digest = blake2b(self._past, digest_size=32)
-        parts = [] if request.moves is None else [request.moves.fates, request.moves.bits.data]
-        for part in (*parts, request.candidates):
-            digest.update(len(part).to_bytes(8, "little"))
-            digest.update(part)
-        self._past = digest.digest()
+        moves = request.moves
+        told = () if moves is None else (moves.fates, moves.bits.data)
+        self._past = digest(self._past, self._next_step(), request.candidates, *told)
         return derive_key(self._secret, _OFFER, self._past)
 
     def _apply_cuts(self, request: ApplyCuts) -> SplitsApplied:

@@ -20,14 +20,20 @@ class EncryptedLabels(LabelStatistic, frozen=True):
     lowest: int
     highest: int
     key: memoryview  # a point per plaintext
-    mailbox: memoryview  # a point, for texts to the label party
     ciphertexts: memoryview
+
+
+class SealOfLabels(Payload, frozen=True):
+    """Shows one other party that the label party encrypted these labels, and nobody else."""
+
+    data: memoryview
 
 
 class EncryptedCuts(Payload, frozen=True):
     """The sums on the left of the valid cuts of each open node, in an order of the party's own.
 
-    Sealed for the label party: how many cuts a node has, and the rows and draws left of each.
+    Sealed for the label party: how many cuts a node has, and the rows and draws left of each. The
+    seal holds for these sums alone.
     """
 
     counts: memoryview
@@ -77,4 +83,4 @@ class Fates(Payload, frozen=True):
     data: memoryview
 
 
-MAY_LEAVE = (EncryptedLabels, EncryptedCuts, CutChoice, Fates, RowBits)
+MAY_LEAVE = (EncryptedLabels, SealOfLabels, EncryptedCuts, CutChoice, Fates, RowBits)
