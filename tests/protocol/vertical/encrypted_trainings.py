@@ -14,6 +14,7 @@ from fedforest.protocol.vertical.encrypted.contract import CONTRACT
 from fedforest.protocol.vertical.encrypted.coordinator import train_encrypted
 from fedforest.protocol.vertical.encrypted.label_party import LabelParty
 from fedforest.protocol.vertical.encrypted.party import ColumnParty
+from fedforest.protocol.vertical.labels import ClassLabels
 from fedforest.protocol.vertical.order import TrainedForest, VerticalOrder
 from fedforest.runtime.driver import ExchangeLog, run
 from fedforest.runtime.endpoint import make_endpoint
@@ -62,7 +63,10 @@ def make_encrypted_parties(case: VerticalCase, order: VerticalOrder, seed: int) 
     members = make_members({name: np.random.default_rng(own).bytes for name, own in seeds.items()})
     for name, table in party_tables(case).items():
         if name == order.label_party:
-            parties[name] = LabelParty(table, members[name], make_labels(case), order.parameters)
+            labels = make_labels(case)
+            if isinstance(labels, ClassLabels) and case.class_weight == "balanced":
+                labels = replace(labels, class_weights="balanced")
+            parties[name] = LabelParty(table, members[name], labels, order.parameters)
         else:
             depth = order.parameters.depth_limit
             parties[name] = ColumnParty(table, members[name], order.label_party, depth)

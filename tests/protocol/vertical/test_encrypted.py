@@ -1,19 +1,25 @@
 """Encrypted labels: the same forest, and nobody but the label party learns of labels."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fedforest.errors import FederationError
+from fedforest.protocol.vertical.order import EarlyStopping
 from tests.estimators.vertical_samples import few_trees
 from tests.protocol.vertical.cases import (
     LARGE,
     VerticalCase,
     forest_parameters,
     make_target,
+    sample_case,
     whole_file,
 )
+from tests.protocol.vertical.conversations import train_openly
 from tests.protocol.vertical.encrypted_trainings import train_encryptedly
 from tests.strategies import SEEDS, numeric_columns
 
@@ -41,9 +47,46 @@ def numeric_cases(draw: st.DrawFn) -> VerticalCase:
     label_party = draw(st.integers(0, len(shares) - 1), label="label party")
     batch_bytes = draw(st.sampled_from([1, 30 * n_rows, LARGE]), label="batch bytes")
     seed = draw(st.integers(0, 2**63 - 1), label="seed")
-    return VerticalCase(
+    case = VerticalCase(
         columns, target, None, parameters, shares, label_party, batch_bytes, seed=seed
     )
+    weights = rng.choice([0.1, 1.0, 2.5], n_rows) if draw(st.booleans(), label="weights") else None
+    is_balanced = n_classes > 0 and draw(st.booleans(), label="class weights")
+    return replace(case, weights=weights, class_weight="balanced" if is_balanced else None)
+
+
+def test_early_stopping_keeps_the_trees_that_the_encoded_training_keeps() -> None:
+    rng = np.random.default_rng(5)
+    columns = {f"c{k}": rng.standard_normal(120) for k in range(4)}
+    y = (columns["c0"] > 0).astype(np.int64)
+    parameters = {"n_estimators": 12, "max_depth": 2, "max_bins": 8}
+    case = VerticalCase(columns, y, None, parameters, (2, 1, 1), label_party=2)
+    stopping = EarlyStopping(patience=3, tolerance=0.0)
+    encoded = train_openly(case, early_stopping=stopping)
+    encrypted = train_encryptedly(case, early_stopping=stopping)
+    outline, curve = encoded.trained.outline, encoded.trained.out_of_bag_curve
+    assert 3 <= outline.shape.n_trees < 12
+    own = encrypted.label_party.outline()
+    assert own.leaves.value.tobytes() == outline.leaves.value.tobytes()
+    assert own.decrease.tobytes() == outline.decrease.tobytes()
+    assert np.array_equal(encrypted.trained.outline.owner, outline.owner)
+    assert curve is not None
+    assert encrypted.trained.out_of_bag_curve is not None
+    assert encrypted.trained.out_of_bag_curve.tobytes() == curve.tobytes()
+
+
+def test_a_row_without_weight_is_refused_with_what_to_do() -> None:
+    rng = np.random.default_rng(5)
+    weights = np.where(np.arange(20) == 7, 0.0, 1.0)
+    columns = {f"c{k}": rng.standard_normal(20) for k in range(2)}
+    case = VerticalCase(columns, rng.integers(0, 2, 20), weights, {"n_estimators": 1}, (1, 1))
+    with pytest.raises(FederationError, match="leave these rows out"):
+        train_encryptedly(case)
+
+
+def test_a_column_of_categories_is_refused_with_what_to_do() -> None:
+    with pytest.raises(FederationError, match="turn them into numbers"):
+        train_encryptedly(sample_case())
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow], deadline=None)

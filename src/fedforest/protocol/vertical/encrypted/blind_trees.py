@@ -1,9 +1,10 @@
 """A party's part in a batch of growing trees whose labels it cannot read."""
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from fedforest.kernels.layout import Columns
+from fedforest.kernels.layout import NO_SPLIT, Columns
 from fedforest.protocol.payloads import RowBits
 from fedforest.protocol.vertical.encrypted.cut_lists import CutCipher
 from fedforest.protocol.vertical.encrypted.cut_search import CutSearch
@@ -38,12 +39,18 @@ class BlindTrees(VerticalPartyTrees):
         ) -> CutSearch:
             return CutSearch(columns, targets, rows, min_rows_leaf, workers, cipher)
 
-        super().__init__(columns, targets, start, workers, max_depth, make_search)
+        # what leaves weigh only the label party knows: it rules out cuts that are too light
+        self._may_be_light = start.min_weight_share > 0.0
+        any_weight = replace(start, min_weight_share=0.0)
+        super().__init__(columns, targets, any_weight, workers, max_depth, make_search)
 
     def offer(self, candidates: NDArray[np.uint8], secret: bytes) -> EncryptedCuts:
         """The cuts of every open node; `secret` are 32 bytes for this call only."""
         self._has_searched = True
-        return self._search.offer(candidates, self._structure.open, secret)
+        cuts = self._search.offer(candidates, secret)
+        if self._may_be_light:  # nodes may be asked about again, though they had cuts
+            self._search.found.score[:] = NO_SPLIT
+        return cuts
 
     def apply_choice(self, choice: CutChoice) -> SplitsApplied:
         """Split the nodes this party won, each at the first of the cuts that are as good."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fedforest.kernels.cuts.listed_cuts import count_cells
 from fedforest.kernels.cuts.pairs import Pairs
-from fedforest.kernels.layout import NO_SPLIT, UNSEEN, Columns, RowOrder, Rules
+from fedforest.kernels.layout import NO_SPLIT, UNSEEN, Columns, RowOrder
 from fedforest.masking.homomorphic.scheme import Sums, accumulate_bins, add_sums
 from fedforest.masking.key_agreement import derive_key
 from fedforest.masking.keystream import expand
@@ -20,7 +20,6 @@ from fedforest.protocol.vertical.encrypted.payloads import EncryptedCuts
 from fedforest.tree.growth.candidates import list_candidates
 from fedforest.tree.growth.rows import NodeRows
 from fedforest.tree.growth.split_search import ColumnSearch
-from fedforest.tree.growth.structure import OpenNodes
 from fedforest.tree.table.targets import TrainingTargets, weight_of
 from fedforest.tree.workers import Workers
 
@@ -72,17 +71,15 @@ class CutSearch(ColumnSearch):
         self.n_cuts: NDArray[np.int64]  # of each node
         self._n_bins = int(columns.n_bins.max(initial=1))
 
-    def offer(
-        self, candidates: NDArray[np.uint8], nodes: OpenNodes, secret: bytes
-    ) -> EncryptedCuts:
+    def offer(self, candidates: NDArray[np.uint8], secret: bytes) -> EncryptedCuts:
         """The cuts of every open node; `secret` are 32 bytes for this call only."""
         n_nodes = len(candidates)
-        pairs, rules = list_candidates(candidates, self.workers), self._rules_at(nodes)
+        pairs = list_candidates(candidates, self.workers)
         blocks = self._blocks(len(pairs.feature))
         found: dict[int, tuple[ListedCuts, Sums]] = {}
 
         def work(number: int) -> None:
-            found[number] = self._sum_block(pairs, rules, *blocks[number])
+            found[number] = self._sum_block(pairs, *blocks[number])
 
         self.workers.run(work, range(len(blocks)))
         parts = [found[number] for number in range(len(blocks))]
@@ -115,17 +112,14 @@ class CutSearch(ColumnSearch):
         starts = range(0, max(1, n_pairs), size)
         return [(start, min(n_pairs, start + size)) for start in starts]
 
-    def _sum_block(
-        self, pairs: Pairs, rules: Rules, first: int, last: int
-    ) -> tuple[ListedCuts, Sums]:
+    def _sum_block(self, pairs: Pairs, first: int, last: int) -> tuple[ListedCuts, Sums]:
         """The cuts of the pairs first..last, and what is left of them."""
         node = np.searchsorted(pairs.node_start, np.arange(first, last), side="right") - 1
         feature, order = pairs.feature[first:last], self.rows.order
         order = RowOrder(order.entries, order.row_bits, order.start[node], order.stop[node])
         counts = np.zeros((last - first, self._n_bins + 1, 2), np.int64)
         count_cells(self.columns, order, feature, counts)
-        limits = rules.least_weight[node] if len(rules.least_weight) else np.int64(0)
-        at, left = _list_cuts(counts, rules.min_rows_leaf, limits)
+        at, left = _list_cuts(counts, self.rules.min_rows_leaf)
         pair, side, code = at
         cells = self._cipher.scheme.sum_rows(
             self._cipher.rows, self.columns, order, feature[:, None], self._n_bins
@@ -140,16 +134,15 @@ class CutSearch(ColumnSearch):
 
 
 def _list_cuts(
-    counts: NDArray[np.int64], least_rows: int, least_draws: NDArray[np.int64] | np.int64
+    counts: NDArray[np.int64], least_rows: int
 ) -> tuple[tuple[NDArray[np.int64], ...], NDArray[np.int64]]:
     """((pair, side of missing values, bin), (rows, draws) left) of the different valid cuts."""
     values, missing = counts[:, :-1], counts[:, -1]
     left = np.cumsum(values, axis=1)
     lefts = np.stack([left, left + missing[:, None]], axis=1)  # missing right, then left
     rests = counts.sum(axis=1)[:, None, None] - lefts
-    smaller = np.minimum(lefts, rests)
-    is_valid = (smaller[..., 0] >= least_rows) & (values[:, None, :, 0] > 0)
-    is_valid &= smaller[..., 1] >= np.broadcast_to(least_draws, len(counts))[:, None, None]
+    smaller = np.minimum(lefts, rests)[..., 0]
+    is_valid = (smaller >= least_rows) & (values[:, None, :, 0] > 0)
     is_valid[:, 1] &= missing[:, None, 0] > 0
     at = np.nonzero(is_valid)
     return at, lefts[at]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.errors import ProtocolError
+from fedforest.errors import ConfigurationError, ProtocolError
 from fedforest.kernels.layout import Columns
 from fedforest.kernels.prediction.walk import Leaves
 from fedforest.masking.homomorphic.decryption import Decryptor
@@ -22,7 +22,7 @@ from fedforest.masking.homomorphic.summands import Summands
 from fedforest.masking.key_agreement import KEY_BYTES, derive_key, draw_bytes
 from fedforest.protocol.aggregation.introduction import PartyIdentity
 from fedforest.protocol.asking import Accepted, Message, check
-from fedforest.protocol.payloads import NodeSums
+from fedforest.protocol.payloads import LabelScale, NodeSums
 from fedforest.protocol.vertical.encrypted.cut_lists import CutReader
 from fedforest.protocol.vertical.encrypted.label_trees import LabelTrees
 from fedforest.protocol.vertical.encrypted.messages import (
@@ -44,6 +44,8 @@ from fedforest.protocol.vertical.encrypted.party import (
 from fedforest.protocol.vertical.encrypted.payloads import EncryptedLabels, Fates, SealOfLabels
 from fedforest.protocol.vertical.labels import LabelSource, read_labels
 from fedforest.protocol.vertical.messages import (
+    BinColumns,
+    ColumnsBinned,
     FinishTrees,
     ShareLabels,
     StartTrees,
@@ -90,6 +92,12 @@ class LabelParty(BlindParty):
             JudgeChildren: self._judge_children,
         }
 
+    def _prepare(self, request: BinColumns) -> ColumnsBinned:
+        """Tell how many classes there are; the unit and origin of targets stay here."""
+        prepared = super()._prepare(request)
+        n_classes = self._labels.scale().n_classes
+        return ColumnsBinned(prepared.size, LabelScale(n_classes))
+
     def outline(self) -> ForestOutline:
         """What the leaves of the forest say and its splits are worth, but not who split."""
         if not self._outlines:
@@ -103,7 +111,11 @@ class LabelParty(BlindParty):
         assert shared.labels is not None
         scale, wire = source.scale(), self._parameters.scored_by.wire
         targets = read_labels(TakeLabels(scale.n_classes, wire, shared.labels), source.n_rows)
-        check(not source.is_weighted, "weights do not go together with encrypted labels")
+        if not targets.allowed.all():
+            raise ConfigurationError.stating(
+                "encrypted labels do not go together with rows of no weight, which every party "
+                "would have to know: leave these rows out"
+            )
         kind = targets.kind.with_codes(request.code_of_class)
         if kind.is_regression:
             unit, origin = scale.target_unit, scale.target_offset
@@ -198,15 +210,21 @@ class LabelParty(BlindParty):
 
 
 def list_numbers(targets: TrainingTargets) -> tuple[NDArray[np.int64], int, int]:
-    """What is encrypted of every row, its lowest and its highest value.
+    """List the integers that are encrypted of every row, with their lowest and highest value.
 
-    Of classes a mark for each but the first, whose number follows from the rows.
+    Where rows weigh the same: a mark of each class but the first, or the target. Otherwise the
+    weight in its class's place, or weight and weighted target. `describe_left` reads the sums.
     """
-    kind = targets.kind
+    kind, kernel = targets.kind, targets.kernel
+    is_weighted = len(kernel.weights) > 0
     if kind.is_regression:
-        levels = targets.kernel.levels
-        largest = max(1, int(np.abs(levels).max(initial=0)))
-        bound = 1 << largest.bit_length()
-        return levels[:, None], -bound, bound - 1
-    marked = np.arange(1, max(2, kind.n_classes))
-    return (targets.classes[:, None] == marked).astype(np.int64), 0, 1
+        columns = [kernel.weights, kernel.values] if is_weighted else [kernel.levels]
+        numbers = np.stack(columns, axis=1)
+        bound = 1 << int(np.abs(numbers).max(initial=1)).bit_length()
+        return numbers, -bound, bound - 1
+    marked = np.arange(0 if is_weighted else 1, max(2, kind.n_classes))
+    marks = (targets.classes[:, None] == marked).astype(np.int64)
+    if not is_weighted:
+        return marks, 0, 1
+    highest = (1 << int(kernel.weights.max()).bit_length()) - 1
+    return marks * kernel.weights[:, None], 0, highest

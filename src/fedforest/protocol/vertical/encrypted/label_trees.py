@@ -17,6 +17,7 @@ from fedforest.kernels.growth.gains import outbid
 from fedforest.kernels.growth.partition import STAYS
 from fedforest.kernels.layout import NO_SPLIT, Columns, Rules
 from fedforest.kernels.prediction.walk import Leaves
+from fedforest.kernels.splits.binary import weigh_nodes
 from fedforest.protocol.asking import blame, check
 from fedforest.protocol.fates import pack_fates
 from fedforest.protocol.payloads import RowBits
@@ -39,7 +40,7 @@ from fedforest.tree.forest.forest import Shape
 from fedforest.tree.forest.partial import NOBODY, ForestOutline
 from fedforest.tree.growth.decisions import ColumnBits, Growth, GrowthRules
 from fedforest.tree.growth.structure import GrowthStep
-from fedforest.tree.table.targets import TargetKind, TrainingTargets, rows_of, weight_of
+from fedforest.tree.table.targets import TargetKind, TrainingTargets, rows_of
 from fedforest.tree.workers import Workers
 
 UnsealOf = Callable[[int, memoryview, bytes], bytes]
@@ -138,8 +139,9 @@ class LabelTrees(VerticalPartyTrees):
         """Decrypt and score the cuts of a party."""
         sums, kind = self._growth.sums, self._growth.kind
         with refuse_spoiled():
-            counts, numbers = self._reader.open(cuts, weight_of(sums, kind), unseal)
-        left = describe_left(counts, numbers, kind)
+            counts, numbers = self._reader.open(cuts, self._node_draws(), unseal)
+        is_weighted = len(self._search.targets.kernel.weights) > 0
+        left = describe_left(counts, numbers, kind, is_weighted=is_weighted)
         totals = sums[counts.node]
         fits = (left >= 0) & (left <= totals) if not kind.is_regression else np.ones(1, np.bool_)
         is_real = bool(fits.all()) and bool((counts.rows <= rows_of(totals, kind)).all())
@@ -147,6 +149,12 @@ class LabelTrees(VerticalPartyTrees):
         first = np.concatenate([[0], np.cumsum(counts.n_cuts)])
         rules = self._search._rules_at(self._structure.open)
         return OfferedCuts(first, left, score_cuts(first, left, sums, kind, rules))
+
+    def _node_draws(self) -> NDArray[np.int64]:
+        """Count the rows of every open node as often as they were drawn."""
+        sums = np.zeros((self._growth.n_open, 3), np.int64)
+        weigh_nodes(self._rows.order, sums, 0, len(sums))
+        return sums[:, 0] + sums[:, 1]
 
     def judge_children(self, request: JudgeChildren) -> memoryview:
         """Follow the rows of all split nodes; what becomes of their children."""
@@ -205,18 +213,21 @@ class LabelTrees(VerticalPartyTrees):
 
 
 def describe_left(
-    counts: CutCounts, numbers: NDArray[np.int64], kind: TargetKind
+    counts: CutCounts, numbers: NDArray[np.int64], kind: TargetKind, *, is_weighted: bool
 ) -> NDArray[np.int64]:
-    """What is left of cuts as the integers that describe nodes; of moments, none is pure.
+    """Return the left of cuts as the integers that describe nodes; of moments, none is pure.
 
-    Of the classes all but the first are encrypted: with the draws, these are all.
+    Where rows weigh the same, the draws tell the weight, and so the first class.
     """
     left = np.zeros((len(counts.rows), kind.n_sums), np.int64)
-    if kind.is_regression:
-        left[:, 0], left[:, 1] = counts.draws, numbers[:, 0]
-    elif kind.n_classes > 1:
-        left[:, 0] = counts.draws - numbers.sum(axis=1)
-        left[:, 1 : kind.n_classes] = numbers
+    n_numbers = 2 if kind.is_regression else kind.n_classes
+    if is_weighted:
+        left[:, :n_numbers] = numbers[:, :n_numbers]
+    else:
+        left[:, 0] = counts.draws
+        left[:, 1:n_numbers] = numbers[:, : n_numbers - 1]
+        if not kind.is_regression:
+            left[:, 0] -= left[:, 1:n_numbers].sum(axis=1)
     rows_of(left, kind)[:] = counts.rows
     return left
 
