@@ -47,12 +47,12 @@ class RoutedTrees:
 
     @property
     def level(self) -> int:
-        """Of the deepest open nodes; others are asked about again, with further candidates."""
+        """Return the level of the deepest open nodes; others are retried with further columns."""
         return int(self._opened.structure.open.depth.max(initial=0))
 
     @property
     def n_open(self) -> int:
-        """Open nodes of all trees."""
+        """Count the open nodes of all trees."""
         return self._opened.n_open
 
     @property
@@ -95,14 +95,14 @@ class RoutedTrees:
             self._left_out_sizes = follow_sizes(self._left_out_sizes, left_rows, step)
 
     def _count_step(self, smallest_group: int) -> None:
-        """Before the open nodes change."""
+        """Count a step, before the open nodes change."""
         self.smallest_group = min(self.smallest_group, smallest_group)
         self.n_steps += 1
         self.n_levels = max(self.n_levels, 1 + self.level)
 
     @property
     def _has_moved(self) -> bool:
-        """Whether the last step did anything: at the start, all roots may have stayed open."""
+        """Tell whether the last step did anything: at the start, all roots may have stayed open."""
         return bool(self._owners) or bool((self._step.fate == 0).any())
 
     def moves_for(self, party: str) -> RowMoves | None:

@@ -27,7 +27,7 @@ from fedforest.tree.workers import Workers
 
 @dataclass(slots=True)
 class VerticalSession:
-    """What the coordinator learned at the start."""
+    """The facts that the coordinator learned at the start."""
 
     order: VerticalOrder
     n_rows: int
@@ -40,7 +40,7 @@ class VerticalSession:
 
     @property
     def followers(self) -> list[str]:
-        """Parties that must know where rows are."""
+        """Return the parties that must know where rows are."""
         order = self.order
         return [
             party
@@ -61,7 +61,7 @@ class VerticalSession:
         importances: Mapping[str, NDArray[np.float64]],
         votes: NDArray[np.float64] | None,
     ) -> TrainedForest:
-        """The result of the training."""
+        """Return the result of the training."""
         n_batches = len(harvest.outlines)
         return TrainedForest(
             outline,
@@ -91,7 +91,7 @@ GrowBatch = Callable[[range, list[float]], Conversation[tuple[ForestOutline, lis
 
 
 def grow_trees(session: VerticalSession, grow_batch: GrowBatch) -> Conversation[Harvest]:
-    """Batch after batch, until there are enough, they do not get better, or the operator says so.
+    """Grow batches until there are enough, they do not get better, or the operator says so.
 
     A batch that is not complete then is given up: its trees are all about as far from their end.
     """
@@ -124,7 +124,7 @@ def count_columns(order: VerticalOrder, prepared: Mapping[str, ColumnsBinned]) -
 
 
 def read_scale(order: VerticalOrder, prepared: ColumnsBinned) -> LabelScale:
-    """What the labels are like, if they can be those of the task."""
+    """Read the scale of the labels; refuse one that does not suit the task."""
     scale = prepared.scale
     with blame(order.label_party):
         check(prepared.size.n_rows > 0, "the table has no rows")
@@ -161,7 +161,7 @@ def growth_plan(session: VerticalSession) -> GrowthPlan:
 
 
 def start_request(session: VerticalSession, trees: range) -> StartTrees:
-    """Begin these trees."""
+    """Make the request that begins these trees."""
     plan = growth_plan(session)
     return StartTrees(
         to_bytes(derive_seeds(session.order.seed, "rows", trees.start, trees.stop), "<u8"),
@@ -176,7 +176,7 @@ def start_request(session: VerticalSession, trees: range) -> StartTrees:
 def read_root_sizes(
     session: VerticalSession, started: TreesStarted, n_trees: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows that each tree draws and leaves out.
+    """Read how many rows each tree draws and leaves out.
 
     A tree has and leaves out no more rows than there are: space is set aside for their bits.
     """
@@ -192,7 +192,7 @@ def read_root_sizes(
 def read_scores(
     session: VerticalSession, scores: OutOfBagScores | None, n_trees: int
 ) -> list[float]:
-    """The out-of-bag curve over the trees of a batch; empty where nobody asked for it."""
+    """Read the out-of-bag curve over the trees of a batch; empty if not asked for."""
     if not session.order.with_left_out:
         return []
     with blame(session.order.label_party):
@@ -202,7 +202,7 @@ def read_scores(
 
 
 def read_votes(session: VerticalSession, votes: OutOfBagVotes | None) -> NDArray[np.float64]:
-    """The votes of the rows that trees left out."""
+    """Read the votes of the rows that trees left out."""
     with blame(session.order.label_party):
         check(votes is not None, "out-of-bag votes are missing")
         assert votes is not None

@@ -45,7 +45,7 @@ class BlindTrees(VerticalPartyTrees):
         super().__init__(columns, targets, any_weight, workers, max_depth, make_search)
 
     def offer(self, candidates: NDArray[np.uint8], secret: bytes) -> EncryptedCuts:
-        """The cuts of every open node; `secret` are 32 bytes for this call only."""
+        """Return the cuts of every open node; `secret` are 32 bytes for this call only."""
         self._has_searched = True
         cuts = self._search.offer(candidates, secret)
         if self._may_be_light:  # nodes may be asked about again, though they had cuts

@@ -62,12 +62,12 @@ def train_encrypted(
 
 
 def _others(session: VerticalSession) -> list[str]:
-    """Parties with columns and without labels."""
+    """Return the parties with columns and without labels."""
     return [party for party in session.followers if party != session.order.label_party]
 
 
 def _prepare(order: VerticalOrder, run: bytes, workers: Workers) -> Conversation[VerticalSession]:
-    """Bins at every party; sizes compared; parties introduced; ciphertexts given out."""
+    """Have columns binned, compare sizes, introduce parties, give out ciphertexts."""
     criterion = order.parameters.scored_by
     bin_seed = derive_seed(order.seed, "bins")
     request = BinColumns(bin_seed, order.parameters.max_bins, criterion.wire)
@@ -135,7 +135,7 @@ def _start_trees(session: VerticalSession, trees: range) -> Conversation[BlindCo
 def _finish_trees(
     session: VerticalSession, growing: BlindCoordinatorTrees, outline: ForestOutline
 ) -> Conversation[list[float]]:
-    """Everybody keeps its part; the label party lets the rows left out vote."""
+    """Have everybody keep its part, and the rows left out vote at the label party."""
     order = session.order
     requests = {party: FinishTrees(growing.moves_for(party)) for party in _others(session)}
     requests[order.label_party] = FinishTrees(None, hard_votes=order.hard_votes)
@@ -144,7 +144,7 @@ def _finish_trees(
 
 
 def _end(session: VerticalSession, outline: ForestOutline, harvest: Harvest) -> Conversation[None]:
-    """Everybody keeps the trees that remain."""
+    """Have everybody keep the trees that remain."""
     n_dropped = sum(grown.shape.n_trees for grown in harvest.outlines) - harvest.n_trees
     request = EndTraining(outline.shape.n_trees, n_dropped, harvest.ends_early)
     everybody = [*_others(session), session.order.label_party]

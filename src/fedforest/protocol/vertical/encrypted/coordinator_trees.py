@@ -58,19 +58,19 @@ class BlindCoordinatorTrees(RoutedTrees):
         opened.forget_tries()
 
     def offer_requests(self, parties: Iterable[str]) -> dict[str, OfferCuts]:
-        """For each party without labels what the last step did, and candidates of its columns."""
+        """Tell each party without labels the last step, and candidates of its columns."""
         moves, self._candidates = self.tell_step(parties)
         return {p: OfferCuts(moves[p], self.candidates_of(p, self._candidates)) for p in moves}
 
     def choose_request(self, offered: Mapping[str, CutsOffered]) -> ChooseCuts:
-        """All cuts, for the label party."""
+        """Collect all cuts for the label party."""
         self._offering = [party for party in self._parties if party in offered]
         cuts = tuple(offered[party].cuts for party in self._offering)
         parties = tuple(p for p in self._parties if p in offered or p == self._label_party)
         return ChooseCuts(self.candidates_of(self._label_party, self._candidates), cuts, parties)
 
     def choose(self, chosen: CutsChosen) -> dict[str, ApplyCuts]:
-        """What the winners are asked."""
+        """Read who splits which nodes; return what the winners are asked."""
         choosers = [*self._offering, self._label_party]
         with blame(self._label_party):
             check(len(chosen.choices) == len(choosers), "choices are not of all parties with cuts")
@@ -103,7 +103,7 @@ class BlindCoordinatorTrees(RoutedTrees):
             check(is_asked, "row bits came of rows that nobody asked for")
 
     def judge_request(self, applied: Mapping[str, SplitsApplied]) -> JudgeChildren:
-        """Where rows go, for the label party."""
+        """Collect where rows go, for the label party."""
         for party, splits in applied.items():
             self._take(party, splits.bits, splits.left_out_bits)
         own = self._parties.index(self._label_party)
@@ -145,7 +145,7 @@ class BlindCoordinatorTrees(RoutedTrees):
         check(deepest < self._opened.rules.max_depth, "a tree is deeper than the run agreed on")
 
     def assemble(self) -> ForestOutline:
-        """The shape of the trees and who split each node; nothing of leaves and gains."""
+        """Return the shape of the trees and the owner of each node; no leaf and no gain."""
         structure = self._opened.structure
         shape = Shape(structure.tree_offsets(), structure.flat_children())
         nothing = Leaves(np.zeros(shape.n_nodes + 1, np.int64), np.zeros(0, np.uint16), np.zeros(0))

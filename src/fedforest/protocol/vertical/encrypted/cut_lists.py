@@ -48,7 +48,7 @@ class CutCounts(NamedTuple):
 
     @property
     def node(self) -> NDArray[np.int64]:
-        """The node of each cut."""
+        """Return the node of each cut."""
         return np.repeat(np.arange(len(self.n_cuts)), self.n_cuts)
 
 
@@ -88,7 +88,7 @@ class CutReader(NamedTuple):
     def open(
         self, cuts: EncryptedCuts, node_draws: NDArray[np.int64], unseal: Unseal
     ) -> tuple[CutCounts, NDArray[np.int64]]:
-        """Counts and decrypted sums (cuts, n_numbers); a spoiled one is a `MaskingError`."""
+        """Read counts and sums (cuts, n_numbers); a spoiled one is a `MaskingError`."""
         text = unseal(cuts.counts, digest(cuts.sums))
         counts = _read_counts(np.frombuffer(text, np.uint8), len(node_draws))
         pieces = list(_pieces(node_draws[counts.node], self.summands.most_rows))
@@ -112,7 +112,7 @@ class CutReader(NamedTuple):
 
 
 def _pieces(draws: NDArray[np.int64], most_rows: int) -> Iterator[tuple[NDArray[np.int64], int]]:
-    """Cuts that are encrypted together, and the most draws of one; `draws` are of their nodes."""
+    """List cuts that are encrypted together, with the most draws of one node of them."""
     n_bits = np.frexp(draws.astype(np.float64))[1]
     for bits in np.unique(n_bits).tolist():
         cuts = np.flatnonzero(n_bits == bits)
@@ -133,7 +133,7 @@ def _read_counts(data: NDArray[np.uint8], n_nodes: int) -> CutCounts:
 
 
 def digest(*parts: bytes | memoryview) -> bytes:
-    """A digest of some contents, each with its length."""
+    """Digest some contents, each with its length."""
     whole = blake2b(digest_size=32)
     for part in parts:
         whole.update(len(part).to_bytes(8, "little"))

@@ -40,12 +40,12 @@ class ListedCuts(NamedTuple):
 
     @classmethod
     def concatenate(cls, parts: "list[ListedCuts]") -> "ListedCuts":
-        """Several lists, one behind the other."""
+        """Put several lists one behind the other."""
         columns: Any = zip(*parts, strict=True)
         return cls(*map(np.concatenate, columns))
 
     def shuffled(self, order: NDArray[np.int64]) -> "ListedCuts":
-        """The same in another order."""
+        """Return the same cuts in another order."""
         columns: Any = self
         return ListedCuts(*(values[order] for values in columns))
 
@@ -72,7 +72,7 @@ class CutSearch(ColumnSearch):
         self._n_bins = int(columns.n_bins.max(initial=1))
 
     def offer(self, candidates: NDArray[np.uint8], secret: bytes) -> EncryptedCuts:
-        """The cuts of every open node; `secret` are 32 bytes for this call only."""
+        """Return the cuts of every open node; `secret` are 32 bytes for this call only."""
         n_nodes = len(candidates)
         pairs = list_candidates(candidates, self.workers)
         blocks = self._blocks(len(pairs.feature))
@@ -98,7 +98,7 @@ class CutSearch(ColumnSearch):
         return self._cipher.encrypt(counts, sums[self._rank], node_draws, secret)
 
     def take(self, nodes: NDArray[np.int64], positions: list[NDArray[np.int64]]) -> None:
-        """Of the chosen cuts of each node take the first in own columns."""
+        """Take the first in own columns of the chosen cuts of each node."""
         for node, tied in zip(nodes.tolist(), positions, strict=True):
             listed = self._first[node] + tied
             cut = listed[np.argmin(self._rank[listed])]
@@ -113,7 +113,7 @@ class CutSearch(ColumnSearch):
         return [(start, min(n_pairs, start + size)) for start in starts]
 
     def _sum_block(self, pairs: Pairs, first: int, last: int) -> tuple[ListedCuts, Sums]:
-        """The cuts of the pairs first..last, and what is left of them."""
+        """Return the cuts of the pairs first..last, and the sums on the left of them."""
         node = np.searchsorted(pairs.node_start, np.arange(first, last), side="right") - 1
         feature, order = pairs.feature[first:last], self.rows.order
         order = RowOrder(order.entries, order.row_bits, order.start[node], order.stop[node])
@@ -149,5 +149,5 @@ def _list_cuts(
 
 
 def _shuffle(node: NDArray[np.int64], key: bytes) -> NDArray[np.int64]:
-    """A secret order of the cuts within each node."""
+    """Draw a secret order of the cuts within each node."""
     return np.lexsort((expand(key, len(node)), node))

@@ -73,7 +73,7 @@ class LabelParty(BlindParty):
         parameters: ForestParameters,
         workers: Workers = ALONE,
     ) -> None:
-        """The party decides by `parameters`, as they were declared to it."""
+        """Decide by `parameters`, as they were declared to the party."""
         depth = parameters.depth_limit
         super().__init__(table, member, labels=labels, max_depth=depth, workers=workers)
         self._name = member.name
@@ -99,7 +99,7 @@ class LabelParty(BlindParty):
         return ColumnsBinned(prepared.size, LabelScale(n_classes))
 
     def outline(self) -> ForestOutline:
-        """What the leaves of the forest say and its splits are worth, but not who split."""
+        """Return the leaves of the forest and the decrease of each split, but no owner."""
         if not self._outlines:
             raise ProtocolError.stating("there is no model yet")
         return concatenate_outlines(self._outlines)
@@ -127,7 +127,7 @@ class LabelParty(BlindParty):
         return LabelsEncrypted(encrypted, self._seal_for_all(encrypted))
 
     def _seal_for_all(self, labels: EncryptedLabels) -> tuple[SealOfLabels, ...]:
-        """For each other party what shows that the labels are from here."""
+        """Seal a digest of the labels for each other party."""
         if not self._meeting.has_met:
             return ()
         session, whole = self._meeting.session(), digest_labels(labels)

@@ -54,7 +54,7 @@ class OfferedCuts(NamedTuple):
     score: NDArray[np.float64]
 
     def best(self, n_nodes: int) -> NDArray[np.float64]:
-        """The best score of each node."""
+        """Return the best score of each node."""
         best = np.full(n_nodes, NO_SPLIT)
         has_cuts = np.flatnonzero(np.diff(self.first))
         if len(has_cuts):
@@ -62,7 +62,7 @@ class OfferedCuts(NamedTuple):
         return best
 
     def tied(self, node: int, score: float) -> NDArray[np.int64]:
-        """The positions among the cuts of a node that score so much."""
+        """Return the positions among the cuts of a node that score so much."""
         return np.flatnonzero(self.score[self.first[node] : self.first[node + 1]] == score)
 
 
@@ -94,7 +94,7 @@ class LabelTrees(VerticalPartyTrees):
         self._own: SplitNodes | None = None  # in a step that is chosen and not judged
 
     def judge_roots(self) -> memoryview:
-        """Which roots stay open."""
+        """Tell which roots stay open."""
         check(not self._has_roots, "roots are judged twice")
         step = self._growth.root_step
         if not (step.fate == STAYS).all():
@@ -103,7 +103,7 @@ class LabelTrees(VerticalPartyTrees):
         return pack_fates(step.is_split, step.fate)
 
     def choose(self, request: ChooseCuts, n_before: int, unseal: UnsealOf) -> CutsChosen:
-        """The best cut of every open node among those of others and of own candidates.
+        """Choose the best cut of every open node among those of others and of own columns.
 
         `n_before` of the others come before the label party; `unseal` takes their number first.
         """
@@ -157,7 +157,7 @@ class LabelTrees(VerticalPartyTrees):
         return sums[:, 0] + sums[:, 1]
 
     def judge_children(self, request: JudgeChildren) -> memoryview:
-        """Follow the rows of all split nodes; what becomes of their children."""
+        """Follow the rows of all split nodes; tell the fates of their children."""
         own = self._own
         check(own is not None, "children are to be judged out of turn")
         assert own is not None
@@ -183,7 +183,7 @@ class LabelTrees(VerticalPartyTrees):
         return NodeBits(self._routing.rows.sizes, [("coordinator", foreign, packed), ours])
 
     def _check_sums(self, split: NDArray[np.int64], left: NDArray[np.int64]) -> None:
-        """Of every node that others split, the rows on the left are those of the chosen cut."""
+        """Refuse rows of a node that others split if they do not add up to the chosen cut."""
         kind = self._growth.kind
         columns = [0, 1, 2] if kind.is_regression else list(range(kind.n_sums))
         for node, found in zip(split.tolist(), left, strict=True):
@@ -205,7 +205,7 @@ class LabelTrees(VerticalPartyTrees):
         self.move(VerticalMoved(step.is_split, step.fate, n_open, bits.bits, *places, routed))
 
     def outline(self, shape: Shape) -> ForestOutline:
-        """What leaves say and splits are worth; who split a node is the coordinator's to know."""
+        """Return leaves and the decrease of each split; the coordinator knows the owners."""
         growth, offsets = self._growth, shape.tree_start
         leaves = Leaves(*growth.leaves.assemble(offsets))
         nobody, decrease = np.full(shape.n_nodes, NOBODY, np.int16), growth.flat_decrease()
@@ -239,7 +239,7 @@ def score_cuts(
     kind: TargetKind,
     rules: Rules,
 ) -> NDArray[np.float64]:
-    """What each cut is worth, by the formula of the searches over columns."""
+    """Score each cut by the formula of the searches over columns."""
     scores = np.empty(len(left))
     if kind.search == "classes":
         sides = Sides(first, left, np.ascontiguousarray(totals), kind.n_sums)

@@ -52,7 +52,7 @@ SEAL_OF_LABELS, SEAL_OF_CUTS = b"encrypted labels", b"counts of cuts"  # context
 
 
 def digest_labels(labels: EncryptedLabels) -> bytes:
-    """A digest of all that other parties get of the labels."""
+    """Digest all that other parties get of the labels."""
     numbers = (labels.n_numbers, labels.lowest, labels.highest)
     return digest(repr(numbers).encode(), labels.key, labels.ciphertexts)
 
@@ -69,7 +69,7 @@ class BlindParty(VerticalParty):
         max_depth: int = NO_DEPTH_LIMIT,
         workers: Workers = ALONE,
     ) -> None:
-        """Parties know each other by the pins of the `member`; nothing is sent to others."""
+        """Know other parties by the pins of the `member`; nothing is sent to strangers."""
         randomness = member.randomness
         super().__init__(table, randomness, labels=labels, max_depth=max_depth, workers=workers)
         self._meeting = MeetingParty(member, with_seeds=False)
@@ -85,7 +85,7 @@ class BlindParty(VerticalParty):
         }
 
     def _next_step(self) -> bytes:
-        """Context of what is sealed in this step: the number of all steps before."""
+        """Count this step; return its number as the context of what is sealed in it."""
         self._n_steps += 1
         return encode_number(self._n_steps)
 
@@ -118,7 +118,7 @@ class ColumnParty(BlindParty):
         max_depth: int = NO_DEPTH_LIMIT,
         workers: Workers = ALONE,
     ) -> None:
-        """Only what the `label_party` encrypted is summed."""
+        """Sum only what the `label_party` encrypted."""
         super().__init__(table, member, max_depth=max_depth, workers=workers)
         self._label_party = label_party
         self._cipher: CutCipher | None = None

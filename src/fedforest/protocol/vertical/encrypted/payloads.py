@@ -58,7 +58,7 @@ class CutChoice(Payload, frozen=True):
         return cls(packed.data, NodeSums.of(flat).data)
 
     def read_positions(self, n_nodes: int, n_cuts: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-        """The positions at each of `n_nodes` nodes, which have so many cuts."""
+        """Read the positions at each of `n_nodes` nodes, which have so many cuts."""
         flat, at, positions = self._read_all(n_nodes, n_cuts), 0, []
         for of_node in n_cuts.tolist():
             check(at < len(flat), "chosen cuts are missing")
