@@ -15,6 +15,7 @@ from fedforest.protocol.horizontal import contract as horizontal
 from fedforest.protocol.linear import contract as linear
 from fedforest.protocol.scoring import contract as scoring
 from fedforest.protocol.vertical import contract as vertical
+from fedforest.protocol.vertical.encrypted import contract as encrypted
 
 DOCUMENTS = Path(__file__).parents[2] / "docs"
 
@@ -123,6 +124,7 @@ def test_what_the_party_itself_refuses_is_not_counted() -> None:
     ("document", "contract"),
     [
         ("protocols/vertical.md", vertical.CONTRACT),
+        ("protocols/vertical.md", encrypted.CONTRACT),
         ("protocols/horizontal.md", horizontal.CONTRACT),
         ("protocols/linear.md", linear.CONTRACT),
         ("alignment.md", alignment.KEYED_HASH),

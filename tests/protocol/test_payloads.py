@@ -36,12 +36,15 @@ from fedforest.protocol.payloads import (
 from fedforest.protocol.scoring import messages as scoring_messages
 from fedforest.protocol.scoring import payloads as scoring_payloads
 from fedforest.protocol.vertical import classical_walk, messages, prediction_messages
+from fedforest.protocol.vertical.encrypted import messages as encrypted_messages
+from fedforest.protocol.vertical.encrypted import payloads as encrypted_payloads
 from tests.protocol.named_replies import replies_to
 
 MODULES: tuple[Any, ...] = (
     messages,
     prediction_messages,
     classical_walk,
+    encrypted_messages,
     linear_messages,
     aggregation_messages,
     horizontal_messages,
@@ -54,6 +57,7 @@ REPLIES: tuple[type[Message], ...] = (
 )
 ALLOWED = (
     *MAY_LEAVE,
+    *encrypted_payloads.MAY_LEAVE,
     *aggregation_payloads.MAY_LEAVE,
     *horizontal_payloads.MAY_LEAVE,
     *alignment_payloads.MAY_LEAVE,

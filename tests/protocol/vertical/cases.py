@@ -108,7 +108,7 @@ def vertical_cases(draw: st.DrawFn, max_rows: int = 1500) -> VerticalCase:
     n_classes = draw(st.sampled_from([0, 2, 2, 3, 4, 5, 6, 9]), label="classes")
     shares = draw(column_shares(n_columns), label="shares")
     target, weights = (
-        _make_target(list(columns.values()), n_classes, rng),
+        make_target(list(columns.values()), n_classes, rng),
         draw(sample_weights(n_rows)),
     )
     parameters = draw(forest_parameters(is_regression=n_classes == 0))
@@ -214,7 +214,7 @@ def sample_case(**changes: Any) -> VerticalCase:
     return VerticalCase(**{**values, **changes})
 
 
-def _make_target(
+def make_target(
     columns: Sequence[NDArray[Any]], n_classes: int, rng: np.random.Generator
 ) -> NDArray[Any]:
     """Classes or numbers that follow the ranks of one column, more or less."""

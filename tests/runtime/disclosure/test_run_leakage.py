@@ -18,6 +18,7 @@ from fedforest.protocol.scoring import messages as scoring
 from fedforest.protocol.vertical import messages as vertical_messages
 from fedforest.protocol.vertical import prediction_messages
 from fedforest.protocol.vertical.classical_walk import AskSplit, SplitAsked
+from fedforest.protocol.vertical.encrypted import messages as encrypted_messages
 from fedforest.runtime.disclosure.known_attacks import (
     _ALL,
     EXACT_SUMS,
@@ -43,6 +44,7 @@ from tests.protocol.named_replies import replies_to
 
 PROTOCOLS = (
     vertical_messages,
+    encrypted_messages,
     prediction_messages,
     horizontal_messages,
     aggregation,

@@ -55,6 +55,11 @@ class MeetingParty:
             handlers[TakeSeeds] = self._take_seeds
         return handlers
 
+    @property
+    def has_met(self) -> bool:
+        """Whether the introduction is complete."""
+        return self._session is not None
+
     def session(self) -> PeerSession:
         """Return the secrets of the run; refused before the introduction is complete."""
         if self._session is None:

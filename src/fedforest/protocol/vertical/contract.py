@@ -38,7 +38,8 @@ class VerticalDeclared:
         return self.parameters.n_estimators - self.n_trees_before
 
 
-def _bins_as_declared(declared: VerticalDeclared, request: BinColumns) -> None:
+def check_bins(declared: VerticalDeclared, request: BinColumns) -> None:
+    """Refuse bins, or a criterion, that were not declared."""
     parameters = declared.parameters
     check(request.max_bins == parameters.max_bins, "bins are not as many as declared")
     is_same = request.criterion == parameters.scored_by.wire
@@ -58,7 +59,8 @@ def _labels_as_declared(declared: VerticalDeclared, request: TakeLabels) -> None
     check((request.n_classes == 0) == is_regression, "labels are not those of the task declared")
 
 
-def _trees_as_declared(declared: VerticalDeclared, request: StartTrees) -> None:
+def check_trees(declared: VerticalDeclared, request: StartTrees) -> None:
+    """Refuse trees that draw other rows, or have other leaves, than was declared."""
     parameters, n_rows = declared.parameters, declared.n_rows
     sampling = parameters.sampling(n_rows)
     is_same = (request.bootstrap, request.n_draws) == (sampling.bootstrap, sampling.n_draws)
@@ -75,7 +77,8 @@ def _votes_as_declared(declared: VerticalDeclared, request: WeighColumns) -> Non
     check(is_declared, "votes are asked for, which was not declared")
 
 
-def _count_trees(request: StartTrees) -> int:
+def count_trees(request: StartTrees) -> int:
+    """Count the trees that a request begins."""
     return len(request.row_seeds) // 8
 
 
@@ -83,7 +86,7 @@ GROWING = (StartTrees, FindSplits, ApplySplits, FinishTrees)
 AS_LONG = "as long as trees have open nodes"
 
 CONTRACT: tuple[Clause[VerticalDeclared], ...] = (
-    Clause(BinColumns, (BEGINNING,), once, "once", fits=_bins_as_declared),
+    Clause(BinColumns, (BEGINNING,), once, "once", fits=check_bins),
     Clause(
         ShareLabels,
         (BinColumns,),
@@ -98,8 +101,8 @@ CONTRACT: tuple[Clause[VerticalDeclared], ...] = (
         (TakeLabels, FinishTrees, StartTrees),
         lambda declared: declared.n_trees,
         "the trees declared",
-        _count_trees,
-        _trees_as_declared,
+        count_trees,
+        check_trees,
     ),
     Clause(FindSplits, (StartTrees, FindSplits, ApplySplits), unlimited, AS_LONG),
     Clause(ApplySplits, (FindSplits,), unlimited, "once a step, at a party that won"),

@@ -6,45 +6,37 @@ the bits that it passes on and adds up their labels itself.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.bits.bitsets import take_bytes
-from fedforest.kernels.bits.ranges import list_foreign
-from fedforest.kernels.growth.flat import scatter
 from fedforest.kernels.growth.gains import outbid
 from fedforest.kernels.layout import NO_GROUP, NO_SPLIT
 from fedforest.kernels.prediction.walk import Leaves
 from fedforest.protocol.asking import blame, check
-from fedforest.protocol.fates import pack_fates
-from fedforest.protocol.payloads import RowBits
 from fedforest.protocol.vertical.awaited_splits import AwaitedSplits, OpenRows
 from fedforest.protocol.vertical.messages import (
     ApplySplits,
     FindSplits,
-    RowMoves,
     SplitsApplied,
     SplitsFound,
     TreesStarted,
 )
-from fedforest.protocol.vertical.moves import NodeBits, follow_sizes
+from fedforest.protocol.vertical.moves import NodeBits
+from fedforest.protocol.vertical.routed_trees import RoutedTrees
 from fedforest.protocol.vertical.sums import estimate_bytes, unpack_sums
 from fedforest.tree.forest.forest import Shape
 from fedforest.tree.forest.partial import NOBODY, ForestOutline
-from fedforest.tree.growth.decisions import NODES_WORTH_A_THREAD, ColumnBits, Growth
+from fedforest.tree.growth.decisions import ColumnBits, Growth
 from fedforest.tree.growth.level_loop import GrowthPlan
 from fedforest.tree.growth.row_sums import RowSums
 from fedforest.tree.growth.structure import GrowthStep
 from fedforest.tree.table.targets import TargetKind, rows_of
 from fedforest.tree.workers import ALONE, Workers
 
-_NO_BITS = np.zeros(0, np.uint8)
 
-
-class VerticalCoordinatorTrees:
+class VerticalCoordinatorTrees(RoutedTrees):
     """Decides about a batch of trees step by step."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - what the coordinator knows at the start of a batch
@@ -59,10 +51,9 @@ class VerticalCoordinatorTrees:
         row_sums: RowSums | None = None,
     ) -> None:
         """`row_sums` are over the rows of the trees, where their sums do not travel."""
-        self._parties = list(columns_of)
         self._plan = plan
         self._kind = kind
-        self._column_bits = ColumnBits.of(list(columns_of.values()))
+        column_bits = ColumnBits.of(list(columns_of.values()))
         n_trees = len(feature_seeds)
         with blame(label_party):
             check(started.root_sums is not None, "the sums of whole trees are missing")
@@ -77,53 +68,20 @@ class VerticalCoordinatorTrees:
                 is_true = np.array_equal(root_sums, row_sums.of_nodes())
                 check(is_true, "trees do not add up to the sums of their labels")
         self._row_sums = row_sums
-        self._workers = workers
-        self._growth = Growth(
-            plan.rules, kind, self._column_bits, feature_seeds, root_sums, workers
-        )
-        self._owners: list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int16]]] = []
+        self._growth = Growth(plan.rules, kind, column_bits, feature_seeds, root_sums, workers)
+        sizes_left_out = left_out if plan.with_left_out else None
+        super().__init__(columns_of, self._growth, sizes_left_out, workers)
         self._scores = np.zeros(0)
         self._gains: dict[str, NDArray[np.float64]] = {}  # that were read already
         self._splits: AwaitedSplits
         self._has_bits = True  # false where all children will be leaves, so that no row need move
-        self.n_steps = 0
-        self.n_levels = 0
-        self.smallest_group = NO_GROUP  # rows of a child, so far, where bits told of them
-        self._left_out_sizes = left_out if plan.with_left_out else None
         nobody = np.full(n_trees, NOBODY, np.int16)
         self._remember(self._growth.root_step, nobody, NodeBits(sizes), NodeBits(left_out))
 
-    @property
-    def level(self) -> int:
-        """Of the deepest open nodes; others are asked about again, with further candidates."""
-        return int(self._growth.structure.open.depth.max(initial=0))
-
-    @property
-    def n_open(self) -> int:
-        """Open nodes of all trees."""
-        return self._growth.n_open
-
-    @property
-    def _helpers(self) -> Workers:
-        """Return the workers for a level, whose nodes may be too few for threads."""
-        return self._workers if self.n_open >= NODES_WORTH_A_THREAD else ALONE
-
     def search_requests(self, parties: Iterable[str]) -> dict[str, FindSplits]:
         """For each of some parties what the last step did, and candidates of its own columns."""
-        bitmap, draws = self._growth.begin_draw()
-        moves: dict[str, RowMoves | None] = dict.fromkeys(parties)
-
-        def tell(party: str) -> None:
-            moves[party] = self.moves_for(party)
-
-        tasks: list[Callable[[], None]] = [*draws, *(partial(tell, party) for party in moves)]
-        self._helpers.run(lambda task: task(), tasks)
-        return {p: FindSplits(moves[p], self._candidates_of(p, bitmap)) for p in moves}
-
-    def _candidates_of(self, party: str, bitmap: NDArray[np.uint8]) -> memoryview:
-        number, first = self._parties.index(party), self._column_bits.first_byte
-        own: NDArray[np.uint8] = take_bytes(bitmap, first[number], first[number + 1])
-        return own.data
+        moves, bitmap = self.tell_step(parties)
+        return {p: FindSplits(moves[p], self.candidates_of(p, bitmap)) for p in moves}
 
     def read_gains(self, party: str, found: SplitsFound) -> None:
         """Take a party's gains, when it comes with them."""
@@ -176,10 +134,7 @@ class VerticalCoordinatorTrees:
         """Bring the winners' bits together and settle what becomes of every node."""
         splits = self._splits
         splits.complete(applied)
-        if self._has_bits:
-            self.smallest_group = min(self.smallest_group, splits.bits.smallest_side)
-        self.n_steps += 1
-        self.n_levels = max(self.n_levels, 1 + self.level)
+        self._count_step(splits.bits.smallest_side if self._has_bits else NO_GROUP)
         step = self._growth.advance(splits.is_split, self._scores, splits.left_sums)
         self._owners.append((*self._growth.structure.last_split(), splits.owner_of_split))
         self._remember(step, splits.owner, splits.bits, splits.left_out_bits)
@@ -191,32 +146,10 @@ class VerticalCoordinatorTrees:
         bits: NodeBits,
         left_out_bits: NodeBits | None,
     ) -> None:
-        self._step, self._owner = step, owner
-        self._bits, self._left_out_bits = bits, left_out_bits
-        self._fates = pack_fates(step.is_split, step.fate)
-        if self._left_out_sizes is not None and left_out_bits is not None:
-            left_rows = left_out_bits.left_rows
-            self._left_out_sizes = follow_sizes(self._left_out_sizes, left_rows, step)
+        super()._remember(step, owner, bits, left_out_bits)
         if self._row_sums is not None and not step.nothing_left and self._has_moved:
             rows, offsets = self._row_sums.rows, bits.offsets
             rows.move(step, bits.bits, bits.left_rows, self._workers, offsets)
-
-    @property
-    def _has_moved(self) -> bool:
-        """Whether the last step did anything: at the start, all roots may have stayed open."""
-        return bool(self._owners) or bool((self._step.fate == 0).any())
-
-    def moves_for(self, party: str) -> RowMoves | None:
-        """Return the last step for a party: fates, and the bits of nodes that others split."""
-        if not self._has_moved:
-            return None
-        number, step = self._parties.index(party), self._step
-        # rows of nodes whose children are both closed go nowhere
-        bits = self._bits.take(list_foreign(self._owner, number, step.fate))
-        left_out = _NO_BITS
-        if self._left_out_bits is not None:
-            left_out = self._left_out_bits.take(list_foreign(self._owner, number, step.is_split))
-        return RowMoves(self._fates, RowBits.of(bits), RowBits.of(left_out))
 
     def assemble(self) -> ForestOutline:
         """Return the coordinator's partial trees of the batch, grown out."""
@@ -235,10 +168,3 @@ class VerticalCoordinatorTrees:
 
         self._workers.run(lay_out, parts)
         return ForestOutline(**laid_out, n_classes=self._kind.n_classes)
-
-    def _flat_owners(self, offsets: NDArray[np.int64]) -> NDArray[np.int16]:
-        """Return the owner of each node of the batch."""
-        owners = np.full(int(offsets[-1]), NOBODY, np.int16)
-        for tree, node, owner in self._owners:
-            scatter(offsets, tree, node, owner, owners)
-        return owners

@@ -46,7 +46,7 @@ from fedforest.protocol.vertical.messages import (
     TreesStarted,
     WeighColumns,
 )
-from fedforest.protocol.vertical.out_of_bag import OutOfBagRecord
+from fedforest.protocol.vertical.out_of_bag import AnswerKey, OutOfBagRecord
 from fedforest.protocol.vertical.party_trees import VerticalPartyTrees
 from fedforest.tree.forest.forest import LEAF, Shape
 from fedforest.tree.forest.partial import (
@@ -169,11 +169,15 @@ class VerticalParty:
         given = shared.labels or shared.noisy_labels
         assert given is not None
         self._shared = _digest(given)
+        self._keep_answers(key)
+        return shared
+
+    def _keep_answers(self, key: AnswerKey) -> None:
+        """Votes of rows left out are compared with these."""
         if self._out_of_bag is None or self._out_of_bag.n_rows != self._table.n_rows:
             self._out_of_bag = OutOfBagRecord(key, self._table.n_rows)
             self._all_voted = not self._finished
         self._out_of_bag.key = key
-        return shared
 
     def _take_labels(self, request: TakeLabels) -> Accepted:
         targets = read_labels(request, self._table.n_rows)
@@ -189,16 +193,22 @@ class VerticalParty:
         check(self._all_voted or not votes, "rows that earlier trees left out have no votes here")
         if self._approve is not None:
             self._approve(request)
-        self._trees = VerticalPartyTrees(
-            self._columns, self._targets, request, self._workers, self._max_depth
-        )
+        self._trees = trees = self._make_trees(self._columns, self._targets, request)
         if self._label_source is None:
             return TreesStarted()
         if not votes and self._out_of_bag is not None:
             self._all_voted = False
             self._out_of_bag.forget()
-        sizes = NodeSums.of(self._trees.root_sizes())
-        return TreesStarted(self._trees.root_sums(), sizes)
+        return TreesStarted(self._tell_roots(trees), NodeSums.of(trees.root_sizes()))
+
+    def _make_trees(
+        self, columns: "Columns", targets: "TrainingTargets", request: StartTrees
+    ) -> VerticalPartyTrees:
+        return VerticalPartyTrees(columns, targets, request, self._workers, self._max_depth)
+
+    def _tell_roots(self, trees: VerticalPartyTrees) -> NodeSums | None:
+        """What the labels of whole trees add up to, at the label party."""
+        return trees.root_sums()
 
     def _growing(self) -> VerticalPartyTrees:
         if self._trees is None:
@@ -219,7 +229,7 @@ class VerticalParty:
         trees = self._growing()
         moved = trees.read_moves(request.moves)
         shape = trees.shape_after(moved)
-        leaves = None if request.leaves is None else self._read_leaves(request.leaves, shape)
+        leaves = self._leaves_to_vote(request, shape)
         trees.move(moved)
         self._finished.append(trees.finish(shape))
         self._trees = None
@@ -228,6 +238,10 @@ class VerticalParty:
         leaf_of, hard = trees.leaf_of_left_out, request.hard_votes
         curve = self._out_of_bag.add(shape, leaves, leaf_of, hard=hard)
         return TreesFinished(OutOfBagScores.of(curve))
+
+    def _leaves_to_vote(self, request: FinishTrees, shape: Shape) -> Leaves | None:
+        """Return the leaves, if rows that trees of this shape left out are to vote."""
+        return None if request.leaves is None else self._read_leaves(request.leaves, shape)
 
     def _read_leaves(self, values: LeafValues, shape: Shape) -> Leaves:
         """Read the values of leaves, for the votes on rows that trees of this shape left out."""
@@ -238,7 +252,8 @@ class VerticalParty:
 
     def _weigh_columns(self, request: WeighColumns) -> ColumnsWeighed:
         check(self._trees is None or request.ends_early, "trees are still growing")
-        n_dropped = self._count_dropped(request)
+        remaining = len(request.tree_totals) // 8 if request.ends_early else None
+        n_dropped = self._count_dropped(request.n_dropped, remaining)
         kept = self._without_last(n_dropped)
         partial = self._whole(kept)
         n_own, n_trees = len(partial.own_nodes()), partial.shape.n_trees
@@ -247,19 +262,26 @@ class VerticalParty:
         with np.errstate(all="ignore"):  # the coordinator's numbers may be any
             importances = own_importances(partial, decrease, totals)
         check(bool(np.isfinite(importances).all()), "decreases do not fit the trees' totals")
+        self._keep(kept, n_dropped)
+        return ColumnsWeighed(Importances.of(importances), self._votes(request.with_votes))
+
+    def _keep(self, kept: list[PartialForest], n_dropped: int) -> None:
+        """Training is over with these trees."""
         self._finished, self._trees = kept, None
         if self._out_of_bag is not None:
             self._out_of_bag.close(n_dropped)
-        return ColumnsWeighed(Importances.of(importances), self._votes(request))
 
-    def _count_dropped(self, request: WeighColumns) -> int:
-        """Count the finished trees that are dropped, all of the last batch."""
-        if request.ends_early:
-            check(request.n_dropped == 0, "trees are dropped in two ways")
-            return self._count_beyond(len(request.tree_totals) // 8)
+    def _count_dropped(self, n_dropped: int, n_trees: int | None) -> int:
+        """Count the finished trees that are dropped, all of the last batch.
+
+        `n_trees` remain where the run ends early.
+        """
+        if n_trees is not None:
+            check(n_dropped == 0, "trees are dropped in two ways")
+            return self._count_beyond(n_trees)
         last = self._finished[-1].shape.n_trees if self._finished else 0
-        check(request.n_dropped < max(1, last), "more trees are to be dropped than there are")
-        return request.n_dropped
+        check(n_dropped < max(1, last), "more trees are to be dropped than there are")
+        return n_dropped
 
     def _count_beyond(self, n_trees: int) -> int:
         """Count the finished trees here that the forest does not have: none, or a batch."""
@@ -277,8 +299,8 @@ class VerticalParty:
         n_kept = last.shape.n_trees - n_dropped
         return [*before, last.first_trees(n_kept)] if n_kept else before
 
-    def _votes(self, request: WeighColumns) -> Votes | None:
-        if self._out_of_bag is None or not request.with_votes:
+    def _votes(self, with_votes: bool) -> Votes | None:
+        if self._out_of_bag is None or not with_votes:
             return None
         return Votes.of(self._out_of_bag.means())
 

@@ -4,7 +4,9 @@ It knows the shape of the trees, its own splits and which row is in which open n
 parties' splits it knows only where the rows went.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,16 +59,29 @@ class VerticalMoved:
     routed: NodeBits | None
 
 
+class SplitNodes(NamedTuple):
+    """What a party did with the nodes it won."""
+
+    nodes: NDArray[np.int64]
+    bits: NDArray[np.uint8]
+    left: NDArray[np.int64]  # sums of the left children; only their rows, if not asked for
+    routed: NDArray[np.uint8]  # bits of rows that trees left out
+
+
+SearchMaker = Callable[[Columns, TrainingTargets, NodeRows, int, Workers], ColumnSearch]
+
+
 class VerticalPartyTrees:
     """A batch of growing trees at one party, step by step."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - the last two have defaults
         self,
         columns: Columns,
         targets: TrainingTargets,
         start: StartTrees,
         workers: Workers,
         max_depth: int = NO_DEPTH_LIMIT,
+        make_search: SearchMaker = ColumnSearch,
     ) -> None:
         seeds = from_bytes(start.row_seeds, "<u8", len(start.row_seeds) // 8, "row seeds")
         check(len(seeds) > 0, "a batch has no trees")
@@ -81,7 +96,7 @@ class VerticalPartyTrees:
             seeds, targets, sampling, workers, with_left_out=start.with_left_out
         )
         self._n_columns = len(columns.n_bins)
-        self._search = ColumnSearch(columns, targets, rows, start.min_rows_leaf, workers)
+        self._search = make_search(columns, targets, rows, start.min_rows_leaf, workers)
         if share:
             self._search.demand_weight(share, self._search.root_sums())
         self._min_rows_leaf, self._max_depth = start.min_rows_leaf, max_depth
@@ -141,23 +156,31 @@ class VerticalPartyTrees:
 
     def apply(self, won: memoryview, *, with_bits: bool) -> SplitsApplied:
         """Split the nodes this party won, as it found best."""
-        nodes = _read_nodes(won, len(self._structure.open))
+        says_sums = self._says_sums or not with_bits
+        split = self.split(self.read_won(won), with_sums=says_sums)
+        return SplitsApplied(
+            pack_sums(split.left, self._kind) if says_sums else None,
+            RowBits.of(split.bits if with_bits else _NO_BITS),
+            RowBits.of(split.routed),
+        )
+
+    def read_won(self, won: memoryview) -> NDArray[np.int64]:
+        """The open nodes that are to be split here."""
+        return _read_nodes(won, len(self._structure.open))
+
+    def split(self, nodes: NDArray[np.int64], *, with_sums: bool) -> SplitNodes:
+        """Split these nodes, as was found best."""
         check(self._has_searched and not self._has_split, "splits are to be made out of turn")
         found = self._search.found
         check(bool((found.feature[nodes] >= 0).all()), "a node is to be split that has no split")
         self._has_split = True
-        says_sums = self._says_sums or not with_bits
-        bits, left = self._search.split(nodes, with_sums=says_sums)
+        bits, left = self._search.split(nodes, with_sums=with_sums)
         opened = self._structure.open
         self._splits.add(opened.tree[nodes], opened.node[nodes], self._search.table(nodes))
         routed = self._search.route(self._routing.rows, nodes) if self._routing else _NO_BITS
         self._own_nodes, self._own_bits, self._own_routed = nodes, bits, routed
         self._own_left = np.ascontiguousarray(rows_of(left, self._kind))
-        return SplitsApplied(
-            pack_sums(left, self._kind) if says_sums else None,
-            RowBits.of(bits if with_bits else _NO_BITS),
-            RowBits.of(routed),
-        )
+        return SplitNodes(nodes, bits, left, routed)
 
     def read_moves(self, moves: RowMoves | None) -> VerticalMoved | None:
         """Read the fates of open nodes; nothing moves yet, so that a refusal changes nothing."""

@@ -17,13 +17,14 @@ from fedforest.protocol.linear import messages as linear
 from fedforest.protocol.scoring import messages as scoring
 from fedforest.protocol.vertical import messages as vertical
 from fedforest.protocol.vertical import prediction_messages as prediction
+from fedforest.protocol.vertical.encrypted import messages as encrypted
 from fedforest.runtime.disclosure.known_attacks import Attack, attacks_on
 from fedforest.runtime.disclosure.leakage import LeakageReport
 from fedforest.runtime.driver import Exchange
 
 COORDINATOR, USER = "the coordinator", "the user"
 # every request of a protocol by the name that exchange logs have of it; its type names its reply
-_PROTOCOLS = (vertical, prediction, horizontal, linear, aggregation, alignment, scoring)
+_PROTOCOLS = (vertical, encrypted, prediction, horizontal, linear, aggregation, alignment, scoring)
 REQUESTS: dict[str, type[Request[Message]]] = {
     request.__name__: request for protocol in _PROTOCOLS for request in protocol.REQUESTS
 }

@@ -68,43 +68,27 @@ class ColumnBits:
         return cls(np.concatenate([np.zeros(0, np.int64), *bits]), first_byte)
 
 
-class Growth:
-    """Grows a batch of trees; the caller carries its requests to the owners of columns and rows."""
+class OpenTrees:
+    """The open nodes of a batch of trees, and the columns that each of them tries next."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - the sixth only divides the work
+    def __init__(
         self,
         rules: GrowthRules,
-        kind: TargetKind,
         column_bits: ColumnBits,
         feature_seeds: NDArray[np.uint64],
-        root_sums: NDArray[np.int64],
         workers: Workers = ALONE,
     ) -> None:
         self.rules = rules
-        self.kind = kind
         self.column_bits = column_bits
         self.structure = Structure(len(feature_seeds))
-        self.leaves = LeafRecord(kind)
         self._workers = workers
-        self._limits = Limits(max(rules.min_rows_split, 2 * rules.min_rows_leaf), rules.max_depth)
-        self._n_weights = 1 if kind.is_regression else kind.n_classes
         self._feature_seeds = feature_seeds
-        self._root_weight: NDArray[np.float64] = weight_of(root_sums, kind).astype(np.float64)
-        self._sums = np.ascontiguousarray(root_sums)
-        self._tried = np.zeros(len(root_sums), np.int64)
-        self._decrease = np.zeros(0)  # of the open nodes, scaled by their fraction of the tree
-        self._decrease_by_step: list[NDArray[np.float64]] = []
-        self.root_step = self._close_roots()
+        self._tried = np.zeros(len(feature_seeds), np.int64)
 
     @property
     def n_open(self) -> int:
         """Open nodes."""
         return len(self.structure.open)
-
-    @property
-    def sums(self) -> NDArray[np.int64]:
-        """The integers that describe the open nodes."""
-        return self._sums
 
     @property
     def tried(self) -> NDArray[np.int64]:
@@ -165,6 +149,52 @@ class Growth:
             )
 
         return bitmap, [partial(draw, part) for part in self._parts(len(nodes))]
+
+    def follow(self, is_split: NDArray[np.bool_], fate: NDArray[np.uint8]) -> GrowthStep:
+        """Make a step that was decided elsewhere; nodes that stay open tried their candidates."""
+        step = self.structure.advance(is_split, fate)
+        stays = fate[step.source] == STAYS
+        n_tried = self._tried[step.source] + self.rules.features_per_node
+        self._tried = np.where(stays, n_tried, 0)
+        return step
+
+    def forget_tries(self) -> None:
+        """Begin with the first candidates: the roots were judged, and tried nothing yet."""
+        self._tried[:] = 0
+
+    def _parts(self, n_nodes: int) -> list[slice]:
+        """Divide the nodes into consecutive parts, one per worker or fewer if they are small."""
+        size = max(NODES_WORTH_A_THREAD, -(-n_nodes // self._workers.count))
+        return [slice(start, start + size) for start in range(0, n_nodes, size)]
+
+
+class Growth(OpenTrees):
+    """Grows a batch of trees; the caller carries its requests to the owners of columns and rows."""
+
+    def __init__(  # noqa: PLR0913, PLR0917 - the sixth only divides the work
+        self,
+        rules: GrowthRules,
+        kind: TargetKind,
+        column_bits: ColumnBits,
+        feature_seeds: NDArray[np.uint64],
+        root_sums: NDArray[np.int64],
+        workers: Workers = ALONE,
+    ) -> None:
+        super().__init__(rules, column_bits, feature_seeds, workers)
+        self.kind = kind
+        self.leaves = LeafRecord(kind)
+        self._limits = Limits(max(rules.min_rows_split, 2 * rules.min_rows_leaf), rules.max_depth)
+        self._n_weights = 1 if kind.is_regression else kind.n_classes
+        self._root_weight: NDArray[np.float64] = weight_of(root_sums, kind).astype(np.float64)
+        self._sums = np.ascontiguousarray(root_sums)
+        self._decrease = np.zeros(0)  # of the open nodes, scaled by their fraction of the tree
+        self._decrease_by_step: list[NDArray[np.float64]] = []
+        self.root_step = self._close_roots()
+
+    @property
+    def sums(self) -> NDArray[np.int64]:
+        """The integers that describe the open nodes."""
+        return self._sums
 
     def choose(self, scores: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Return which nodes split, given each node's best score over all owners."""
@@ -283,10 +313,5 @@ class Growth:
         fate = np.where(fate & OPEN_LEFT, STAYS, 0).astype(np.uint8)
         step = self.structure.advance(np.zeros(len(roots), np.bool_), fate)
         self._follow(step, self._sums[:0])
-        self._tried[:] = 0  # they have not tried anything yet
+        self.forget_tries()
         return step
-
-    def _parts(self, n_nodes: int) -> list[slice]:
-        """Divide the nodes into consecutive parts, one per worker or fewer if they are small."""
-        size = max(NODES_WORTH_A_THREAD, -(-n_nodes // self._workers.count))
-        return [slice(start, start + size) for start in range(0, n_nodes, size)]

@@ -1,0 +1,61 @@
+"""A party's part in a batch of growing trees whose labels it cannot read."""
+
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from fedforest.kernels.layout import NO_SPLIT, Columns
+from fedforest.protocol.payloads import RowBits
+from fedforest.protocol.vertical.encrypted.cut_lists import CutCipher
+from fedforest.protocol.vertical.encrypted.cut_search import CutSearch
+from fedforest.protocol.vertical.encrypted.payloads import CutChoice, EncryptedCuts
+from fedforest.protocol.vertical.messages import SplitsApplied, StartTrees
+from fedforest.protocol.vertical.party_trees import VerticalPartyTrees
+from fedforest.tree.growth.rows import NodeRows
+from fedforest.tree.table.targets import TrainingTargets
+from fedforest.tree.workers import Workers
+
+
+class BlindTrees(VerticalPartyTrees):
+    """Follows a batch of trees step by step, and offers cuts instead of gains."""
+
+    _search: CutSearch
+
+    def __init__(  # noqa: PLR0913, PLR0917 - those of every party, and ciphertexts
+        self,
+        columns: Columns,
+        targets: TrainingTargets,
+        start: StartTrees,
+        workers: Workers,
+        max_depth: int,
+        cipher: CutCipher,
+    ) -> None:
+        def make_search(
+            columns: Columns,
+            targets: TrainingTargets,
+            rows: NodeRows,
+            min_rows_leaf: int,
+            workers: Workers,
+        ) -> CutSearch:
+            return CutSearch(columns, targets, rows, min_rows_leaf, workers, cipher)
+
+        # what leaves weigh only the label party knows: it rules out cuts that are too light
+        self._may_be_light = start.min_weight_share > 0.0
+        any_weight = replace(start, min_weight_share=0.0)
+        super().__init__(columns, targets, any_weight, workers, max_depth, make_search)
+
+    def offer(self, candidates: NDArray[np.uint8], secret: bytes) -> EncryptedCuts:
+        """Return the cuts of every open node; `secret` are 32 bytes for this call only."""
+        self._has_searched = True
+        cuts = self._search.offer(candidates, secret)
+        if self._may_be_light:  # nodes may be asked about again, though they had cuts
+            self._search.found.score[:] = NO_SPLIT
+        return cuts
+
+    def apply_choice(self, choice: CutChoice) -> SplitsApplied:
+        """Split the nodes this party won, each at the first of the cuts that are as good."""
+        nodes = self.read_won(choice.won)
+        n_cuts = self._search.n_cuts[nodes]
+        self._search.take(nodes, choice.read_positions(len(nodes), n_cuts))
+        split = self.split(nodes, with_sums=False)
+        return SplitsApplied(None, RowBits.of(split.bits), RowBits.of(split.routed))
