@@ -185,7 +185,8 @@ class PartyService:
             self._keys.pins.note_peers(asked.peers)
         check_forest(rules, request.terms, self._data.read(request.role.data).n_rows)
         # make the handler once before anything is stored: a refused role leaves no trace
-        self._roles.check(request.role, request.terms, OwnerLimits(rules.hidden))
+        hide = partial(rules.hidden, label=request.role.label)
+        self._roles.check(request.role, request.terms, OwnerLimits(hide))
         if asked.scored_model is not None:
             is_first = self._models.note_scoring(asked.scored_model, request.run)
             check(is_first, "votes of this model were scored already")
@@ -265,7 +266,8 @@ class PartyService:
         spend = partial(self._budgets.book, begun.role.data, rules.epsilon_ceiling, run.hex())
         context = self._data.read(begun.role.data).identity.response_context(begun.role.label)
         response_key = self._keys.response_key(context)
-        return OwnerLimits(rules.hidden, RunAccountant(rules, spend, response_key))
+        hide = partial(rules.hidden, label=begun.role.label)
+        return OwnerLimits(hide, RunAccountant(rules, spend, response_key))
 
     def _end_run(self, request: EndRun) -> Done:
         """Store the model and delete the run; a repeated request has the same effect."""
