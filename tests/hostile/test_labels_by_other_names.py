@@ -96,7 +96,7 @@ def test_rows_that_go_left_at_a_label_column_do_not_tell_labels(tmp_path: Path) 
 
 
 def test_a_label_is_no_column_of_a_horizontal_run_with_another_label(tmp_path: Path) -> None:
-    played = _play(tmp_path, msgspec.structs.replace(DECLARED, label_columns=("y", "z")))
+    played = _play(tmp_path, DataSetRules(label_columns=("y", "z")))
     forest = msgspec.structs.replace(
         TERMS,
         forest=ForestParameters(task="regression", criterion="squared_error", min_samples_leaf=5),

@@ -83,9 +83,13 @@ def check_run(rules: DataSetRules, role: AnyRole, terms: Terms) -> Demands:
         _check_scores(rules)
     if asked.gives_labels:
         _check_label_protection(rules, asked.label_epsilon)
+        _check_declaration(
+            rules, has_noise=asked.label_epsilon is not None and not role.is_regression
+        )
     if asked.sums is not None:
         _check_sums(rules, asked.sums)
         _check_noise(rules, asked.sums.noise)
+        _check_declaration(rules, has_noise=asked.sums.noise != "none", is_vertical=False)
     return asked
 
 
@@ -175,6 +179,16 @@ def _check_scores(rules: DataSetRules) -> None:
     _check_label_protection(rules, None)
     if math.isfinite(rules.epsilon_ceiling):
         raise refusal("scores", "run")
+
+
+def _check_declaration(rules: DataSetRules, *, has_noise: bool, is_vertical: bool = True) -> None:
+    """Refuse before classes or the range of targets are told what would be refused after."""
+    if has_noise:
+        return
+    if math.isfinite(rules.epsilon_ceiling):
+        raise refusal("ceiling", "run")
+    if is_vertical:
+        _check_label_protection(rules, None)
 
 
 def _check_sums(rules: DataSetRules, sums: Sums) -> None:

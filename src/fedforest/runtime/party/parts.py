@@ -65,6 +65,9 @@ def is_part(role: AnyRole) -> bool:
 
 def check_part(whole: Begun | None, role: AnyRole, terms: Terms) -> None:
     """Refuse a part that its run does not have, or that is on other terms or rows than it."""
+    # classes or the range of one row's label would be declared before anything is charged
+    is_held_out = role.rows is not None and role.rows.is_validation
+    check(isinstance(role, ScoringRole) or not is_held_out, "a run is on rows held out for scores")
     if isinstance(role, AlignmentRole):  # comes before its run
         return
     if not is_part(role):
