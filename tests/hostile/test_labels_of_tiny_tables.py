@@ -14,6 +14,7 @@ from fedforest.errors import PolicyRefusal, RemoteProtocolError
 from fedforest.kernels.criteria.registry import BY_NAME
 from fedforest.privacy.global_dp import GlobalDP
 from fedforest.protocol.horizontal.messages import DeclareTable
+from fedforest.protocol.vertical.messages import BinColumns, ShareLabels
 from fedforest.runtime.messages.orders import OptionChoice
 from fedforest.runtime.messages.roles import AnyRole, HorizontalRole, RowChoice, VerticalRole
 from fedforest.runtime.messages.terms import Terms
@@ -23,6 +24,7 @@ from fedforest.tree.growth.parameters import ForestParameters
 from tests.hostile.played_coordinator import PlayedCoordinator
 
 N_ROWS = 60
+GINI = BY_NAME["gini"].wire
 FOREST = ForestParameters(n_estimators=1, max_depth=1, min_samples_leaf=5)
 NUMBERS = msgspec.structs.replace(
     Terms(n_parties=2),
@@ -57,15 +59,31 @@ def test_a_run_on_one_held_out_row_does_not_declare_its_label(
         _play(tmp_path, DataSetRules()).begin(role, terms)
 
 
-def test_classes_under_noise_are_those_of_the_table_not_of_chosen_rows(tmp_path: Path) -> None:
-    """Without one row, a class that only this row has would be missing."""
+def _play_rare(folder: Path) -> PlayedCoordinator:
+    """A party whose only row of class 1 is the one held out."""
     y = np.zeros(N_ROWS, np.int64)
     y[hold_out(N_ROWS, 1e-9, 1)] = 1
-    played = PlayedCoordinator(tmp_path, CEILING, people={"x": np.arange(60.0), "y": y})
+    return PlayedCoordinator(folder, CEILING, people={"x": np.arange(60.0), "y": y})
+
+
+def test_classes_under_noise_are_those_of_the_table_not_of_chosen_rows(tmp_path: Path) -> None:
+    played = _play_rare(tmp_path)
     played.begin(HorizontalRole(data="people", label="y", rows=ALL_BUT_ONE), NOISY)
-    told = played.ask(DeclareTable(is_regression=False, criterion=BY_NAME["gini"].wire))
+    told = played.ask(DeclareTable(is_regression=False, criterion=GINI))
     assert told.size.n_rows == N_ROWS - 1
     assert told.labels.classes == (0, 1)
+
+
+def test_names_of_classes_with_noisy_labels_are_those_of_the_table(tmp_path: Path) -> None:
+    played = _play_rare(tmp_path)
+    terms = msgspec.structs.replace(PLAIN, label_epsilon=0.1)
+    role = VerticalRole(data="people", label="y", rows=ALL_BUT_ONE, has_columns=False)
+    run = played.begin(role, terms)
+    assert played.ask(BinColumns(1, FOREST.max_bins, GINI)).scale.n_classes == 2
+    assert len(played.ask(ShareLabels((1, 0), 0.1)).noisy_labels.codes) == N_ROWS - 1
+    named = played.end(run).classes
+    assert named is not None
+    assert named.labels == [0, 1]
 
 
 @pytest.mark.parametrize(
