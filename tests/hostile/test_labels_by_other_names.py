@@ -20,6 +20,7 @@ from fedforest.runtime.messages.roles import HorizontalRole, LinearRole, Vertica
 from fedforest.runtime.messages.terms import Terms
 from fedforest.runtime.party.policy import DataSetRules
 from fedforest.tree.growth.parameters import ForestParameters
+from tests.hostile.lone_party import LoneParty
 from tests.hostile.played_coordinator import PlayedCoordinator
 from tests.protocol.horizontal.asking_one import pack_candidates
 
@@ -93,6 +94,16 @@ def test_rows_that_go_left_at_a_label_column_do_not_tell_labels(tmp_path: Path) 
     )
     with pytest.raises(RemoteProtocolError, match="a candidate is no column"):
         played.ask(FindSplits(None, pack_candidates([[2]], 3)))
+
+
+def test_another_entry_over_the_same_table_does_not_make_labels_features(tmp_path: Path) -> None:
+    party = LoneParty(tmp_path)
+    party.demand('[data.people]\nlabel_columns = ["y"]\n')
+    party.write("rows.csv", {"x": range(N_ROWS), "y": [0, 1] * (N_ROWS // 2)})
+    for name in ("people", "again"):
+        party.add(name, source="rows.csv")
+        party.begin(VerticalRole(data=name), TERMS)
+        assert party.ask(BinColumns(1, STUMP.max_bins, GINI)).size.n_columns == 1
 
 
 def test_a_label_is_no_column_of_a_horizontal_run_with_another_label(tmp_path: Path) -> None:

@@ -199,9 +199,16 @@ class PartyService:
         return Done()
 
     def _rules_of(self, data: str) -> DataSetRules:
-        """Return the rules of a data set under the ceiling of all that read its table."""
+        """Return the rules of a data set under the ceiling and labels of all that read its table.
+
+        A ceiling on labels is void if they are features of another data set of the same table.
+        """
+        rules = self._policy.rules(data)
+        if rules.label_columns is None:
+            labels = self._budgets.label_columns(data, self._policy)
+            rules = msgspec.structs.replace(rules, label_columns=labels)
         ceiling = self._budgets.ceiling(data, self._policy)
-        return msgspec.structs.replace(self._policy.rules(data), epsilon_ceiling=ceiling)
+        return msgspec.structs.replace(rules, epsilon_ceiling=ceiling)
 
     def _agreement(self, run: str) -> Begun | None:
         """Return what a run began with, also after its end; None if it is unknown here."""
