@@ -143,6 +143,12 @@ TEXTS: Mapping[str, Text] = {
     "policy.protocol": Text(_POLICY + "the {data_set} is not for {protocol} use"),
     "policy.asker": Text(_POLICY + "who asks is not among those who may"),
     "policy.column": Text(_POLICY + "{column} is not for use"),
+    "policy.labels_unnamed": Text(
+        "its policy protects labels but does not say which columns are labels",
+        "Its owner names them in policy.toml (label_columns), or says that there are none with [].",
+    ),
+    "policy.label_column": Text(_POLICY + "{column} is no label (label_columns)"),
+    "policy.weight_column": Text(_POLICY + "{column} is no weight (weight_columns)"),
     "policy.alignment": Text(_POLICY + "alignment by ids"),
     "policy.alignment_method": Text(_POLICY + "alignment must be by one of: {choices} (align)"),
     "policy.aligned_ids": Text(

@@ -32,7 +32,12 @@ def test_the_lines_that_init_comments_out_are_rules_that_can_be_read(tmp_path: P
     assert heading.startswith("#")
     (tmp_path / "policy.toml").write_text(body.replace("\n# ", "\n"))
     policy = PolicyFile(tmp_path)
-    assert policy.rules("other") == DataSetRules(askers=("ann", "bob"), columns=("age", "city"))
+    assert policy.rules("other") == DataSetRules(
+        askers=("ann", "bob"),
+        columns=("age", "city"),
+        label_columns=("risk",),
+        weight_columns=("weight",),
+    )
     assert policy.rules("patients").min_rows_per_leaf == 20
     assert all(f"# {rule} = " in body for rule in DataSetRules.__struct_fields__)
 

@@ -19,7 +19,7 @@ from fedforest.privacy.queries import Queries
 from fedforest.protocol.aggregation.messages import Count, Part
 from fedforest.protocol.asking import Request
 from fedforest.protocol.fates import pack_fates, pack_flags
-from fedforest.protocol.horizontal.contract import describe_protection
+from fedforest.protocol.horizontal.contract import MOST_RESTARTS, describe_protection
 from fedforest.protocol.horizontal.messages import (
     AgreeOnTable,
     CutMoves,
@@ -187,6 +187,15 @@ def _begin_horizontal(folder: Path, noise: LocalDP | GlobalDP | None = None) -> 
     terms = Terms(asker="ann", n_parties=2, forest=STUMPS, privacy=privacy)
     played.begin(HorizontalRole(data="classes", label="y"), terms)
     return played
+
+
+def test_parties_that_do_not_exist_are_not_lost_to_begin_trees_without_end(tmp_path: Path) -> None:
+    played = _play(tmp_path)
+    terms = Terms(asker="ann", n_parties=10**9, forest=STUMPS)
+    played.begin(HorizontalRole(data="classes", label="y"), terms)
+    agreed = _agree(played, most_losses=MOST_RESTARTS + 1)
+    _refused(played, agreed, "begun anew more often than declared")
+    played.ask(msgspec.structs.replace(agreed, most_losses=MOST_RESTARTS))
 
 
 @pytest.mark.parametrize("noise", [GlobalDP(epsilon_query=0.25), LocalDP()])

@@ -18,5 +18,7 @@ def ruled_federation(folder: Path, pattern: FederationFolder) -> Iterator[LocalF
 
 
 def demand(federation: LocalFederation, rule: str, party: str = "bank") -> None:
-    """Let a party have one rule beside the defaults."""
+    """Let a party have one rule beside the defaults; one that protects labels names them."""
+    if ("epsilon_ceiling" in rule or "label_protection" in rule) and "label_columns" not in rule:
+        rule += '\nlabel_columns = ["label"]'
     (federation.homes[party] / "policy.toml").write_text(f"[default]\n{rule}\n")

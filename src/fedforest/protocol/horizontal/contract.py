@@ -37,6 +37,7 @@ from fedforest.protocol.horizontal.messages import (
 from fedforest.tree.growth.decisions import NO_DEPTH_LIMIT, GrowthRules
 from fedforest.tree.growth.parameters import ForestParameters
 
+MOST_RESTARTS = 64  # of trees after losses, however many parties a run has
 _ROUNDING = 1e-9  # relative, of an epsilon that two machines calculate
 
 
@@ -59,9 +60,10 @@ def count_queries(parameters: ForestParameters, rules: GrowthRules) -> Queries:
 def count_losses(n_parties: int, noise: LocalDP | GlobalDP | None) -> int:
     """Return how often trees are begun anew after a loss at most: under noise never.
 
-    Trees begun anew are counted anew, and their noise is drawn anew.
+    Trees begun anew are counted anew, and their noise is drawn anew. How many parties there are a
+    party has from the coordinator alone where sums are plain: so there is a limit.
     """
-    return n_parties - 1 if noise is None else 0
+    return min(n_parties - 1, MOST_RESTARTS) if noise is None else 0
 
 
 def describe_protection(

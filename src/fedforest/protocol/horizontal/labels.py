@@ -45,6 +45,7 @@ class PartyLabels:
     values: NDArray[Any]
     weights: NDArray[np.float64] | None = None
     is_regression: bool = False
+    whole: NDArray[Any] | None = None  # of the whole table, where classes of fewer rows would tell
 
     def declare(
         self, criterion: str | None = None, bounds: tuple[float, float] | None = None
@@ -60,7 +61,8 @@ class PartyLabels:
         if self.is_regression:
             counted = self._counted_by(criterion) if bounds is None else np.array(bounds)
             return DeclaredLabels("", (), _exponent(counted), weights)
-        packed: Any = pack_labels(self._classes[0])
+        classes = self._classes[0] if self.whole is None else np.unique(self.whole)
+        packed: Any = pack_labels(classes)
         return DeclaredLabels(packed["dtype"], tuple(packed["labels"]), None, weights)
 
     def encode(self, agreed: AgreeOnTable) -> TrainingTargets:

@@ -25,7 +25,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     asker: Asker = ""
     part_of: RunText = ""  # the run that an alignment, a score or a baseline belongs to
-    n_parties: Annotated[int, msgspec.Meta(ge=1)] = 1
+    n_parties: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 1
     forest: ForestParameters | None = None  # the forest that is grown, now or after this part
     label_epsilon: float | None = None  # of vertical training; None: labels are encoded only
     votes_left_out: bool = False  # rows that a tree did not draw follow it, and vote

@@ -69,8 +69,7 @@ def check_run(rules: DataSetRules, role: AnyRole, terms: Terms) -> Demands:
     """Refuse a run whose declaration breaks the rules; return what it asks for."""
     asked = task_of(role).demands(role, terms)
     check_use(rules, role.data, terms.asker, asked.protocol)
-    named = [name for name in (role.label, role.weight) if name is not None]
-    check_columns(rules, role.data, named, "run")
+    _check_named(rules, role)
     if (terms.aligns or asked.alignment) and not rules.alignment:
         raise refusal("alignment", "run", data_set=role.data)
     if asked.alignment is not None and asked.alignment not in rules.alignment_methods:
@@ -84,17 +83,45 @@ def check_run(rules: DataSetRules, role: AnyRole, terms: Terms) -> Demands:
         _check_scores(rules)
     if asked.gives_labels:
         _check_label_protection(rules, asked.label_epsilon)
+        _check_declaration(
+            rules, has_noise=asked.label_epsilon is not None and not role.is_regression
+        )
     if asked.sums is not None:
         _check_sums(rules, asked.sums)
         _check_noise(rules, asked.sums.noise)
+        _check_declaration(rules, has_noise=asked.sums.noise != "none", is_vertical=False)
     return asked
 
 
+def _check_named(rules: DataSetRules, role: AnyRole) -> None:
+    """Refuse a label or a weight that the owner did not mean to be one.
+
+    Weights leave as they are, row by row: where noise protects labels, a column that tells of them
+    would undo it.
+    """
+    if rules.protects_labels and rules.label_columns is None:  # or a run could call them features
+        raise refusal("labels_unnamed", "run", data_set=role.data)
+    label, weight, data = role.label, role.weight, role.data
+    named = [name for name in (label, weight) if name is not None]
+    check_columns(rules, data, named, "run", label)
+    if label is not None and rules.label_columns is not None and label not in rules.label_columns:
+        raise refusal("label_column", "run", data_set=data, column=label)
+    if weight is None:
+        return
+    is_open = rules.weight_columns is None and not rules.protects_labels
+    if weight == label or not (is_open or weight in (rules.weight_columns or ())):
+        raise refusal("weight_column", "run", data_set=data, column=weight)
+
+
 def check_columns(
-    rules: DataSetRules, data: str, names: Collection[str], what: str = "prediction"
+    rules: DataSetRules,
+    data: str,
+    names: Collection[str],
+    what: str = "prediction",
+    label: str | None = None,
 ) -> None:
-    """Refuse columns that the rules hide."""
-    hidden = rules.hidden(names)
+    """Refuse columns that the rules hide from a use with this label."""
+    hidden = rules.hidden(names, label)
     if hidden:
         raise refusal("column", what, data_set=data, column=min(hidden))
 
@@ -118,7 +145,7 @@ def check_origins(
         rules, data = policy.rules(origin.data), origin.data
         check_use(rules, data, use.asker, use.protocol, use.what)
         named = [name for name in (origin.label, origin.weight) if name is not None]
-        check_columns(rules, data, [*columns, *named], use.what)
+        check_columns(rules, data, [*columns, *named], use.what, origin.label)
         if origin.label is not None:
             _check_label_protection(rules, origin.label_epsilon, use.what)
         if use.what == "export" and not rules.complete_model:
@@ -154,6 +181,16 @@ def _check_scores(rules: DataSetRules) -> None:
     _check_label_protection(rules, None)
     if math.isfinite(rules.epsilon_ceiling):
         raise refusal("scores", "run")
+
+
+def _check_declaration(rules: DataSetRules, *, has_noise: bool, is_vertical: bool = True) -> None:
+    """Refuse before classes or the range of targets are told what would be refused after."""
+    if has_noise:
+        return
+    if math.isfinite(rules.epsilon_ceiling):
+        raise refusal("ceiling", "run")
+    if is_vertical:
+        _check_label_protection(rules, None)
 
 
 def _check_sums(rules: DataSetRules, sums: Sums) -> None:

@@ -65,6 +65,9 @@ def is_part(role: AnyRole) -> bool:
 
 def check_part(whole: Begun | None, role: AnyRole, terms: Terms) -> None:
     """Refuse a part that its run does not have, or that is on other terms or rows than it."""
+    # classes or the range of one row's label would be declared before anything is charged
+    is_held_out = role.rows is not None and role.rows.is_validation
+    check(isinstance(role, ScoringRole) or not is_held_out, "a run is on rows held out for scores")
     if isinstance(role, AlignmentRole):  # comes before its run
         return
     if not is_part(role):
@@ -81,6 +84,9 @@ def check_part(whole: Begun | None, role: AnyRole, terms: Terms) -> None:
             "the labels of this run are protected by noise; scores on the true labels would be a "
             "release without any"
         )
+    if isinstance(role, ScoringRole):
+        is_own = role.model == terms.part_of or terms.stands_alone  # baselines have ids of parts
+        check(is_own, "a score is of another model than its run's")
     is_declared = terms.validates if isinstance(role, ScoringRole) else terms.stands_alone
     check(is_declared, "the run did not declare scores or baselines")
 

@@ -44,6 +44,8 @@ class DataSetRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     protocols: tuple[Protocol, ...] = ("vertical", "horizontal", "linear", "prediction")
     columns: tuple[str, ...] | None = None  # that runs may see; None: all but those hidden
     hidden_columns: tuple[str, ...] = ()
+    label_columns: tuple[str, ...] | None = None  # that alone may be labels, and nothing else
+    weight_columns: tuple[str, ...] | None = None  # None: any, or none where labels are protected
     min_rows_per_leaf: Limit = 5
     most_trees: Limit = 10_000  # of one run
     min_rows_per_score: Limit = 10
@@ -66,12 +68,17 @@ class DataSetRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     validation: bool = True
     alone: bool = True
 
-    def hidden(self, names: Collection[str]) -> frozenset[str]:
-        """Return those of these columns that runs may not see."""
+    @property
+    def protects_labels(self) -> bool:
+        """Return whether labels may leave with a limited epsilon only."""
+        return self.label_protection != "encoded" or math.isfinite(self.epsilon_ceiling)
+
+    def hidden(self, names: Collection[str], label: str | None = None) -> frozenset[str]:
+        """Return those of these columns that a run with this label may not see."""
         allowed = names if self.columns is None else self.columns
-        return frozenset(
-            name for name in names if name in self.hidden_columns or name not in allowed
-        )
+        labels = set(self.label_columns or ()) - {label}
+        hidden = labels.union(self.hidden_columns)
+        return frozenset(name for name in names if name in hidden or name not in allowed)
 
 
 ALLOW_EVERYTHING = DataSetRules(

@@ -185,7 +185,8 @@ class PartyService:
             self._keys.pins.note_peers(asked.peers)
         check_forest(rules, request.terms, self._data.read(request.role.data).n_rows)
         # make the handler once before anything is stored: a refused role leaves no trace
-        self._roles.check(request.role, request.terms, OwnerLimits(rules.hidden))
+        hide = partial(rules.hidden, label=request.role.label)
+        self._roles.check(request.role, request.terms, OwnerLimits(hide))
         if asked.scored_model is not None:
             is_first = self._models.note_scoring(asked.scored_model, request.run)
             check(is_first, "votes of this model were scored already")
@@ -198,9 +199,16 @@ class PartyService:
         return Done()
 
     def _rules_of(self, data: str) -> DataSetRules:
-        """Return the rules of a data set under the ceiling of all that read its table."""
+        """Return the rules of a data set under the ceiling and labels of all that read its table.
+
+        A ceiling on labels is void if they are features of another data set of the same table.
+        """
+        rules = self._policy.rules(data)
+        if rules.label_columns is None:
+            labels = self._budgets.label_columns(data, self._policy)
+            rules = msgspec.structs.replace(rules, label_columns=labels)
         ceiling = self._budgets.ceiling(data, self._policy)
-        return msgspec.structs.replace(self._policy.rules(data), epsilon_ceiling=ceiling)
+        return msgspec.structs.replace(rules, epsilon_ceiling=ceiling)
 
     def _agreement(self, run: str) -> Begun | None:
         """Return what a run began with, also after its end; None if it is unknown here."""
@@ -265,7 +273,8 @@ class PartyService:
         spend = partial(self._budgets.book, begun.role.data, rules.epsilon_ceiling, run.hex())
         context = self._data.read(begun.role.data).identity.response_context(begun.role.label)
         response_key = self._keys.response_key(context)
-        return OwnerLimits(rules.hidden, RunAccountant(rules, spend, response_key))
+        hide = partial(rules.hidden, label=begun.role.label)
+        return OwnerLimits(hide, RunAccountant(rules, spend, response_key))
 
     def _end_run(self, request: EndRun) -> Done:
         """Store the model and delete the run; a repeated request has the same effect."""

@@ -56,6 +56,12 @@ class Budgets:
         """Return the lowest ceiling of all data sets that share the ledger."""
         return min(policy.rules(name).epsilon_ceiling for name in self.sharing(data))
 
+    def label_columns(self, data: str, policy: Policy) -> tuple[str, ...] | None:
+        """Return the label columns that the data sets of this table declare; None: none does."""
+        declared = [policy.rules(name).label_columns for name in self.sharing(data)]
+        known = [names for names in declared if names is not None]
+        return tuple(sorted({name for names in known for name in names})) if known else None
+
     def read(self, data: str, ceiling: float) -> BudgetLedger:
         """Read the ledger of a data set's table, with the present ceiling."""
         return _merge(self._counted(data), ceiling)

@@ -1,12 +1,13 @@
 """Federated Extra-Trees as a training: parties hold different rows of the same columns."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, cast
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from fedforest.errors import ConfigurationError
 from fedforest.privacy.composition import (
@@ -77,6 +78,7 @@ class HorizontalColumns(NamedTuple):
     table: Table
     labels: PartyLabels
     identity: RememberedRows | None = None
+    whole: NDArray[Any] | None = None  # classes of the whole table, if rows of it were chosen
 
 
 @dataclass(slots=True)
@@ -234,6 +236,9 @@ class HorizontalTraining(
         """Read the columns of the role; check pins before anything of the table is sent."""
         rows: PartyData = holdings.take_rows(data, role.rows)
         columns = read_own_rows(role, rows)
+        if rows is not data and role.label is not None and not role.is_regression:
+            whole = check_class_labels(data.column(role.label), data.n_rows)
+            columns = columns._replace(whole=np.unique(whole))
         if role.aggregation is not None:
             check_pins(role.peers, holdings.keys.pins)
         return columns
@@ -244,6 +249,10 @@ class HorizontalTraining(
         """Make a fresh handler."""
         terms, noise = means.terms, means.terms.noise()
         is_noisy = noise is not None
+        labels = columns.labels
+        if is_noisy or (role.rows is not None and role.rows.alignment is not None):
+            # a coordinator may choose few rows, whose classes are their labels
+            labels = replace(labels, whole=columns.whole)
         plug: Plug = "plain" if role.aggregation is None else role.aggregation.make()
         least = max(LEAST_PARTICIPANTS, role.least_participants)
         identity = columns.identity
@@ -251,7 +260,7 @@ class HorizontalTraining(
         response_key = means.keys.response_key(context)
         party = HorizontalParty(
             columns.table,
-            columns.labels,
+            labels,
             means.randomness.of("training"),
             make_aggregator(
                 plug,

@@ -73,6 +73,9 @@ class VerticalColumns(NamedTuple):
     labels: LabelSource | None
     classes: Classes = None
     before: PartyModel | None = None
+    # labels numbered by the classes of the whole table, if rows of it were chosen: the classes of
+    # few rows are their labels, and are told in clear
+    of_whole: tuple[LabelSource, Classes] | None = None
 
 
 @dataclass(slots=True)
@@ -294,13 +297,17 @@ class VerticalTraining(
         if role.continues is not None:
             before, known = holdings.models.read(role.continues)
         labels, classes = (None, None) if role.label is None else _read_labels(role, rows, known)
+        of_whole = None
+        if rows is not data and classes is not None and known is None:
+            everybody = np.unique(check_class_labels(data.column(role.label), data.n_rows))
+            of_whole = _read_labels(role, rows, everybody)
         if not role.has_columns:
             table = rows.select(())
         elif before is not None:
             table = rows.select(before.bins.names)
         else:
             table = rows.features((role.label, role.weight))
-        columns = VerticalColumns(table, labels, classes, before)
+        columns = VerticalColumns(table, labels, classes, before, of_whole)
         self.check_votes(role, columns)
         return columns
 
@@ -313,10 +320,13 @@ class VerticalTraining(
         """Make a fresh handler."""
         terms, before = means.terms, columns.before
         parameters = forests.declared_forest(terms)
+        labels, classes = columns.labels, columns.classes
+        if terms.label_epsilon is not None and columns.of_whole is not None:
+            labels, classes = columns.of_whole
         party = VerticalParty(
             columns.table,
             means.randomness.of("training"),
-            labels=columns.labels,
+            labels=labels,
             model=before,
             approve=means.accountant.approve,
             max_depth=parameters.depth_limit,
@@ -331,7 +341,7 @@ class VerticalTraining(
             terms.tells_votes,
         )
         gate = Gate(CONTRACT, declared, party, means.accountant)
-        return VerticalWork(party, gate, columns.classes, role.is_alone)
+        return VerticalWork(party, gate, classes, role.is_alone)
 
 
 VERTICAL = VerticalTraining()
