@@ -45,6 +45,7 @@ from fedforest.runtime.party.spending import tell_epsilon
 from fedforest.transport.codec import decode, encode
 from fedforest.tree.growth.parameters import ForestParameters
 from tests.hostile.grammar import (
+    LABELS,
     Draw,
     HorizontalSpeaker,
     LinearSpeaker,
@@ -59,7 +60,8 @@ _MEMORY = Path("/dev/shm")
 FOLDER = str(_MEMORY) if _MEMORY.is_dir() else None
 WAYS = ("next", "next_bent", "more", "more", "anything", "again")
 MOST_RUNS = 4  # of one conversation; with parts of them, there are more
-LENIENT = DataSetRules(min_rows_per_leaf=3, min_rows_per_score=5)
+NAMED: Any = {"label_columns": LABELS}
+LENIENT = DataSetRules(min_rows_per_leaf=3, min_rows_per_score=5, **NAMED)
 PROTECTED = DataSetRules(
     min_rows_per_leaf=3,
     min_rows_per_score=5,
@@ -67,8 +69,9 @@ PROTECTED = DataSetRules(
     largest_label_epsilon=2.0,
     noise=("local", "global"),
     epsilon_ceiling=6.0,
+    **NAMED,
 )
-LIMITED = DataSetRules(min_rows_per_leaf=3, min_rows_per_score=5, epsilon_ceiling=4.0)
+LIMITED = DataSetRules(min_rows_per_leaf=3, min_rows_per_score=5, epsilon_ceiling=4.0, **NAMED)
 SPEAKERS: dict[type, type[Speaker]] = {
     VerticalRole: VerticalSpeaker,
     HorizontalRole: HorizontalSpeaker,

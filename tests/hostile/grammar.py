@@ -61,6 +61,7 @@ Drawn = TypeVar("Drawn")
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 NOTHING = memoryview(b"")
 SEEDS = st.integers(0, 3)
+LABELS = ("y", "z")  # columns that are labels and nothing else
 YES, NO = (True,), (False,)  # instead of a flag that was declared
 
 
@@ -72,7 +73,8 @@ class Speaker:
 
     def __init__(self, draw: Draw, told: RunTold, table: Table) -> None:
         self.draw, self.told, self.table = draw, told, table
-        self.features = [name for name in table if name not in (told.role.label, told.role.weight)]
+        named = (told.role.label, told.role.weight, *LABELS)
+        self.features = [name for name in table if name not in named]
         self.is_honest = True
 
     def next(self) -> Request[Any] | None:

@@ -191,7 +191,7 @@ def _begin_horizontal(folder: Path, noise: LocalDP | GlobalDP | None = None) -> 
 
 def test_parties_that_do_not_exist_are_not_lost_to_begin_trees_without_end(tmp_path: Path) -> None:
     played = _play(tmp_path)
-    terms = Terms(asker="ann", n_parties=10**9, forest=STUMPS)
+    terms = Terms(asker="ann", n_parties=1000, forest=STUMPS)
     played.begin(HorizontalRole(data="classes", label="y"), terms)
     agreed = _agree(played, most_losses=MOST_RESTARTS + 1)
     _refused(played, agreed, "begun anew more often than declared")

@@ -30,8 +30,9 @@ TERMS = Terms(asker="ann", n_parties=2, forest=STUMP)
 NOISY = msgspec.structs.replace(TERMS, label_epsilon=0.1)
 GINI, SQUARES = BY_NAME["gini"].wire, BY_NAME["squared_error"].wire
 NOTHING = memoryview(b"")
-STRICT = DataSetRules(label_protection="randomized_response", epsilon_ceiling=0.1)
-CEILING = DataSetRules(epsilon_ceiling=0.1)
+NAMED: Any = {"label_columns": ("y",)}
+STRICT = DataSetRules(label_protection="randomized_response", epsilon_ceiling=0.1, **NAMED)
+CEILING = DataSetRules(epsilon_ceiling=0.1, label_columns=("y", "z"))
 DECLARED = DataSetRules(epsilon_ceiling=0.1, label_columns=("y",))
 
 
@@ -58,7 +59,7 @@ def test_labels_are_not_read_as_weights_of_a_linear_model_before_anything_is_cha
     tmp_path: Path,
 ) -> None:
     played = _play(tmp_path, CEILING)
-    with pytest.raises(PolicyRefusal, match="is no weight"):
+    with pytest.raises(PolicyRefusal, match="is not for use"):
         played.begin(LinearRole(data="people", label="z", weight="y", is_regression=True), TERMS)
 
 
@@ -121,3 +122,15 @@ def test_columns_that_are_no_labels_do_not_leave_as_labels(tmp_path: Path) -> No
         played = _play(tmp_path / str(number), DataSetRules(label_columns=allowed))
         with pytest.raises(PolicyRefusal, match="is no label"):
             played.begin(VerticalRole(data="people", label="x", is_regression=True), TERMS)
+
+
+@pytest.mark.parametrize(
+    "rule", [{"epsilon_ceiling": 1.0}, {"label_protection": "randomized_response"}]
+)
+def test_a_policy_that_protects_labels_says_which_they_are(
+    tmp_path: Path, rule: dict[str, Any]
+) -> None:
+    for label in ("y", None):
+        played = _play(tmp_path / str(label), DataSetRules(**rule))
+        with pytest.raises(PolicyRefusal, match="does not say which columns are labels"):
+            played.begin(VerticalRole(data="people", label=label), NOISY)

@@ -33,8 +33,8 @@ NUMBERS = msgspec.structs.replace(
 )
 PLAIN = Terms(n_parties=2, forest=FOREST)
 NOISY = msgspec.structs.replace(PLAIN, privacy=OptionChoice.of(GlobalDP(epsilon_query=0.01)))
-CEILING = DataSetRules(epsilon_ceiling=0.1)
-RESPONSE = DataSetRules(label_protection="randomized_response")
+CEILING = DataSetRules(epsilon_ceiling=0.1, label_columns=("y", "z"))
+RESPONSE = DataSetRules(label_protection="randomized_response", label_columns=("y", "z"))
 ONE_ROW = RowChoice(held_out=1e-9, seed=1, is_validation=True)
 ALL_BUT_ONE = RowChoice(held_out=1e-9, seed=1)
 

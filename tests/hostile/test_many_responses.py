@@ -54,7 +54,7 @@ def test_sixty_runs_with_other_held_out_rows_do_not_give_more_than_the_cap(
     party = LoneParty(tmp_path)
     party.write("rows.csv", table())
     party.add("rows", **entry)
-    party.demand(f"[default]\nepsilon_ceiling = {CAP + 1e-9}\n")
+    party.demand(f"[default]\nepsilon_ceiling = {CAP + 1e-9}\nlabel_columns = ['y']\n")
     responses = {}  # by the position of the row, each of which had responses of its own
     for seed in range(N_RUNS):
         is_held_out = hold_out(N_ROWS, HELD_OUT, seed)
@@ -141,7 +141,7 @@ def test_another_name_of_the_same_table_does_not_buy_another_budget(tmp_path: Pa
     noise = GlobalDP(epsilon_query=0.1)
     party.agree("first", noise)
     spent = Budgets(tmp_path).read("first", np.inf).spent
-    party.demand(f"[default]\nepsilon_ceiling = {1.5 * spent}\n")
+    party.demand(f"[default]\nepsilon_ceiling = {1.5 * spent}\nlabel_columns = ['y']\n")
     with pytest.raises(PolicyRefusal, match="ceiling of epsilon"):
         party.agree("second", noise)
     assert Budgets(tmp_path).read("second", np.inf).spent == spent
@@ -152,7 +152,7 @@ def test_the_lower_ceiling_of_two_names_of_one_table_holds_for_both(tmp_path: Pa
     party.write("rows.csv", table())
     for name in ("strict", "lax"):
         party.add(name, source="rows.csv", id=["id"])
-    party.demand(f"[data.strict]\nepsilon_ceiling = {CAP / 2}\n")
+    party.demand(f"[data.strict]\nepsilon_ceiling = {CAP / 2}\nlabel_columns = ['y']\n")
     with pytest.raises(PolicyRefusal, match="ceiling of epsilon"):
         party.response_of_far_row("lax")
 

@@ -44,8 +44,8 @@ VALIDATED = Terms(asker="ann", forest=FOREST, validates=True, stands_alone=True)
 GINI = BY_NAME["gini"].wire
 NOTHING = memoryview(b"")
 LIMITED = [
-    DataSetRules(label_protection="randomized_response"),
-    DataSetRules(epsilon_ceiling=1.0),
+    DataSetRules(label_protection="randomized_response", label_columns=("y",)),
+    DataSetRules(epsilon_ceiling=1.0, label_columns=("y",)),
 ]
 
 

@@ -36,7 +36,7 @@ def refuse_spoiled() -> Iterator[None]:
     try:
         yield
     except (MaskingError, ConfigurationError) as error:
-        raise ProtocolError.stating(str(error)) from None
+        raise ProtocolError.of("run.unusable", detail=error) from None
 
 
 class CutCounts(NamedTuple):
