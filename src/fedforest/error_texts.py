@@ -164,6 +164,9 @@ TEXTS: Mapping[str, Text] = {
     ),
     "policy.trees": Text(_POLICY + "more than {limit} trees in one run", "Ask for fewer trees."),
     "policy.score": Text(_POLICY + "a score over fewer than {limit} rows"),
+    "policy.own_scores": Text(
+        _POLICY + "scores over its rows alone, as sums over them must be protected"
+    ),
     "policy.scores": Text(_POLICY + "scores on true labels, whose epsilon is limited"),
     "policy.labels": Text(_POLICY + "labels must be protected by RandomizedResponse"),
     "policy.epsilon": Text(_POLICY + "epsilon of labels must be at most {limit}"),

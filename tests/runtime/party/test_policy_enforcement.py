@@ -153,6 +153,18 @@ GLOBAL: dict[str, Any] = {"privacy": OptionChoice.of(GlobalDP(epsilon_query=0.5)
         ('noise = ["local"]', horizontal(**GLOBAL), horizontal(**LOCAL), "one of: local"),
         ("epsilon_ceiling = 3.0", vertical(), vertical(**LABEL_EPSILON), "ceiling of epsilon"),
         ("epsilon_ceiling = 3.0", horizontal(), None, "ceiling of epsilon"),
+        (
+            'aggregations = ["masked"]',
+            horizontal(**MASKED, validation=Validation()),
+            horizontal(**MASKED),
+            "scores over its rows alone",
+        ),
+        (
+            "largest_label_epsilon = 1.5",
+            horizontal(**GLOBAL),  # 2 candidates in 2 levels, 0.5 each
+            horizontal(privacy=OptionChoice.of(GlobalDP(epsilon_query=0.25))),
+            "at most 1.5",
+        ),
         ("alignment = false", vertical(align=True), vertical(), "alignment"),
         ("validation = false", vertical(validation=Validation()), vertical(), "validation"),
         ("alone = false", vertical(validation=Validation(), alone=True), vertical(), "alone"),

@@ -81,6 +81,9 @@ def check_run(rules: DataSetRules, role: AnyRole, terms: Terms) -> Demands:
         raise refusal("alone", "run", data_set=role.data)
     if asked.scores:
         _check_scores(rules)
+    has_own_scores = asked.protocol == "horizontal" and (terms.validates or asked.scores)
+    if has_own_scores and "plain" not in rules.aggregations:
+        raise refusal("own_scores", "run")  # they are sums over this party's rows alone
     if asked.gives_labels:
         _check_label_protection(rules, asked.label_epsilon)
         _check_declaration(
@@ -255,7 +258,10 @@ class RunAccountant:
             self._check_common(n_rows)
         elif isinstance(request, AgreeOnTable):
             _check_noise(self.rules, request.protection.kind or "none")
-            self._book(spending_of(request, self.response_key))
+            spending = spending_of(request, self.response_key)
+            if request.protection.kind:
+                _check_label_protection(self.rules, spending.epsilon)
+            self._book(spending)
 
     def _check_list(self, n_ids: int | None) -> None:
         least = self.rules.least_aligned_ids

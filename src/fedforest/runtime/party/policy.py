@@ -50,7 +50,7 @@ class DataSetRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     most_trees: Limit = 10_000  # of one run
     min_rows_per_score: Limit = 10
     label_protection: Literal["encoded", "randomized_response"] = "encoded"  # at least
-    largest_label_epsilon: Epsilon = math.inf  # of one vertical run with randomized response
+    largest_label_epsilon: Epsilon = math.inf  # of one run with noise on labels
     aggregations: tuple[AggregationName, ...] = ("plain", "masked", "ring", "shamir")
     least_participants: Limit = 1  # of every sum that this party's numbers are in
     participation_scopes: tuple[Scope, ...] = ("tree", "run")  # how long protected ones keep them
