@@ -44,7 +44,7 @@ FIELDS: Mapping[str, Field] = {
     "n_unknown": Field(Sight.OWN, "some"),
     "n_classes": Field(Sight.OWN, "too many"),
     "kinds": Field(Sight.OWN, "see its log"),
-    # what is nobody's secret
+    # fields that every peer may see
     "statement": Field(Sight.SHARED),  # written in our code, with nothing of the data in it
     "what": Field(Sight.SHARED),
     "peer": Field(Sight.SHARED, quoted=True),

@@ -299,7 +299,7 @@ def join_as_user(
 
 
 def _read_token(source: str) -> str:
-    """Read a token from a file, from standard input, or from whoever sits at the terminal."""
+    """Read a token from a file, from standard input, or from the user at the terminal."""
     from fedforest.runtime.membership.invitations import read_token_file
 
     if source != "-":

@@ -172,7 +172,7 @@ def make_confusion_table(scores: Scores, classes: Sequence[Any] | None) -> Table
         return None
     names = [escape(str(name)) for name in classes or ()]
     if len(names) > len(scores.confusion):
-        return None  # whoever scored knows of fewer classes than there are
+        return None  # the party that scored knows fewer classes than there are
     # training did not see the classes beyond these
     names += [_UNSEEN] * (len(scores.confusion) - len(names))
     table = Table("true class", *(f"predicted {name}" for name in names))

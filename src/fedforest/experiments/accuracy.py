@@ -93,7 +93,7 @@ class Estimator(NamedTuple):
 
 
 def pooled(tables: dict[str, NDArray[Any]]) -> NDArray[Any]:
-    """Return all columns in one table, as nobody may have them."""
+    """Return all columns in one table, which no party may have."""
     return np.hstack(list(tables.values()))
 
 

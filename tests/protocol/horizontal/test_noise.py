@@ -14,7 +14,7 @@ from fedforest.privacy.budget import BudgetLedger
 from fedforest.privacy.global_dp import GlobalDP
 from fedforest.privacy.local_dp import LocalDP
 from fedforest.protocol.aggregation.messages import CountNoisily, Part
-from fedforest.protocol.horizontal.approval import approve_within, spending_of
+from fedforest.protocol.horizontal.agreement import spending_of
 from fedforest.protocol.horizontal.messages import ProposeThresholds, Protection
 from fedforest.protocol.horizontal.statistics import QUERIES_OF_A_BLOCK, LocalStatistics
 from fedforest.tree.workers import ALONE, Workers
@@ -153,7 +153,7 @@ def test_a_run_without_limits_is_not_taken_for_a_free_one(protection: Protection
     assert spending_of(agreed).epsilon_composed > 1e20
     ledger = BudgetLedger(1.0)
     with pytest.raises(BudgetExhausted, match="ceiling of 1"):
-        approve_within(ledger, "run")(agreed)
+        ledger.reserve("run", spending_of(agreed))
     assert ledger.spent == 0.0
 
 

@@ -19,7 +19,7 @@ from fedforest.privacy.local_dp import LocalDP
 from fedforest.protocol.aggregation.messages import CountParts, MaskedCounted
 from fedforest.protocol.aggregation.options import Masked, Ring, Shamir
 from fedforest.protocol.aggregation.plugs import Plug
-from fedforest.protocol.horizontal.approval import approve_within
+from fedforest.protocol.horizontal.agreement import spending_of
 from fedforest.protocol.horizontal.messages import CutsQuestion
 from fedforest.protocol.horizontal.order import Participation, TrainedExtraTrees
 from fedforest.protocol.horizontal.party import HorizontalParty
@@ -285,7 +285,7 @@ def test_noise_on_bounded_targets_keeps_means_within_bounds() -> None:
 
 def test_a_run_that_would_pass_a_partys_ceiling_is_refused_before_a_label_is_counted() -> None:
     shares, ledger = make_shares(), BudgetLedger(3.0)
-    options = {"approve": approve_within(ledger, "run 1")}
+    options = {"approve": lambda agreed: ledger.reserve("run 1", spending_of(agreed))}
     with pytest.raises(BudgetExhausted, match="ceiling of 3"):
         train_openly(
             shares, party_options=options, privacy=GlobalDP(epsilon_query=1.0), max_depth=4

@@ -42,7 +42,7 @@ def name_column(name: str, value: Any) -> str:
 
 
 def name_seed(random_state: Any) -> int | None:
-    """Return the root seed; None lets the coordinator draw one that nobody else knows."""
+    """Return the root seed; None lets the coordinator draw a secret one."""
     return None if random_state is None else draw_seed(random_state)
 
 

@@ -17,7 +17,13 @@ from fedforest.errors import (
     ProtocolError,
 )
 from fedforest.kernels.layout import MAX_MULTIPLICITY
+from fedforest.privacy.composition import (
+    PrivacySpending,
+    spend_local,
+    spend_nothing_private,
+)
 from fedforest.privacy.global_dp import GlobalDP, choose_scale
+from fedforest.privacy.queries import Queries
 from fedforest.protocol.asking import check
 from fedforest.protocol.horizontal.labels import SUM_LIMIT, PartyLabels, read_classes
 from fedforest.protocol.horizontal.messages import AgreeOnTable
@@ -25,6 +31,7 @@ from fedforest.protocol.horizontal.payloads import CATEGORICAL, EMPTY
 from fedforest.protocol.horizontal.statistics import find_sensitivity, resolve_code
 from fedforest.protocol.horizontal.tables import Categories, list_kinds
 from fedforest.tree.files.forests import OpenedForest, open_forest
+from fedforest.tree.growth.decisions import NO_DEPTH_LIMIT
 from fedforest.tree.table.bins import Bins
 from fedforest.tree.table.class_labels import pack_labels
 from fedforest.tree.table.columns import CategoryColumn, Column, is_canonical
@@ -60,6 +67,21 @@ def read_model(data: memoryview, agreed: AgreeOnTable) -> OpenedForest:
     check(model.n_trees <= agreed.n_trees, "the model has more trees than agreed on")
     check(not model.has_bins, "the model splits by bins, not by thresholds")
     return model
+
+
+def spending_of(agreed: AgreeOnTable, response_key: bytes = b"") -> PrivacySpending:
+    """Return the most that one label spends in the proposed run."""
+    levels = None if agreed.max_depth >= NO_DEPTH_LIMIT else agreed.max_depth
+    queries = Queries(agreed.candidates_per_node, levels, agreed.n_trees)
+    if agreed.protection.kind == "local":
+        code = resolve_code(agreed)
+        spending = spend_local(code, queries)
+        return spending.under_key(code, response_key) if response_key else spending
+    if agreed.protection.kind == "global":
+        # without the tighter bound: a hostile proposal could make it compute for ever
+        epsilon = agreed.protection.epsilon_query
+        return PrivacySpending(mechanism="global", queries=queries, epsilon_query=epsilon)
+    return spend_nothing_private(queries)
 
 
 def _is_of_table(bins: Bins, agreed: AgreeOnTable) -> bool:

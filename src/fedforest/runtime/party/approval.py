@@ -23,7 +23,7 @@ from fedforest.protocol.alignment.messages import (
     TakeRows,
 )
 from fedforest.protocol.asking import Handler, Message
-from fedforest.protocol.horizontal.approval import spending_of
+from fedforest.protocol.horizontal.agreement import spending_of
 from fedforest.protocol.horizontal.messages import AgreeOnTable
 from fedforest.protocol.linear.messages import Measure
 from fedforest.protocol.scoring.messages import ScoreOwnVotes, ScoreVotes
