@@ -16,7 +16,7 @@ from fedforest.runtime.party.catalogue.entries import Entry
 from fedforest.runtime.party.policy import DataSetRules
 from fedforest.runtime.trainings.registry import check_run
 
-DOCS = Path(__file__).parent.parent.parent / "docs"
+GUIDES = Path(__file__).parents[2] / "docs" / "how-to"
 RUN = """
 protocol = "vertical"
 parties = { bank = "members", shop = "sales" }
@@ -35,7 +35,7 @@ def test_the_commands_of_a_guide_run_as_they_stand_there(
     Path("bank", "members.csv").write_text("age\n31\n")
     if guide == "policy.md":
         Catalogue(Path("bank")).add("members", Entry(source="members.csv"))
-    (block,) = re.findall(r"```sh\n(.*?)```", (DOCS / guide).read_text(), flags=re.DOTALL)
+    (block,) = re.findall(r"```sh\n(.*?)```", (GUIDES / guide).read_text(), flags=re.DOTALL)
     for line in block.splitlines():
         words = shlex.split(line, comments=True)
         if words[0] == "fedforest":
@@ -46,7 +46,7 @@ def test_the_commands_of_a_guide_run_as_they_stand_there(
 
 
 def run_files_of(guide: str) -> list[str]:
-    text = (DOCS / guide).read_text()
+    text = (GUIDES / guide).read_text()
     typed = re.findall(r"run\.toml <<'END'\n(.*?)END\n", text, flags=re.DOTALL)
     return [*re.findall(r"```toml\n(.*?)```", text, flags=re.DOTALL), *typed]
 
@@ -63,7 +63,7 @@ def test_the_run_files_of_a_guide_are_taken_by_a_coordinator(
 
 
 def test_the_guide_to_the_policy_tells_every_rule() -> None:
-    table = (DOCS / "policy.md").read_text().partition("| Rule |")[2].partition("\n\n")[0]
+    table = (GUIDES / "policy.md").read_text().partition("| Rule |")[2].partition("\n\n")[0]
     assert re.findall(r"^\| `([a-z_]+)`", table, flags=re.MULTILINE) == list(
         DataSetRules.__struct_fields__
     )
@@ -74,5 +74,5 @@ def test_the_guide_to_the_policy_tells_every_rule() -> None:
 
 
 def test_the_guide_to_the_catalogue_tells_every_field_of_an_entry() -> None:
-    section = (DOCS / "catalogue.md").read_text().partition("## An entry")[2].partition("## ")[0]
+    section = (GUIDES / "catalogue.md").read_text().partition("## An entry")[2].partition("## ")[0]
     assert all(re.search(rf"\b{field}\b", section) for field in Entry.__struct_fields__)

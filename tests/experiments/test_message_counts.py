@@ -16,7 +16,7 @@ from fedforest.experiments.message_counts import (
 )
 from fedforest.protocol.aggregation.options import Masked, Ring, Shamir
 
-PAGE = Path(__file__).parents[2] / "docs" / "protocols" / "aggregation.md"
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "protocols" / "aggregation.md"
 SHOWN = (3, 5, 10, 20)
 
 

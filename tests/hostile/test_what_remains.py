@@ -1,7 +1,7 @@
 """What a coordinator that lies can still learn within the contract of a vertical run, in figures.
 
 It makes up the labels that a party without labels trains towards, and the moves of other parties,
-and keeps to everything that it declared. `docs/privacy.md` states the figures.
+and keeps to everything that it declared. `docs/explanation/privacy.md` states the figures.
 """
 
 from pathlib import Path

@@ -123,13 +123,13 @@ def test_what_the_party_itself_refuses_is_not_counted() -> None:
 @pytest.mark.parametrize(
     ("document", "contract"),
     [
-        ("protocols/vertical.md", vertical.CONTRACT),
-        ("protocols/vertical.md", encrypted.CONTRACT),
-        ("protocols/horizontal.md", horizontal.CONTRACT),
-        ("protocols/linear.md", linear.CONTRACT),
-        ("alignment.md", alignment.KEYED_HASH),
-        ("alignment.md", alignment.PSI),
-        ("validation.md", scoring.CONTRACT),
+        ("explanation/protocols/vertical.md", vertical.CONTRACT),
+        ("explanation/protocols/vertical.md", encrypted.CONTRACT),
+        ("explanation/protocols/horizontal.md", horizontal.CONTRACT),
+        ("explanation/protocols/linear.md", linear.CONTRACT),
+        ("how-to/alignment.md", alignment.KEYED_HASH),
+        ("how-to/alignment.md", alignment.PSI),
+        ("how-to/validation.md", scoring.CONTRACT),
     ],
 )
 def test_documents_show_the_contracts_as_they_are(

@@ -19,7 +19,7 @@ policy = typer.Typer(help="What may be done with a party's data.", no_args_is_he
 
 TEMPLATE = """\
 # What this party lets be done with its data. Read again whenever a run or a prediction begins.
-# Lines that are commented out show what holds without them; docs/policy.md explains each.
+# Lines that are commented out show what holds without them; docs/how-to/policy.md explains each.
 
 [default]                         # for every data set
 # use = true                      # false: only data sets that say `use = true` below
@@ -120,7 +120,7 @@ def show_policy(home: Home, as_json: AsJson = False) -> None:
 def check_policy(
     home: Home,
     file: Annotated[
-        Path | None, typer.Argument(help="Also: would this run (docs/runs.md) be allowed?")
+        Path | None, typer.Argument(help="Also: would this run (docs/how-to/runs.md) be allowed?")
     ] = None,
     asker: Annotated[str, typer.Option(help="The user who would ask.")] = "",
     party: Annotated[

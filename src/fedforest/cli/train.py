@@ -11,7 +11,7 @@ from fedforest.cli.terminal import AsJson, Profile, Quiet, Terminal
 
 
 def train(
-    file: Annotated[Path, typer.Argument(help="The run, as docs/runs.md describes it.")],
+    file: Annotated[Path, typer.Argument(help="The run, as docs/how-to/runs.md describes it.")],
     watch: Annotated[
         bool, typer.Option("--watch", "-w", help="Show progress and the result.")
     ] = False,

@@ -21,7 +21,7 @@ from fedforest.limits import Limit
 from fedforest.runtime.client.run_files import Label, Run, ValidationTable
 from fedforest.tree.growth.parameters import CRITERIA, ForestParameters
 
-GUIDE = Path(__file__).parents[3] / "docs" / "runs.md"
+GUIDE = Path(__file__).parents[3] / "docs" / "how-to" / "runs.md"
 FORESTS = (
     fedforest.VerticalForestClassifier,
     fedforest.VerticalForestRegressor,
@@ -109,7 +109,7 @@ def show(value: object) -> str:
 
 
 def table_of_parameters() -> str:
-    """The table of docs/runs.md: what `[parameters]` may hold."""
+    """The table of docs/how-to/runs.md: what `[parameters]` may hold."""
     entries: dict[str, dict[str, Parameter]] = {}
     for kind in FORESTS:
         for entry in read_parameters(kind).values():

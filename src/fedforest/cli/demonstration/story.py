@@ -1,6 +1,6 @@
 """The runs of the demo: two from run files, a prediction, and forests of pooled tables.
 
-The files are those that a user would write (docs/runs.md); they stay in the demo's folder.
+The files are those that a user would write (docs/how-to/runs.md); they stay in the demo's folder.
 """
 
 from pathlib import Path

@@ -1,7 +1,7 @@
 """`run.toml`: a training described in a file; every error names its line and column.
 
 This module defines the keys of a file and their types, except the parameters of estimators
-(`estimators/run_files.py`). docs/runs.md documents the schema for users.
+(`estimators/run_files.py`). docs/how-to/runs.md documents the schema for users.
 """
 
 import re
