@@ -31,7 +31,7 @@ from fedforest.kernels.growth import partition
 from fedforest.kernels.layout import N_CODES
 from fedforest.kernels.splits import binary, classes, moments
 from fedforest.kernels.splits.binary_histogram import fill_one, mark_one
-from fedforest.protocol.vertical import prediction_plan
+from fedforest.protocol.vertical.prediction import plan as prediction_plan
 from fedforest.runtime import driver
 from fedforest.tree.growth import point_search, rows, side_by_side, split_search
 

@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -99,6 +100,16 @@ def test_every_import_respects_the_layers() -> None:
             "Protocols do not know each other",
         ),
         (
+            "protocol/horizontal/party/intruder.py",
+            "import fedforest.protocol.horizontal.coordinator.trees",
+            "Rooms of horizontal training",
+        ),
+        (
+            "protocol/vertical/party.py",
+            "import fedforest.protocol.vertical.prediction.plan",
+            "Rooms of vertical training",
+        ),
+        (
             "transport/grpc/intruder.py",
             "import fedforest.protocol.vertical",
             "Transports carry messages of any protocol",
@@ -137,6 +148,11 @@ def test_every_folder_of_code_is_a_regular_package() -> None:
 
 
 @pytest.mark.structure
+def test_no_folder_holds_more_than_twenty_modules() -> None:
+    modules = Counter(path.parent for path in PACKAGE.rglob("*.py") if path.name != "__init__.py")
+    assert {folder: n for folder, n in modules.items() if n > 20} == {}
+
+
 def test_a_class_name_exists_once_in_the_package() -> None:
     """Classes inside functions and classes are not counted: their owner tells them apart."""
     homes: dict[str, list[str]] = {}

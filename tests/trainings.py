@@ -34,7 +34,7 @@ from fedforest import (
     VerticalLinearRegression,
     VerticalLogisticRegression,
 )
-from fedforest.protocol.vertical.prediction_party import PredictingParty
+from fedforest.protocol.vertical.prediction.party import PredictingParty
 
 N_ROWS = 400
 N_COLUMNS = 6

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from fedforest.protocol.aggregation.plugs import make_aggregation
-from fedforest.protocol.horizontal.coordinator import train as train_horizontal
+from fedforest.protocol.horizontal.coordinator.training import train as train_horizontal
 from fedforest.protocol.vertical.coordinator import train as train_vertical
 from fedforest.runtime.driver import run
 from fedforest.runtime.randomness import SystemRandomness

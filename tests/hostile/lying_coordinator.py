@@ -9,8 +9,9 @@ import msgspec
 
 from fedforest.protocol.asking import Message
 from fedforest.protocol.linear.messages import RowsScored
-from fedforest.protocol.vertical import messages, prediction_messages
+from fedforest.protocol.vertical import messages
 from fedforest.protocol.vertical.messages import BinColumns
+from fedforest.protocol.vertical.prediction import messages as prediction_messages
 from fedforest.runtime.messages.envelope import RunRequest
 from fedforest.runtime.messages.orders import TrainVertical
 from fedforest.runtime.messages.party_requests import BeginPrediction, BeginRun, InPrediction

@@ -21,9 +21,9 @@ from fedforest.privacy.global_dp import GlobalDP, add_noise
 from fedforest.privacy.local_dp import ResponseCode, permanent_responses, respond_instantly
 from fedforest.privacy.randomized_response import RandomizedResponse
 from fedforest.protocol.aggregation.messages import CountParts, NoisilyCounted
-from fedforest.protocol.horizontal import statistics
 from fedforest.protocol.horizontal.contract import count_losses
 from fedforest.protocol.horizontal.messages import CutsQuestion, DeclareTable, ProposeThresholds
+from fedforest.protocol.horizontal.party import statistics
 from fedforest.protocol.label_door import tells_labels
 from fedforest.protocol.linear.messages import Measure, Propose
 from fedforest.protocol.scoring.messages import Scored

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from fedforest.protocol.horizontal import party, statistics
 from fedforest.protocol.horizontal.labels import PartyLabels
-from fedforest.protocol.horizontal.party import HorizontalParty
-from fedforest.protocol.horizontal.party_trees import HorizontalPartyTrees
+from fedforest.protocol.horizontal.party import statistics
+from fedforest.protocol.horizontal.party import training as party
+from fedforest.protocol.horizontal.party.training import HorizontalParty
+from fedforest.protocol.horizontal.party.trees import HorizontalPartyTrees
 from fedforest.runtime.party import service
 from fedforest.runtime.party.approval import RunAccountant
 from fedforest.runtime.party.models import PartyModels

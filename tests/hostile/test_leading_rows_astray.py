@@ -8,8 +8,8 @@ import pytest
 from numpy.typing import NDArray
 
 from fedforest.errors import PolicyRefusal, RemoteProtocolError
-from fedforest.protocol.vertical.classical_walk import AskSplit
-from fedforest.protocol.vertical.prediction_messages import LeapRows, RouteRows, SweepRows
+from fedforest.protocol.vertical.prediction.classical_walk import AskSplit
+from fedforest.protocol.vertical.prediction.messages import LeapRows, RouteRows, SweepRows
 from fedforest.runtime.party.models import PartyModels
 from fedforest.tree.forest.partial import PartialForest
 from tests.hostile.lying_coordinator import BANK, PlayedPrediction, trained_federation

@@ -9,7 +9,7 @@ import pytest
 
 from fedforest.errors import PolicyRefusal, RemoteProtocolError
 from fedforest.protocol.linear.messages import ScoreRows
-from fedforest.protocol.vertical.prediction_messages import RouteRows
+from fedforest.protocol.vertical.prediction.messages import RouteRows
 from fedforest.runtime.messages.results import LinearResult
 from fedforest.runtime.messages.roles import RowChoice
 from fedforest.runtime.party.policy import ALLOW_EVERYTHING

@@ -11,7 +11,7 @@ from msgspec import structs
 from fedforest.errors import PartyLost, ProtocolError
 from fedforest.protocol.aggregation.messages import CountMasked
 from fedforest.protocol.aggregation.options import Masked
-from fedforest.protocol.horizontal.party import HorizontalParty
+from fedforest.protocol.horizontal.party.training import HorizontalParty
 from fedforest.runtime.messages.envelope import RunRequest
 from fedforest.runtime.trainings.horizontal import REQUESTS
 from fedforest.transport.codec import decode

@@ -18,7 +18,7 @@ from fedforest.privacy.global_dp import (
     choose_scale,
 )
 from fedforest.privacy.queries import Queries
-from fedforest.protocol.horizontal.statistics import LABEL_MOVES
+from fedforest.protocol.horizontal.party.statistics import LABEL_MOVES
 
 KEY = bytes(range(32))
 FINITE = st.floats(-1e300, 1e300)

@@ -35,9 +35,11 @@ from fedforest.protocol.payloads import (
 )
 from fedforest.protocol.scoring import messages as scoring_messages
 from fedforest.protocol.scoring import payloads as scoring_payloads
-from fedforest.protocol.vertical import classical_walk, messages, prediction_messages
+from fedforest.protocol.vertical import messages
 from fedforest.protocol.vertical.encrypted import messages as encrypted_messages
 from fedforest.protocol.vertical.encrypted import payloads as encrypted_payloads
+from fedforest.protocol.vertical.prediction import classical_walk
+from fedforest.protocol.vertical.prediction import messages as prediction_messages
 from tests.protocol.named_replies import replies_to
 
 MODULES: tuple[Any, ...] = (

@@ -19,8 +19,8 @@ from fedforest.protocol.aggregation.introduction import PartyIdentity
 from fedforest.protocol.aggregation.options import Masked, Ring, Shamir
 from fedforest.protocol.aggregation.plugs import Plug, make_aggregation, make_aggregator
 from fedforest.protocol.asking import Conversation, Handler, Message
-from fedforest.protocol.horizontal import coordinator as horizontal
-from fedforest.protocol.horizontal.party import HorizontalParty
+from fedforest.protocol.horizontal.coordinator import training as horizontal
+from fedforest.protocol.horizontal.party.training import HorizontalParty
 from fedforest.protocol.vertical import coordinator as vertical
 from fedforest.protocol.vertical import messages as vertical_messages
 from fedforest.protocol.vertical.order import EarlyStopping, VerticalOrder

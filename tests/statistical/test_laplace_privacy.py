@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fedforest.privacy.global_dp import TargetGrid, add_noise
-from fedforest.protocol.horizontal.statistics import LABEL_MOVES
+from fedforest.protocol.horizontal.party.statistics import LABEL_MOVES
 
 N_DRAWS = 1_000_000
 DEVIATIONS = 5.5

@@ -12,7 +12,9 @@ from fedforest.errors import ProtocolError
 from fedforest.protocol.asking import Message
 from fedforest.protocol.horizontal.messages import TakeForest
 from fedforest.protocol.payloads import Gains, LabelScale, Outcomes, RowBits, TableSize
-from fedforest.protocol.vertical import classical_walk, messages, prediction_messages
+from fedforest.protocol.vertical import messages
+from fedforest.protocol.vertical.prediction import classical_walk
+from fedforest.protocol.vertical.prediction import messages as prediction_messages
 from fedforest.transport.codec import LARGE, decode, encode
 
 REQUESTS = (*messages.REQUESTS, *prediction_messages.REQUESTS)

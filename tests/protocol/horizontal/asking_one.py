@@ -25,7 +25,7 @@ from fedforest.protocol.horizontal.messages import (
     Protection,
     ThresholdsProposed,
 )
-from fedforest.protocol.horizontal.party import HorizontalParty
+from fedforest.protocol.horizontal.party.training import HorizontalParty
 from fedforest.runtime.endpoint import make_endpoint
 from fedforest.runtime.randomness import SystemRandomness
 from fedforest.runtime.trainings.horizontal import REQUESTS

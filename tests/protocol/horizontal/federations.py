@@ -15,10 +15,10 @@ from fedforest.errors import PartyLost
 from fedforest.protocol.aggregation.base import Aggregation
 from fedforest.protocol.aggregation.plugs import Plug, make_aggregation, make_aggregator
 from fedforest.protocol.asking import Conversation
-from fedforest.protocol.horizontal.coordinator import train
+from fedforest.protocol.horizontal.coordinator.training import train
 from fedforest.protocol.horizontal.labels import PartyLabels
 from fedforest.protocol.horizontal.order import HorizontalOrder, Participation, TrainedExtraTrees
-from fedforest.protocol.horizontal.party import HorizontalParty
+from fedforest.protocol.horizontal.party.training import HorizontalParty
 from fedforest.runtime.driver import ExchangeLog, run
 from fedforest.runtime.endpoint import make_endpoint
 from fedforest.runtime.randomness import SystemRandomness

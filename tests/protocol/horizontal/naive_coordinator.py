@@ -11,11 +11,11 @@ import numpy as np
 
 from fedforest.protocol.aggregation.base import Aggregation
 from fedforest.protocol.asking import Conversation, ask
-from fedforest.protocol.horizontal import coordinator as real
-from fedforest.protocol.horizontal.coordinator_trees import HorizontalCoordinatorTrees
+from fedforest.protocol.horizontal.coordinator import training as real
+from fedforest.protocol.horizontal.coordinator.participants import Group, Participants
+from fedforest.protocol.horizontal.coordinator.preparation import prepare
+from fedforest.protocol.horizontal.coordinator.trees import HorizontalCoordinatorTrees
 from fedforest.protocol.horizontal.order import HorizontalOrder, TrainedExtraTrees
-from fedforest.protocol.horizontal.participants import Group, Participants
-from fedforest.protocol.horizontal.preparation import prepare
 from fedforest.tree.workers import ALONE
 
 

@@ -14,7 +14,7 @@ from fedforest.protocol.aggregation.messages import CountParts
 from fedforest.protocol.aggregation.options import Masked
 from fedforest.protocol.aggregation.plugs import Plug
 from fedforest.protocol.horizontal.order import Participation
-from fedforest.protocol.horizontal.party import HorizontalParty
+from fedforest.protocol.horizontal.party.training import HorizontalParty
 from fedforest.runtime.endpoint import make_endpoint
 from fedforest.runtime.trainings.horizontal import REQUESTS
 from fedforest.transport.codec import decode, encode

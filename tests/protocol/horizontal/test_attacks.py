@@ -22,7 +22,7 @@ from fedforest.protocol.aggregation.messages import Part
 from fedforest.protocol.aggregation.options import Masked, Ring, Shamir
 from fedforest.protocol.aggregation.plugs import Plug
 from fedforest.protocol.asking import Conversation
-from fedforest.protocol.horizontal.coordinator import train
+from fedforest.protocol.horizontal.coordinator.training import train
 from fedforest.protocol.horizontal.messages import AgreeOnTable, CutsQuestion
 from fedforest.protocol.horizontal.order import (
     HorizontalOrder,

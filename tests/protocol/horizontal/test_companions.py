@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fedforest.errors import ProtocolError
-from fedforest.protocol.horizontal.companions import Companions
 from fedforest.protocol.horizontal.order import Scope
+from fedforest.protocol.horizontal.party.companions import Companions
 from tests.protocol.horizontal.asking_one import AskedParty, describe, start_trees
 
 PAIRS = ("ab", "cd", "ef")

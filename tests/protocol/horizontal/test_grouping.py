@@ -24,7 +24,7 @@ from fedforest.protocol.horizontal.grouping import (
 )
 from fedforest.protocol.horizontal.messages import AgreeOnTable, BeginTrees, CutsQuestion
 from fedforest.protocol.horizontal.order import Participation
-from fedforest.protocol.horizontal.party import HorizontalParty
+from fedforest.protocol.horizontal.party.training import HorizontalParty
 from tests.protocol.horizontal.asking_one import AskedParty, ask_cuts
 from tests.protocol.horizontal.federations import Shares, train_openly
 

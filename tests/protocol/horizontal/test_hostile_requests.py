@@ -20,7 +20,7 @@ from fedforest.protocol.horizontal.messages import (
     Protection,
     TakeForest,
 )
-from fedforest.protocol.horizontal.party import HorizontalParty
+from fedforest.protocol.horizontal.party.training import HorizontalParty
 from fedforest.runtime.endpoint import make_endpoint
 from fedforest.runtime.trainings.horizontal import REQUESTS
 from fedforest.transport.codec import decode, encode

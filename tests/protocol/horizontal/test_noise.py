@@ -14,9 +14,9 @@ from fedforest.privacy.budget import BudgetLedger
 from fedforest.privacy.global_dp import GlobalDP
 from fedforest.privacy.local_dp import LocalDP
 from fedforest.protocol.aggregation.messages import CountNoisily, Part
-from fedforest.protocol.horizontal.agreement import spending_of
 from fedforest.protocol.horizontal.messages import ProposeThresholds, Protection
-from fedforest.protocol.horizontal.statistics import QUERIES_OF_A_BLOCK, LocalStatistics
+from fedforest.protocol.horizontal.party.agreement import spending_of
+from fedforest.protocol.horizontal.party.statistics import QUERIES_OF_A_BLOCK, LocalStatistics
 from fedforest.tree.workers import ALONE, Workers
 from tests.protocol.horizontal.asking_one import (
     NOTHING,

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedforest.errors import TooFewParties
+from fedforest.protocol.horizontal.coordinator.participants import Participants
 from fedforest.protocol.horizontal.order import Participation, Scope
-from fedforest.protocol.horizontal.participants import Participants
 
 SCOPES: tuple[Scope, ...] = ("tree", "run")
 TEN = tuple(f"party {number}" for number in range(10))

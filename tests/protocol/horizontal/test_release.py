@@ -12,8 +12,8 @@ from fedforest.errors import RemoteProtocolError
 from fedforest.protocol.aggregation.options import Masked, Ring, Shamir
 from fedforest.protocol.aggregation.plugs import Plug
 from fedforest.protocol.horizontal.messages import TakeForest
-from fedforest.protocol.horizontal.party import HorizontalParty
-from fedforest.protocol.horizontal.party_trees import HorizontalPartyTrees
+from fedforest.protocol.horizontal.party.training import HorizontalParty
+from fedforest.protocol.horizontal.party.trees import HorizontalPartyTrees
 from tests.protocol.horizontal.asking_one import AskedParty, start_trees
 from tests.protocol.horizontal.federations import Shares, train_openly
 from tests.tree.grown_forests import assert_same_arrays

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from fedforest.kernels.cuts.pairs import Pairs
 from fedforest.protocol.aggregation.options import Masked
-from fedforest.protocol.horizontal.party import HorizontalParty
-from fedforest.protocol.horizontal.party_trees import HorizontalPartyTrees
+from fedforest.protocol.horizontal.party.training import HorizontalParty
+from fedforest.protocol.horizontal.party.trees import HorizontalPartyTrees
 from fedforest.tree.growth.point_search import DrawWords
 from tests.protocol.horizontal.asking_one import AskedParty, split_all, start_trees
 from tests.protocol.horizontal.federations import OpenTraining, Shares, train_openly

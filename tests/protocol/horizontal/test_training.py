@@ -19,11 +19,11 @@ from fedforest.privacy.local_dp import LocalDP
 from fedforest.protocol.aggregation.messages import CountParts, MaskedCounted
 from fedforest.protocol.aggregation.options import Masked, Ring, Shamir
 from fedforest.protocol.aggregation.plugs import Plug
-from fedforest.protocol.horizontal.agreement import spending_of
 from fedforest.protocol.horizontal.messages import CutsQuestion
 from fedforest.protocol.horizontal.order import Participation, TrainedExtraTrees
-from fedforest.protocol.horizontal.party import HorizontalParty
-from fedforest.protocol.horizontal.party_trees import HorizontalPartyTrees
+from fedforest.protocol.horizontal.party.agreement import spending_of
+from fedforest.protocol.horizontal.party.training import HorizontalParty
+from fedforest.protocol.horizontal.party.trees import HorizontalPartyTrees
 from fedforest.runtime.trainings.horizontal import REQUESTS
 from fedforest.transport.codec import decode
 from fedforest.tree.files.forests import encode_forest

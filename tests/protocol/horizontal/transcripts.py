@@ -23,7 +23,7 @@ from fedforest.protocol.horizontal.messages import (
     ProposeThresholds,
     ThresholdsProposed,
 )
-from fedforest.protocol.horizontal.party import HorizontalParty
+from fedforest.protocol.horizontal.party.training import HorizontalParty
 from fedforest.runtime.trainings.horizontal import REQUESTS
 from fedforest.transport.codec import decode
 from fedforest.tree.growth.candidates import list_candidates

@@ -13,16 +13,18 @@ from numpy.typing import NDArray
 
 from fedforest.kernels.prediction.leap import LEAP
 from fedforest.protocol.asking import Handler, Message
-from fedforest.protocol.vertical import classical_walk, messages, prediction_messages
-from fedforest.protocol.vertical.classical_walk import ClassicalParty, walk_classically
+from fedforest.protocol.vertical import messages
 from fedforest.protocol.vertical.coordinator import train
 from fedforest.protocol.vertical.labels import ClassLabels, LabelSource, TargetValues
 from fedforest.protocol.vertical.order import TrainedForest, VerticalOrder
 from fedforest.protocol.vertical.party import PartyModel, VerticalParty
-from fedforest.protocol.vertical.prediction import Pace, PredictionOrder, route
-from fedforest.protocol.vertical.prediction_contract import make_gate
-from fedforest.protocol.vertical.prediction_party import PredictingParty
-from fedforest.protocol.vertical.prediction_plan import Manner, Plan, Stage
+from fedforest.protocol.vertical.prediction import classical_walk
+from fedforest.protocol.vertical.prediction import messages as prediction_messages
+from fedforest.protocol.vertical.prediction.classical_walk import ClassicalParty, walk_classically
+from fedforest.protocol.vertical.prediction.contract import make_gate
+from fedforest.protocol.vertical.prediction.coordinator import Pace, PredictionOrder, route
+from fedforest.protocol.vertical.prediction.party import PredictingParty
+from fedforest.protocol.vertical.prediction.plan import Manner, Plan, Stage
 from fedforest.runtime.driver import ExchangeLog, run
 from fedforest.runtime.endpoint import make_endpoint
 from fedforest.transport.base import Transport

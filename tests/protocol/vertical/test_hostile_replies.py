@@ -29,7 +29,6 @@ from fedforest.protocol.payloads import (
     TableSize,
 )
 from fedforest.protocol.vertical import messages
-from fedforest.protocol.vertical.classical_walk import SplitAsked, walk_classically
 from fedforest.protocol.vertical.coordinator import train
 from fedforest.protocol.vertical.messages import (
     ColumnsBinned,
@@ -40,8 +39,9 @@ from fedforest.protocol.vertical.messages import (
     TreesFinished,
     TreesStarted,
 )
-from fedforest.protocol.vertical.prediction import Pace, PredictionOrder, route
-from fedforest.protocol.vertical.prediction_messages import RowsLeapt, RowsRouted, RowsSwept
+from fedforest.protocol.vertical.prediction.classical_walk import SplitAsked, walk_classically
+from fedforest.protocol.vertical.prediction.coordinator import Pace, PredictionOrder, route
+from fedforest.protocol.vertical.prediction.messages import RowsLeapt, RowsRouted, RowsSwept
 from fedforest.runtime.driver import run
 from fedforest.runtime.endpoint import make_endpoint
 from fedforest.transport.base import Transport

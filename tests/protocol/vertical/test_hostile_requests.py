@@ -16,7 +16,6 @@ from fedforest.kernels.prediction.leap import LEAP
 from fedforest.protocol.asking import Handler, Message
 from fedforest.protocol.payloads import RowBits
 from fedforest.protocol.vertical import messages
-from fedforest.protocol.vertical.classical_walk import AskSplit
 from fedforest.protocol.vertical.messages import (
     ApplySplits,
     BinColumns,
@@ -28,8 +27,9 @@ from fedforest.protocol.vertical.messages import (
     TakeLabels,
     WeighColumns,
 )
-from fedforest.protocol.vertical.prediction import Pace
-from fedforest.protocol.vertical.prediction_messages import LeapRows, RouteRows, SweepRows
+from fedforest.protocol.vertical.prediction.classical_walk import AskSplit
+from fedforest.protocol.vertical.prediction.coordinator import Pace
+from fedforest.protocol.vertical.prediction.messages import LeapRows, RouteRows, SweepRows
 from fedforest.runtime.endpoint import make_endpoint
 from fedforest.transport.codec import decode
 from tests.protocol.vertical.cases import VerticalCase, sample_case

@@ -16,16 +16,16 @@ from fedforest.kernels.prediction.leap import LEAP
 from fedforest.kernels.prediction.sweep import MAX_SWEPT_LEVELS
 from fedforest.protocol.contract import list_clauses
 from fedforest.protocol.network import Network
-from fedforest.protocol.vertical import prediction
-from fedforest.protocol.vertical.prediction import Pace
-from fedforest.protocol.vertical.prediction_contract import CONTRACT
-from fedforest.protocol.vertical.prediction_messages import (
+from fedforest.protocol.vertical.prediction import coordinator as prediction
+from fedforest.protocol.vertical.prediction.contract import CONTRACT
+from fedforest.protocol.vertical.prediction.coordinator import Pace
+from fedforest.protocol.vertical.prediction.messages import (
     LeapRows,
     RowsLeapt,
     RowsRouted,
     RowsSwept,
 )
-from fedforest.protocol.vertical.prediction_plan import (
+from fedforest.protocol.vertical.prediction.plan import (
     MAX_CHOSEN_LOOKAHEAD,
     Manner,
     Plan,

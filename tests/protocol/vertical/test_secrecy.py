@@ -10,7 +10,7 @@ import pytest
 
 from fedforest.protocol.vertical import messages
 from fedforest.protocol.vertical.messages import ApplySplits, FindSplits, RowMoves
-from fedforest.protocol.vertical.prediction import Pace
+from fedforest.protocol.vertical.prediction.coordinator import Pace
 from fedforest.transport.codec import decode, encode
 from tests.protocol.transcripts import Recorder
 from tests.protocol.vertical.cases import VerticalCase, sample_case

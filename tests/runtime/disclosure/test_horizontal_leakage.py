@@ -8,8 +8,8 @@ import pytest
 from fedforest import GlobalDP, LocalDP, Masked, Ring, Shamir
 from fedforest.privacy.composition import spend_global, spend_local, spend_nothing_private
 from fedforest.privacy.queries import Queries
+from fedforest.protocol.horizontal.coordinator.participants import Participants
 from fedforest.protocol.horizontal.order import Participation
-from fedforest.protocol.horizontal.participants import Participants
 from fedforest.runtime.disclosure.horizontal_leakage import HorizontalRun, report_horizontal_forest
 from fedforest.runtime.disclosure.leakage import (
     CAVEATS,

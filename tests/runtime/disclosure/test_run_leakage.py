@@ -16,9 +16,9 @@ from fedforest.protocol.horizontal import messages as horizontal_messages
 from fedforest.protocol.linear import messages as linear
 from fedforest.protocol.scoring import messages as scoring
 from fedforest.protocol.vertical import messages as vertical_messages
-from fedforest.protocol.vertical import prediction_messages
-from fedforest.protocol.vertical.classical_walk import AskSplit, SplitAsked
 from fedforest.protocol.vertical.encrypted import messages as encrypted_messages
+from fedforest.protocol.vertical.prediction import messages as prediction_messages
+from fedforest.protocol.vertical.prediction.classical_walk import AskSplit, SplitAsked
 from fedforest.runtime.disclosure.known_attacks import (
     _ALL,
     EXACT_SUMS,

@@ -71,7 +71,8 @@ def demonstrate(rows: int, trees: int, seed: int, plot: Path | None = None) -> N
 
 def _list_attacks() -> dict[str, Any]:
     """List the known attacks on what a vertical training and its predictions reveal."""
-    from fedforest.protocol.vertical import messages, prediction_messages
+    from fedforest.protocol.vertical import messages
+    from fedforest.protocol.vertical.prediction import messages as prediction_messages
     from fedforest.runtime.disclosure.known_attacks import attacks_on
 
     requests = (*messages.REQUESTS, *prediction_messages.REQUESTS)

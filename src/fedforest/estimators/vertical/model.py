@@ -18,12 +18,13 @@ from fedforest.estimators.inputs.party_tables import Division
 from fedforest.estimators.vertical.options import PredictionOptions
 from fedforest.kernels.compiled.preparation import prepare
 from fedforest.protocol.asking import Handler
-from fedforest.protocol.vertical import classical_walk, prediction_messages
-from fedforest.protocol.vertical.classical_walk import ClassicalParty, walk_classically
 from fedforest.protocol.vertical.party import PartyModel
-from fedforest.protocol.vertical.prediction import PredictionOrder, route
-from fedforest.protocol.vertical.prediction_contract import make_gate
-from fedforest.protocol.vertical.prediction_party import PredictingParty
+from fedforest.protocol.vertical.prediction import classical_walk
+from fedforest.protocol.vertical.prediction import messages as prediction_messages
+from fedforest.protocol.vertical.prediction.classical_walk import ClassicalParty, walk_classically
+from fedforest.protocol.vertical.prediction.contract import make_gate
+from fedforest.protocol.vertical.prediction.coordinator import PredictionOrder, route
+from fedforest.protocol.vertical.prediction.party import PredictingParty
 from fedforest.runtime.driver import ExchangeLog, run
 from fedforest.runtime.federation import connect, start_workers
 from fedforest.runtime.trainings.warm_start import CoordinatorModel

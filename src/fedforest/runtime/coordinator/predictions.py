@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from fedforest.errors import ConfigurationError, PredictionForgotten
 from fedforest.protocol.linear.coordinator import predict as predict_scores
-from fedforest.protocol.vertical.prediction import Pace, PredictionOrder, route
-from fedforest.protocol.vertical.prediction_plan import MAX_CHOSEN_LOOKAHEAD, plan_for
+from fedforest.protocol.vertical.prediction.coordinator import Pace, PredictionOrder, route
+from fedforest.protocol.vertical.prediction.plan import MAX_CHOSEN_LOOKAHEAD, plan_for
 from fedforest.runtime.coordinator.alignments import align_for_prediction
 from fedforest.runtime.driver import ExchangeLog, ask_once, run
 from fedforest.runtime.event_log import log_event

@@ -16,8 +16,8 @@ from fedforest.protocol.horizontal import messages as horizontal
 from fedforest.protocol.linear import messages as linear
 from fedforest.protocol.scoring import messages as scoring
 from fedforest.protocol.vertical import messages as vertical
-from fedforest.protocol.vertical import prediction_messages as prediction
 from fedforest.protocol.vertical.encrypted import messages as encrypted
+from fedforest.protocol.vertical.prediction import messages as prediction
 from fedforest.runtime.disclosure.known_attacks import Attack, attacks_on
 from fedforest.runtime.disclosure.leakage import LeakageReport
 from fedforest.runtime.driver import Exchange

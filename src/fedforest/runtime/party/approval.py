@@ -23,12 +23,12 @@ from fedforest.protocol.alignment.messages import (
     TakeRows,
 )
 from fedforest.protocol.asking import Handler, Message
-from fedforest.protocol.horizontal.agreement import spending_of
 from fedforest.protocol.horizontal.messages import AgreeOnTable
+from fedforest.protocol.horizontal.party.agreement import spending_of
 from fedforest.protocol.linear.messages import Measure
 from fedforest.protocol.scoring.messages import ScoreOwnVotes, ScoreVotes
 from fedforest.protocol.vertical.messages import ShareLabels, StartTrees
-from fedforest.protocol.vertical.prediction_messages import LeapRows, RouteRows, SweepRows
+from fedforest.protocol.vertical.prediction.messages import LeapRows, RouteRows, SweepRows
 from fedforest.runtime.event_log import log_event
 from fedforest.runtime.messages.roles import AnyRole
 from fedforest.runtime.messages.terms import Terms

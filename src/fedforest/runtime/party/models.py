@@ -22,11 +22,11 @@ from fedforest.protocol.contract import Gate
 from fedforest.protocol.linear.messages import ScoreRows
 from fedforest.protocol.linear.party import LinearParty, LinearShare
 from fedforest.protocol.linear.prediction_contract import CONTRACT as LINEAR_PREDICTION
-from fedforest.protocol.vertical import prediction_messages
 from fedforest.protocol.vertical.out_of_bag import AnswerKey, OutOfBagRecord
 from fedforest.protocol.vertical.party import PartyModel
-from fedforest.protocol.vertical.prediction_contract import make_gate
-from fedforest.protocol.vertical.prediction_party import PredictingParty
+from fedforest.protocol.vertical.prediction import messages as prediction_messages
+from fedforest.protocol.vertical.prediction.contract import make_gate
+from fedforest.protocol.vertical.prediction.party import PredictingParty
 from fedforest.runtime.recovery.linear_files import (
     StoredLinearShare,
     decode_linear_share,

@@ -27,10 +27,10 @@ from fedforest.protocol.asking import Conversation, Handler, Message
 from fedforest.protocol.contract import Gate
 from fedforest.protocol.horizontal import messages
 from fedforest.protocol.horizontal.contract import CONTRACT, HorizontalDeclared
-from fedforest.protocol.horizontal.coordinator import train
+from fedforest.protocol.horizontal.coordinator.training import train
 from fedforest.protocol.horizontal.labels import PartyLabels
 from fedforest.protocol.horizontal.order import HorizontalOrder, Participation, TrainedExtraTrees
-from fedforest.protocol.horizontal.party import HorizontalParty
+from fedforest.protocol.horizontal.party.training import HorizontalParty
 from fedforest.runtime.disclosure.horizontal_leakage import HorizontalRun, report_horizontal_forest
 from fedforest.runtime.disclosure.known_attacks import EXACT_SUMS, NOISY_SUMS, PARTIES_CHANGE
 from fedforest.runtime.disclosure.run_leakage import Conclusions

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.protocol.horizontal.counting import Counting
+from fedforest.protocol.horizontal.coordinator.counting import Counting
 from fedforest.tree.growth.decisions import GrowthRules
 from fedforest.tree.table.targets import TargetKind
 

@@ -24,8 +24,10 @@ from fedforest.protocol.asking import (
     EndEarly,
     ask,
 )
-from fedforest.protocol.horizontal.batch_plan import BatchPlan
-from fedforest.protocol.horizontal.coordinator_trees import HorizontalCoordinatorTrees
+from fedforest.protocol.horizontal.coordinator.batch_plan import BatchPlan
+from fedforest.protocol.horizontal.coordinator.participants import Group, Participants
+from fedforest.protocol.horizontal.coordinator.preparation import HorizontalSession, prepare
+from fedforest.protocol.horizontal.coordinator.trees import HorizontalCoordinatorTrees
 from fedforest.protocol.horizontal.messages import (
     BeginTrees,
     ProposeThresholds,
@@ -33,8 +35,6 @@ from fedforest.protocol.horizontal.messages import (
     ThresholdsProposed,
 )
 from fedforest.protocol.horizontal.order import HorizontalOrder, TrainedExtraTrees
-from fedforest.protocol.horizontal.participants import Group, Participants
-from fedforest.protocol.horizontal.preparation import HorizontalSession, prepare
 from fedforest.protocol.payloads import to_bytes
 from fedforest.tree.files.forests import list_forest_pieces
 from fedforest.tree.forest.decreases import spread_decreases

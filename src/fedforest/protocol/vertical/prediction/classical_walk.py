@@ -13,7 +13,7 @@ from fedforest.kernels.prediction.lookahead import write_outcomes
 from fedforest.protocol.asking import Conversation, Message, Request, answer, ask, blame, check
 from fedforest.protocol.payloads import Count, Outcomes, from_bytes
 from fedforest.protocol.vertical.party import PartyModel
-from fedforest.protocol.vertical.prediction import PredictionOrder
+from fedforest.protocol.vertical.prediction.coordinator import PredictionOrder
 from fedforest.tree.forest.routes import OwnRoutes
 from fedforest.tree.table.frames import Table
 

@@ -14,8 +14,8 @@ from fedforest.kernels.prediction.stepping import settle_step
 from fedforest.kernels.prediction.sweep import settle_upper
 from fedforest.protocol.asking import blame, check
 from fedforest.protocol.payloads import from_bytes, to_bytes, view_bytes
-from fedforest.protocol.vertical.prediction_messages import RowsLeapt, RowsRouted, RowsSwept
-from fedforest.protocol.vertical.prediction_plan import Manner, Stage
+from fedforest.protocol.vertical.prediction.messages import RowsLeapt, RowsRouted, RowsSwept
+from fedforest.protocol.vertical.prediction.plan import Manner, Stage
 from fedforest.tree.forest.routes import OwnerRoutes
 from fedforest.tree.forest.row_positions import WORD_ROWS, Trees, Underway
 from fedforest.tree.workers import Workers

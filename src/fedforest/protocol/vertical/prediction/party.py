@@ -33,7 +33,7 @@ from fedforest.kernels.prediction.sweep import say_upper
 from fedforest.protocol.asking import Message, answer, check
 from fedforest.protocol.payloads import NodeSums, Outcomes, to_bytes
 from fedforest.protocol.vertical.party import PartyModel
-from fedforest.protocol.vertical.prediction_messages import (
+from fedforest.protocol.vertical.prediction.messages import (
     LeapRows,
     RouteRows,
     RowsLeapt,
@@ -41,8 +41,8 @@ from fedforest.protocol.vertical.prediction_messages import (
     RowsSwept,
     SweepRows,
 )
-from fedforest.protocol.vertical.prediction_plan import Manner, Stage
-from fedforest.protocol.vertical.turns import read_turns
+from fedforest.protocol.vertical.prediction.plan import Manner, Stage
+from fedforest.protocol.vertical.prediction.turns import read_turns
 from fedforest.tree.forest.routes import OwnRoutes
 from fedforest.tree.forest.row_positions import WORD_ROWS, Underway
 from fedforest.tree.table.frames import Table

@@ -15,13 +15,18 @@ from fedforest.kernels.layout import NO_GROUP
 from fedforest.privacy.global_dp import GlobalDP
 from fedforest.protocol.aggregation.base import Aggregation, Segment, choose_least
 from fedforest.protocol.asking import Conversation, ask
-from fedforest.protocol.horizontal.batch_plan import CommonColumns
 from fedforest.protocol.horizontal.contract import (
     count_losses,
     count_queries,
     describe_protection,
 )
-from fedforest.protocol.horizontal.counting import Counting, choose_counting, describe_sums
+from fedforest.protocol.horizontal.coordinator.batch_plan import CommonColumns
+from fedforest.protocol.horizontal.coordinator.counting import (
+    Counting,
+    choose_counting,
+    describe_sums,
+)
+from fedforest.protocol.horizontal.coordinator.participants import Participants, require_enough
 from fedforest.protocol.horizontal.labels import LabelUnion, unite_labels
 from fedforest.protocol.horizontal.messages import (
     AgreeOnTable,
@@ -29,7 +34,6 @@ from fedforest.protocol.horizontal.messages import (
     DeclareTable,
 )
 from fedforest.protocol.horizontal.order import HorizontalOrder
-from fedforest.protocol.horizontal.participants import Participants, require_enough
 from fedforest.protocol.horizontal.tables import Categories, ColumnUnion, make_bins
 from fedforest.tree.growth.decisions import NO_DEPTH_LIMIT, GrowthRules
 from fedforest.tree.growth.seeds import derive_seed

@@ -24,7 +24,9 @@ from fedforest.kernels.layout import NO_GROUP, Rules
 from fedforest.protocol.aggregation.base import Segment
 from fedforest.protocol.asking import blame, check
 from fedforest.protocol.fates import pack_fates
-from fedforest.protocol.horizontal.batch_plan import BatchPlan
+from fedforest.protocol.horizontal.coordinator.batch_plan import BatchPlan
+from fedforest.protocol.horizontal.coordinator.level_cuts import LevelCuts, find_set_pairs
+from fedforest.protocol.horizontal.coordinator.participants import Group
 from fedforest.protocol.horizontal.grouping import (
     begin_at,
     count_in,
@@ -34,9 +36,7 @@ from fedforest.protocol.horizontal.grouping import (
     take_bytes,
     within,
 )
-from fedforest.protocol.horizontal.level_cuts import LevelCuts, find_set_pairs
 from fedforest.protocol.horizontal.messages import CutMoves
-from fedforest.protocol.horizontal.participants import Group
 from fedforest.protocol.horizontal.payloads import Points
 from fedforest.protocol.payloads import to_bytes
 from fedforest.tree.forest.forest import Forest

@@ -27,8 +27,8 @@ from fedforest.privacy.queries import Queries
 from fedforest.protocol.asking import check
 from fedforest.protocol.horizontal.labels import SUM_LIMIT, PartyLabels, read_classes
 from fedforest.protocol.horizontal.messages import AgreeOnTable
+from fedforest.protocol.horizontal.party.statistics import find_sensitivity, resolve_code
 from fedforest.protocol.horizontal.payloads import CATEGORICAL, EMPTY
-from fedforest.protocol.horizontal.statistics import find_sensitivity, resolve_code
 from fedforest.protocol.horizontal.tables import Categories, list_kinds
 from fedforest.tree.files.forests import OpenedForest, open_forest
 from fedforest.tree.growth.decisions import NO_DEPTH_LIMIT

@@ -29,8 +29,6 @@ from fedforest.protocol.aggregation.base import (
 from fedforest.protocol.aggregation.messages import CountParts, Part
 from fedforest.protocol.aggregation.steps import StepMemory
 from fedforest.protocol.asking import Accepted, Message, answer, check
-from fedforest.protocol.horizontal.agreement import check_agreement, read_model
-from fedforest.protocol.horizontal.companions import Companions
 from fedforest.protocol.horizontal.grouping import cut_at
 from fedforest.protocol.horizontal.labels import PartyLabels
 from fedforest.protocol.horizontal.messages import (
@@ -44,20 +42,22 @@ from fedforest.protocol.horizontal.messages import (
     ThresholdsProposed,
 )
 from fedforest.protocol.horizontal.order import Scope
-from fedforest.protocol.horizontal.own_rows import choose_sampling
-from fedforest.protocol.horizontal.party_trees import (
+from fedforest.protocol.horizontal.party.agreement import check_agreement, read_model
+from fedforest.protocol.horizontal.party.companions import Companions
+from fedforest.protocol.horizontal.party.own_rows import choose_sampling
+from fedforest.protocol.horizontal.party.statistics import (
+    RowKeys,
+    Statistics,
+    choose_statistics,
+)
+from fedforest.protocol.horizontal.party.told import Told
+from fedforest.protocol.horizontal.party.trees import (
     MAX_ENTRIES,
     DeclaredLimits,
     HorizontalPartyTrees,
 )
 from fedforest.protocol.horizontal.payloads import Points
-from fedforest.protocol.horizontal.statistics import (
-    RowKeys,
-    Statistics,
-    choose_statistics,
-)
 from fedforest.protocol.horizontal.tables import declare_columns, make_bins
-from fedforest.protocol.horizontal.told import Told
 from fedforest.protocol.payloads import TableSize, from_bytes
 from fedforest.tree.files.forests import OpenedForest, StoredForest
 from fedforest.tree.growth.rows import draw_rows

@@ -26,12 +26,12 @@ from fedforest.protocol.fates import (
     unpack_flags,
 )
 from fedforest.protocol.horizontal.messages import CutMoves, CutsQuestion
-from fedforest.protocol.horizontal.together import (
+from fedforest.protocol.horizontal.party.together import (
     QuestionedTogether,
     read_sets_of_pairs,
     read_together,
 )
-from fedforest.protocol.horizontal.told import Told
+from fedforest.protocol.horizontal.party.told import Told
 from fedforest.protocol.payloads import from_bytes
 from fedforest.tree.growth.candidates import list_candidates
 from fedforest.tree.growth.decisions import NO_DEPTH_LIMIT

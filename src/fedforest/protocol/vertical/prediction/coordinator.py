@@ -16,15 +16,15 @@ from numpy.typing import NDArray
 
 from fedforest.protocol.asking import Conversation, ask
 from fedforest.protocol.network import Network
-from fedforest.protocol.vertical.prediction_messages import LeapRows, RouteRows, SweepRows
-from fedforest.protocol.vertical.prediction_plan import (
+from fedforest.protocol.vertical.prediction.messages import LeapRows, RouteRows, SweepRows
+from fedforest.protocol.vertical.prediction.plan import (
     Manner,
     Plan,
     Stage,
     plan_for,
     plan_lookahead,
 )
-from fedforest.protocol.vertical.prediction_walk import Walk
+from fedforest.protocol.vertical.prediction.walk import Walk
 from fedforest.tree.forest.partial import ForestOutline
 from fedforest.tree.forest.routes import OwnerRoutes
 from fedforest.tree.workers import ALONE, Workers

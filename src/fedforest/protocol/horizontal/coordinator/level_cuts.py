@@ -14,10 +14,10 @@ from fedforest.kernels.cuts.pairs import Pairs
 from fedforest.kernels.layout import SET_WORDS
 from fedforest.protocol.aggregation.base import Segment
 from fedforest.protocol.fates import pack_each
-from fedforest.protocol.horizontal.batch_plan import BatchPlan
+from fedforest.protocol.horizontal.coordinator.batch_plan import BatchPlan
+from fedforest.protocol.horizontal.coordinator.participants import Group
 from fedforest.protocol.horizontal.grouping import count_before, cut_bytes
 from fedforest.protocol.horizontal.messages import CutsQuestion
-from fedforest.protocol.horizontal.participants import Group
 from fedforest.protocol.payloads import to_bytes
 from fedforest.tree.growth.split_search import SplitTable
 from fedforest.tree.workers import Workers

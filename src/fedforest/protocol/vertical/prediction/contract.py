@@ -2,14 +2,14 @@
 
 A request without turns lets rows set out from the roots; all others go on from where the turns
 lead. That rows set out in order, each once, and that turns are the party's own outcomes at its own
-splits, the party checks (`prediction_party.py`): it knows where rows stand.
+splits, the party checks (`party.py`): it knows where rows stand.
 """
 
 from typing import NamedTuple
 
 from fedforest.protocol.asking import Handler
 from fedforest.protocol.contract import BEGINNING, Clause, Gate
-from fedforest.protocol.vertical.prediction_messages import LeapRows, RouteRows, SweepRows
+from fedforest.protocol.vertical.prediction.messages import LeapRows, RouteRows, SweepRows
 
 
 class PredictedRows(NamedTuple):
