@@ -44,10 +44,10 @@ def test_the_smallest_file_has_defaults_for_everything_else(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("first_line", "told"),
     [
-        ("sed = 3", "run.toml:1:1: a run has no key 'sed'; did you mean 'seed'?"),
+        ("sed = 3", "run.toml:1:1: there is no key 'sed'; did you mean 'seed'?"),
         (
             "  zebra = 3",
-            "run.toml:1:3: a run has no key 'zebra'; there are: aggregation, align, alone",
+            "run.toml:1:3: there is no key 'zebra'; there are: aggregation, align, alone",
         ),
         ('seed = "x"', "run.toml:1:8: seed: expected a whole number, got text"),
         (

@@ -54,12 +54,28 @@ def test_a_changed_file_counts_at_once_and_a_removed_one_no_more(tmp_path: Path)
 @pytest.mark.parametrize(
     ("text", "place", "reason"),
     [
-        ("[default]\nmin_rows_per_leaf = 0\n", "2:21", ">= 1"),
-        ("[default]\n\nuse = 1\n", "3:7", "bool"),
-        ("[default]\nprotocols = ['vertical', 'diagonal']\n", "2:26", "diagonal"),
-        ("[default]\n  min_rows_leaf = 5\n", "2:3", "no setting 'min_rows_leaf'; there are: use"),
-        ("[data.a]\nuse = true\n[data.b]\nepsilon_ceiling = -1\n", "4:19", "> 0"),
-        ("[defaults]\nuse = true\n", "1:2", "no setting 'defaults'; there are: default, data"),
+        (
+            "[default]\nmin_rows_per_leaf = 0\n",
+            "2:21",
+            "is 0; it must be at least 1",
+        ),
+        ("[default]\n\nuse = 1\n", "3:7", "use: expected true or false, got a whole number"),
+        (
+            "[default]\nprotocols = ['vertical', 'diagonal']\n",
+            "2:26",
+            "'diagonal'; it must be one of 'vert",
+        ),
+        (
+            "[default]\n  min_rows_leaf = 5\n",
+            "2:3",
+            "did you mean 'min_rows_per_leaf'?",
+        ),
+        (
+            "[data.a]\nuse = true\n[data.b]\nepsilon_ceiling = -1\n",
+            "4:19",
+            "is -1; it must be above 0",
+        ),
+        ("[defaults]\nuse = true\n", "1:2", "there is no key 'defaults'; did you mean 'default'?"),
         ("[default]\nuse = yes\n", "2:7", "Invalid value"),
     ],
 )

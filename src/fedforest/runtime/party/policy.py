@@ -7,8 +7,6 @@ those that begin later. A file with an error allows nothing.
 
 import logging
 import math
-import re
-import tomllib
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -19,7 +17,7 @@ from fedforest.errors import ConfigurationError, PolicyRefusal
 from fedforest.protocol.horizontal.order import Scope
 from fedforest.runtime.event_log import log_event
 from fedforest.runtime.messages.orders import AlignmentMethod
-from fedforest.runtime.toml_positions import Place, find_positions
+from fedforest.runtime.toml_documents import read_document
 
 FILE_NAME = "policy.toml"
 Protocol = Literal["vertical", "horizontal", "linear", "prediction"]
@@ -30,9 +28,6 @@ Limit = Annotated[int, msgspec.Meta(ge=1)]
 Rows = Annotated[int, msgspec.Meta(ge=0)]
 
 _LOG = logging.getLogger(__name__)
-_SYNTAX = re.compile(r"(.*) \(at line (\d+), column (\d+)\)", re.DOTALL)
-_COMPLAINT = re.compile(r"(.*?)(?: - at `\$(.*)`)?", re.DOTALL)
-_UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(.*)`")
 _NO_LIMIT = 2**62
 
 
@@ -146,57 +141,6 @@ class PolicyFile(Policy):
             return
         state = (status.st_mtime_ns, status.st_size, status.st_ino)
         if state != self._state:
-            self._document = read_document(self.path)
-            self._state = state
-
-
-def read_document(path: Path) -> Mapping[str, Any]:
-    """Read a policy file; raises `ConfigurationError` with file, line and column."""
-    try:
-        text = path.read_bytes().decode().replace("\r\n", "\n")
-        document = tomllib.loads(text)
-    except OSError as error:
-        raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ConfigurationError(f"{path} is no text in UTF-8; save it as such") from None
-    except tomllib.TOMLDecodeError as error:
-        found = _SYNTAX.fullmatch(str(error))
-        where = f"{path}:{found[2]}:{found[3]}" if found else str(path)
-        raise ConfigurationError(f"{where}: {found[1] if found else error}") from None
-    try:
-        msgspec.convert(document, _Document)
-    except msgspec.ValidationError as error:
-        raise _explain(path, text, str(error)) from None
-    return document
-
-
-def _explain(path: Path, text: str, complaint: str) -> ConfigurationError:
-    """Make an error that says what is wrong, with its line and column."""
-    found = _COMPLAINT.fullmatch(complaint)
-    assert found is not None
-    what, place = found[1], _read_place(found[2] or "")
-    unknown = _UNKNOWN_FIELD.fullmatch(what)
-    if unknown:
-        known = DataSetRules if place else _Document
-        place = (*place, unknown[1])
-        names = ", ".join(known.__struct_fields__)
-        what = f"there is no setting {unknown[1]!r}; there are: {names}"
-    spans = find_positions(text)
-    # in a table of names, the complaint does not say which one: take the first that fits
-    fitting = [other for other in spans if _fits(place, other)]
-    if not fitting:
-        return ConfigurationError(f"{path}: {what}")
-    line, column = spans[fitting[0]].key if unknown else spans[fitting[0]].value
-    return ConfigurationError(f"{path}:{line}:{column}: {what}")
-
-
-def _fits(pattern: Place, place: Place) -> bool:
-    return len(pattern) == len(place) and all(
-        wanted in ("...", key) for wanted, key in zip(pattern, place, strict=True)
-    )
-
-
-def _read_place(text: str) -> Place:
-    """Split `.data[...].askers[0]` into its keys; "..." stands for any key."""
-    steps = re.findall(r"\.([^.\[]+)|\[(\.\.\.|[0-9]+)\]", text)
-    return tuple(name or (int(step) if step.isdigit() else step) for name, step in steps)
+            document = read_document(self.path)
+            document.read(_Document)  # or an error that names the place
+            self._document, self._state = document.content, state
