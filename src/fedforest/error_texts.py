@@ -156,6 +156,7 @@ TEXTS: Mapping[str, Text] = {
     ),
     "policy.common_ids": Text(_POLICY + "fewer than {limit} ids in common"),
     "policy.alignments": Text(_POLICY + "at most {limit} alignments a day"),
+    "policy.alignments_of_asker": Text(_POLICY + "at most {limit} alignments a day of one asker"),
     "policy.validation": Text(_POLICY + "validation, as scores tell of labels"),
     "policy.alone": Text(_POLICY + "training for each party alone"),
     "policy.complete_model": Text(_POLICY + "a complete model shows its splits (complete_model)"),
@@ -248,6 +249,15 @@ TEXTS: Mapping[str, Text] = {
     "columns.extra": Text("the table has columns that training had not: {own_columns}"),
     "columns.repeated": Text("column names must differ, but {own_columns} is repeated"),
     "columns.count": Text("the table has {n_columns} columns, but training had {limit}"),
+    "ids.rules": Text(
+        "parties {peers} write ids by different rules ({choices})",
+        "agree on rules, and give them with `fedforest party data add --replace` (--id, --id-case, "
+        "--id-unicode, --id-numbers, --id-trim)",
+    ),
+    "ids.repeated": Text(
+        "{data_set} has {n_rows} rows that share an id with another, and its entry refuses that",
+        "remove them, or choose with --id-duplicates that they are left out, or the first is kept",
+    ),
     "ids.empty": Text("{where} is empty in some rows", "give every row an id, or leave them out"),
     "ids.kind": Text("{where} is neither text nor whole numbers nor dates", "convert it"),
     "ids.not_whole": Text("{where} holds numbers that are not whole", "use whole numbers or text"),

@@ -8,6 +8,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from fedforest.cli.main import app, app_entry
+from fedforest.errors import DataError
+from fedforest.runtime.party.catalogue.catalogue import Catalogue
 from fedforest.runtime.party.catalogue.entries import Entry, EntryFolder
 
 
@@ -39,6 +41,13 @@ def test_a_data_set_is_added_listed_shown_and_removed(home: Path) -> None:
             "table_identity": "file:people.csv",
             "table": "",
             "id": ["id"],
+            "id_rules": {
+                "trim": True,
+                "case": "keep",
+                "unicode": "NFC",
+                "numbers": "keep",
+                "duplicates": "leave-out",
+            },
             "n_columns": 3,
         }
     ]
@@ -102,3 +111,25 @@ def test_a_password_in_the_command_is_refused_and_not_repeated(
 def test_help_of_every_command_has_an_example(command: str) -> None:
     output = CliRunner().invoke(app, ["party", "data", command, "--help"]).output
     assert "Example: fedforest party data" in " ".join(output.split())
+
+
+def test_rules_of_ids_are_kept_and_shared_ids_are_told(home: Path) -> None:
+    (home / "people.csv").write_text("id,age\nAnna,31\nanna,32\n007,33\n")
+    rules = ("--id-case", "fold", "--id-numbers", "plain", "--id-duplicates", "first")
+    added = add_people(home, *rules)
+    assert added.exit_code == 0, added.output
+    told = " ".join(added.output.split())
+    assert "2 rows share an id with another; an alignment takes the first of each" in told
+    kept = EntryFolder(home).read("people")
+    assert 'id_rules = { "case" = "fold"' in (home / "catalogue" / "people.toml").read_text()
+    assert (kept.id_rules.case, kept.id_rules.numbers) == ("fold", "plain")
+    assert Catalogue(home).read("people").own_ids() == [b"anna", b"", b"7"]
+    again = add_people(home, "--json", "--replace", *rules)
+    assert json.loads(again.output) == {"name": "people", "rows": 3, "rows_that_share_an_id": 2}
+
+
+def test_shared_ids_are_refused_if_the_owner_wants_it(home: Path) -> None:
+    (home / "people.csv").write_text("id,age\n1,31\n1,32\n")
+    refused = add_people(home, "--id-duplicates", "refuse")
+    assert isinstance(refused.exception, DataError)
+    assert "2 rows that share an id" in str(refused.exception)

@@ -1,7 +1,7 @@
 """What may leave a party, and what is refused when it arrives."""
 
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
 import msgspec
 import numpy as np
@@ -66,6 +66,7 @@ ALLOWED = (
     *scoring_payloads.MAY_LEAVE,
 )
 DECLARED = (DeclaredColumns, DeclaredLabels)  # horizontal parties tell names to everybody
+CHOSEN = (alignment_payloads.IdForm,)  # by the owner, of few choices
 
 
 def forbidden_fields(reply: type[Message]) -> list[str]:
@@ -126,11 +127,18 @@ def test_the_walk_over_replies_finds_a_field_that_may_not_leave() -> None:
 
 
 def test_what_may_leave_is_made_of_bytes_and_numbers_alone() -> None:
-    for payload in set(ALLOWED) - set(DECLARED):
+    for payload in set(ALLOWED) - {*DECLARED, *CHOSEN}:
         assert issubclass(payload, Payload)
         for field in msgspec.structs.fields(payload):
             kind, *_ = get_args(field.type) or (field.type,)  # in Annotated[kind, limits]
-            assert kind in (memoryview, float, int)
+            assert kind in (memoryview, float, int, *CHOSEN)
+
+
+def test_what_an_owner_chooses_is_one_of_few_choices() -> None:
+    for kind in CHOSEN:
+        for field in msgspec.structs.fields(kind):
+            is_choice = get_origin(field.type) is Literal
+            assert is_choice or field.type in (bool, alignment_payloads.Count)
 
 
 def test_what_is_declared_holds_names_and_sizes_and_nothing_of_a_row() -> None:

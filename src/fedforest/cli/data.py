@@ -6,7 +6,7 @@ Everything happens on the owner's machine: values are shown here and nowhere els
 from __future__ import annotations
 
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -43,6 +43,23 @@ def add_data(  # noqa: PLR0913, PLR0917 - options of a command
     ids: Annotated[
         list[str] | None, typer.Option("--id", help="A column that tells rows apart; may repeat.")
     ] = None,
+    id_trim: Annotated[bool, typer.Option(help="Leave out white space around ids.")] = True,
+    id_case: Annotated[
+        Literal["keep", "fold"],
+        typer.Option(help="Whether capital and small letters of ids are the same: fold."),
+    ] = "keep",
+    id_unicode: Annotated[
+        Literal["NFC", "NFKC"],
+        typer.Option(help="Whether wide and other forms of a letter are the same: NFKC."),
+    ] = "NFC",
+    id_numbers: Annotated[
+        Literal["keep", "plain"],
+        typer.Option(help="Whether 007 and 7 are the same: plain."),
+    ] = "keep",
+    id_duplicates: Annotated[
+        Literal["leave-out", "first", "refuse"],
+        typer.Option(help="What happens to rows that share an id."),
+    ] = "leave-out",
     table: Annotated[str | None, typer.Option(help="The table of a database.")] = None,
     query: Annotated[str | None, typer.Option(help="Or a query that reads it.")] = None,
     uri_env: Annotated[
@@ -83,6 +100,7 @@ def add_data(  # noqa: PLR0913, PLR0917 - options of a command
     """
     from fedforest.runtime.party.catalogue.catalogue import Catalogue
     from fedforest.runtime.party.catalogue.entries import Entry
+    from fedforest.runtime.party.catalogue.ids import IdRules
 
     entry = Entry(
         source=None if source is None else _place(source, home),
@@ -91,6 +109,13 @@ def add_data(  # noqa: PLR0913, PLR0917 - options of a command
         table=table,
         query=query,
         id=ids or [],
+        id_rules=IdRules(
+            trim=id_trim,
+            case=id_case,
+            unicode=id_unicode,
+            numbers=id_numbers,
+            duplicates=id_duplicates,
+        ),
         types=_read_types(types or []),
         missing=[_read_missing(value) for value in missing or []],
         exclude=exclude or [],
@@ -98,7 +123,8 @@ def add_data(  # noqa: PLR0913, PLR0917 - options of a command
     )
     added = Catalogue(home).add(name, entry, replaces=replace)
     if as_json:
-        Terminal(as_json).show_json({"name": name, "rows": added.n_rows})
+        told = {"name": name, "rows": added.n_rows, "rows_that_share_an_id": _count_shared(added)}
+        Terminal(as_json).show_json(told)
     elif not quiet:
         _print_profile(name, entry, added)
 
@@ -216,6 +242,8 @@ def _read_missing(text: str) -> Missing:
 
 
 def _describe(catalogue: Catalogue, name: str) -> dict[str, Any]:
+    from msgspec import to_builtins
+
     from fedforest.runtime.party.catalogue.tables import identify_table
 
     entry, schema = catalogue.entries.read(name), catalogue.schema(name) or {}
@@ -225,6 +253,7 @@ def _describe(catalogue: Catalogue, name: str) -> dict[str, Any]:
         "table_identity": identify_table(catalogue.entries.home, entry),
         "table": entry.table or ("(query)" if entry.query else ""),
         "id": entry.id,
+        "id_rules": to_builtins(entry.id_rules),
         "n_columns": len(schema),
     }
 
@@ -235,6 +264,18 @@ def _print_profile(name: str, entry: Entry, found: DataSet) -> None:
     title = f"{name}: {found.n_rows:,} rows from {entry.place}, table {found.identity.table!r}"
     rows = [_row(column) for column in profile_columns(found)]
     _print_table(title, ("Column", "Kind", "Distinct", "Missing", "Values"), rows)
+    n_shared = _count_shared(found)
+    if n_shared:
+        typer.echo(
+            f"{n_shared:,} rows share an id with another; an alignment takes "
+            + ("the first of each" if entry.id_rules.duplicates == "first" else "none of them")
+        )
+
+
+def _count_shared(found: DataSet) -> int:
+    from fedforest.runtime.party.catalogue.ids import count_shared
+
+    return 0 if found.id_columns is None else count_shared(found.ids().tolist())
 
 
 def _row(column: ColumnProfile) -> tuple[str, ...]:

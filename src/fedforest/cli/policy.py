@@ -48,6 +48,7 @@ TEMPLATE = """\
 # least_aligned_ids = 0           # in the list of ids of each party
 # least_common_ids = 1            # of all parties
 # alignments_per_day = 1000       # of all data sets
+# alignments_per_day_per_asker = 1000
 # validation = true
 # alone = true
 

@@ -7,7 +7,8 @@ from fedforest.masking.key_agreement import Randomness
 from fedforest.protocol.aggregation.introduction import PartyIdentity, make_members
 from fedforest.protocol.alignment.coordinator import CommonRows
 from fedforest.protocol.alignment.messages import REQUESTS
-from fedforest.protocol.alignment.party import Aligner
+from fedforest.protocol.alignment.party import Aligner, OwnIds
+from fedforest.protocol.alignment.payloads import IdForm
 from fedforest.protocol.contract import Gate
 from fedforest.protocol.label_door import OWNER, Accountant
 from fedforest.runtime.driver import run
@@ -62,6 +63,7 @@ class Aligning:
     method: AlignmentMethod = "keyed-hash"
     accountants: Mapping[str, Accountant] = field(default_factory=dict)
     workers: Workers = ALONE
+    forms: Mapping[str, IdForm] = field(default_factory=dict)
     members: dict[str, PartyIdentity] = field(init=False)
     parties: dict[str, Aligner] = field(init=False)
     listener: Listener = field(init=False)
@@ -73,7 +75,10 @@ class Aligning:
     def put_together(self) -> None:
         self.parties = {
             name: METHODS[self.method].answer(
-                member, self.ids[name], self.accountants.get(name, OWNER), self.workers
+                member,
+                OwnIds(self.ids[name], self.forms.get(name, IdForm())),
+                self.accountants.get(name, OWNER),
+                self.workers,
             )
             for name, member in self.members.items()
         }

@@ -28,7 +28,8 @@ from fedforest.protocol.alignment.messages import (
     ListsBlinded,
     TakeMatches,
 )
-from fedforest.protocol.alignment.payloads import BlindedIds, IdCounts, TwiceBlinded
+from fedforest.protocol.alignment.payloads import BlindedIds, IdCounts, IdForm, TwiceBlinded
+from fedforest.runtime.messages.orders import AlignmentMethod
 from fedforest.transport.codec import decode, encode
 from fedforest.tree.workers import Workers
 from tests.protocol.alignment.federations import Aligning
@@ -250,3 +251,20 @@ def test_a_party_without_the_library_says_so_before_a_run_begins(
     monkeypatch.setitem(sys.modules, "rbcl", None)
     with pytest.raises(ConfigurationError, match=r'needs rbcl.*pip install "fedforest\[encrypted'):
         some()
+
+
+@pytest.mark.parametrize("method", ["keyed-hash", "psi"])
+@pytest.mark.parametrize(
+    ("form", "rule"),
+    [
+        (IdForm(case="fold"), "case: keep and fold"),
+        (IdForm(2, trim=False), "n_columns: 1 and 2; trim: True and False"),
+    ],
+)
+def test_ids_of_different_rules_are_an_error_and_not_an_empty_intersection(
+    method: AlignmentMethod, form: IdForm, rule: str
+) -> None:
+    ids = {name: write([1, 2]) for name in NAMES[:3]}
+    parties = Aligning(ids, method=method, forms={"clinic": form})
+    with pytest.raises(DataError, match=rf"'bank' and 'clinic' write ids .*\({rule}\)"):
+        parties.align()

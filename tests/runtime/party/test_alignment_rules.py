@@ -10,6 +10,7 @@ from fedforest.errors import DataError, PolicyRefusal, ReplayError
 from fedforest.runtime.messages.orders import AlignmentMethod, AlignRows
 from fedforest.runtime.messages.results import Alignment
 from fedforest.runtime.party.alignments import Alignments
+from fedforest.runtime.party.policy import DataSetRules
 from fedforest.runtime.party.spending import AlignmentQuota
 from tests.integration.federation_folder import FederationFolder
 from tests.integration.local_federation import LocalFederation, local_federation, make_party
@@ -80,8 +81,22 @@ def test_alignments_of_a_day_are_counted_over_methods_askers_and_restarts(
     with pytest.raises(PolicyRefusal, match="at most 2 alignments a day"):
         align(federation, "psi", 3)
     home = federation.homes["bank"]
-    assert AlignmentQuota(home).count("people") == 2
-    assert AlignmentQuota(home, day=lambda: "2999-01-01").count("people") == 0
+    assert AlignmentQuota(home).count_of("people") == 2
+    assert AlignmentQuota(home, day=lambda: "2999-01-01").count_of("people") == 0
+
+
+def test_alignments_of_a_day_are_limited_for_each_asker(tmp_path: Path) -> None:
+    rules = DataSetRules(alignments_per_day=4, alignments_per_day_per_asker=2)
+    quota = AlignmentQuota(tmp_path)
+    quota.take(rules, "mallory", "people")
+    quota.take(rules, "mallory", "accounts")
+    with pytest.raises(PolicyRefusal, match="at most 2 alignments a day of one asker"):
+        quota.take(rules, "mallory", "people")
+    AlignmentQuota(tmp_path).take(rules, "anna", "people")
+    quota.take(rules, "ben", "people")
+    with pytest.raises(PolicyRefusal, match="at most 4 alignments a day"):
+        quota.take(rules, "carla", "people")
+    assert quota.count_of("people") == 3
 
 
 def restart(federation: LocalFederation, before: int, *, changed: bool = False) -> None:

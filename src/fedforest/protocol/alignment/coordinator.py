@@ -41,6 +41,7 @@ def align(run: bytes, parties: Sequence[str]) -> Conversation[CommonRows]:
     yield from introduce_parties(run, parties, with_seeds=False)
     requests = yield from _share_key(parties)
     hashed = yield from ask(requests)
+    refuse_other_forms({party: hashed[party].counts for party in parties})
     common = _intersect({party: hashed[party] for party in parties})
     n_common = int(common[parties[0]].sum())
     refuse_few_common(n_common, {party: hashed[party].counts for party in parties})
@@ -61,6 +62,15 @@ def align(run: bytes, parties: Sequence[str]) -> Conversation[CommonRows]:
         {party: hashed[party].counts.n_rows for party in parties},
         {party: hashed[party].counts.n_left_out for party in parties},
     )
+
+
+def refuse_other_forms(counts: Mapping[str, IdCounts]) -> None:
+    """Compare ids only if all parties write them by the same rules."""
+    (first, own), *others = counts.items()
+    for party, each in others:
+        differences = own.form.differences(each.form)
+        if differences:
+            raise DataError.of("ids.rules", peers=f"{first!r} and {party!r}", choices=differences)
 
 
 def refuse_few_common(n_common: int, counts: Mapping[str, IdCounts]) -> None:

@@ -10,7 +10,7 @@ means; before rows are used, it checks that all parties took the same ones.
 import hmac
 from collections.abc import Callable, Sequence
 from hashlib import sha256
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,13 @@ from fedforest.protocol.alignment.messages import (
     ShareKey,
     TakeRows,
 )
-from fedforest.protocol.alignment.payloads import IdCounts, Pseudonyms, RowsProof, SealedKey
+from fedforest.protocol.alignment.payloads import (
+    IdCounts,
+    IdForm,
+    Pseudonyms,
+    RowsProof,
+    SealedKey,
+)
 from fedforest.protocol.asking import Accepted, Handler, Message, answer, check
 from fedforest.protocol.label_door import OWNER, Accountant
 from fedforest.protocol.payloads import view_bytes
@@ -45,6 +51,13 @@ from fedforest.tree.workers import ALONE, Workers
 _SEALING = b"alignment key"
 _HASHING = b"alignment ids"
 _PROVING = b"alignment rows"
+
+
+class OwnIds(NamedTuple):
+    """The ids of a party's rows, and the form they are written in; an empty id is none."""
+
+    ids: Sequence[bytes]
+    form: IdForm = IdForm()
 
 
 class Aligner(Handler, Protocol):
@@ -61,13 +74,13 @@ class KeyedHashAligner:
     def __init__(
         self,
         member: PartyIdentity,
-        ids: Sequence[bytes],
+        own: OwnIds,
         accountant: Accountant = OWNER,
         _workers: Workers = ALONE,  # hashing is quick
     ) -> None:
         self._accountant = accountant
         self._member = member
-        self._ids = ids
+        self._ids, self._form = own
         self._meeting = MeetingParty(member, with_seeds=False)
         self._meet = self._meeting.handlers()
         self._first = ""  # the party that draws the key
@@ -120,7 +133,7 @@ class KeyedHashAligner:
         ids = sort_ids(derive_key(key, _HASHING, self._meeting.session().id), self._ids)
         self._accountant.approve(request, len(ids.rows))
         n_left_out = len(self._ids) - len(ids.rows)
-        counts = IdCounts(len(self._ids), n_left_out, self._accountant.least_common)
+        counts = IdCounts(len(self._ids), n_left_out, self._accountant.least_common, self._form)
         self._key, self._sorted = key, ids
         return IdsHashed(counts, Pseudonyms.of(ids.pseudonyms))
 

@@ -2,10 +2,10 @@
 
 `MAY_LEAVE` is part of the allow-list of `protocol/payloads.py`; the same test walks it. Only
 `Pseudonyms`, under a key that the coordinator does not have, and `BlindedIds` and `TwiceBlinded`,
-under keys that nobody else has, follow from ids.
+under keys that nobody else has, follow from ids; `IdForm` follows from a catalogue's entry.
 """
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 import msgspec
 import numpy as np
@@ -20,6 +20,9 @@ from fedforest.protocol.payloads import Count, view_bytes
 
 PROOF_BYTES = 32
 
+IdCase = Literal["keep", "fold"]
+IdUnicode = Literal["NFC", "NFKC"]
+IdNumbers = Literal["keep", "plain"]
 _SEALED_KEY_BYTES = KEY_BYTES + TAG_BYTES
 
 
@@ -49,6 +52,24 @@ class Pseudonyms(Payload, frozen=True):
         return pseudonyms
 
 
+class IdForm(Payload, frozen=True, eq=True):
+    """The rules by which a party writes ids: by other rules, the same id is another one."""
+
+    n_columns: Count = 1
+    trim: bool = True
+    case: IdCase = "keep"
+    unicode: IdUnicode = "NFC"
+    numbers: IdNumbers = "keep"
+
+    def differences(self, other: "IdForm") -> str:
+        """Name the rules that differ, this form's first; empty where all are the same."""
+        return "; ".join(
+            f"{name}: {getattr(self, name)} and {getattr(other, name)}"
+            for name in self.__struct_fields__
+            if getattr(self, name) != getattr(other, name)
+        )
+
+
 class IdCounts(Payload, frozen=True):
     """A party's number of rows, and how many of them have no id or a repeated one.
 
@@ -58,6 +79,7 @@ class IdCounts(Payload, frozen=True):
     n_rows: Count
     n_left_out: Count
     least_common: Count = 1
+    form: IdForm = IdForm()
 
     @property
     def n_ids(self) -> int:
@@ -107,4 +129,13 @@ class RowsProof(Payload, frozen=True):
     data: Annotated[memoryview, msgspec.Meta(min_length=PROOF_BYTES, max_length=PROOF_BYTES)]
 
 
-MAY_LEAVE = (SealedKey, Pseudonyms, IdCounts, BlindedIds, ListSeal, TwiceBlinded, RowsProof)
+MAY_LEAVE = (
+    SealedKey,
+    Pseudonyms,
+    IdForm,
+    IdCounts,
+    BlindedIds,
+    ListSeal,
+    TwiceBlinded,
+    RowsProof,
+)

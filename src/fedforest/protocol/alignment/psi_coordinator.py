@@ -16,7 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.protocol.aggregation.introduction import introduce_parties
-from fedforest.protocol.alignment.coordinator import CommonRows, refuse_few_common
+from fedforest.protocol.alignment.coordinator import (
+    CommonRows,
+    refuse_few_common,
+    refuse_other_forms,
+)
 from fedforest.protocol.alignment.messages import (
     BlindIds,
     BlindLists,
@@ -39,6 +43,7 @@ def intersect(run: bytes, parties: Sequence[str]) -> Conversation[CommonRows]:
         with blame(party):
             reply.points.read(reply.counts)
             check(len(reply.seals) == _n_receivers(party, parties), "not one seal for a receiver")
+    refuse_other_forms({party: declared[party].counts for party in parties})
     blinded = yield from ask(_exchange_lists(declared, parties))
     common, places = _match(declared, blinded, parties)
     n_common = int(common.sum())

@@ -40,6 +40,7 @@ from fedforest.protocol.alignment.messages import (
     MatchesTaken,
     TakeMatches,
 )
+from fedforest.protocol.alignment.party import OwnIds
 from fedforest.protocol.alignment.payloads import (
     BlindedIds,
     IdCounts,
@@ -72,14 +73,14 @@ class IntersectionAligner:
     def __init__(
         self,
         member: PartyIdentity,
-        ids: Sequence[bytes],
+        own: OwnIds,
         accountant: Accountant = OWNER,
         workers: Workers = ALONE,
     ) -> None:
         check_library()
         self._accountant = accountant
         self._member = member
-        self._ids = ids
+        self._ids, self._form = own
         self._workers = workers
         self._meeting = MeetingParty(member, with_seeds=False)
         self._meet = self._meeting.handlers()
@@ -141,7 +142,7 @@ class IntersectionAligner:
         )
         self._key, self._own = key, own
         n_left_out = len(self._ids) - len(rows)
-        counts = IdCounts(len(self._ids), n_left_out, self._accountant.least_common)
+        counts = IdCounts(len(self._ids), n_left_out, self._accountant.least_common, self._form)
         return IdsBlinded(counts, sealed, seals)
 
     def _blind_lists(self, request: BlindLists) -> ListsBlinded:

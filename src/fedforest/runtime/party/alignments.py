@@ -7,6 +7,7 @@ alignment is refused: its row numbers would mean other rows.
 """
 
 import re
+from collections.abc import Sequence
 from hashlib import blake2b
 from pathlib import Path
 
@@ -41,7 +42,9 @@ class Alignments:
         self._folder = folder
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
-    def keep(self, alignment: str, data: str, ids: list[bytes], rows: NDArray[np.int64]) -> None:
+    def keep(
+        self, alignment: str, data: str, ids: Sequence[bytes], rows: NDArray[np.int64]
+    ) -> None:
         """Store the aligned rows of a data set with these ids; on disk when this returns."""
         kept = KeptRows(data, _digest_ids(ids), rows.astype("<i4").tobytes())
         write_file(self._path(alignment), msgspec.msgpack.encode(kept))
@@ -64,7 +67,7 @@ class Alignments:
         kept = self.read(alignment)
         if kept.data != data.name:
             raise DataError.of("alignment.other", alignment=alignment, data_set=data.name)
-        if kept.ids_digest != _digest_ids(data.ids().tolist()):
+        if kept.ids_digest != _digest_ids(data.own_ids()):
             raise DataError.of("alignment.ids_changed", alignment=alignment, data_set=data.name)
         return kept.rows()
 
@@ -74,7 +77,7 @@ class Alignments:
         return self._folder / alignment
 
 
-def _digest_ids(ids: list[bytes]) -> bytes:
+def _digest_ids(ids: Sequence[bytes]) -> bytes:
     """Return a digest that changes if any row's id does; it stays with the party."""
     digest = blake2b(digest_size=_DIGEST_BYTES, person=b"alignment ids")
     digest.update(np.array([len(each) for each in ids], "<i8").tobytes())

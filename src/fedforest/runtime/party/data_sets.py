@@ -12,7 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import DataError, UnknownColumn
-from fedforest.runtime.party.catalogue.ids import normalise_ids
+from fedforest.protocol.alignment.payloads import IdForm
+from fedforest.runtime.party.catalogue.ids import (
+    DEFAULT_RULES,
+    IdRules,
+    keep_own_ids,
+    normalise_ids,
+)
 from fedforest.runtime.party.row_identity import RowIdentity
 from fedforest.tree.table.data_frames import read_vector
 from fedforest.tree.table.frames import Table, list_names, read_table
@@ -39,6 +45,7 @@ class DataSet:
     columns: Any  # pyarrow.Table
     identity: RowIdentity
     id_columns: Any = None  # pyarrow.Table, None where no id is configured
+    id_rules: IdRules = DEFAULT_RULES
 
     @property
     def n_rows(self) -> int:
@@ -50,7 +57,16 @@ class DataSet:
         """Return the normalised id of each row as bytes (`runtime/party/catalogue/ids.py`)."""
         if self.id_columns is None:
             raise DataError.of("data_set.no_id", data_set=self.name)
-        return normalise_ids(self.name, self.id_columns)
+        return normalise_ids(self.name, self.id_columns, self.id_rules)
+
+    def own_ids(self) -> list[bytes]:
+        """Return the ids that rows are aligned by; an empty one leaves its row out."""
+        return list(keep_own_ids(self.name, self.ids().tolist(), self.id_rules.duplicates))
+
+    @property
+    def id_form(self) -> IdForm:
+        """The form of the ids, which other parties' ids must have, too."""
+        return self.id_rules.form(0 if self.id_columns is None else self.id_columns.num_columns)
 
     def take(self, rows: NDArray[np.integer]) -> "DataSet":
         """Return a data set of these rows, in this order."""

@@ -60,6 +60,7 @@ class DataSetRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     least_aligned_ids: Rows = 0  # in every list of ids that this party sees, and in its own
     least_common_ids: Limit = 1  # of all parties, before anybody learns which
     alignments_per_day: Rows = 1000  # of all data sets, by everybody
+    alignments_per_day_per_asker: Rows = 1000  # as the coordinator names askers
     validation: bool = True
     alone: bool = True
 
@@ -86,6 +87,7 @@ ALLOW_EVERYTHING = DataSetRules(
     prediction_rows_per_day=_NO_LIMIT,
     prediction_rows_per_day_total=_NO_LIMIT,
     alignments_per_day=_NO_LIMIT,
+    alignments_per_day_per_asker=_NO_LIMIT,
 )
 
 

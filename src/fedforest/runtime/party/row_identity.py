@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from fedforest.errors import DataError
 from fedforest.masking.key_agreement import join_contexts
 from fedforest.runtime.party.catalogue.columns import kind_of
-from fedforest.runtime.party.catalogue.ids import normalise_ids
+from fedforest.runtime.party.catalogue.ids import DEFAULT_RULES, IdRules, normalise_ids
 
 _WORD = np.dtype("<u8")
 
@@ -35,6 +35,7 @@ class RowIdentity:
     id_columns: Any = None  # the same; None where no id is configured
     missing: tuple[str, ...] = ()  # values that the entry reads as missing
     places: NDArray[np.integer] | None = None  # of these rows in the table; None: all
+    id_rules: IdRules = DEFAULT_RULES
 
     def take(self, rows: NDArray[np.integer]) -> "RowIdentity":
         """Return the identity of these rows, in this order."""
@@ -55,16 +56,24 @@ class RowIdentity:
     def _scheme(self) -> bytes:
         """Say how rows are told apart; rows read in another way have other keys."""
         if self.id_columns is not None:
-            return join_contexts([b"id", *(name.encode() for name in self.id_columns.column_names)])
+            names = [name.encode() for name in self.id_columns.column_names]
+            return join_contexts([b"id", *names, *self._rules()])
         named = [f"{kind_of(self.columns.column(name))} {name}".encode() for name in self._names()]
         columns = join_contexts(named)
         return join_contexts([b"content", columns, *(value.encode() for value in self.missing)])
+
+    def _rules(self) -> list[bytes]:
+        """Describe rules that write ids otherwise than the usual ones do."""
+        form = self.id_rules.form(0)
+        return [] if form == DEFAULT_RULES.form(0) else [repr(form).encode()]
 
     def _names(self) -> list[str]:
         return sorted(self.columns.column_names)
 
     def _key_by_id(self, secret: bytes) -> NDArray[np.uint64]:
-        keys = _hash_each(normalise_ids(self.data_set, self.id_columns).tolist(), secret)
+        keys = _hash_each(
+            normalise_ids(self.data_set, self.id_columns, self.id_rules).tolist(), secret
+        )
         if len(np.unique(keys)) < len(keys):
             raise DataError.of("ids.shared", data_set=self.data_set)
         return keys

@@ -193,7 +193,7 @@ class PartyService:
         if whole is not None and is_part(request.role):
             self._note_part(whole, request)
         if asked.alignment is not None:
-            self._alignment_quota.take(rules, request.role.data)
+            self._alignment_quota.take(rules, request.terms.asker, request.role.data)
         begun = Begun(request.role, request.terms, rules)
         self._hold(self._store.begin(request.run, msgspec.msgpack.encode(begun)))
         return Done()

@@ -2,7 +2,7 @@
 
     budgets/*.json         one ledger for each table, on the disk before labels leave
     prediction_rows.json   rows predicted today for each asker
-    alignments_begun.json  alignments of each data set that began today
+    alignments_begun.json  alignments that began today, by asker and data set
 
 A ledger is never shortened: a run that is later refused or cancelled keeps its spends. Predicted
 rows and alignments are counted by the day in UTC and survive the process, but are not synced to
@@ -135,6 +135,7 @@ def tell_epsilon(home: Path, run: str) -> dict[str, dict[str, float | None]]:
 
 MOST_ASKERS = 1000  # counted by name in a day; further ones share one count
 _FURTHER = ""
+_BETWEEN = "/"  # an asker and a data set, whose names have none
 
 
 class _Counted(msgspec.Struct):
@@ -208,16 +209,33 @@ class PredictionQuota(DailyCounts):
 
 
 class AlignmentQuota(DailyCounts):
-    """Alignments that began today, by data set; all together are limited, whoever asked."""
+    """Alignments that began today, by asker and data set.
+
+    All together are limited, too: the names of askers are the coordinator's word.
+    """
 
     def __init__(self, home: Path, day: Callable[[], str] = today) -> None:
         super().__init__(home / "alignments_begun.json", day)
 
-    def take(self, rules: DataSetRules, data: str) -> None:
+    def take(self, rules: DataSetRules, asker: str, data: str) -> None:
         """Count a new alignment, or refuse it."""
         counted = self._load()
-        if sum(counted.counts.values()) >= rules.alignments_per_day:
+        counts = counted.counts
+        known = {key.partition(_BETWEEN)[0] for key in counts}
+        if asker not in known and len(known) >= MOST_ASKERS:
+            asker = _FURTHER
+        by_asker = sum(n for key, n in counts.items() if key.partition(_BETWEEN)[0] == asker)
+        if sum(counts.values()) >= rules.alignments_per_day:
             limit = f"{rules.alignments_per_day:,}"
             raise refusal("alignments", "run", limit=limit, data_set=data)
-        counted.counts[data] = counted.counts.get(data, 0) + 1
+        if by_asker >= rules.alignments_per_day_per_asker:
+            limit = f"{rules.alignments_per_day_per_asker:,}"
+            raise refusal("alignments_of_asker", "run", limit=limit, data_set=data, asker=asker)
+        key = f"{asker}{_BETWEEN}{data}"
+        counts[key] = counts.get(key, 0) + 1
         self._save(counted)
+
+    def count_of(self, data: str) -> int:
+        """Return how many alignments of a data set began today."""
+        counts = self._load().counts
+        return sum(n for key, n in counts.items() if key.partition(_BETWEEN)[2] == data)

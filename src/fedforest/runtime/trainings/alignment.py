@@ -9,7 +9,7 @@ from fedforest.protocol.aggregation.introduction import PartyIdentity, check_pin
 from fedforest.protocol.alignment import messages
 from fedforest.protocol.alignment.contract import KEYED_HASH, PSI
 from fedforest.protocol.alignment.coordinator import CommonRows, align
-from fedforest.protocol.alignment.party import Aligner, KeyedHashAligner
+from fedforest.protocol.alignment.party import Aligner, KeyedHashAligner, OwnIds
 from fedforest.protocol.alignment.psi_coordinator import intersect
 from fedforest.protocol.alignment.psi_party import IntersectionAligner
 from fedforest.protocol.asking import Conversation, Handler, Message
@@ -47,7 +47,7 @@ class Method(NamedTuple):
     """Both sides of a method of alignment, and its contract."""
 
     converse: Callable[[bytes, Sequence[str]], Conversation[CommonRows]]
-    answer: Callable[[PartyIdentity, Sequence[bytes], Accountant, Workers], Aligner]
+    answer: Callable[[PartyIdentity, OwnIds, Accountant, Workers], Aligner]
     contract: Sequence[Clause[None]]
 
 
@@ -61,7 +61,7 @@ class RowIds(NamedTuple):
     """The name of a data set and the ids of its rows."""
 
     data: str
-    ids: list[bytes]
+    own: OwnIds
 
 
 @dataclass(slots=True)
@@ -79,7 +79,7 @@ class AlignmentWork:
 
     def keep(self, kept: KeptOutcome, stores: PartyStores) -> JsonValue:
         """Store the rows that all parties have."""
-        stores.alignments.keep(kept.id, self.rows.data, self.rows.ids, self.party.rows)
+        stores.alignments.keep(kept.id, self.rows.data, self.rows.own.ids, self.party.rows)
         return None
 
 
@@ -149,12 +149,12 @@ class RowAlignment(Training[AlignRows, AlignmentRole, RowIds, CommonRows, Alignm
         check_pins(role.peers, holdings.keys.pins)
         for name in filter(None, (role.label, role.weight)):
             data.check_has(name)
-        return RowIds(data.name, data.ids().tolist())
+        return RowIds(data.name, OwnIds(data.own_ids(), data.id_form))
 
     def work(self, role: AlignmentRole, columns: RowIds, means: PartyMeans) -> AlignmentWork:
         """Make a fresh handler."""
         method, member = METHODS[role.method], means.keys.member(means.randomness)
-        party = method.answer(member, columns.ids, means.accountant, means.workers)
+        party = method.answer(member, columns.own, means.accountant, means.workers)
         return AlignmentWork(party, columns, method.contract)
 
 

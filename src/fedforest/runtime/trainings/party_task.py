@@ -5,7 +5,7 @@ role, data and secret bytes always make the same handler: recovery by replay dep
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.protocol.aggregation.introduction import PartyIdentity
+from fedforest.protocol.alignment.payloads import IdForm
 from fedforest.protocol.asking import Handler, Message
 from fedforest.protocol.label_door import OWNER, Accountant
 from fedforest.protocol.linear.party import LinearShare
@@ -70,8 +71,12 @@ class PartyData(Protocol):
     def check_has(self, name: str) -> None:
         """Raise `UnknownColumn` if there is no column of this name."""
 
-    def ids(self) -> NDArray[np.object_]:
-        """Return the id of each row."""
+    def own_ids(self) -> list[bytes]:
+        """Return the ids that rows are aligned by; an empty one leaves its row out."""
+
+    @property
+    def id_form(self) -> IdForm:
+        """The form of the ids, which other parties' ids must have, too."""
 
 
 class Keys(Protocol):
@@ -155,7 +160,9 @@ class ModelStore(Protocol):
 class AlignmentStore(Protocol):
     """A party's store of the rows that it has in common with others."""
 
-    def keep(self, alignment: str, data: str, ids: list[bytes], rows: NDArray[np.int64]) -> None:
+    def keep(
+        self, alignment: str, data: str, ids: Sequence[bytes], rows: NDArray[np.int64]
+    ) -> None:
         """Store rows of a data set with these ids."""
 
 

@@ -84,7 +84,7 @@ class Catalogue:
         raw = read_source(name, self._home, entry)
         data = make_data_set(name, raw, entry, identify_table(self._home, entry))
         if entry.id:
-            data.ids()  # reports an unusable id now and not in a run
+            data.own_ids()  # reports an unusable id now and not in a run
         self.entries.write(name, entry)
         save_schema(self.entries.schema_path(name), describe_schema(raw, entry))
         return data
@@ -118,4 +118,5 @@ def make_data_set(name: str, raw: Any, entry: Entry, table: str) -> DataSet:
     ids = raw.select(entry.id) if entry.id else None
     columns = prepare_columns(name, raw, entry)
     missing = tuple(sorted(map(str, entry.missing)))
-    return DataSet(name, columns, RowIdentity(table, name, columns, ids, missing), ids)
+    identity = RowIdentity(table, name, columns, ids, missing, id_rules=entry.id_rules)
+    return DataSet(name, columns, identity, ids, entry.id_rules)

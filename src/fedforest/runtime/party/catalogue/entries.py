@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 
 from fedforest.errors import ConfigurationError, DataError
+from fedforest.runtime.party.catalogue.ids import DEFAULT_RULES, IdRules
 from fedforest.runtime.recovery.run_store import write_file
 
 FOLDER = "catalogue"
@@ -30,6 +31,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     table: str | None = None
     query: str | None = None
     id: list[str] = []
+    id_rules: IdRules = DEFAULT_RULES
     types: dict[str, Kind] = {}
     missing: list[Missing] = []  # values that count as missing, beside those of the source
     exclude: list[str] = []
@@ -75,6 +77,8 @@ def _check_columns(entry: Entry) -> None:
         raise ConfigurationError(f"column {min(twice)!r} is an id and left out as well; choose one")
     if len(set(entry.id)) < len(entry.id):
         raise ConfigurationError.stating("an id column is named twice")
+    if entry.id_rules != DEFAULT_RULES and not entry.id:
+        raise ConfigurationError.stating("rules of ids (id_rules) are given, and no id column")
     typed = set(entry.types) & {*entry.id, *entry.exclude}
     if typed:
         raise ConfigurationError(f"column {min(typed)!r} has a type, but is no feature; remove it")
@@ -148,15 +152,18 @@ def _read_entry(path: Path) -> Entry:
 
 def _to_toml(entry: Entry) -> str:
     """Write an entry as TOML, without fields that have their defaults."""
-    lines, default = [], Entry()
-    for field in entry.__struct_fields__:
-        value = getattr(entry, field)
-        if value != getattr(default, field):
-            lines.append(f"{field} = {_value(value)}")
-    return "\n".join(lines) + "\n"
+    return "".join(f"{name} = {_value(value)}\n" for name, value in _chosen(entry).items())
+
+
+def _chosen(fields: msgspec.Struct) -> dict[str, object]:
+    """Return the fields that do not have their defaults."""
+    default, given = msgspec.structs.asdict(type(fields)()), msgspec.structs.asdict(fields)
+    return {name: value for name, value in given.items() if value != default[name]}
 
 
 def _value(value: object) -> str:
+    if isinstance(value, msgspec.Struct):
+        value = _chosen(value)
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{_value(k)} = {_value(v)}" for k, v in value.items()) + " }"
     if isinstance(value, list):
