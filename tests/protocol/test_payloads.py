@@ -24,6 +24,7 @@ from fedforest.protocol.horizontal.payloads import DeclaredColumns, DeclaredLabe
 from fedforest.protocol.linear import messages as linear_messages
 from fedforest.protocol.payloads import (
     MAY_LEAVE,
+    Count,
     Gains,
     Importances,
     NodeSums,
@@ -138,7 +139,7 @@ def test_what_an_owner_chooses_is_one_of_few_choices() -> None:
     for kind in CHOSEN:
         for field in msgspec.structs.fields(kind):
             is_choice = get_origin(field.type) is Literal
-            assert is_choice or field.type in (bool, alignment_payloads.Count)
+            assert is_choice or field.type in (bool, Count)
 
 
 def test_what_is_declared_holds_names_and_sizes_and_nothing_of_a_row() -> None:
