@@ -321,9 +321,11 @@ def _list_trainings() -> Iterator[Training]:
             participation_scope="run",
             aggregation=fedforest.Shamir(threshold=3),
         ),
-        "local privacy": horizontal("many_classes", privacy=fedforest.LocalDP(), max_depth=4),
+        "local privacy": horizontal(
+            "many_classes", privacy=fedforest.LocalDP(keep=0.9), max_depth=4
+        ),
         "global privacy, masked": horizontal(
-            privacy=fedforest.GlobalDP(epsilon_total=50.0),
+            privacy=fedforest.GlobalDP(epsilon=50.0),
             max_depth=4,
             aggregation=fedforest.Masked(),
         ),

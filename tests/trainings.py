@@ -292,16 +292,18 @@ def under_noise(*noises: Any) -> None:
 
 
 def local_noise() -> None:
-    under_noise(LocalDP(), LocalDP(bits=8, hashes=2), LocalDP(keep=0.7))
+    under_noise(LocalDP(keep=0.9), LocalDP(keep=0.9, bits=8, hashes=2), LocalDP(keep=0.7))
     X, numbers = draw_rows()
     some_rows = {"bootstrap": True, "max_samples": 0.5, "max_depth": 4}
-    by_rows(HorizontalExtraTreesClassifier, X, numbers > 0.0, privacy=LocalDP(), **some_rows)
+    by_rows(
+        HorizontalExtraTreesClassifier, X, numbers > 0.0, privacy=LocalDP(keep=0.9), **some_rows
+    )
 
 
 def global_noise() -> None:
-    under_noise(GlobalDP(epsilon_total=100.0), GlobalDP(epsilon_query=1.0))
+    under_noise(GlobalDP(epsilon=100.0), GlobalDP(epsilon_query=1.0))
     X, numbers = draw_rows()
-    bounded = GlobalDP(epsilon_total=100.0, target_bounds=(-10.0, 10.0))
+    bounded = GlobalDP(epsilon=100.0, target_bounds=(-10.0, 10.0))
     by_rows(HorizontalExtraTreesRegressor, X, numbers, privacy=bounded, max_depth=4)
 
 

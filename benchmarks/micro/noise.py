@@ -50,12 +50,12 @@ def invert_all(stream: Any, n: int, p: float, n_draws: int) -> int:
 def answers(n: int) -> Callable[[], object]:
     """Rows with and without the bit, half of each, answer two bits anew."""
     exact = np.tile(np.array([n // 2, n // 2, n], np.int64), (N_DRAWS // 2, 1))
-    code = LocalDP().resolve(2)
+    code = LocalDP(keep=0.9).resolve(2)
     return lambda: respond_instantly(code, exact.copy(), KEY)
 
 
 def decoding(n_classes: int, hashes: int = 1) -> Callable[[], object]:
-    code = LocalDP(hashes=hashes).resolve(n_classes)
+    code = LocalDP(keep=0.9, hashes=hashes).resolve(n_classes)
     rng = np.random.default_rng(0)
     sizes = rng.integers(1, 500, (N_DRAWS // 10, 1))
     sums = np.hstack([rng.binomial(sizes, 0.3, (len(sizes), code.bits)), sizes])
@@ -68,7 +68,7 @@ def works() -> list[tuple[str, int, Callable[[], object]]]:
     plain = np.zeros(N_DRAWS, np.int64)
     ids = np.arange(N_DRAWS, dtype=np.uint64)
     labels = (ids % np.uint64(3)).astype(np.uint16)
-    few, many = LocalDP().resolve(3), LocalDP(bits=64).resolve(3)
+    few, many = LocalDP(keep=0.9).resolve(3), LocalDP(keep=0.9, bits=64).resolve(3)
     lines: list[tuple[str, int, Callable[[], object]]] = [
         ("discrete Laplace, scale 20", N_DRAWS, lambda: add_noise(plain, 0.1, 2, KEY)),
         ("discrete Laplace, scale 2^33", N_DRAWS, lambda: add_noise(plain, 0.1, 2**30, KEY)),

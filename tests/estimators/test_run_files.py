@@ -140,14 +140,25 @@ def test_classes_that_are_numbers_are_weighed_by_pairs(tmp_path: Path) -> None:
         (horizontal('aggregation = "Shamir"'), 2, 15, "needs the setting 'threshold'"),
         (horizontal('aggregation = { name = "Masked", k = 9 }'), 2, 38, "from 1 to 1"),
         (horizontal('aggregation = { name = "Masked", kk = 9 }'), 2, 34, "did you mean 'k'"),
-        (horizontal('privacy = { name = "GlobalDP", epsilon_total = 1.0 }'), 2, 48, "a max_depth"),
+        (horizontal('privacy = { name = "GlobalDP", epsilon = 1.0 }'), 2, 42, "a max_depth"),
         (horizontal('privacy = { name = "LocalDP", keep = 2.0 }'), 2, 38, "keep must be above 0"),
         (horizontal("participation = { share = 2.0 }"), 2, 27, "up to 1"),
         (horizontal("participation = { shares = 0.5 }"), 2, 19, "did you mean 'share'"),
         (vertical("participation = { share = 0.5 }"), 2, 19, "for horizontal training"),
         (horizontal("participation = { min_participants = 3 }"), 2, 38, "at most 2"),
         (horizontal("participation = { min_participants = 0 }"), 2, 38, "a whole number"),
-        (horizontal('privacy = "LocalDP"\nweight = "w"'), 3, 10, "sample_weight"),
+        (horizontal('privacy = "LocalDP"'), 2, 11, "needs epsilon, the guarantee"),
+        (
+            horizontal('privacy = { name = "LocalDP", keep = 0.9, epsilon = 2.0 }'),
+            *(2, 11, "epsilon and keep both say"),
+        ),
+        (horizontal('privacy = { name = "LocalDP", epsilon = 0 }'), 2, 41, "above zero"),
+        (
+            horizontal('privacy = { name = "LocalDP", epsilon = 2.0 }\nweight = "w"'),
+            3,
+            10,
+            "sample_weight",
+        ),
     ],
 )
 def test_what_cannot_be_is_told_with_its_place(

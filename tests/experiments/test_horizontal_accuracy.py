@@ -11,7 +11,6 @@ import pytest
 from rich.console import Console
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
-import fedforest
 from fedforest.errors import ConfigurationError, DataError
 from fedforest.experiments.data_sets import reason_missing
 from fedforest.experiments.findings import MISSED, NOTHING, REACHED
@@ -39,7 +38,6 @@ from fedforest.experiments.horizontal_methods import (
     ForestSize,
     Method,
     Noise,
-    keep_for,
     share_name,
 )
 from fedforest.experiments.horizontal_record import (
@@ -57,7 +55,6 @@ from fedforest.experiments.horizontal_tasks import (
     read_rows,
 )
 from fedforest.experiments.participation_findings import falling, participation
-from fedforest.privacy.composition import permanent_cap
 
 CANCER = RowData.of_numbers("breast_cancer", *load_breast_cancer(return_X_y=True))
 DIGITS = RowData.of_numbers("digits", *load_digits(return_X_y=True))
@@ -143,10 +140,9 @@ def test_epsilons_are_those_that_the_training_reports(result: dict[str, Any]) ->
 
 
 @pytest.mark.parametrize("cap", LOCAL.epsilons)
-def test_the_permanent_response_keeps_as_much_as_the_cap_allows(cap: float) -> None:
+def test_the_epsilons_of_local_noise_are_those_of_the_whole_training(cap: float) -> None:
     for n_classes in (2, 3, 26):
-        code = fedforest.LocalDP(keep=keep_for(cap)).resolve(n_classes)
-        assert permanent_cap(code) == pytest.approx(cap)
+        assert LOCAL.protect(cap).resolve(n_classes).cap == pytest.approx(cap)
 
 
 def test_fewer_parties_aggregate_less(result: dict[str, Any]) -> None:

@@ -86,7 +86,7 @@ NOISE = (
     LocalDP(keep=0.4),
     LocalDP(keep=0.4, p=0.99, q=0.01),
     GlobalDP(epsilon_query=0.25),
-    GlobalDP(epsilon_total=2.0),
+    GlobalDP(epsilon=2.0),
 )
 REGRESSION_NOISE = (GlobalDP(epsilon_query=0.25, target_bounds=(0.0, 100.0)),)
 

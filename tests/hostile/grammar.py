@@ -327,7 +327,7 @@ class HorizontalSpeaker(Speaker):
         classes = () if role.is_regression else tuple(np.unique(self.table[label]).tolist())
         rules = self.forest.growth_rules(len(self.trees.X), self._n_columns)
         queries = count_queries(self.forest, rules)
-        is_endless = queries.count is None and getattr(noise, "epsilon_total", None) is not None
+        is_endless = queries.count is None and getattr(noise, "epsilon", None) is not None
         noise = GlobalDP(epsilon_query=0.25) if is_endless else noise  # nothing could be agreed on
         protection = describe_protection(noise, len(classes), queries)
         grid = None if noise is None else getattr(noise, "target_bounds", None)

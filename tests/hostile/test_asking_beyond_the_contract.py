@@ -198,7 +198,7 @@ def test_parties_that_do_not_exist_are_not_lost_to_begin_trees_without_end(tmp_p
     played.ask(msgspec.structs.replace(agreed, most_losses=MOST_RESTARTS))
 
 
-@pytest.mark.parametrize("noise", [GlobalDP(epsilon_query=0.25), LocalDP()])
+@pytest.mark.parametrize("noise", [GlobalDP(epsilon_query=0.25), LocalDP(keep=0.9)])
 def test_a_restart_does_not_buy_fresh_noise(tmp_path: Path, noise: LocalDP | GlobalDP) -> None:
     played = _begin_horizontal(tmp_path, noise)
     protection = describe_protection(noise, 2, Queries(1, 1, 2))
@@ -214,10 +214,10 @@ def test_a_restart_does_not_buy_fresh_noise(tmp_path: Path, noise: LocalDP | Glo
     ("declared", "asked"),
     [
         (GlobalDP(epsilon_query=0.25), GlobalDP(epsilon_query=4.0)),
-        (GlobalDP(epsilon_query=0.25), LocalDP()),
+        (GlobalDP(epsilon_query=0.25), LocalDP(keep=0.9)),
         (GlobalDP(epsilon_query=0.25), None),
-        (LocalDP(), LocalDP(keep=0.99)),
-        (LocalDP(), LocalDP(bits=30)),
+        (LocalDP(keep=0.9), LocalDP(keep=0.99)),
+        (LocalDP(keep=0.9), LocalDP(keep=0.9, bits=30)),
     ],
 )
 def test_noise_is_the_one_that_was_declared(tmp_path: Path, declared: Any, asked: Any) -> None:

@@ -170,7 +170,7 @@ def test_no_horizontal_classification_is_refused(
     draws=PRIVATE_DRAWS,
     n_parties=st.integers(1, 4),
     privacy=st.sampled_from(
-        [LocalDP(), GlobalDP(epsilon_query=1.0), GlobalDP(epsilon_total=500.0)]
+        [LocalDP(keep=0.9), GlobalDP(epsilon_query=1.0), GlobalDP(epsilon=500.0)]
     ),
 )
 def test_no_noisy_classification_is_refused(

@@ -98,5 +98,5 @@ TRAININGS: Mapping[str, Callable[[int], AnyTraining]] = {
     "vertical with left-out rows": lambda n: vertical(n, out_of_bag=True),
     "horizontal": horizontal,
     "horizontal, masked": lambda n: horizontal(n, aggregation=Masked()),
-    "horizontal, local privacy": lambda n: horizontal(n, privacy=LocalDP()),
+    "horizontal, local privacy": lambda n: horizontal(n, privacy=LocalDP(keep=0.9)),
 }

@@ -215,7 +215,7 @@ HORIZONTAL: dict[str, tuple[Any, str, dict[str, Any]]] = {
     "classes, local privacy": (
         HorizontalExtraTreesClassifier,
         "label",
-        {"aggregation": "plain", "privacy": LocalDP()},
+        {"aggregation": "plain", "privacy": LocalDP(keep=0.9)},
     ),
     "numbers, plain": (HorizontalExtraTreesRegressor, TARGET, {"aggregation": "plain"}),
     "limited": (HorizontalExtraTreesClassifier, "label", {"min_weight_fraction_leaf": 0.1}),

@@ -12,15 +12,14 @@ from fedforest.errors import BudgetExhausted, ConfigurationError, DataError, Pri
 from fedforest.privacy.budget import BudgetLedger
 from fedforest.privacy.composition import (
     PrivacySpending,
-    permanent_cap,
     spend_local,
     spend_nothing_private,
 )
 from fedforest.privacy.local_dp import LocalDP
 from fedforest.privacy.queries import Queries
 
-CODE = LocalDP().resolve(2)
-CAP = permanent_cap(CODE)
+CODE = LocalDP(keep=0.9).resolve(2)
+CAP = CODE.cap
 KEY = b"k" * 32
 
 
@@ -31,7 +30,7 @@ def laplace(epsilon: float, n_queries: int = 1) -> PrivacySpending:
 
 
 def local(levels: int | None = None, key: bytes = KEY, **settings: Any) -> PrivacySpending:
-    code = LocalDP(**settings).resolve(2)
+    code = LocalDP(**{"keep": 0.9} | settings).resolve(2)
     return spend_local(code, Queries(1, levels, 1)).under_key(code, key)
 
 

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedforest.privacy.composition import (
-    permanent_cap,
     query_epsilon,
     spend_global,
     spend_local,
@@ -28,7 +27,7 @@ def codes(draw: st.DrawFn) -> ResponseCode:
     bits = draw(st.integers(2, 5))
     hashes = draw(st.integers(1, bits - 1))
     q, p = sorted((draw(st.floats(0.0, 0.45)), draw(st.floats(0.55, 1.0))))
-    layers = LocalDP(bits, hashes, draw(PROBABILITIES), p, q)
+    layers = LocalDP(bits=bits, hashes=hashes, keep=draw(PROBABILITIES), p=p, q=q)
     return layers.resolve(draw(st.integers(1, bits)))
 
 
@@ -72,7 +71,7 @@ def test_one_query_tells_exactly_what_the_formula_says(code: ResponseCode) -> No
 @given(codes())
 @settings(max_examples=60)
 def test_the_cap_is_exactly_what_the_permanent_responses_tell(code: ResponseCode) -> None:
-    assert worst_ratio(code, [(1.0, 0.0)]) == pytest.approx(permanent_cap(code), abs=1e-9)
+    assert worst_ratio(code, [(1.0, 0.0)]) == pytest.approx(code.cap, abs=1e-9)
 
 
 @given(codes(), PROBABILITIES, PROBABILITIES)
@@ -81,12 +80,12 @@ def test_queries_of_one_row_tell_no_more_than_their_sum_nor_than_the_cap(
     code: ResponseCode, one: float, other: float
 ) -> None:
     if code.bits > 3:  # all pairs of answers would be too many
-        code = LocalDP(3, 1, code.keep, code.p, code.q).resolve(3)
+        code = LocalDP(keep=code.keep, bits=3, p=code.p, q=code.q).resolve(3)
     second = (max(one, other), min(one, other))  # of another training with other p and q
     alone = [worst_ratio(code, [query]) for query in ((code.p, code.q), second)]
     together = worst_ratio(code, [(code.p, code.q), second])
     assert together <= sum(alone) + 1e-9
-    assert together <= permanent_cap(code) + 1e-9
+    assert together <= code.cap + 1e-9
 
 
 def test_the_formulas_are_those_of_the_design() -> None:
@@ -94,25 +93,26 @@ def test_the_formulas_are_those_of_the_design() -> None:
     p_1, p_0 = (1.9 * 0.9 + 0.1 * 0.1) / 2, (0.1 * 0.9 + 1.9 * 0.1) / 2
     assert code.distance == 2
     assert query_epsilon(code) == pytest.approx(math.log(p_1 * (1 - p_0) / (p_0 * (1 - p_1))))
-    assert permanent_cap(code) == pytest.approx(2 * math.log(1.9 / 0.1))
+    assert code.cap == pytest.approx(2 * math.log(1.9 / 0.1))
 
 
 def test_a_single_class_tells_nothing() -> None:
-    code = LocalDP().resolve(1)
-    assert (query_epsilon(code), permanent_cap(code)) == (0.0, 0.0)
+    code = LocalDP(keep=0.9).resolve(1)
+    assert (query_epsilon(code), code.cap) == (0.0, 0.0)
 
 
 def test_local_spending_is_the_smaller_of_composition_and_cap() -> None:
     code = LocalDP(keep=0.9, p=0.501, q=0.499).resolve(2)
     few, many = spend_local(code, Queries(1, 1, 2)), spend_local(code, Queries(100, 100, 1000))
     assert few.epsilon == few.epsilon_composed == 2 * few.epsilon_query < few.epsilon_cap
-    assert many.epsilon == many.epsilon_cap == permanent_cap(code) < many.epsilon_composed
+    assert many.epsilon == many.epsilon_cap == code.cap < many.epsilon_composed
 
 
 def test_an_unlimited_depth_leaves_the_cap_of_local_and_nothing_of_global_privacy() -> None:
     unlimited = Queries(3, None, 5)
-    assert spend_local(LocalDP().resolve(2), unlimited).epsilon == permanent_cap(
-        LocalDP().resolve(2)
+    assert (
+        spend_local(LocalDP(keep=0.9).resolve(2), unlimited).epsilon
+        == LocalDP(keep=0.9).resolve(2).cap
     )
     spending = spend_global(0.1, unlimited)
     assert spending.epsilon == math.inf
@@ -136,8 +136,8 @@ def test_no_privacy_is_an_infinite_epsilon() -> None:
     "spending",
     [
         spend_nothing_private(ASKED),
-        spend_local(LocalDP().resolve(3), ASKED),
-        spend_local(LocalDP().resolve(3), Queries(3, None, 5)),
+        spend_local(LocalDP(keep=0.9).resolve(3), ASKED),
+        spend_local(LocalDP(keep=0.9).resolve(3), Queries(3, None, 5)),
         spend_global(0.25, ASKED),
         spend_global(0.25, ASKED, is_regression=True),
     ],
@@ -153,7 +153,7 @@ def test_reports_say_what_is_not_protected(spending: Any) -> None:
 
 
 def test_reports_show_every_number() -> None:
-    local = spend_local(LocalDP().resolve(3), ASKED)
+    local = spend_local(LocalDP(keep=0.9).resolve(3), ASKED)
     for number in (local.epsilon, local.epsilon_query, local.epsilon_composed, local.epsilon_cap):
         assert f"{number:.6g}" in str(local)
     assert "3 candidates × 4 levels × 5 trees = 60 queries" in str(local)
@@ -165,7 +165,7 @@ def test_reports_show_every_number() -> None:
 
 
 def test_a_partys_spending_names_its_memory() -> None:
-    code = LocalDP().resolve(3)
+    code = LocalDP(keep=0.9).resolve(3)
     spending = spend_local(code, ASKED)
     assert spending.memory == ""
     assert spending.under_key(code, b"k" * 32).memory == code.memory(b"k" * 32) != ""

@@ -22,10 +22,10 @@ from tests.strategies import SEEDS
 UNIT = 2**16
 CODES = st.sampled_from(
     [
-        LocalDP().resolve(2),
-        LocalDP().resolve(7),
-        LocalDP(bits=5).resolve(2),
-        LocalDP(bits=12, hashes=3).resolve(10),
+        LocalDP(keep=0.9).resolve(2),
+        LocalDP(keep=0.9).resolve(7),
+        LocalDP(keep=0.9, bits=5).resolve(2),
+        LocalDP(keep=0.9, bits=12, hashes=3).resolve(10),
         LocalDP(bits=6, hashes=2, keep=0.5, p=0.8, q=0.3).resolve(4),
     ]
 )
@@ -81,7 +81,7 @@ def test_counts_are_non_negative_and_add_up_whatever_was_answered(code: Any, see
 
 def test_where_there_are_rows_there_is_weight() -> None:
     sums, fixed = np.array([[1] * 7 + [1], [0] * 8]), np.empty((2, 8), np.int64)
-    decode_sums(sums, make_decoder(LocalDP().resolve(7)), 1, fixed, 0, 2)
+    decode_sums(sums, make_decoder(LocalDP(keep=0.9).resolve(7)), 1, fixed, 0, 2)
     assert fixed.tolist() == [[1] * 8, [0] * 8]  # a seventh of a row each would be nothing
 
 

@@ -1,6 +1,8 @@
 """GlobalDP: settings that are refused, scales that never fall short, targets kept in bounds."""
 
+import copy
 import math
+import pickle
 from fractions import Fraction
 from typing import Any
 
@@ -27,16 +29,16 @@ FINITE = st.floats(-1e300, 1e300)
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
-        ({}, "exactly one"),
-        ({"epsilon_query": 1.0, "epsilon_total": 1.0}, "exactly one"),
+        ({}, "needs epsilon, the guarantee of the whole training"),
+        ({"epsilon_query": 1.0, "epsilon": 1.0}, "exactly one"),
         ({"epsilon_query": 0.0}, "epsilon_query must be a finite number above zero"),
         ({"epsilon_query": -1}, "epsilon_query must be"),
         ({"epsilon_query": math.inf}, "epsilon_query must be"),
         ({"epsilon_query": math.nan}, "epsilon_query must be"),
         ({"epsilon_query": "1"}, "epsilon_query must be"),
         ({"epsilon_query": True}, "epsilon_query must be"),
-        ({"epsilon_total": 0}, "epsilon_total must be"),
-        ({"epsilon_total": math.inf}, "epsilon_total must be"),
+        ({"epsilon": 0}, "epsilon must be"),
+        ({"epsilon": math.inf}, "epsilon must be"),
         ({"epsilon_query": 1.0, "target_bounds": (1.0, 1.0)}, "lower one first"),
         ({"epsilon_query": 1.0, "target_bounds": (2.0, 1.0)}, "lower one first"),
         ({"epsilon_query": 1.0, "target_bounds": (0.0, math.inf)}, "two finite numbers"),
@@ -58,9 +60,22 @@ def test_regression_needs_bounds_of_the_target() -> None:
     GlobalDP(epsilon_query=1.0, target_bounds=(0, 5)).check(is_regression=True)
 
 
+@pytest.mark.parametrize("numbers", [(1.0,), (1.0, 2.0), (None, 8)])
+def test_a_number_without_a_name_is_refused(numbers: tuple[Any, ...]) -> None:
+    with pytest.raises(ConfigurationError, match=r"GlobalDP\(epsilon=2.0\) guarantees"):
+        GlobalDP(*numbers)
+
+
+def test_settings_are_shown_copied_and_stored_as_they_were_given() -> None:
+    settings = GlobalDP(epsilon=2.0, target_bounds=(0.0, 9.0))
+    assert repr(settings) == "GlobalDP(epsilon=2.0, target_bounds=(0.0, 9.0))"
+    for copied in (copy.deepcopy(settings), pickle.loads(pickle.dumps(settings))):
+        assert copied == settings
+
+
 def test_a_total_without_a_finite_depth_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="finite max_depth"):
-        GlobalDP(epsilon_total=1.0).resolve(Queries(4, None, 10))
+    with pytest.raises(ConfigurationError, match="needs a max_depth"):
+        GlobalDP(epsilon=1.0).resolve(Queries(4, None, 10))
     assert GlobalDP(epsilon_query=0.5).resolve(Queries(4, None, 10)) == 0.5
 
 
@@ -69,14 +84,14 @@ def test_a_total_is_divided_evenly_and_never_exceeded(
     total: float, candidates: int, levels: int, trees: int
 ) -> None:
     queries = Queries(candidates, levels, trees)
-    epsilon = GlobalDP(epsilon_total=total).resolve(queries)
+    epsilon = GlobalDP(epsilon=total).resolve(queries)
     assert queries.count == candidates * levels * trees
     assert epsilon * queries.count <= total
     assert epsilon * queries.count == pytest.approx(total)
 
 
 def test_a_training_that_asks_nothing_spends_at_most_the_total() -> None:
-    assert GlobalDP(epsilon_total=2.0).resolve(Queries(3, 0, 5)) == 2.0
+    assert GlobalDP(epsilon=2.0).resolve(Queries(3, 0, 5)) == 2.0
 
 
 @pytest.mark.parametrize("numbers", [(-1, 1, 1), (1, -1, 1), (1, 1, -1)])

@@ -1,5 +1,8 @@
 """LocalDP: settings that are refused, responses that never change, sums that stay in range."""
 
+import copy
+import math
+import pickle
 from typing import Any
 
 import numpy as np
@@ -7,22 +10,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from fedforest.errors import ConfigurationError, DataError, PrivacyError
 from fedforest.privacy.local_dp import (
     LocalDP,
     ResponseCode,
+    cap_of,
+    choose_keep,
     permanent_responses,
     respond_instantly,
 )
 
 KEY = bytes(range(32))
+KEPT: dict[str, Any] = {"keep": 0.9}
 IDS = np.arange(1000, dtype=np.uint64)
 LABELS = (np.arange(1000) % 3).astype(np.uint16)
 
 
 def code_of(n_classes: int = 3, meaning: bytes = b"", **settings: Any) -> ResponseCode:
-    return LocalDP(**settings).resolve(n_classes, meaning)
+    return LocalDP(**KEPT | settings).resolve(n_classes, meaning)
 
 
 @pytest.mark.parametrize(
@@ -34,7 +41,7 @@ def code_of(n_classes: int = 3, meaning: bytes = b"", **settings: Any) -> Respon
         ({"keep": 1.5}, "keep must be above 0"),
         ({"keep": float("nan")}, "keep must be a probability"),
         ({"keep": "0.9"}, "keep must be a probability"),
-        ({"keep": None}, "keep must be a probability"),
+        ({"keep": None}, "needs epsilon, the guarantee of the whole training"),
         ({"p": True}, "p must be a probability"),
         ({"p": 1.01}, "between 0 and 1"),
         ({"q": -0.01}, "between 0 and 1"),
@@ -55,9 +62,9 @@ def code_of(n_classes: int = 3, meaning: bytes = b"", **settings: Any) -> Respon
 )
 def test_settings_that_cannot_be_used_are_refused(settings: dict[str, Any], reason: str) -> None:
     with pytest.raises(ConfigurationError, match=reason):
-        LocalDP(**settings).check()
+        LocalDP(**KEPT | settings).check()
     with pytest.raises(ValueError, match=reason):
-        LocalDP(**settings).resolve(2)
+        LocalDP(**KEPT | settings).resolve(2)
 
 
 @pytest.mark.parametrize(
@@ -65,12 +72,60 @@ def test_settings_that_cannot_be_used_are_refused(settings: dict[str, Any], reas
     [{}, {"p": 1.0, "q": 0.0}, {"q": 0.0}, {"bits": 64, "hashes": 4}, {"keep": np.float32(0.5)}],
 )
 def test_usable_settings_pass(settings: dict[str, Any]) -> None:
-    LocalDP(**settings).check()
+    LocalDP(**KEPT | settings).check()
+
+
+@pytest.mark.parametrize("numbers", [(2.0,), (10, 2), (None,)])
+def test_a_number_without_a_name_is_refused(numbers: tuple[Any, ...]) -> None:
+    with pytest.raises(ConfigurationError, match=r"LocalDP\(epsilon=2.0\) guarantees"):
+        LocalDP(*numbers)
+
+
+@pytest.mark.parametrize("settings", [{"p": 0.8}, {"hashes": 2}, {"keep": 0.9, "epsilon": 2.0}])
+def test_epsilon_or_keep_is_given_and_not_both(settings: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match=r"epsilon.*keep"):
+        LocalDP(**settings).check()
+
+
+@given(
+    st.floats(0.01, 100.0),
+    st.integers(1, 30),
+    st.sampled_from([{}, {"hashes": 2}, {"hashes": 3, "bits": 40}, {"bits": 40}]),
+)
+def test_epsilon_is_the_cap_whatever_the_code(
+    epsilon: float, n_classes: int, shape: dict[str, int]
+) -> None:
+    code = LocalDP(epsilon=epsilon, **shape).resolve(n_classes)
+    assert code.cap <= epsilon
+    if n_classes > 1 and epsilon < 30.0:
+        assert code.cap == pytest.approx(epsilon, rel=1e-4)  # finer, but for tiny epsilons
+
+
+@given(st.floats(0.001, 100.0), st.integers(2, 6))
+def test_keep_is_found_in_steps_that_every_machine_has(epsilon: float, distance: int) -> None:
+    keep = choose_keep(epsilon, distance)
+    assert keep * 2**32 == int(keep * 2**32)
+    assert cap_of(keep, distance) <= epsilon
+    assert keep == pytest.approx(math.tanh(epsilon / (2 * distance)), abs=2**-31)
+
+
+def test_the_epsilon_of_one_setting_is_pinned() -> None:
+    # permanent responses depend on every bit of it: another number would be new noise
+    assert LocalDP(epsilon=2.0).resolve(2).keep.hex() == "0x1.d9353d7400000p-2"
+
+
+def test_settings_are_shown_copied_and_stored_as_they_were_given() -> None:
+    settings = LocalDP(epsilon=2.0, p=0.75)
+    assert repr(settings) == "LocalDP(epsilon=2.0, p=0.75)"
+    assert eval(repr(settings)) == settings
+    stored = pickle.loads(pickle.dumps(settings))
+    for copied in (copy.deepcopy(settings), stored, clone(settings, safe=False)):
+        assert copied == settings
 
 
 def test_regression_is_refused_and_pointed_to_global_privacy() -> None:
     with pytest.raises(ConfigurationError, match=r"classification only.*GlobalDP"):
-        LocalDP().check(is_regression=True)
+        LocalDP(keep=0.9).check(is_regression=True)
 
 
 def test_rates_are_those_of_both_layers_together() -> None:

@@ -177,7 +177,7 @@ RUNS = [
     (_horizontal(EXTRA(**SMALL, aggregation=Masked())), CLASSES, CUT),
     (_horizontal(EXTRA(**SMALL, aggregation=Ring())), CLASSES, CUT),
     (_horizontal(EXTRA(**SMALL, aggregation=Shamir(threshold=2))), CLASSES, CUT),
-    (_horizontal(EXTRA(**SMALL, privacy=LocalDP())), CLASSES, CUT),
+    (_horizontal(EXTRA(**SMALL, privacy=LocalDP(keep=0.9))), CLASSES, CUT),
     (_horizontal(EXTRA(**SMALL, privacy=GlobalDP(epsilon_query=0.5))), CLASSES, CUT),
 ]
 

@@ -174,7 +174,7 @@ SCENARIOS: dict[str, Callable[[], Scenario]] = {
     "horizontal, ring": lambda: horizontal_scenario(sample_shares(), Ring(), max_depth=2),
     "horizontal, shamir": lambda: horizontal_scenario(sample_shares(), Shamir(2), max_depth=2),
     "horizontal, local noise": lambda: horizontal_scenario(
-        sample_shares(), privacy=LocalDP(), max_depth=2
+        sample_shares(), privacy=LocalDP(keep=0.9), max_depth=2
     ),
     "horizontal, masked global noise": lambda: horizontal_scenario(
         sample_shares(), Masked(), privacy=GlobalDP(epsilon_query=1.0), max_depth=2

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fedforest.privacy.composition import permanent_cap, query_epsilon
+from fedforest.privacy.composition import query_epsilon
 from fedforest.privacy.local_dp import (
     LocalDP,
     ResponseCode,
@@ -22,9 +22,9 @@ from fedforest.privacy.local_dp import (
 
 CHUNK = 1_000_000
 DEVIATIONS = 5.5
-TWO = LocalDP().resolve(2)
+TWO = LocalDP(keep=0.9).resolve(2)
 THREE = LocalDP(keep=0.5, p=0.75, q=0.25).resolve(3)
-HASHED = LocalDP(bits=4, hashes=2).resolve(3)
+HASHED = LocalDP(keep=0.9, bits=4, hashes=2).resolve(3)
 N_ROWS = {TWO.words: 4 * CHUNK, THREE.words: CHUNK, HASHED.words: CHUNK}  # of each class
 
 Rates = NDArray[np.float64]  # (class, answer): how often rows of the class answered like this
@@ -103,7 +103,7 @@ def examine(faulty: ResponseCode, code: ResponseCode, n_queries: int, epsilon: f
 
 @pytest.mark.parametrize("code", [TWO, THREE, HASHED])
 def test_permanent_responses_tell_no_more_than_the_cap(code: ResponseCode) -> None:
-    found = examine(code, code, 0, permanent_cap(code))
+    found = examine(code, code, 0, code.cap)
     assert found.excess < DEVIATIONS
     assert found.error < DEVIATIONS
 
@@ -117,7 +117,7 @@ def test_one_query_tells_no_more_than_its_epsilon(code: ResponseCode) -> None:
 
 @pytest.mark.parametrize("code", [TWO, THREE])
 def test_two_queries_tell_no_more_than_twice_that_nor_than_the_cap(code: ResponseCode) -> None:
-    epsilon = min(2 * query_epsilon(code), permanent_cap(code))
+    epsilon = min(2 * query_epsilon(code), code.cap)
     found = examine(code, code, 2, epsilon)
     assert found.excess < DEVIATIONS
     assert found.error < DEVIATIONS
@@ -129,7 +129,7 @@ def test_the_measurement_notices_a_keep_probability_that_is_off_by_five_percent(
 ) -> None:
     for factor in (1.05, 0.95):
         faulty = replace(code, keep=factor * code.keep)
-        found = examine(faulty, code, 0, permanent_cap(code))
+        found = examine(faulty, code, 0, code.cap)
         assert found.error > DEVIATIONS
         assert (found.excess > DEVIATIONS) == (factor > 1)  # less noise than claimed, or more
 

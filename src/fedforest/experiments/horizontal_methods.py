@@ -55,16 +55,11 @@ class Noise:
         return f"{self.name} none"
 
 
-def keep_for(cap: float, distance: int = 2) -> float:
-    """Find `keep` of a permanent response from its cap d ln((1 + keep) / (1 - keep))."""
-    return math.tanh(cap / (2 * distance))
-
-
 # By the cap of the permanent response, the epsilon of a query, and that of the whole training.
 LOCAL = Noise(
     "local",
     (0.5, 1.0, 2.0, 4.0, 6.0, 8.0),
-    lambda cap: fedforest.LocalDP(keep=keep_for(cap)),
+    lambda cap: fedforest.LocalDP(epsilon=cap),
 )
 QUERY = Noise(
     "query",
@@ -74,7 +69,7 @@ QUERY = Noise(
 TOTAL = Noise(
     "total",
     (1.0, 3.0, 10.0, 30.0, 100.0, 300.0),
-    lambda epsilon: fedforest.GlobalDP(epsilon_total=epsilon),
+    lambda epsilon: fedforest.GlobalDP(epsilon=epsilon),
 )
 
 

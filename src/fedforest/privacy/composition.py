@@ -128,11 +128,6 @@ def query_epsilon(code: ResponseCode) -> float:
     return code.distance / 2 * odds
 
 
-def permanent_cap(code: ResponseCode) -> float:
-    """Return the loss of all queries together at most: d ln((1 + keep) / (1 - keep))."""
-    return code.distance * (math.log1p(code.keep) - math.log1p(-code.keep))
-
-
 def spend_nothing_private(queries: Queries) -> PrivacySpending:
     """Statistics without noise: epsilon is infinite."""
     return PrivacySpending(mechanism="none", queries=queries, epsilon_query=math.inf)
@@ -144,7 +139,7 @@ def spend_local(code: ResponseCode, queries: Queries) -> PrivacySpending:
         mechanism="local",
         queries=queries,
         epsilon_query=query_epsilon(code),
-        epsilon_cap=permanent_cap(code),
+        epsilon_cap=code.cap,
     )
 
 

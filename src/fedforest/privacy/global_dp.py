@@ -16,6 +16,7 @@ from fedforest.errors import ConfigurationError, DataError, PrivacyError
 from fedforest.kernels.noise.chacha import open_stream
 from fedforest.kernels.noise.discrete_laplace import add_discrete_laplace
 from fedforest.limits import is_finite
+from fedforest.privacy.noise_settings import NoiseSettings
 from fedforest.privacy.queries import Queries
 
 TARGET_BITS = 30  # of a bounded target in fixed point; its rounding drowns in the noise
@@ -25,9 +26,9 @@ _LEAST_SCALE_EXPONENT = -60  # of scales so small that there is hardly ever nois
 _LEAST_EXPONENT = -1022  # of a unit: the smallest normal float64
 
 
-@dataclass(frozen=True)
-class GlobalDP:
-    """Differential privacy by Laplace noise: `privacy=GlobalDP(epsilon_query=1.0)`.
+@dataclass(frozen=True, kw_only=True, repr=False)
+class GlobalDP(NoiseSettings):
+    """Differential privacy by Laplace noise: `privacy=GlobalDP(epsilon=4.0)`.
 
     Every party adds noise to its counts (or sums of targets) before they leave. A party sees its
     own rows as they are, so people behind the rows must fully trust it. Columns, thresholds and
@@ -35,11 +36,12 @@ class GlobalDP:
 
     Parameters
     ----------
-    epsilon_query : float, optional
-        Epsilon of one query: the statistics of one candidate split of one node.
-    epsilon_total : float, optional
+    epsilon : float, optional
         Epsilon of the whole training, divided evenly over candidates × levels × trees; needs a
-        finite `max_depth`. Give exactly one of the two.
+        finite `max_depth`. Give exactly one of epsilon and epsilon_query.
+    epsilon_query : float, optional
+        For experts: epsilon of one query, which is the statistics of one candidate split of one
+        node. The training costs it once for each candidate, level and tree.
     target_bounds : (float, float), optional
         Lowest and highest target, for regression only. Targets outside are moved to the nearest
         bound; a training in one process warns of it. Declare what is known without looking at the
@@ -49,22 +51,19 @@ class GlobalDP:
     --------
     >>> from fedforest.privacy.global_dp import GlobalDP
     >>> from fedforest.privacy.queries import Queries
-    >>> GlobalDP(epsilon_total=6.0).resolve(Queries(candidates=3, levels=4, trees=5))
+    >>> GlobalDP(epsilon=6.0).resolve(Queries(candidates=3, levels=4, trees=5))
     0.1
     """
 
+    epsilon: float | None = None
     epsilon_query: float | None = None
-    epsilon_total: float | None = None
     target_bounds: tuple[float, float] | None = None
 
     def check(self, *, is_regression: bool = False) -> None:
         """Refuse settings that cannot be used."""
-        if (self.epsilon_query is None) == (self.epsilon_total is None):
-            raise self._error("give exactly one of epsilon_query and epsilon_total")
-        for name in ("epsilon_query", "epsilon_total"):
-            value = getattr(self, name)
-            if value is not None and not (is_finite(value) and value > 0):
-                raise self._error(f"{name} must be a finite number above zero; 1.0 is common", name)
+        self._check_one_of("epsilon", "epsilon_query", "of one query")
+        for name in ("epsilon", "epsilon_query"):
+            self._check_positive(name)
         if self.target_bounds is not None:
             self._check_bounds(self.target_bounds)
         elif is_regression:
@@ -80,23 +79,26 @@ class GlobalDP:
                 "target_bounds must be two finite numbers, the lower one first", "target_bounds"
             )
 
-    def _error(self, reason: str, *setting: str) -> ConfigurationError:
-        return ConfigurationError(f"{self!r}: {reason}.", key=("privacy", *setting))
+    def check_depth(self, max_depth: int | None) -> None:
+        """Refuse to divide epsilon over levels without end."""
+        if self.epsilon is not None and max_depth is None:
+            raise self._error(
+                "epsilon is divided over the levels of the trees, so it needs a max_depth; set "
+                "one, or give epsilon_query",
+                "epsilon",
+            )
 
     def resolve(self, queries: Queries) -> float:
         """Epsilon of every single query."""
         self.check()
         if self.epsilon_query is not None:
             return float(self.epsilon_query)
-        assert self.epsilon_total is not None
-        if queries.count is None:
-            raise self._error(
-                "epsilon_total is divided over the levels, so it needs a finite max_depth; or give "
-                "epsilon_query"
-            )
+        self.check_depth(queries.levels)
+        assert self.epsilon is not None
+        assert queries.count is not None
         count = max(1, queries.count)
-        epsilon = float(self.epsilon_total) / count
-        while epsilon * count > self.epsilon_total:  # rounded up
+        epsilon = float(self.epsilon) / count
+        while epsilon * count > self.epsilon:  # rounded up
             epsilon = math.nextafter(epsilon, 0.0)
         return epsilon
 

@@ -7,26 +7,30 @@ sums of those leave a party. `privacy.decoding` turns sums of bits back into cou
 
 import math
 from dataclasses import dataclass
+from decimal import Context, Decimal, localcontext
 from functools import cached_property
 from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.errors import ConfigurationError, DataError, PrivacyError
+from fedforest.errors import DataError, PrivacyError
 from fedforest.kernels.noise.answers import answer_at_random
 from fedforest.kernels.noise.chacha import KEY_BYTES, open_stream, read_key
 from fedforest.kernels.noise.permanent_response import respond_permanently
 from fedforest.limits import is_finite, is_whole
 from fedforest.privacy.answer_laws import tabulate_answers
 from fedforest.privacy.bloom_codes import MAX_BITS, choose_code, largest_distance, membership
+from fedforest.privacy.noise_settings import NoiseSettings
 
 LEAST_CONTRAST = 1e-4  # of P(1 | bit set) and P(1 | bit clear); below, answers are all noise
+_KEEP_STEPS = 2**32  # as fine as responses are turned over
+_MOST_EXPONENT = 50  # of epsilon by distance: beyond, every bit is kept but one in 2^32
 
 
-@dataclass(frozen=True)
-class LocalDP:
-    """Local differential privacy of labels: `privacy=LocalDP(keep=0.9)`.
+@dataclass(frozen=True, kw_only=True, repr=False)
+class LocalDP(NoiseSettings):
+    """Local differential privacy of labels: `privacy=LocalDP(epsilon=2.0)`.
 
     What a party sends about a row's label is random in the same way whatever the label is: bits of
     a Bloom filter that are noisy before they are counted. Nobody has to be trusted with labels.
@@ -34,28 +38,36 @@ class LocalDP:
 
     Parameters
     ----------
+    epsilon : float, optional
+        Epsilon of the whole training, and of all others that the party answers with the same
+        noise: the most that all queries of all times can tell about a label, whatever the number of
+        trees and levels. Give exactly one of epsilon and keep.
+    keep : float, optional
+        For experts: how likely a bit of the permanent response is the true one by intention;
+        otherwise it is a fair coin. Epsilon is d ln((1 + keep) / (1 - keep)), d being the largest
+        distance of two codes (2 for one hash); epsilon=2.0 is keep=0.46, keep=0.9 is epsilon=5.9.
     bits : int or None, default=None
         Length of the Bloom filter, at most 64. None chooses it: one bit per class for one hash.
     hashes : int, default=1
-        Bits that each class sets. More of them make counts more certain and epsilons larger.
-    keep : float, default=0.9
-        How likely a bit of the permanent response is the true one by intention; otherwise it is a
-        fair coin. It caps what all queries of all times can tell about a label:
-        d ln((1 + keep) / (1 - keep)), d being the largest distance of two codes (2 for one hash).
+        Bits that each class sets. More of them make counts more certain for the same keep, and
+        less for the same epsilon.
     p, q : float, default=0.9 and 0.1
         How likely a query is answered with one where the permanent bit is one, and where it is
-        zero.
+        zero. p=1.0 and q=0.0 add no noise beyond the permanent response; epsilon is the same.
 
     Examples
     --------
     >>> from fedforest.privacy.local_dp import LocalDP
-    >>> LocalDP().resolve(n_classes=3).distance
+    >>> LocalDP(epsilon=2.0).resolve(n_classes=3).distance
     2
+    >>> round(LocalDP(epsilon=2.0).resolve(n_classes=3).cap, 6)
+    2.0
     """
 
+    epsilon: float | None = None
+    keep: float | None = None
     bits: int | None = None
     hashes: int = 1
-    keep: float = 0.9
     p: float = 0.9
     q: float = 0.1
 
@@ -66,6 +78,8 @@ class LocalDP:
                 "local differential privacy encodes classes, so it works for classification only. "
                 "For regression use GlobalDP with target_bounds"
             )
+        self._check_one_of("epsilon", "keep", "the probability behind it")
+        self._check_positive("epsilon")
         self._check_size()
         self._check_probabilities()
 
@@ -85,9 +99,10 @@ class LocalDP:
 
     def _check_probabilities(self) -> None:
         for name in ("keep", "p", "q"):
-            if not is_finite(getattr(self, name)):
+            value = getattr(self, name)
+            if not is_finite(value) and not (name == "keep" and value is None):
                 raise self._error(f"{name} must be a probability", name)
-        if not 0.0 < self.keep < 1.0:
+        if self.keep is not None and not 0.0 < self.keep < 1.0:
             raise self._error("keep must be above 0 (all noise) and below 1 (no privacy)", "keep")
         if not (0.0 <= self.q <= 1.0 and 0.0 <= self.p <= 1.0):
             raise self._error("p and q must be probabilities between 0 and 1")
@@ -95,13 +110,19 @@ class LocalDP:
             raise self._error(
                 "p must be larger than q, or answers say nothing or the opposite", "p"
             )
-        if self.keep * (self.p - self.q) < LEAST_CONTRAST:
+        if self._keep_for(2 * self.hashes) * (self.p - self.q) < LEAST_CONTRAST:
+            name = "keep" if self.epsilon is None else "epsilon"
             raise self._error(
-                f"keep * (p - q) must be at least {LEAST_CONTRAST:g}, or answers are all noise"
+                f"keep * (p - q) must be at least {LEAST_CONTRAST:g}, or answers are all noise; "
+                f"allow a larger {name}"
             )
 
-    def _error(self, reason: str, *setting: str) -> ConfigurationError:
-        return ConfigurationError(f"{self!r}: {reason}.", key=("privacy", *setting))
+    def _keep_for(self, distance: int) -> float:
+        """Return `keep`, or what gives epsilon for codes of this largest distance."""
+        if self.epsilon is None:
+            assert self.keep is not None
+            return float(self.keep)
+        return choose_keep(float(self.epsilon), distance)
 
     def resolve(self, n_classes: int, meaning: bytes = b"") -> "ResponseCode":
         """Return the code for this many classes.
@@ -111,8 +132,30 @@ class LocalDP:
         """
         self.check()
         bits, words = choose_code(int(n_classes), int(self.hashes), self.bits)
-        layers = (float(self.keep), float(self.p), float(self.q))
+        keep = self._keep_for(largest_distance(words))
+        layers = (keep, float(self.p), float(self.q))
         return ResponseCode(words, int(bits), int(self.hashes), *layers, meaning)
+
+
+def choose_keep(epsilon: float, distance: int) -> float:
+    """Return the largest `keep` whose cap is at most epsilon, in steps of 2^-32.
+
+    Decimal arithmetic is the same on every machine. All parties must find the same number, and the
+    same one for ever: another would draw other permanent responses, with a cap of their own.
+    """
+    with localcontext(Context(prec=40)):
+        exponent = min(Decimal(epsilon) / max(1, distance), Decimal(_MOST_EXPONENT))
+        odds = exponent.exp()
+        kept = (odds - 1) / (odds + 1)
+    steps = min(int(kept * _KEEP_STEPS), _KEEP_STEPS - 1)
+    while steps > 0 and cap_of(steps / _KEEP_STEPS, distance) > epsilon:  # by rounding
+        steps -= 1
+    return steps / _KEEP_STEPS
+
+
+def cap_of(keep: float, distance: int) -> float:
+    """Return the loss of all queries together at most: d ln((1 + keep) / (1 - keep))."""
+    return distance * (math.log1p(keep) - math.log1p(-keep))
 
 
 @dataclass(frozen=True)
@@ -136,6 +179,11 @@ class ResponseCode:
     def distance(self) -> int:
         """In how many bits two code words differ at most: epsilons grow with it."""
         return largest_distance(self.words)
+
+    @property
+    def cap(self) -> float:
+        """Epsilon of all queries of all times together, at most."""
+        return cap_of(self.keep, self.distance)
 
     @cached_property
     def matrix(self) -> NDArray[np.float64]:

@@ -30,8 +30,8 @@ from tests.estimators.vertical_samples import amounts, frame_labels, labels, mix
         {"class_weight": "balanced", "aggregation": Ring()},
         {"aggregation": Masked(k=2), "participation": 0.5, "participation_scope": "run"},
         {"aggregation": Ring(), "min_participants": np.int64(3)},
-        {"aggregation": Shamir(threshold=3), "privacy": LocalDP(bits=8, hashes=2)},
-        {"privacy": GlobalDP(epsilon_total=5.0), "max_depth": 3},
+        {"aggregation": Shamir(threshold=3), "privacy": LocalDP(keep=0.9, bits=8, hashes=2)},
+        {"privacy": GlobalDP(epsilon=5.0), "max_depth": 3},
     ],
     ids=str,
 )

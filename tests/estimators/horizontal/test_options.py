@@ -29,7 +29,7 @@ WRONG = [
     *[("feature_sampling", value) for value in ("level", None)],
     *[("voting", value) for value in ("loud", None)],
     *[("privacy", value) for value in ("local", 2.0, LocalDP, Masked())],
-    *[("aggregation", value) for value in ("masked", None, Masked, 3, LocalDP())],
+    *[("aggregation", value) for value in ("masked", None, Masked, 3, LocalDP(keep=0.9))],
     *[("participation", value) for value in (0, 0.0, -0.5, 1.5, "all", None, True, float("nan"))],
     *[("participation_scope", value) for value in ("level", None, 1)],
     *[("min_participants", value) for value in (0, -1, 2.5, "two", True, 4)],  # of three parties
@@ -47,15 +47,15 @@ def test_a_wrong_parameter_is_named(name: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"privacy": LocalDP(p=0.1, q=0.9)}, "p must be larger than q"),
+        ({"privacy": LocalDP(keep=0.9, p=0.1, q=0.9)}, "p must be larger than q"),
         ({"privacy": LocalDP(keep=1.5)}, "keep"),
-        ({"privacy": GlobalDP()}, "exactly one of epsilon_query and epsilon_total"),
-        ({"privacy": GlobalDP(1.0, 2.0), "max_depth": 3}, "exactly one of"),
+        ({"privacy": GlobalDP()}, "needs epsilon, the guarantee of the whole training"),
+        ({"privacy": GlobalDP(epsilon_query=1.0, epsilon=2.0), "max_depth": 3}, "exactly one"),
         ({"privacy": GlobalDP(epsilon_query=0.0)}, "epsilon_query must be"),
-        ({"privacy": GlobalDP(epsilon_total=-1.0), "max_depth": 3}, "epsilon_total must be"),
-        ({"privacy": GlobalDP(epsilon_total=1.0)}, "needs a max_depth"),
-        ({"privacy": GlobalDP(1.0), "bootstrap": True}, "Set max_samples below 1.0"),
-        ({"privacy": LocalDP(), "class_weight": "balanced"}, "Give a mapping from class"),
+        ({"privacy": GlobalDP(epsilon=-1.0), "max_depth": 3}, "epsilon must be"),
+        ({"privacy": GlobalDP(epsilon=1.0)}, "needs a max_depth"),
+        ({"privacy": GlobalDP(epsilon_query=1.0), "bootstrap": True}, "Set max_samples below 1.0"),
+        ({"privacy": LocalDP(keep=0.9), "class_weight": "balanced"}, "Give a mapping from class"),
         ({"aggregation": Masked(k=3)}, "from 1 to 2"),
         ({"aggregation": Masked(k=0)}, "from 1 to 2"),
         (
@@ -99,18 +99,18 @@ def test_sums_are_over_as_many_parties_as_demanded() -> None:
 def test_local_noise_is_for_classes_only() -> None:
     X = numbers()
     with pytest.raises(ConfigurationError, match="classification only"):
-        regressor(privacy=LocalDP()).fit(X, amounts(X))
+        regressor(privacy=LocalDP(keep=0.9)).fit(X, amounts(X))
 
 
 def test_noise_on_targets_needs_their_bounds() -> None:
     X = numbers()
     with pytest.raises(ConfigurationError, match="needs target_bounds"):
-        regressor(privacy=GlobalDP(1.0)).fit(X, amounts(X))
-    bounded = GlobalDP(1.0, target_bounds=(0.0, 200.0))
+        regressor(privacy=GlobalDP(epsilon_query=1.0)).fit(X, amounts(X))
+    bounded = GlobalDP(epsilon_query=1.0, target_bounds=(0.0, 200.0))
     assert regressor(privacy=bounded).fit(X, amounts(X)).predict(X).shape == (len(X),)
 
 
-@pytest.mark.parametrize("privacy", [LocalDP(), GlobalDP(1.0)])
+@pytest.mark.parametrize("privacy", [LocalDP(keep=0.9), GlobalDP(epsilon_query=1.0)])
 def test_weights_do_not_go_together_with_privacy(privacy: Any) -> None:
     X = numbers()
     forest = classifier(privacy=privacy)
@@ -164,7 +164,7 @@ def test_what_a_random_state_may_be_is_said_in_full(estimator: Any) -> None:
 def test_targets_outside_the_declared_bounds_are_warned_of_and_moved_to_them() -> None:
     X = numbers()
     y = amounts(X)
-    noisy = {"privacy": GlobalDP(1e6, target_bounds=(95.0, 100.0)), "random_state": 0}
+    noisy = {"privacy": GlobalDP(epsilon_query=1e6, target_bounds=(95.0, 100.0)), "random_state": 0}
     with pytest.warns(UserWarning, match=r"Some targets lie outside target_bounds=\(95, 100\)"):
         forest = regressor(**noisy).fit(X, y)
     within = regressor(**noisy).fit(X, np.clip(y, 95.0, 100.0))
@@ -173,7 +173,7 @@ def test_targets_outside_the_declared_bounds_are_warned_of_and_moved_to_them() -
 
 def test_bounds_of_targets_are_refused_where_there_are_classes() -> None:
     X = numbers()
-    bounded = GlobalDP(1.0, target_bounds=(0.0, 1.0))
+    bounded = GlobalDP(epsilon_query=1.0, target_bounds=(0.0, 1.0))
     with pytest.raises(ConfigurationError, match=r"leave target_bounds=None"):
         classifier(privacy=bounded).fit(X, labels(X))
 

@@ -123,7 +123,7 @@ def test_noise_is_the_same_whoever_draws_it() -> None:
     """More nodes than are answered from one keystream, by one thread and by several."""
     n_queries = 2 * QUERIES_OF_A_BLOCK + 5
     exact = np.tile([4, 1, 5], (n_queries, 1))
-    code = LocalDP().resolve(2)
+    code = LocalDP(keep=0.9).resolve(2)
     statistics = LocalStatistics(code, np.zeros(0, np.uint8))
     noisy = []
     with ThreadPoolExecutor(3) as threads:
@@ -157,7 +157,7 @@ def test_a_run_without_limits_is_not_taken_for_a_free_one(protection: Protection
     assert ledger.spent == 0.0
 
 
-@pytest.mark.parametrize("privacy", [LocalDP(), GlobalDP(epsilon_query=1.0)])
+@pytest.mark.parametrize("privacy", [LocalDP(keep=0.9), GlobalDP(epsilon_query=1.0)])
 def test_a_loss_ends_a_run_with_noise_instead_of_spending_labels_twice(privacy: Any) -> None:
     with pytest.raises(PartyLost, match="start a new run") as caught:
         train_openly(

@@ -40,7 +40,7 @@ MODES: dict[str, tuple[str, Plug, dict[str, Any]]] = {
     "shamir": ("classes", Shamir(threshold=3), {}),
     "some parties": ("classes", Masked(), {"participation": Participation(0.5, "tree", 2)}),
     "steps": ("classes", Masked(), {"participation": PER_STEP, "class_weight": "balanced"}),
-    "local noise": ("classes", "plain", {"privacy": LocalDP(), "max_depth": 4}),
+    "local noise": ("classes", "plain", {"privacy": LocalDP(keep=0.9), "max_depth": 4}),
     "noise": ("classes", Masked(), {"privacy": GlobalDP(epsilon_query=2.0), "max_depth": 4}),
     "noisy targets": ("targets", "plain", {"privacy": BOUNDED, "max_depth": 4}),
     "lost": ("classes", Masked(), {"wrap": lambda inner: Losing(inner, "p2", 9)}),

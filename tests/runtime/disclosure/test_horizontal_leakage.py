@@ -22,7 +22,7 @@ from tests.estimators.horizontal_samples import classifier, owners, regressor
 from tests.estimators.vertical_samples import amounts, frame_labels, labels, mixed_frame, numbers
 
 QUERIES = Queries(candidates=2, levels=3, trees=100)
-LOCAL = spend_local(LocalDP().resolve(3), QUERIES)
+LOCAL = spend_local(LocalDP(keep=0.9).resolve(3), QUERIES)
 GLOBAL = spend_global(0.01, QUERIES)
 BLOCKS = {"aggregation": Masked(), "n_parties": 10, "least_participants": 2}
 
@@ -316,7 +316,7 @@ def test_the_report_of_a_training_is_about_that_training() -> None:
 
 def test_spending_of_a_training_is_in_its_privacy_and_in_its_report() -> None:
     X = numbers()
-    noisy = GlobalDP(epsilon_total=6.0, target_bounds=(0.0, 200.0))
+    noisy = GlobalDP(epsilon=6.0, target_bounds=(0.0, 200.0))
     forest = regressor(privacy=noisy, max_depth=3).fit(X, amounts(X), party=owners())
     assert forest.privacy_spent_["label_epsilon"] == pytest.approx(6.0)
     assert forest.privacy_spent_["mechanism"] == "global"

@@ -100,7 +100,13 @@ LABEL_EPSILON: dict[str, Any] = {"label_epsilon": 2.0}
 MASKED: dict[str, Any] = {"aggregation": OptionChoice.of(Masked())}
 PER_TREE: dict[str, Any] = {**MASKED, "participation": 0.5}
 PER_STEP: dict[str, Any] = {**PER_TREE, "participation_scope": "step"}
-LOCAL: dict[str, Any] = {"privacy": OptionChoice.of(LocalDP())}
+LOCAL: dict[str, Any] = {"privacy": OptionChoice.of(LocalDP(keep=0.9))}
+
+
+def private(noise: LocalDP | GlobalDP) -> TrainHorizontal:
+    return horizontal(privacy=OptionChoice.of(noise))
+
+
 GLOBAL: dict[str, Any] = {"privacy": OptionChoice.of(GlobalDP(epsilon_query=0.5))}
 
 
@@ -164,6 +170,14 @@ GLOBAL: dict[str, Any] = {"privacy": OptionChoice.of(GlobalDP(epsilon_query=0.5)
             horizontal(**GLOBAL),  # 2 candidates in 2 levels, 0.5 each
             horizontal(privacy=OptionChoice.of(GlobalDP(epsilon_query=0.25))),
             "at most 1.5",
+        ),
+        *(
+            (f"{rule} = 1.5", private(kind(epsilon=1.6)), private(kind(epsilon=1.5)), reason)
+            for kind in (LocalDP, GlobalDP)
+            for rule, reason in (
+                ("largest_label_epsilon", "at most 1.5"),
+                ("epsilon_ceiling", "ceiling of epsilon"),
+            )
         ),
         ("alignment = false", vertical(align=True), vertical(), "alignment"),
         ("validation = false", vertical(validation=Validation()), vertical(), "validation"),

@@ -70,7 +70,7 @@ class HorizontalExtraTreesClassifier(ClassVotes, HorizontalClassParameters, Hori
 
     >>> from fedforest import GlobalDP
     >>> noisy = HorizontalExtraTreesClassifier(
-    ...     n_estimators=5, max_depth=3, privacy=GlobalDP(epsilon_total=50.0), random_state=0
+    ...     n_estimators=5, max_depth=3, privacy=GlobalDP(epsilon=50.0), random_state=0
     ... )
     >>> round(noisy.fit(tables, labels).privacy_spent_["label_epsilon"], 6)
     50.0

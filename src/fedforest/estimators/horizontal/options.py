@@ -107,13 +107,8 @@ def read_hard_votes(estimator: Any) -> bool:
 def _check_privacy(privacy: LocalDP | GlobalDP, parameters: ForestParameters) -> None:
     privacy.check(is_regression=parameters.task == "regression")
     parameters.check_noise()
-    is_divided = isinstance(privacy, GlobalDP) and privacy.epsilon_total is not None
-    if is_divided and parameters.max_depth is None:
-        raise ConfigurationError(
-            "privacy=GlobalDP(epsilon_total=...) is divided over the levels of the trees, so it "
-            "needs a max_depth; or give epsilon_query.",
-            key=("privacy", "epsilon_total"),
-        )
+    if isinstance(privacy, GlobalDP):
+        privacy.check_depth(parameters.max_depth)
 
 
 def _check_private_run(parameters: ForestParameters, class_weight: Any) -> None:

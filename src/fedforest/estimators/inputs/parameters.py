@@ -55,7 +55,9 @@ TRANSPORT = Limit(
 CLASS_WEIGHT = one_of(Literal["balanced"]) | made_by(Mapping, "a mapping") | NOTHING
 PACE = one_of(Pace) | whole(1, words="a lookahead of at least 1")
 LABELS = one_of(Literal["encoded"]) | made_by(RandomizedResponse, "RandomizedResponse(epsilon=...)")
-PRIVACY = NOTHING | made_by(LocalDP, "LocalDP(...)") | made_by(GlobalDP, "GlobalDP(...)")
+PRIVACY = (
+    NOTHING | made_by(LocalDP, "LocalDP(epsilon=...)") | made_by(GlobalDP, "GlobalDP(epsilon=...)")
+)
 AGGREGATION = (
     one_of(Literal["plain"])
     | made_by(Masked, "Masked(k=...)")

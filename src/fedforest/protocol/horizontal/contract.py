@@ -73,8 +73,8 @@ def describe_protection(
     if noise is None:
         return Protection()
     if isinstance(noise, LocalDP):
-        bits = noise.resolve(n_classes).bits
-        return Protection("local", bits, noise.hashes, noise.keep, noise.p, noise.q)
+        code = noise.resolve(n_classes)
+        return Protection("local", code.bits, code.hashes, code.keep, code.p, code.q)
     low, high = noise.target_bounds or (0.0, 0.0)
     epsilon = noise.resolve(queries)
     return Protection("global", epsilon_query=epsilon, low=low, high=high)

@@ -123,6 +123,8 @@ class HorizontalTraining(
         if noise is not None:
             noise.check(is_regression=order.is_regression)
             order.parameters.check_noise()
+        if isinstance(noise, GlobalDP):
+            noise.check_depth(order.parameters.max_depth)
 
     def start(
         self,

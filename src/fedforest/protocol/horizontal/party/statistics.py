@@ -208,7 +208,7 @@ def find_sensitivity(agreed: AgreeOnTable) -> int:
 def resolve_code(agreed: AgreeOnTable) -> ResponseCode:
     """Return the code of noisy labels; it depends on the class labels, not their count alone."""
     asked = agreed.protection
-    privacy = LocalDP(asked.bits, asked.hashes, asked.keep, asked.p, asked.q)
+    privacy = LocalDP(keep=asked.keep, bits=asked.bits, hashes=asked.hashes, p=asked.p, q=asked.q)
     privacy.check(is_regression=not agreed.classes)
     meaning = repr((agreed.class_dtype, agreed.classes)).encode()
     return privacy.resolve(len(agreed.classes), meaning)
