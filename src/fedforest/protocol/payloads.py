@@ -181,6 +181,16 @@ class Outcomes(Payload, frozen=True):
     data: memoryview
 
 
+class SealedVotes(Payload, frozen=True):
+    """What the forest says about some rows, which only the asker can read.
+
+    `key` is the label party's public key for these votes alone.
+    """
+
+    key: memoryview
+    data: memoryview
+
+
 class PartialScores(Payload, frozen=True):
     """Linear models: the contribution of a party's columns to each row's score."""
 
@@ -272,6 +282,7 @@ MAY_LEAVE = (
     OutOfBagVotes,
     Importances,
     Outcomes,
+    SealedVotes,
     PartialScores,
     Residuals,
     Curvatures,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fedforest import Encrypted, RandomizedResponse
+from fedforest import RandomizedResponse
 from fedforest.errors import ConfigurationError
 from tests.estimators.vertical_samples import amounts, classifier, labels, numbers, regressor
 
@@ -81,12 +81,6 @@ def test_noisy_labels_are_for_classes_only() -> None:
     X = numbers()
     with pytest.raises(ConfigurationError, match="use labels='encoded'"):
         regressor(labels=RandomizedResponse(2.0)).fit(X, amounts(X))
-
-
-def test_encrypted_labels_are_refused_with_what_there_is_instead() -> None:
-    X = numbers()
-    with pytest.raises(ConfigurationError, match=r"no label was sent.*RandomizedResponse"):
-        classifier(labels=Encrypted()).fit(X, labels(X))
 
 
 @pytest.mark.parametrize("wish", ["oob_score", "early_stopping"])

@@ -129,6 +129,35 @@ def vertical_cases(draw: st.DrawFn, max_rows: int = 1500) -> VerticalCase:
 
 
 @st.composite
+def numeric_cases(draw: st.DrawFn) -> VerticalCase:
+    """Tables of numbers with gaps and ties, any task, one to six parties."""
+    n_rows = draw(st.sampled_from([2, 9, 40, 130]), label="rows")
+    columns = {f"c{k}": draw(numeric_columns(n_rows)) for k in range(draw(st.integers(1, 6)))}
+    n_classes = draw(st.sampled_from([0, 2, 2, 3, 5, 9]), label="classes")
+    rng = np.random.default_rng(draw(SEEDS, label="label seed"))
+    target = make_target(list(columns.values()), n_classes, rng)
+    if n_classes:
+        target = np.unique(target, return_inverse=True)[1]
+    parameters = draw(forest_parameters(is_regression=n_classes == 0))
+    parameters["max_bins"] = draw(st.sampled_from([16, 5]), label="bins")
+    if parameters["criterion"] == "poisson":
+        target = np.maximum(target, 0.0)
+        target[0] = 1.0
+    n_cuts = draw(st.integers(0, 5), label="further parties")
+    cuts = [draw(st.integers(0, len(columns))) for _ in range(n_cuts)]
+    shares = tuple(last - first for first, last in pairwise([0, *sorted(cuts), len(columns)]))
+    label_party = draw(st.integers(0, len(shares) - 1), label="label party")
+    batch_bytes = draw(st.sampled_from([1, 30 * n_rows, LARGE]), label="batch bytes")
+    seed = draw(st.integers(0, 2**63 - 1), label="seed")
+    case = VerticalCase(
+        columns, target, None, parameters, shares, label_party, batch_bytes, seed=seed
+    )
+    weights = rng.choice([0.1, 1.0, 2.5], n_rows) if draw(st.booleans(), label="weights") else None
+    is_balanced = n_classes > 0 and draw(st.booleans(), label="class weights")
+    return replace(case, weights=weights, class_weight="balanced" if is_balanced else None)
+
+
+@st.composite
 def class_weighted_cases(draw: st.DrawFn, max_rows: int = 1500) -> VerticalCase:
     """Any table and division, and perhaps classes that differ in weight."""
     case = draw(vertical_cases(max_rows))

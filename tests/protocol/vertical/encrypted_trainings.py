@@ -69,7 +69,7 @@ def make_encrypted_parties(case: VerticalCase, order: VerticalOrder, seed: int) 
             parties[name] = LabelParty(table, members[name], labels, order.parameters)
         else:
             depth = order.parameters.depth_limit
-            parties[name] = ColumnParty(table, members[name], order.label_party, depth)
+            parties[name] = ColumnParty(table, members[name], order.label_party, max_depth=depth)
     return parties
 
 

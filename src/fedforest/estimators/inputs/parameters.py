@@ -28,6 +28,7 @@ from fedforest.limits import (
     one_of,
     whole,
 )
+from fedforest.privacy.encrypted_labels import Encrypted
 from fedforest.privacy.global_dp import GlobalDP
 from fedforest.privacy.local_dp import LocalDP
 from fedforest.privacy.randomized_response import RandomizedResponse
@@ -54,7 +55,11 @@ TRANSPORT = Limit(
 )
 CLASS_WEIGHT = one_of(Literal["balanced"]) | made_by(Mapping, "a mapping") | NOTHING
 PACE = one_of(Pace) | whole(1, words="a lookahead of at least 1")
-LABELS = one_of(Literal["encoded"]) | made_by(RandomizedResponse, "RandomizedResponse(epsilon=...)")
+LABELS = (
+    one_of(Literal["encoded"])
+    | made_by(RandomizedResponse, "RandomizedResponse(epsilon=...)")
+    | made_by(Encrypted, "Encrypted()")
+)
 PRIVACY = (
     NOTHING | made_by(LocalDP, "LocalDP(epsilon=...)") | made_by(GlobalDP, "GlobalDP(epsilon=...)")
 )
@@ -175,9 +180,10 @@ class VerticalParameters(ProcessParameters, ColumnParameters, TreeParameters):
         10, "Trees without progress before training stops early.", whole(1)
     )
     tol: float = parameter(1e-4, "What counts as progress.", AT_LEAST_0)
-    labels: Literal["encoded"] | RandomizedResponse = parameter(
+    labels: Literal["encoded"] | RandomizedResponse | Encrypted = parameter(
         "encoded",
-        "How labels are protected when they leave the label party.",
+        "How labels are protected when they leave the label party. `Encrypted()` grows the same "
+        "forest, and only the label party sees labels, gains and what leaves say.",
         LABELS,
         run_key="[label] protection",
     )
@@ -310,9 +316,10 @@ class NumberParameters:
 class VerticalNumberParameters(NumberParameters):
     """Of vertical forests for numbers."""
 
-    labels: Literal["encoded"] = parameter(
+    labels: Literal["encoded"] | Encrypted = parameter(
         "encoded",
-        "Parties get targets in an unknown unit, counted from an unknown origin.",
+        "Parties get targets in an unknown unit, counted from an unknown origin; under "
+        "`Encrypted()` only the label party sees targets, gains and what leaves say.",
         LABELS,
         run_key="[label] protection",
     )

@@ -8,7 +8,7 @@ network.
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,6 +29,7 @@ from fedforest.estimators.vertical.training import VerticalTrainingHere
 from fedforest.estimators.vertical.warm_start import warn_of_no_new_trees
 from fedforest.protocol.vertical.labels import LabelSource
 from fedforest.runtime.driver import ExchangeLog
+from fedforest.runtime.messages.orders import TrainVertical
 from fedforest.runtime.messages.results import VerticalResult
 from fedforest.runtime.trainings.base import Circumstances
 from fedforest.runtime.trainings.vertical import VERTICAL
@@ -88,7 +89,11 @@ class VerticalForest(KnowsItsTraining, VerticalParameters, BaseEstimator):  # ty
         attributes = {
             **learned,
             **_describe_training(result, log, model),
-            **self._judge(result, learned.get("n_classes_", 1), before is not None),
+            **self._judge(
+                _LeftOut.of(result, order, model),
+                learned.get("n_classes_", 1),
+                before is not None,
+            ),
             "leakage_": reports.leakage,
             "privacy_spent_": reports.privacy_spent,
         }
@@ -116,18 +121,18 @@ class VerticalForest(KnowsItsTraining, VerticalParameters, BaseEstimator):  # ty
     ) -> tuple[LabelSource, dict[str, Any]]:
         """The labels for the protocol, and attributes to set once training has succeeded."""
 
-    def _judge(self, result: VerticalResult, n_outputs: int, goes_on: bool) -> dict[str, Any]:
+    def _judge(self, left_out: "_LeftOut", n_outputs: int, goes_on: bool) -> dict[str, Any]:
         """Attributes that say how well the trees did on rows they left out."""
         judged: dict[str, Any] = {}
-        curve, votes = map(_read_values, (result.out_of_bag_curve, result.out_of_bag_votes))
-        if curve is not None:
+        if left_out.curve is not None:
             earlier = self.oob_curve_ if goes_on else np.zeros(0)
-            judged["oob_curve_"] = np.concatenate([earlier, curve])
-        if votes is not None:
-            if np.isnan(votes).any():
-                warnings.warn(_FEW_VOTES, stacklevel=3)
+            judged["oob_curve_"] = np.concatenate([earlier, left_out.curve])
+        if left_out.is_scored:
             judged["oob_score_"] = float(judged["oob_curve_"][-1])
-            judged |= self._name_votes(votes.reshape(-1, n_outputs))
+        if left_out.votes is not None:
+            if np.isnan(left_out.votes).any():
+                warnings.warn(_FEW_VOTES, stacklevel=3)
+            judged |= self._name_votes(left_out.votes.reshape(-1, n_outputs))
         return judged
 
     @abstractmethod
@@ -254,20 +259,49 @@ class VerticalForest(KnowsItsTraining, VerticalParameters, BaseEstimator):  # ty
         return state
 
 
+class _LeftOut(NamedTuple):
+    """What trees say of rows that they left out."""
+
+    curve: NDArray[np.float64] | None
+    is_scored: bool
+    votes: NDArray[np.float64] | None
+
+    @classmethod
+    def of(
+        cls, result: VerticalResult, order: TrainVertical, model: VerticalModel | FederatedModel
+    ) -> "_LeftOut":
+        """Of a training; where labels are encrypted, votes stay at the label party."""
+        curve, votes = map(_read_values, (result.out_of_bag_curve, result.out_of_bag_votes))
+        if not order.encrypts_labels:
+            return cls(curve, votes is not None, votes)
+        if order.out_of_bag and isinstance(model, VerticalModel):
+            votes = model.own_out_of_bag_votes()
+        return cls(curve, order.out_of_bag and curve is not None, votes)
+
+
 def _describe_training(
     result: VerticalResult, log: ExchangeLog, model: VerticalModel | FederatedModel
 ) -> dict[str, Any]:
     """Attributes that say what training gave and what it took."""
-    importances = {party: _read_values(told) for party, told in result.importances.items()}
     sent = log.bytes_by_party
     return {
-        "feature_importances_": model.join_columns(importances),
+        **_weigh_columns(result, model),
         "n_exchanges_": len(log.exchanges),
         "n_steps_": tuple(result.n_steps),
         "n_extra_steps_": tuple(result.n_extra_steps),
         "bytes_sent_": {party: sent.get(party, 0) for party in result.columns_per_party},
         "fit_log_": describe_steps(log),
     }
+
+
+def _weigh_columns(result: VerticalResult, model: VerticalModel | FederatedModel) -> dict[str, Any]:
+    """Importances of columns: where labels are encrypted, no role of a federation knows them."""
+    if isinstance(model, VerticalModel) and model.coordinator.is_encrypted:
+        return {"feature_importances_": model.join_columns(model.importances())}
+    told = {party: _read_values(values) for party, values in result.importances.items()}
+    if any(values is None for values in told.values()):
+        return {}
+    return {"feature_importances_": model.join_columns(told)}
 
 
 def _read_values(data: bytes | None) -> Any:

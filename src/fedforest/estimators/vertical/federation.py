@@ -41,6 +41,7 @@ class FederatedModel:
     n_trees_seeded: int
     label_epsilon: float  # spent on the labels by all fits so far
     has_votes: bool  # the label party keeps what all trees say of rows that they left out
+    is_encrypted: bool = False  # only the label party knows what leaves say
 
     @property
     def parties(self) -> tuple[str, ...]:
@@ -95,6 +96,10 @@ class VerticalTrainingThere:
     def __init__(
         self, estimator: Any, options: VerticalOptions, given: tuple[Any, Any, Any]
     ) -> None:
+        if options.encrypts_labels:
+            raise ConfigurationError(
+                "labels=Encrypted() is not offered in live federations yet", key="labels"
+            )
         self._estimator = estimator
         self.before = _find_earlier(estimator)
         self.order = order_training(estimator, options, given, self.before)
@@ -118,6 +123,7 @@ class VerticalTrainingThere:
             order.parameters.n_estimators,
             order.spent_epsilon + (before.label_epsilon if before else 0.0),
             order.with_left_out,
+            order.encrypts_labels,
         )
         learned: dict[str, Any] = {"model_id_": result.model}
         if not order.is_regression:
@@ -163,6 +169,7 @@ def order_forest(estimator: Any, options: VerticalOptions, **where: Any) -> Trai
         parameters=options.parameters,
         class_weight=list_class_weight(options.class_weight),
         label_epsilon=None if options.response is None else float(options.response.epsilon),
+        encrypts_labels=options.encrypts_labels,
         out_of_bag=bool(estimator.oob_score),
         hard_votes=options.hard_votes,
         early_stopping=options.early_stopping,

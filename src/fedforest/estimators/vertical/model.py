@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,9 @@ from fedforest.errors import ConfigurationError, PrivacyError
 from fedforest.estimators.inputs.party_tables import Division
 from fedforest.estimators.vertical.options import PredictionOptions
 from fedforest.kernels.compiled.preparation import prepare
-from fedforest.protocol.asking import Handler
+from fedforest.masking.key_agreement import IdentityKey
+from fedforest.protocol.asking import Conversation, Handler
+from fedforest.protocol.payloads import SealedVotes
 from fedforest.protocol.vertical.party import PartyModel
 from fedforest.protocol.vertical.prediction import classical_walk
 from fedforest.protocol.vertical.prediction import messages as prediction_messages
@@ -25,9 +27,17 @@ from fedforest.protocol.vertical.prediction.classical_walk import ClassicalParty
 from fedforest.protocol.vertical.prediction.contract import make_gate
 from fedforest.protocol.vertical.prediction.coordinator import PredictionOrder, route
 from fedforest.protocol.vertical.prediction.party import PredictingParty
+from fedforest.protocol.vertical.prediction.voting import (
+    VoteOrder,
+    VotingParty,
+    open_votes,
+    vote_by_leaves,
+)
 from fedforest.runtime.driver import ExchangeLog, run
 from fedforest.runtime.federation import connect, start_workers
+from fedforest.runtime.randomness import SystemRandomness
 from fedforest.runtime.trainings.warm_start import CoordinatorModel
+from fedforest.transport.in_process import InProcess
 from fedforest.tree.forest.forest import LEAF, Forest, Shape, Splits
 from fedforest.tree.forest.partial import (
     FOREIGN,
@@ -37,9 +47,14 @@ from fedforest.tree.forest.partial import (
     union,
 )
 from fedforest.tree.forest.routes import OwnRoutes
+from fedforest.tree.forest.votes import ForestVotes
 from fedforest.tree.table.bins import Bins, fit_bins
 from fedforest.tree.table.frames import Table, list_names
 from fedforest.tree.workers import Workers
+
+_REQUESTS = (*prediction_messages.REQUESTS, *classical_walk.REQUESTS)
+_DRAW = SystemRandomness(None).of("prediction")  # keys of one prediction
+Outcome = TypeVar("Outcome")
 
 
 class PredictionCost(NamedTuple):
@@ -63,6 +78,12 @@ class VerticalModel:
     def outline(self) -> ForestOutline:
         """The coordinator's partial forest."""
         return self.coordinator.outline
+
+    @property
+    def whole_outline(self) -> ForestOutline:
+        """The outline with leaves, which the label party has where labels are encrypted."""
+        of_leaves = self.shares[self.label_party].outline
+        return self.outline if of_leaves is None else replace(of_leaves, owner=self.outline.owner)
 
     @property
     def label_party(self) -> str:
@@ -107,6 +128,8 @@ class VerticalModel:
         """Return (rows, classes): what the trees say on average; (rows, 1) for regression."""
         tables = self.division.split(X)
         with start_workers(n_workers) as workers:
+            if self.coordinator.is_encrypted:
+                return ask_for_votes(self, tables, options, workers)
             leaf_of = find_leaves(self, tables, options, workers)
             return self.coordinator.votes.mean(leaf_of, workers, hard=options.hard_votes)
 
@@ -114,7 +137,10 @@ class VerticalModel:
         """Predict these rows and return what that costs."""
         tables, log = self.division.split(X), ExchangeLog()
         with start_workers(n_workers) as workers:
-            find_leaves(self, tables, options, workers, log)
+            if self.coordinator.is_encrypted:
+                ask_for_votes(self, tables, options, workers, log)
+            else:
+                find_leaves(self, tables, options, workers, log)
         sent, received = Counter[str](), Counter[str]()
         for exchange in log.exchanges:
             sent.update(exchange.bytes_from)
@@ -132,13 +158,17 @@ class VerticalModel:
 
     def importances(self) -> dict[str, NDArray[np.float64]]:
         """Return how much each party's columns helped, in its order; all together sum to one."""
-        totals = self.outline.tree_totals()
+        outline = self.whole_outline
+        totals = outline.tree_totals()
         return {
-            party: own_importances(
-                self.shares[party].partial, self.outline.decrease_of(number), totals
-            )
+            party: own_importances(self.shares[party].partial, outline.decrease_of(number), totals)
             for number, party in enumerate(self.division.parties)
         }
+
+    def own_out_of_bag_votes(self) -> NDArray[np.float64] | None:
+        """Return the mean votes of rows that trees left out, from the label party's record."""
+        record = self.shares[self.label_party].out_of_bag
+        return None if record is None else record.means()
 
     def unite(self, consent: Mapping[str, bool]) -> tuple[Forest, Bins]:
         """Return the complete forest and the bins of all columns; only if every party consents."""
@@ -159,7 +189,7 @@ class VerticalModel:
                 f"has not consented. With its consent, pass consent={{{against[0]!r}: True, ...}}."
             )
         shares = [self.shares[party] for party in self.division.parties]
-        forest = union(self.outline, [share.partial for share in shares])
+        forest = union(self.whole_outline, [share.partial for share in shares])
         return forest, Bins.concatenate([share.bins for share in shares])
 
     def without_labels(self) -> "VerticalModel":
@@ -190,22 +220,63 @@ def find_leaves(
     log: ExchangeLog | None = None,
 ) -> NDArray[np.int32]:
     """Return (trees, rows): the leaf each row reaches, found out over all parties."""
-    prepare("vertical prediction")
-    n_rows = next(iter(tables.values())).n_rows
-    own_workers = workers.divided(len(tables))  # parties answer at the same time
+    means = _Means(model, tables, options, workers, log)
+    return means.converse(_route(means))
 
-    def make_party(party: str, table: Table) -> Handler:
-        share, routes = model.shares[party], model.own_routes[party]
-        if options.classical:
-            return ClassicalParty(share, table, routes)
-        answering = PredictingParty(share, table, own_workers, routes, believes_turns=True)
-        return make_gate(answering, table.n_rows)
 
-    parties = {party: make_party(party, table) for party, table in tables.items()}
-    protocol = classical_walk if options.classical else prediction_messages
-    transport = connect(parties, protocol.REQUESTS, workers)
-    pace = transport.network if options.lookahead is None else options.lookahead
+def ask_for_votes(
+    model: VerticalModel,
+    tables: Mapping[str, Table],
+    options: PredictionOptions,
+    workers: Workers,
+    log: ExchangeLog | None = None,
+) -> NDArray[np.float64]:
+    """(rows, classes): what the label party says about the leaves of rows, opened here."""
+    means, key = _Means(model, tables, options, workers, log), IdentityKey.from_randomness(_DRAW)
+    asked = VoteOrder(model.label_party, key.public, options.hard_votes)
+
+    def vote() -> Conversation[list[SealedVotes]]:
+        leaf_of = yield from _route(means)
+        return (yield from vote_by_leaves(model.outline.shape, leaf_of, asked))
+
+    return open_votes(key, means.converse(vote()), means.n_rows, model.outline.n_outputs)
+
+
+class _Means(NamedTuple):
+    """The roles of a prediction in this process."""
+
+    model: VerticalModel
+    tables: Mapping[str, Table]
+    options: PredictionOptions
+    workers: Workers
+    log: ExchangeLog | None
+
+    @property
+    def n_rows(self) -> int:
+        return next(iter(self.tables.values())).n_rows
+
+    def make_party(self, party: str) -> Handler:
+        """Make the handler of one party."""
+        table, workers = self.tables[party], self.workers.divided(len(self.tables))
+        share, routes = self.model.shares[party], self.model.own_routes[party]
+        answering: Handler = ClassicalParty(share, table, routes)
+        if not self.options.classical:
+            answering = PredictingParty(share, table, workers, routes, believes_turns=True)
+        if share.outline is not None:
+            votes = ForestVotes(share.outline)
+            answering = VotingParty(answering, votes, table.n_rows, _DRAW, workers)
+        return answering if self.options.classical else make_gate(answering, table.n_rows)
+
+    def converse(self, conversation: Conversation[Outcome]) -> Outcome:
+        """Lead a conversation with all parties."""
+        prepare("vertical prediction")
+        parties = {party: self.make_party(party) for party in self.tables}
+        return run(conversation, connect(parties, _REQUESTS, self.workers), self.log)
+
+
+def _route(means: _Means) -> Conversation[NDArray[np.int32]]:
+    model, options = means.model, means.options
+    pace = InProcess.network if options.lookahead is None else options.lookahead
     routes = model.coordinator.routes
-    order = PredictionOrder(model.outline, model.division.parties, n_rows, pace, routes)
-    routing = walk_classically(order) if options.classical else route(order, workers)
-    return run(routing, transport, log)
+    order = PredictionOrder(model.outline, model.division.parties, means.n_rows, pace, routes)
+    return walk_classically(order) if options.classical else route(order, means.workers)

@@ -30,6 +30,7 @@ class VerticalOptions:
     response: RandomizedResponse | None
     early_stopping: EarlyStopping | None
     class_weight: Any
+    encrypts_labels: bool = False
 
     @property
     def label_epsilon(self) -> float:
@@ -48,8 +49,6 @@ class PredictionOptions:
 
 def read_options(estimator: Any, task: str) -> VerticalOptions:
     """Check all parameters of an estimator; raises `ConfigurationError`."""
-    if isinstance(estimator.labels, Encrypted):
-        estimator.labels.refuse()
     parameters = read_forest_parameters(estimator, task)
     _check_out_of_bag(estimator)
     return VerticalOptions(
@@ -58,6 +57,7 @@ def read_options(estimator: Any, task: str) -> VerticalOptions:
         _read_response(estimator.labels, task),
         _read_early_stopping(estimator),
         getattr(estimator, "class_weight", None),
+        isinstance(estimator.labels, Encrypted),
     )
 
 

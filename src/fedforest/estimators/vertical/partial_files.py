@@ -19,6 +19,7 @@ from fedforest.estimators.inputs.declarations import stored_parameters
 from fedforest.estimators.inputs.party_tables import Division, Heading
 from fedforest.estimators.vertical.model import VerticalModel
 from fedforest.estimators.vertical.options import read_options
+from fedforest.privacy.encrypted_labels import Encrypted
 from fedforest.privacy.randomized_response import RandomizedResponse
 from fedforest.protocol.vertical.party import PartyModel
 from fedforest.runtime.trainings.warm_start import CoordinatorModel
@@ -69,7 +70,7 @@ def store_partial_forests(estimator: Any, model: VerticalModel) -> dict[str, byt
         if party == model.label_party:
             own |= _describe_classes(estimator)
         share = model.shares[party]
-        files[party] = encode_partial(share.partial, share.bins, own)
+        files[party] = encode_partial(share.partial, share.bins, own, share.outline)
     return files
 
 
@@ -111,12 +112,20 @@ def restore(
         raise _damaged("its label party is none of its parties")
     division = _read_division(about.get("columns_of_table"), stored)
     n_trees = outline.outline.shape.n_trees
-    model = VerticalModel(
-        CoordinatorModel(outline.outline, parties, n_trees, None, label_party=label_party),
-        {party: PartyModel(share.bins, share.partial) for party, share in stored.items()},
-        division,
-        _read_salt(about),
+    is_encrypted = _check_leaves(outline.outline, stored, label_party)
+    coordinator = CoordinatorModel(
+        outline.outline,
+        parties,
+        n_trees,
+        None,
+        label_party=label_party,
+        is_encrypted=is_encrypted,
     )
+    shares = {
+        party: PartyModel(share.bins, share.partial, outline=share.outline)
+        for party, share in stored.items()
+    }
+    model = VerticalModel(coordinator, shares, division, _read_salt(about))
     labels = stored[label_party].metadata
     attributes = {
         "feature_importances_": division.join(model.importances()),
@@ -140,6 +149,8 @@ def _describe_parameters(estimator: Any) -> dict[str, JsonValue]:
 def _plain(value: Any) -> JsonValue:
     if isinstance(value, RandomizedResponse):
         return {"epsilon": float(value.epsilon)}
+    if isinstance(value, Encrypted):
+        return {"encrypted": True}
     if value is None or isinstance(value, str | bool):
         return value
     if isinstance(value, np.bool_):
@@ -224,6 +235,19 @@ def _check_union(outline: ForestOutline, stored: Mapping[str, StoredPartial]) ->
         raise DamagedModelError(str(error)) from None
 
 
+def _check_leaves(
+    outline: ForestOutline, stored: Mapping[str, StoredPartial], label_party: str
+) -> bool:
+    """Tell whether leaves are with the label party; one role alone must have them."""
+    holders = [party for party, share in stored.items() if share.outline is not None]
+    if holders != ([] if outline.has_leaves else [label_party]):
+        raise _damaged("what its leaves say is missing, or with the wrong role")
+    of_leaves = stored[label_party].outline
+    if of_leaves is not None and of_leaves.n_classes != outline.n_classes:
+        raise _damaged("it has another number of classes")
+    return bool(holders)
+
+
 def _read_division(width: JsonValue, stored: Mapping[str, StoredPartial]) -> Division:
     """Read how tables to predict are divided; `width` is None where they come by party."""
     all_bins = [share.bins for share in stored.values()]
@@ -289,8 +313,11 @@ def _make_estimator(
     if not isinstance(stored, dict) or stored.keys() != names:
         raise _damaged("its parameters are incomplete")
     values: dict[str, Any] = {**stored, **given}
-    if isinstance(values["labels"], dict):
-        values["labels"] = RandomizedResponse(values["labels"].get("epsilon"))  # type: ignore[arg-type] # checked next
+    labels = values["labels"]
+    if labels == {"encrypted": True}:
+        values["labels"] = Encrypted()
+    elif isinstance(labels, dict):
+        values["labels"] = RandomizedResponse(labels.get("epsilon"))  # type: ignore[arg-type] # checked next
     try:
         estimator.set_params(**values)
         read_options(estimator, kind._task)

@@ -129,15 +129,15 @@ class VerticalTrainingHere:
 
     def _collect(self, here: TrainedHere, tables: Mapping[str, Table]) -> dict[str, PartyModel]:
         """Collect the model of every party."""
-        shape = here.trained.outline.shape
+        shape, owner = here.trained.outline.shape, self.order.label_party
         shares = {
             party: here.works[party].party.model()
-            if table.n_features
+            if table.n_features or (party == owner and self.order.encrypts_labels)
             else keep_nothing(table, shape)
             for party, table in tables.items()
         }
         # labels outlive training only where a warm start needs them for out-of-bag votes
-        owner, record = self.order.label_party, None
+        record = None
         if self.order.with_left_out:
             record = here.works[owner].party.model().out_of_bag
         shares[owner] = replace(shares[owner], out_of_bag=record)

@@ -50,6 +50,7 @@ from fedforest.protocol.vertical.out_of_bag import AnswerKey, OutOfBagRecord
 from fedforest.protocol.vertical.party_trees import VerticalPartyTrees
 from fedforest.tree.forest.forest import LEAF, Shape
 from fedforest.tree.forest.partial import (
+    ForestOutline,
     PartialForest,
     concatenate_partials,
     no_trees,
@@ -66,6 +67,9 @@ if TYPE_CHECKING:
     from fedforest.tree.table.targets import TrainingTargets
 
 
+Approve = Callable[[Message], None]  # asks the accountant before labels leave or trees start
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PartyModel:
     """A party's portion of a trained forest: its bins and its partial trees."""
@@ -73,6 +77,7 @@ class PartyModel:
     bins: Bins
     partial: PartialForest
     out_of_bag: OutOfBagRecord | None = None  # at the label party
+    outline: ForestOutline | None = None  # of leaves, at the label party of encrypted labels
 
 
 class VerticalParty:
@@ -85,7 +90,7 @@ class VerticalParty:
         *,
         labels: LabelSource | None = None,
         model: PartyModel | None = None,
-        approve: Callable[[ShareLabels | StartTrees], None] | None = None,
+        approve: Approve | None = None,
         max_depth: int = NO_DEPTH_LIMIT,
         workers: Workers = ALONE,
     ) -> None:

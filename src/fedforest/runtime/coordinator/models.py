@@ -41,6 +41,8 @@ class CoordinatorModels:
             "label_party": kept.label_party,
             "label_epsilon": kept.label_epsilon if math.isfinite(kept.label_epsilon) else None,
         }
+        if kept.is_encrypted:
+            about["encrypted"] = True
         if kept.rows is not None:
             about["rows"] = msgspec.to_builtins(kept.rows)
         self._files.write(model, encode_outline(kept.outline, None, about))
@@ -71,6 +73,7 @@ class CoordinatorModels:
                 msgspec.convert(about.get("rows"), RowChoice | None),
                 about["label_party"],
                 math.inf if about["label_epsilon"] is None else float(about["label_epsilon"]),
+                bool(about.get("encrypted", False)),
             )
             if len(self._open) > MOST_OPEN:
                 self._open.popitem(last=False)

@@ -5,7 +5,7 @@ what a role could work out, not what it is expected to look at.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from fedforest.privacy.spent import SpentPrivacy
@@ -28,7 +28,7 @@ ON_THEIR_OWN = (
     "readable by whoever administers that machine"
 )
 SAFER_LEAF = 5  # rows; smaller groups are pointed out
-_LEFT_OUT = (
+LEFT_OUT = (
     "which way rows go that a tree left out: of these a single one may go its own way, as "
     "min_samples_leaf is about the rows that trees drew"
 )
@@ -95,6 +95,7 @@ class VerticalRun:
     min_rows_leaf: int
     in_federation: bool = False  # every role was a process of its own
     from_zero: bool = False  # the criterion counts targets from zero
+    encrypts_labels: bool = False  # only the label party can read them
 
     @property
     def is_noisy(self) -> bool:
@@ -115,8 +116,12 @@ def report_vertical_forest(run: VerticalRun) -> LeakageReport:
         *_kept(run),
         *_caveats(run),
     ]
-    entries.sort(key=lambda entry: _ORDER.index(entry.who))
-    return LeakageReport(tuple(entries))
+    return arrange(entries)
+
+
+def arrange(entries: Iterable[Learned]) -> LeakageReport:
+    """Make a report, role by role."""
+    return LeakageReport(tuple(sorted(entries, key=lambda entry: _ORDER.index(entry.who))))
 
 
 def describe_spending(run: VerticalRun) -> SpentPrivacy:
@@ -125,6 +130,11 @@ def describe_spending(run: VerticalRun) -> SpentPrivacy:
         protected = (
             f"each row's label, by randomized response: epsilon = {run.label_epsilon:g} over all "
             "fits of this forest; every further fit on the same labels spends again"
+        )
+    elif run.encrypts_labels:
+        protected = (
+            "each row's label, from everybody but its owner, by encryption; what the shape of the "
+            "trees says about labels is covered by no noise (epsilon is infinite)"
         )
     else:
         protected = "nothing: labels left their owner encoded, without noise (epsilon is infinite)"
@@ -143,6 +153,8 @@ def _unprotected(run: VerticalRun) -> Iterator[str]:
         yield "the number of classes"
     yield "columns: every party with columns learns which rows go left or right at every split"
     yield "the numbers of rows and columns, and which rows each tree drew"
+    if run.encrypts_labels:
+        return
     if run.is_weighted:
         yield "the sample weights of rows"
     if run.has_class_weights:
@@ -228,7 +240,7 @@ def _at_coordinator(run: VerticalRun) -> Iterator[Learned]:
     )
     if run.out_of_bag:
         yield Learned(COORDINATOR, "the out-of-bag score after every tree")
-        yield Learned(COORDINATOR, _LEFT_OUT)
+        yield Learned(COORDINATOR, LEFT_OUT)
     if run.votes_released:
         yield Learned(
             COORDINATOR,
@@ -267,7 +279,7 @@ def _about_others(run: VerticalRun) -> Iterator[Learned]:
     else:
         yield Learned(EVERY_PARTY, "where another party split a node, but not which one")
     if run.out_of_bag:
-        yield Learned(EVERY_PARTY, f"if it has columns: {_LEFT_OUT}")
+        yield Learned(EVERY_PARTY, f"if it has columns: {LEFT_OUT}")
     if run.min_rows_leaf < SAFER_LEAF:
         yield Learned(
             EVERY_PARTY,

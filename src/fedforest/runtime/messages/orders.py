@@ -116,6 +116,7 @@ class TrainVertical(TrainingOrderOnWire, frozen=True, kw_only=True):
 
     label_party: PartyName
     label_epsilon: float | None = None
+    encrypts_labels: bool = False  # nobody but the label party sees labels, gains and leaves
     out_of_bag: bool = False
     hard_votes: bool = False
     early_stopping: EarlyStopping | None = None

@@ -52,6 +52,8 @@ class VerticalRole(Role, frozen=True, kw_only=True):
     with_left_out: bool = False  # out-of-bag rows get votes; at the label party only
     has_columns: bool = True  # False: a label party that gives only labels to another's baseline
     is_alone: bool = False  # the forest is a baseline: scored, then deleted
+    label_party: RoleName | None = None  # whose key encrypts labels, where they are encrypted
+    peers: tuple[RoleName, ...] = ()  # the other parties, whose fingerprints encryption needs
 
 
 class HorizontalRole(Role, frozen=True, kw_only=True):

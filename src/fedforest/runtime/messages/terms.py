@@ -27,7 +27,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     part_of: RunText = ""  # the run that an alignment, a score or a baseline belongs to
     n_parties: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 1
     forest: ForestParameters | None = None  # the forest that is grown, now or after this part
-    label_epsilon: float | None = None  # of vertical training; None: labels are encoded only
+    label_epsilon: float | None = None  # of vertical training; None: without noise
+    encrypts_labels: bool = False  # of vertical training: only the label party can read them
     votes_left_out: bool = False  # rows that a tree did not draw follow it, and vote
     tells_votes: bool = False  # the user gets these votes
     privacy: OptionChoice | None = None  # of horizontal training: noise on labels

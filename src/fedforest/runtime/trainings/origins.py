@@ -18,11 +18,13 @@ class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     label: str | None = None  # None: of another party
     weight: str | None = None
     label_epsilon: float | None = None  # of the labels; None: they left without noise
+    encrypts_labels: bool = False  # they left encrypted
 
     @classmethod
     def of(cls, run: bytes, role: Role, terms: Terms) -> "Origin":
         """Describe the training that a party takes part in by a role."""
-        return cls(run.hex(), role.data, role.label, role.weight, terms.label_epsilon)
+        used = role.data, role.label, role.weight
+        return cls(run.hex(), *used, terms.label_epsilon, terms.encrypts_labels)
 
 
 Origins = tuple[Origin, ...]  # in the order of the trainings

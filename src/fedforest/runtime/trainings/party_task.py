@@ -207,6 +207,7 @@ class Demands(NamedTuple):
     grows_trees: bool = False
     gives_labels: bool = False
     label_epsilon: float | None = None  # of the labels that leave; None: without noise
+    encrypts_labels: bool = False  # they leave so that nobody else can read them
     sums: Sums | None = None
     peers: tuple[str, ...] = ()  # parties whose fingerprints the role needs
     scored_model: str | None = None  # the model whose votes are scored, once

@@ -9,15 +9,18 @@ from numpy.typing import NDArray
 
 from fedforest.errors import ConfigurationError
 from fedforest.privacy.randomized_response import RandomizedResponse
+from fedforest.protocol.aggregation.introduction import check_pins
 from fedforest.protocol.asking import Conversation, Handler, Message, check
 from fedforest.protocol.contract import Gate
 from fedforest.protocol.vertical import messages
 from fedforest.protocol.vertical.contract import CONTRACT, VerticalDeclared
 from fedforest.protocol.vertical.coordinator import train
+from fedforest.protocol.vertical.encrypted import messages as encrypted
 from fedforest.protocol.vertical.labels import LabelSource, TargetValues, number_classes
 from fedforest.protocol.vertical.order import TrainedForest, VerticalOrder
 from fedforest.protocol.vertical.out_of_bag import check_earlier_votes
 from fedforest.protocol.vertical.party import PartyModel, VerticalParty
+from fedforest.runtime.disclosure.encrypted_leakage import report_encrypted_forest
 from fedforest.runtime.disclosure.leakage import (
     VerticalRun,
     describe_spending,
@@ -29,7 +32,7 @@ from fedforest.runtime.messages.orders import TrainVertical
 from fedforest.runtime.messages.results import Alignment, VerticalResult
 from fedforest.runtime.messages.roles import RowChoice, VerticalRole
 from fedforest.runtime.messages.terms import Terms
-from fedforest.runtime.trainings import forests
+from fedforest.runtime.trainings import encrypted_labels, forests
 from fedforest.runtime.trainings.alignment import check_alignment
 from fedforest.runtime.trainings.base import (
     NO_START,
@@ -63,6 +66,10 @@ from fedforest.tree.table.frames import Table
 from fedforest.tree.table.target_checks import (
     check_class_labels,
     check_regression_target,
+)
+
+_REQUESTS: tuple[type[Message], ...] = tuple(
+    dict.fromkeys((*messages.REQUESTS, *encrypted.REQUESTS))
 )
 
 
@@ -110,7 +117,7 @@ class VerticalTraining(
     order_type = TrainVertical
     role_type = VerticalRole
     result_type = VerticalResult
-    requests = messages.REQUESTS
+    requests = _REQUESTS
     user_learns = (
         "the number and the importance of each party's columns, the names of classes, "
         "and out-of-bag scores and votes if they were asked for"
@@ -120,6 +127,7 @@ class VerticalTraining(
         """Refuse an invalid request before any party is asked."""
         forests.check_validation(order, is_noisy=order.label_epsilon is not None)
         check_label_party(order)
+        encrypted_labels.check_order(order)
         if order.label_epsilon is not None:
             RandomizedResponse(order.label_epsilon).check()
         if order.align:
@@ -155,6 +163,8 @@ class VerticalTraining(
                 continues=order.continues,
                 with_left_out=order.with_left_out and party == order.label_party,
                 rows=rows,
+                label_party=order.label_party if order.encrypts_labels else None,
+                peers=encrypted_labels.list_peers(order, party),
             )
             for party, data in order.data.items()
         }
@@ -164,6 +174,7 @@ class VerticalTraining(
         return forests.declare(
             order,
             label_epsilon=order.label_epsilon,
+            encrypts_labels=order.encrypts_labels,
             votes_left_out=order.with_left_out,
             tells_votes=order.out_of_bag,
             aligns=bool(order.align),
@@ -187,6 +198,8 @@ class VerticalTraining(
             None if before is None else before.outline,
             0 if before is None else before.n_trees_seeded,
         )
+        if order.encrypts_labels:
+            return encrypted_labels.lead(training, means)
         return train(training, means.workers)
 
     def keep(
@@ -213,6 +226,7 @@ class VerticalTraining(
             start.rows,
             label_party=order.label_party,
             label_epsilon=order.spent_epsilon + (0.0 if before is None else before.label_epsilon),
+            is_encrypted=order.encrypts_labels,
         )
 
     def result(self, order: TrainVertical, trained: TrainedForest, ended: Ended) -> VerticalResult:
@@ -223,7 +237,10 @@ class VerticalTraining(
             n_trees=trained.outline.shape.n_trees,
             n_rows=trained.n_rows,
             columns_per_party=columns,
-            importances={party: _pack(values) for party, values in trained.importances.items()},
+            importances={
+                party: None if order.encrypts_labels else _pack(values)
+                for party, values in trained.importances.items()
+            },
             classes=ended.classes.get(order.label_party),
             out_of_bag_curve=_pack(trained.out_of_bag_curve),
             out_of_bag_votes=_pack(trained.out_of_bag_votes),
@@ -257,8 +274,10 @@ class VerticalTraining(
             min_rows_leaf=order.parameters.growth_rules(result.n_rows, n_columns).min_rows_leaf,
             in_federation=how.in_federation,
             from_zero=order.parameters.scored_by.scores.from_zero,
+            encrypts_labels=order.encrypts_labels,
         )
-        return Reports(report_vertical_forest(run), describe_spending(run))
+        report = report_encrypted_forest if run.encrypts_labels else report_vertical_forest
+        return Reports(report(run), describe_spending(run))
 
     def conclude(
         self,
@@ -286,11 +305,15 @@ class VerticalTraining(
             grows_trees=True,
             gives_labels=role.label is not None,
             label_epsilon=terms.label_epsilon,
+            encrypts_labels=terms.encrypts_labels,
+            peers=role.peers,
             continued_model=role.continues,
         )
 
     def read(self, role: VerticalRole, data: Any, holdings: Holdings) -> VerticalColumns:
         """Read the columns of the role; further trees need the columns of the forest."""
+        if role.peers:
+            check_pins(role.peers, holdings.keys.pins)
         rows = holdings.take_rows(data, role.rows)
         before: PartyModel | None = None
         known: Classes = None
@@ -323,6 +346,18 @@ class VerticalTraining(
         labels, classes = columns.labels, columns.classes
         if terms.label_epsilon is not None and columns.of_whole is not None:
             labels, classes = columns.of_whole
+        declared = VerticalDeclared(
+            parameters,
+            columns.table.n_rows,
+            0 if before is None else before.partial.shape.n_trees,
+            terms.label_epsilon,
+            terms.votes_left_out,
+            terms.tells_votes,
+        )
+        if terms.encrypts_labels:
+            party = encrypted_labels.make_party(role, columns.table, labels, before, means)
+            gate = encrypted_labels.make_gate(declared, party, means)
+            return VerticalWork(party, gate, classes, role.is_alone, encrypted.REQUESTS)
         party = VerticalParty(
             columns.table,
             means.randomness.of("training"),
@@ -331,14 +366,6 @@ class VerticalTraining(
             approve=means.accountant.approve,
             max_depth=parameters.depth_limit,
             workers=means.workers,
-        )
-        declared = VerticalDeclared(
-            parameters,
-            columns.table.n_rows,
-            0 if before is None else before.partial.shape.n_trees,
-            terms.label_epsilon,
-            terms.votes_left_out,
-            terms.tells_votes,
         )
         gate = Gate(CONTRACT, declared, party, means.accountant)
         return VerticalWork(party, gate, classes, role.is_alone)

@@ -30,6 +30,7 @@ class CoordinatorModel:
     rows: RowChoice | None = None  # the rows of the training: further trees need the same
     label_party: str = ""
     label_epsilon: float = math.inf  # spent on each label by all trainings of the forest
+    is_encrypted: bool = False  # only the label party knows what leaves say
 
     @cached_property
     def routes(self) -> OwnerRoutes:
@@ -57,6 +58,10 @@ class EarlierForest(Protocol):
     def n_trees_seeded(self) -> int:
         """The number of trees whose seeds are used up, dropped ones included."""
 
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether only the label party knows what leaves say."""
+
 
 def count_new_trees(order: TrainVertical, before: EarlierForest) -> int:
     """Count the trees to grow; raises if the request does not fit the forest."""
@@ -66,6 +71,12 @@ def count_new_trees(order: TrainVertical, before: EarlierForest) -> int:
         raise ConfigurationError(
             f"label_party is {order.label_party!r}, but earlier fits had {before.label_party!r}; a "
             f"warm start goes on with the same parties. {ANEW}"
+        )
+    if order.encrypts_labels != before.is_encrypted:
+        raise ConfigurationError(
+            "a warm start goes on with labels encrypted if those of earlier fits were, and only "
+            f"then. {ANEW}",
+            key="labels",
         )
     n_trees = order.parameters.n_estimators
     if n_trees < before.n_trees_seeded:

@@ -128,7 +128,8 @@ def decode_model(
     view = _view(data, max_bytes)
     copy = partial(_copy_aligned, writable=writable)
     contents = _READERS[_read_version(view)](view, copy)
-    _check_kind(contents.kind, expected_kind)
+    if expected_kind is not None:
+        check_kind(contents.kind, expected_kind)
     return contents
 
 
@@ -142,8 +143,9 @@ def _view(data: bytes | memoryview, max_bytes: int) -> memoryview:
     return view
 
 
-def _check_kind(kind: str, expected_kind: str | None) -> None:
-    if expected_kind is not None and kind != expected_kind:
+def check_kind(kind: str, expected_kind: str) -> None:
+    """Refuse a file of another kind."""
+    if kind != expected_kind:
         raise ModelFileError(
             f"model file holds a {kind!r}, not a {expected_kind!r}; choose another file"
         )

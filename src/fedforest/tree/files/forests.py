@@ -18,10 +18,16 @@ from numpy.typing import NDArray
 from fedforest.errors import ModelFileError
 from fedforest.tree.canonical_json import JsonValue
 from fedforest.tree.files.arrays import damaged, read_vector, require
-from fedforest.tree.files.container import ModelContents, decode_model, encode_model, list_pieces
+from fedforest.tree.files.container import (
+    ModelContents,
+    check_kind,
+    decode_model,
+    encode_model,
+    list_pieces,
+)
 from fedforest.tree.files.packed_decreases import expand_decreases, pack_decreases, read_decreases
 from fedforest.tree.files.packed_leaves import LEAF_ARRAYS, pack_leaves, read_leaves
-from fedforest.tree.files.packed_shape import SHAPE_ARRAYS, pack_shape, read_shape
+from fedforest.tree.files.packed_shape import SHAPE_ARRAYS, PackedShape, pack_shape, read_shape
 from fedforest.tree.files.packed_splits import (
     SPLIT_ARRAYS,
     expand_splits,
@@ -30,13 +36,15 @@ from fedforest.tree.files.packed_splits import (
     read_splits,
 )
 from fedforest.tree.forest.forest import Forest
-from fedforest.tree.forest.partial import NOBODY, ForestOutline, PartialForest
+from fedforest.tree.forest.partial import NOBODY, ForestOutline, PartialForest, no_leaves
 from fedforest.tree.table.bins import Bins
 from fedforest.tree.table.class_labels import pack_labels, unpack_labels
 from fedforest.tree.table.targets import MAX_CLASSES
 from fedforest.tree.workers import ALONE, Workers
 
 FOREST, PARTIAL, OUTLINE = "forest", "partial-forest", "forest-outline"
+# where labels are encrypted, leaves are with the label party instead of the coordinator
+VOTING_PARTIAL, BLIND_OUTLINE = "partial-forest-with-leaves", "forest-outline-without-leaves"
 
 _NOTHING: Mapping[str, JsonValue] = MappingProxyType({})
 _BINS = set(Bins.concatenate([]).to_arrays()[0])
@@ -44,11 +52,15 @@ _ARRAYS_OF = {
     FOREST: {*SHAPE_ARRAYS, *SPLIT_ARRAYS, *LEAF_ARRAYS, "decrease", *_BINS},
     PARTIAL: {*SHAPE_ARRAYS, *SPLIT_ARRAYS, *_BINS},
     OUTLINE: {*SHAPE_ARRAYS, "owner", *LEAF_ARRAYS, "decrease"},
+    VOTING_PARTIAL: {*SHAPE_ARRAYS, *SPLIT_ARRAYS, *_BINS, *LEAF_ARRAYS, "decrease"},
+    BLIND_OUTLINE: {*SHAPE_ARRAYS, "owner"},
 }
 _METADATA_OF = {
     FOREST: {"about", "classes", "has_names", "n_classes", "names"},
     PARTIAL: {"about", "has_names", "names"},
     OUTLINE: {"about", "classes", "n_classes"},
+    VOTING_PARTIAL: {"about", "has_names", "names", "n_classes"},
+    BLIND_OUTLINE: {"about", "classes", "n_classes"},
 }
 
 
@@ -69,6 +81,7 @@ class StoredPartial:
     partial: PartialForest
     bins: Bins
     metadata: Mapping[str, JsonValue]
+    outline: ForestOutline | None = None  # with leaves, of the label party of encrypted labels
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -167,20 +180,31 @@ def open_forest(data: bytes | memoryview) -> OpenedForest:
 
 
 def encode_partial(
-    partial: PartialForest, bins: Bins, metadata: Mapping[str, JsonValue] = _NOTHING
+    partial: PartialForest,
+    bins: Bins,
+    metadata: Mapping[str, JsonValue] = _NOTHING,
+    outline: ForestOutline | None = None,
 ) -> bytes:
-    """Return the one encoding of a partial forest; `bins` are those of its columns."""
+    """Return the one encoding of a partial forest; `bins` are those of its columns.
+
+    `outline` says what leaves predict, at the label party of encrypted labels.
+    """
     _check_columns(partial.n_features, bins)
     arrays, names = bins.to_arrays()
     shape = pack_shape(partial.shape)
     splits = pack_splits(partial.splits, shape, partial.n_features)
     arrays |= shape.to_arrays() | splits.to_arrays()
-    return encode_model(PARTIAL, names | {"about": metadata}, arrays)
+    about = names | {"about": metadata}
+    if outline is None:
+        return encode_model(PARTIAL, about, arrays)
+    arrays |= pack_leaves(outline.leaves, shape, outline.n_classes).to_arrays()
+    arrays["decrease"] = pack_decreases(outline.decrease, shape)
+    return encode_model(VOTING_PARTIAL, about | {"n_classes": outline.n_classes}, arrays)
 
 
 def decode_partial(data: bytes | memoryview) -> StoredPartial:
     """Read what `encode_partial` gave; raises `ModelFileError` for anything else."""
-    file = _open(data, PARTIAL)
+    file = _open(data, PARTIAL, VOTING_PARTIAL)
     bins = Bins.from_arrays(file.arrays, file.metadata)
     about = _read_about(file.metadata)
     # an owner that has only labels does not know the trees
@@ -188,7 +212,18 @@ def decode_partial(data: bytes | memoryview) -> StoredPartial:
     shape = read_shape(file.arrays, least_trees)
     splits = read_splits(file.arrays, shape, bins, may_be_foreign=True)
     whole = splits.expand(shape, bins.is_categorical)
-    return StoredPartial(PartialForest(shape.expand(), whole, bins.n_features), bins, about)
+    partial = PartialForest(shape.expand(), whole, bins.n_features)
+    outline = _read_leaves(file, shape, partial) if file.kind == VOTING_PARTIAL else None
+    return StoredPartial(partial, bins, about, outline)
+
+
+def _read_leaves(file: ModelContents, shape: PackedShape, partial: PartialForest) -> ForestOutline:
+    """Read what leaves predict and splits were worth; who split which node is not said."""
+    n_classes = _read_class_count(file.metadata)
+    leaves = read_leaves(file.arrays, shape, n_classes).expand(shape)
+    decrease = expand_decreases(read_decreases(file.arrays, shape), shape)
+    nobody = np.full(shape.n_nodes, NOBODY, np.int16)
+    return ForestOutline(partial.shape, nobody, leaves, decrease, n_classes)
 
 
 def encode_outline(
@@ -196,33 +231,32 @@ def encode_outline(
     classes: NDArray[Any] | None = None,
     metadata: Mapping[str, JsonValue] = _NOTHING,
 ) -> bytes:
-    """Return the one encoding of the coordinator's outline."""
+    """Return the one encoding of the coordinator's outline, with leaves or without."""
     shape = pack_shape(outline.shape)
-    leaves = pack_leaves(outline.leaves, shape, outline.n_classes)
-    arrays = shape.to_arrays() | leaves.to_arrays()
+    arrays = shape.to_arrays()
     arrays["owner"] = keep_splits(shape, outline.owner)
-    arrays["decrease"] = pack_decreases(outline.decrease, shape)
     about = _describe_classes(classes, outline.n_classes) | {"about": metadata}
+    if not outline.has_leaves:
+        return encode_model(BLIND_OUTLINE, about, arrays)
+    arrays |= pack_leaves(outline.leaves, shape, outline.n_classes).to_arrays()
+    arrays["decrease"] = pack_decreases(outline.decrease, shape)
     return encode_model(OUTLINE, about, arrays)
 
 
 def decode_outline(data: bytes | memoryview) -> StoredOutline:
     """Read what `encode_outline` gave; raises `ModelFileError` for anything else."""
-    file = _open(data, OUTLINE)
+    file = _open(data, OUTLINE, BLIND_OUTLINE)
     n_classes, classes = _read_classes(file.metadata)
     about = _read_about(file.metadata)
     shape = read_shape(file.arrays)
     owner = read_vector(file.arrays, "owner", np.int16, shape.n_splits)
     require((owner > NOBODY).all(), "owners", "one is out of range")
-    leaves = read_leaves(file.arrays, shape, n_classes)
-    decrease = read_decreases(file.arrays, shape)
-    outline = ForestOutline(
-        shape.expand(),
-        expand_splits(shape, owner, NOBODY),
-        leaves.expand(shape),
-        expand_decreases(decrease, shape),
-        n_classes,
-    )
+    leaves, decrease = no_leaves(shape.n_nodes), np.zeros(shape.n_nodes)
+    if file.kind == OUTLINE:
+        leaves = read_leaves(file.arrays, shape, n_classes).expand(shape)
+        decrease = expand_decreases(read_decreases(file.arrays, shape), shape)
+    owners = expand_splits(shape, owner, NOBODY)
+    outline = ForestOutline(shape.expand(), owners, leaves, decrease, n_classes)
     return StoredOutline(outline, classes, about)
 
 
@@ -240,22 +274,30 @@ def _describe_classes(classes: NDArray[Any] | None, n_classes: int) -> dict[str,
     return {"classes": labels, "n_classes": n_classes}
 
 
-def _open(data: bytes | memoryview, kind: str) -> ModelContents:
-    file = decode_model(data, expected_kind=kind, writable=True)
+def _open(data: bytes | memoryview, kind: str, other: str | None = None) -> ModelContents:
+    file = decode_model(data, writable=True)
+    if file.kind != other:
+        check_kind(file.kind, kind)
+    kind = file.kind
     require(file.arrays.keys() == _ARRAYS_OF[kind], "arrays", "some are missing or unknown")
     require(file.metadata.keys() == _METADATA_OF[kind], "metadata", "it has other entries")
     return file
 
 
 def _read_classes(metadata: Mapping[str, JsonValue]) -> tuple[int, NDArray[Any] | None]:
-    n_classes = metadata["n_classes"]
-    if type(n_classes) is not int or not 0 <= n_classes <= MAX_CLASSES:
-        raise damaged("metadata", "the number of classes is out of range")
+    n_classes = _read_class_count(metadata)
     if metadata["classes"] is None:
         return n_classes, None
     classes = unpack_labels(metadata["classes"])
     require(len(classes) == n_classes > 0, "metadata", "it has another number of class labels")
     return n_classes, classes
+
+
+def _read_class_count(metadata: Mapping[str, JsonValue]) -> int:
+    n_classes = metadata["n_classes"]
+    if type(n_classes) is not int or not 0 <= n_classes <= MAX_CLASSES:
+        raise damaged("metadata", "the number of classes is out of range")
+    return n_classes
 
 
 def _read_about(metadata: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:

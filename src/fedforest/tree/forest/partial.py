@@ -69,6 +69,11 @@ class ForestOutline:
         """Numbers that say what a leaf predicts."""
         return max(1, self.n_classes)
 
+    @property
+    def has_leaves(self) -> bool:
+        """Whether it says what leaves predict; if labels are encrypted, the label party's does."""
+        return len(self.leaves.value) > 0
+
     def first_trees(self, n_trees: int) -> "ForestOutline":
         """Return the outline of the first trees only."""
         shape, n = self.shape.first_trees(n_trees)
@@ -92,6 +97,11 @@ def no_trees(n_features: int) -> PartialForest:
     nothing = np.zeros(0, np.uint8)
     splits = Splits(nodes, nothing, nothing, nodes, sets)
     return PartialForest(Shape(np.zeros(1, np.int64), nodes), splits, n_features)
+
+
+def no_leaves(n_nodes: int) -> Leaves:
+    """Return the leaves of trees of which nobody says what they predict."""
+    return Leaves(np.zeros(n_nodes + 1, np.int64), np.zeros(0, np.uint16), np.zeros(0))
 
 
 def divide(

@@ -22,6 +22,11 @@ class ForestVotes:
         self._outline = outline
         self._numbered: dict[bool, Numbered] = {}
 
+    @property
+    def outline(self) -> ForestOutline:
+        """Return the forest that votes."""
+        return self._outline
+
     def mean(
         self, leaf_of: NDArray[np.int32], workers: Workers = ALONE, *, hard: bool = False
     ) -> NDArray[np.float64]:

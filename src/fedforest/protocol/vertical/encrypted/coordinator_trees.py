@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.kernels.layout import NO_GROUP
-from fedforest.kernels.prediction.walk import Leaves
 from fedforest.protocol.asking import blame, check
 from fedforest.protocol.fates import unpack_fates, unpack_flags
 from fedforest.protocol.payloads import RowBits
@@ -27,7 +26,7 @@ from fedforest.protocol.vertical.messages import SplitsApplied
 from fedforest.protocol.vertical.moves import AwaitedBits, NodeBits, follow_sizes
 from fedforest.protocol.vertical.routed_trees import RoutedTrees
 from fedforest.tree.forest.forest import Shape
-from fedforest.tree.forest.partial import NOBODY, ForestOutline
+from fedforest.tree.forest.partial import NOBODY, ForestOutline, no_leaves
 from fedforest.tree.growth.decisions import OpenTrees
 from fedforest.tree.workers import Workers
 
@@ -148,6 +147,5 @@ class BlindCoordinatorTrees(RoutedTrees):
         """Return the shape of the trees and the owner of each node; no leaf and no gain."""
         structure = self._opened.structure
         shape = Shape(structure.tree_offsets(), structure.flat_children())
-        nothing = Leaves(np.zeros(shape.n_nodes + 1, np.int64), np.zeros(0, np.uint16), np.zeros(0))
         owner, decrease = self._flat_owners(shape.tree_start), np.zeros(shape.n_nodes)
-        return ForestOutline(shape, owner, nothing, decrease, 0)
+        return ForestOutline(shape, owner, no_leaves(shape.n_nodes), decrease, 0)

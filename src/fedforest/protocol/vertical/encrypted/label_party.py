@@ -7,6 +7,7 @@ hears who splits which node and which nodes become leaves.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -51,13 +52,13 @@ from fedforest.protocol.vertical.messages import (
     StartTrees,
     TakeLabels,
 )
+from fedforest.protocol.vertical.party import PartyModel
 from fedforest.protocol.vertical.party_trees import VerticalPartyTrees
 from fedforest.tree.forest.forest import Shape
 from fedforest.tree.forest.partial import ForestOutline, concatenate_outlines
 from fedforest.tree.growth.parameters import ForestParameters
 from fedforest.tree.table.frames import Table
 from fedforest.tree.table.targets import TargetKind, TrainingTargets, encode_values
-from fedforest.tree.workers import ALONE, Workers
 
 _KEYS, _ROWS = b"keys of labels", b"ciphertexts of labels"
 
@@ -71,17 +72,24 @@ class LabelParty(BlindParty):
         member: PartyIdentity,
         labels: LabelSource,
         parameters: ForestParameters,
-        workers: Workers = ALONE,
+        *,
+        model: PartyModel | None = None,
+        **settings: Any,
     ) -> None:
-        """Decide by `parameters`, as they were declared to the party."""
+        """Decide by `parameters`, as they were declared to the party.
+
+        `model` is what it has of a forest that gets further trees; `settings` are those of every
+        party.
+        """
         depth = parameters.depth_limit
-        super().__init__(table, member, labels=labels, max_depth=depth, workers=workers)
+        super().__init__(table, member, labels=labels, model=model, max_depth=depth, **settings)
         self._name = member.name
         self._labels, self._parameters = labels, parameters
         self._n_columns = 0
         self._kind: TargetKind
         self._reader: CutReader | None = None
-        self._outlines: list[ForestOutline] = []
+        before = None if model is None else model.outline
+        self._outlines = [] if before is None else [before]
 
     def _handlers(self) -> dict[type[Message], Callable[[Any], Message]]:
         return {
@@ -98,11 +106,17 @@ class LabelParty(BlindParty):
         n_classes = self._labels.scale().n_classes
         return ColumnsBinned(prepared.size, LabelScale(n_classes))
 
-    def outline(self) -> ForestOutline:
+    def outline(self, n_trees: int | None = None) -> ForestOutline:
         """Return the leaves of the forest and the decrease of each split, but no owner."""
         if not self._outlines:
             raise ProtocolError.stating("there is no model yet")
-        return concatenate_outlines(self._outlines)
+        outline = concatenate_outlines(self._outlines)
+        return outline if n_trees is None else outline.first_trees(n_trees)
+
+    def model(self, n_trees: int | None = None) -> PartyModel:
+        """Return the party's partial forest, with what leaves say."""
+        own = super().model(n_trees)
+        return replace(own, outline=self.outline(own.partial.shape.n_trees))
 
     def _encrypt_labels(self, request: EncryptLabels) -> LabelsEncrypted:
         check(self._reader is None, "labels are asked for twice")
@@ -122,6 +136,8 @@ class LabelParty(BlindParty):
             one = np.zeros(1, np.int64)
             kind = encode_values(one, None, unit, origin, self._parameters.scored_by).kind
         encrypted = self._encrypt(targets)
+        if self._approve is not None:
+            self._approve(request)  # last: labels that are refused anyway are not paid for
         self._targets, self._kind, self._n_columns = targets, kind, request.n_columns
         self._keep_answers(key)
         return LabelsEncrypted(encrypted, self._seal_for_all(encrypted))

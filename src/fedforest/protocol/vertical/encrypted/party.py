@@ -32,7 +32,6 @@ from fedforest.protocol.vertical.encrypted.messages import (
     TakeCiphertexts,
 )
 from fedforest.protocol.vertical.encrypted.payloads import EncryptedLabels
-from fedforest.protocol.vertical.labels import LabelSource
 from fedforest.protocol.vertical.messages import (
     BinColumns,
     ColumnsBinned,
@@ -41,10 +40,8 @@ from fedforest.protocol.vertical.messages import (
     StartTrees,
 )
 from fedforest.protocol.vertical.party import VerticalParty
-from fedforest.tree.growth.decisions import NO_DEPTH_LIMIT
 from fedforest.tree.table.frames import Table
 from fedforest.tree.table.targets import TrainingTargets, encode_classes
-from fedforest.tree.workers import ALONE, Workers
 
 _ANY_CRITERION = BY_NAME["gini"]  # nothing is scored here
 _OFFER = b"offer of cuts"
@@ -60,18 +57,12 @@ def digest_labels(labels: EncryptedLabels) -> bytes:
 class BlindParty(VerticalParty):
     """The steps that every party of such a training takes, with labels or without."""
 
-    def __init__(
-        self,
-        table: Table,
-        member: PartyIdentity,
-        *,
-        labels: LabelSource | None = None,
-        max_depth: int = NO_DEPTH_LIMIT,
-        workers: Workers = ALONE,
-    ) -> None:
-        """Know other parties by the pins of the `member`; nothing is sent to strangers."""
-        randomness = member.randomness
-        super().__init__(table, randomness, labels=labels, max_depth=max_depth, workers=workers)
+    def __init__(self, table: Table, member: PartyIdentity, **settings: Any) -> None:
+        """Know other parties by the pins of the `member`; nothing is sent to strangers.
+
+        `settings` are those of every party of vertical training.
+        """
+        super().__init__(table, member.randomness, **settings)
         self._meeting = MeetingParty(member, with_seeds=False)
         self._n_steps = 0  # in which cuts were offered, or chosen
 
@@ -111,15 +102,10 @@ class ColumnParty(BlindParty):
     """Answers the coordinator of a vertical training with encrypted labels."""
 
     def __init__(
-        self,
-        table: Table,
-        member: PartyIdentity,
-        label_party: str,
-        max_depth: int = NO_DEPTH_LIMIT,
-        workers: Workers = ALONE,
+        self, table: Table, member: PartyIdentity, label_party: str, **settings: Any
     ) -> None:
-        """Sum only what the `label_party` encrypted."""
-        super().__init__(table, member, max_depth=max_depth, workers=workers)
+        """Sum only what the `label_party` encrypted; `settings` are those of every party."""
+        super().__init__(table, member, **settings)
         self._label_party = label_party
         self._cipher: CutCipher | None = None
         self._secret = b""  # 32 bytes from which every offer's randomness is derived
@@ -136,9 +122,9 @@ class ColumnParty(BlindParty):
     def _take_ciphertexts(self, request: TakeCiphertexts) -> Accepted:
         labels, n_rows = request.labels, self._table.n_rows
         check(self._cipher is None, "labels are given out twice")
-        self._meeting.session().open(
-            self._label_party, request.seal.data, SEAL_OF_LABELS, digest_labels(labels)
-        )
+        session = self._meeting.session()
+        check(self._label_party in session.pair_secrets, "the label party was not introduced")
+        session.open(self._label_party, request.seal.data, SEAL_OF_LABELS, digest_labels(labels))
         with refuse_spoiled():
             summands = Summands(labels.n_numbers, labels.lowest, labels.highest, n_rows)
             scheme = Scheme(summands, EncryptionKey.decode(bytes(labels.key), summands.n_keys))

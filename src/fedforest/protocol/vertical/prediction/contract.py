@@ -9,7 +9,12 @@ from typing import NamedTuple
 
 from fedforest.protocol.asking import Handler
 from fedforest.protocol.contract import BEGINNING, Clause, Gate
-from fedforest.protocol.vertical.prediction.messages import LeapRows, RouteRows, SweepRows
+from fedforest.protocol.vertical.prediction.messages import (
+    LeapRows,
+    RouteRows,
+    SweepRows,
+    VoteByLeaves,
+)
 
 
 class PredictedRows(NamedTuple):
@@ -28,11 +33,24 @@ def _count_setting_out(request: SweepRows | LeapRows | RouteRows) -> int:
     return 0 if goes_on else max(0, request.last_row - request.first_row)
 
 
-_ANY = (BEGINNING, SweepRows, LeapRows, RouteRows)
+def _count_voted(request: VoteByLeaves) -> int:
+    return max(0, request.last_row - request.first_row)
+
+
+_ANY = (BEGINNING, SweepRows, LeapRows, RouteRows, VoteByLeaves)
 _LIMIT = "each row sets out once"
-CONTRACT: tuple[Clause[PredictedRows], ...] = tuple(
-    Clause(request, _ANY, _count_rows, _LIMIT, _count_setting_out)
-    for request in (SweepRows, LeapRows, RouteRows)
+CONTRACT: tuple[Clause[PredictedRows], ...] = (
+    *(
+        Clause(request, _ANY, _count_rows, _LIMIT, _count_setting_out)
+        for request in (SweepRows, LeapRows, RouteRows)
+    ),
+    Clause(
+        VoteByLeaves,
+        _ANY,
+        _count_rows,
+        "each row once, at the label party of encrypted labels",
+        _count_voted,
+    ),
 )
 
 

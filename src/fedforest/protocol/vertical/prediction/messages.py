@@ -13,7 +13,7 @@ import msgspec
 
 from fedforest.kernels.prediction.sweep import MAX_SWEPT_LEVELS
 from fedforest.protocol.asking import Message, Request
-from fedforest.protocol.payloads import Count, NodeSums, Outcomes
+from fedforest.protocol.payloads import Count, NodeSums, Outcomes, SealedVotes
 
 Lookahead = Annotated[int, msgspec.Meta(ge=1, lt=2**31)]
 SweptLevels = Annotated[int, msgspec.Meta(ge=1, le=MAX_SWEPT_LEVELS)]
@@ -97,4 +97,31 @@ class RouteRows(Request[RowsRouted], frozen=True):
     turns: memoryview | None = None
 
 
-REQUESTS = (SweepRows, LeapRows, RouteRows)
+class RowsVoted(Message, frozen=True):
+    """What trees say on average about each row, sealed for who asked."""
+
+    reveals: ClassVar[str] = (
+        "to the asker alone: what the forest says about each row predicted, by leaves that only "
+        "the label party knows"
+    )
+
+    votes: SealedVotes
+
+
+class VoteByLeaves(Request[RowsVoted], frozen=True):
+    """To the label party of encrypted labels: say what these leaves say about rows first..last.
+
+    `leaves` are numbers of leaves within their trees, tree after tree; `key` is the public key of
+    who asked.
+    """
+
+    reveals: ClassVar[str] = "which leaf each row predicted reaches in each tree"
+
+    first_row: Count
+    last_row: Count
+    leaves: memoryview
+    key: memoryview
+    hard_votes: bool = False
+
+
+REQUESTS = (SweepRows, LeapRows, RouteRows, VoteByLeaves)
