@@ -259,8 +259,10 @@ class _Means(NamedTuple):
         """Make the handler of one party."""
         table, workers = self.tables[party], self.workers.divided(len(self.tables))
         share, routes = self.model.shares[party], self.model.own_routes[party]
-        answering: Handler = ClassicalParty(share, table, routes)
-        if not self.options.classical:
+        answering: Handler
+        if self.options.classical:
+            answering = ClassicalParty(share, table, routes)
+        else:
             answering = PredictingParty(share, table, workers, routes, believes_turns=True)
         if share.outline is not None:
             votes = ForestVotes(share.outline)
