@@ -1,6 +1,6 @@
 """What noise on labels and few parties at a time may cost, on the papers' data: small versions.
 
-`python -m fedforest.experiments.horizontal_accuracy` has the full ones. Seeds are fixed, so that a
+`fedforest reproduce fet-table-2 kppd-fig-2` has the full ones. Seeds are fixed, so that a
 test gives the same each time. After a change that draws anew, means vary: differences of two
 forests on the same deal of rows had standard deviations of at most 0.010 (local noise, 16 deals)
 and 0.008 (participation, 10 deals), around means of 0.001 and -0.005 at the worst. So the mean of
@@ -15,15 +15,9 @@ import numpy as np
 import pytest
 
 import fedforest
-from fedforest.experiments.data_sets import reason_missing
-from fedforest.experiments.horizontal_methods import LOCAL, ForestSize, Method, federated
-from fedforest.experiments.horizontal_tasks import (
-    TEN_PARTIES,
-    TWO_PARTIES,
-    Dealing,
-    deal_rows,
-    read_rows,
-)
+from fedforest.experiments.data.reading import read_table, reason_missing
+from fedforest.experiments.horizontal.deals import TEN_PARTIES, TWO_PARTIES, Dealing, deal_rows
+from fedforest.experiments.horizontal.methods import ForestSize, Method, federated, locally
 
 SIZE = ForestSize(30)
 SEED = 7
@@ -39,7 +33,7 @@ def compare(
     name: str, dealing: Dealing, n_deals: int, methods: tuple[Method, Method]
 ) -> tuple[float, list[dict[str, float]]]:
     """By how much the first method is better than the second, on average, and what it measured."""
-    data = read_rows(name)
+    data = read_table(name)
     deals = [deal_rows(data, dealing, SEED, number) for number in range(n_deals)]
     first, second = ([method(deal) for deal in deals] for method in methods)
     gains = [one["score"] - other["score"] for one, other in zip(first, second, strict=True)]
@@ -50,7 +44,7 @@ def compare(
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [needs("spambase"), needs("waveform")])
 def test_local_noise_under_a_cap_of_eight_costs_at_most_three_hundredths(name: str) -> None:
-    noisy = federated(SIZE, privacy=LOCAL.protect(8.0))
+    noisy = federated(SIZE, privacy=locally(8.0))
     gain, measured = compare(name, TWO_PARTIES, 8, (noisy, federated(SIZE)))
     assert gain > -0.03
     assert all(each["epsilon_cap"] < 8.0 + 1e-9 for each in measured)

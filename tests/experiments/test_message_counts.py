@@ -1,17 +1,20 @@
 """Table 1 of the k-PPD-ERT paper, as counted from real messages."""
 
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from fedforest.experiments.findings import to_markdown
-from fedforest.experiments.message_counts import (
+from fedforest.experiments.horizontal.message_counts import (
     MEDIATOR,
     SIZES,
     count_messages,
-    find_message_counts,
+    make_finding,
+    name_plug,
     paper_total,
+    plugs_for,
     thresholds,
 )
 from fedforest.protocol.aggregation.options import Masked, Ring, Shamir
@@ -72,6 +75,14 @@ def test_set_up_is_three_exchanges_with_everybody_for_masks_and_two_else() -> No
 
 
 def test_the_table_in_the_documents_is_the_one_that_is_counted() -> None:
-    finding = find_message_counts(SHOWN)
+    rows = []
+    for n in SHOWN:
+        for plug in plugs_for(n):
+            counted = asdict(count_messages(plug, n))
+            total = sum(counted["sent"].values()) + sum(counted["received"].values())
+            rows.append(
+                (n, name_plug(plug), {**counted, "total": total, "printed": paper_total(plug, n)})
+            )
+    finding = make_finding(rows)
     assert {row[4] for row in finding.rows} == {"yes"}
     assert to_markdown(finding) in PAGE.read_text(encoding="utf-8")

@@ -21,6 +21,7 @@ from fedforest.cli.export import export
 from fedforest.cli.membership import join_as_user
 from fedforest.cli.policy import policy
 from fedforest.cli.predict import predict
+from fedforest.cli.reproduce import reproduce
 from fedforest.cli.runs import runs
 from fedforest.cli.services import coordinator, party
 from fedforest.cli.train import train
@@ -45,6 +46,7 @@ app.add_typer(runs, name="runs")
 app.command()(align)
 app.command()(predict)
 app.command()(export)
+app.command()(reproduce)
 app.add_typer(coordinator, name="coordinator")
 app.add_typer(party, name="party")
 party.add_typer(data, name="data")

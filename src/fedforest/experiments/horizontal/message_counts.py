@@ -8,7 +8,7 @@ are counted apart.
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -90,27 +90,26 @@ def count_messages(plug: Protected, n: int) -> MessageCount:
     return _take_apart(heard, n_set_up)
 
 
-def find_message_counts(sizes: Sequence[int] = SIZES) -> Finding:
+def plugs_for(n: int) -> list[Protected]:
+    """Return the techniques of the table, for N with the mediator."""
+    return [Ring(), Masked(), *(Shamir(k) for k in thresholds(n))]
+
+
+def make_finding(rows: Iterable[tuple[int, str, Mapping[str, int]]]) -> Finding:
     """Table 1: counted beside the paper's formulas."""
-    rows = []
-    for n in sizes:
-        plugs: list[Protected] = [Ring(), Masked(), *(Shamir(k) for k in thresholds(n))]
-        for plug in plugs:
-            counted, formula = count_messages(plug, n), paper_total(plug, n)
-            rows.append(
-                [
-                    str(n),
-                    _name(plug),
-                    str(counted.total),
-                    str(formula),
-                    "yes" if counted.total == formula else "no",
-                    str(counted.relayed),
-                    str(counted.questions),
-                    str(counted.set_up),
-                ]
-            )
+    told = [
+        [
+            str(n),
+            method,
+            str(counted["total"]),
+            str(counted["printed"]),
+            "yes" if counted["total"] == counted["printed"] else "no",
+            *(str(counted[kind]) for kind in ("relayed", "questions", "set_up")),
+        ]
+        for n, method, counted in rows
+    ]
     header = ("N", "Sum by", "Counted", "Paper", "Equal", "Relayed", "Questions", "Set-up")
-    return Finding("Messages of one sum (k-PPD-ERT, Table 1)", header, rows, _NOTE)
+    return Finding("Messages of one sum (k-PPD-ERT, Table 1)", header, told, _NOTE)
 
 
 _NOTE = (
@@ -126,7 +125,7 @@ def thresholds(n: int) -> list[int]:
     return sorted({2, n // 2 + 1, n})
 
 
-def _name(plug: Protected) -> str:
+def name_plug(plug: Protected) -> str:
     return f"Shamir, k = {plug.threshold}" if isinstance(plug, Shamir) else type(plug).__name__
 
 

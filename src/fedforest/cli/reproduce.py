@@ -1,0 +1,100 @@
+"""`fedforest reproduce`: the tables and figures of the papers, measured again."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fedforest.cli.terminal import Terminal
+
+if TYPE_CHECKING:
+    from fedforest.experiments.experiment import Experiment
+
+
+def reproduce(  # noqa: PLR0913, PLR0917 - options of a command
+    names: Annotated[list[str], typer.Argument(help="Names of experiments, `all` or `list`.")],
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Folder of repetitions, pages and figures, by default `results`."),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Small versions, minutes in all; no results.")
+    ] = False,
+    synthetic: Annotated[
+        bool, typer.Option("--synthetic", help="Made tables of the same shapes; no results.")
+    ] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Forget earlier repetitions of these experiments.")
+    ] = False,
+    minutes: Annotated[
+        float | None, typer.Option(help="Begin no repetition later than this; go on another time.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(help="Threads of each training, by default one per core.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of divisions of rows and columns.")] = 0,
+) -> None:
+    """Repeat tables and figures of the papers, each beside the printed values.
+
+    Repetitions are stored as they come: a run that was stopped goes on where it ended. The output
+    folder gets one page of all results, and of each experiment its figure, tables and repetitions.
+
+    Example: fedforest reproduce list
+
+    Example: fedforest reproduce kppd-table-1 --quick
+    """
+    from fedforest.experiments.experiment import Setting
+    from fedforest.experiments.page import make_section, write_pages, write_section
+    from fedforest.experiments.registry import EXPERIMENTS, choose
+    from fedforest.experiments.runner import measure
+
+    if names == ["list"]:
+        for experiment in EXPERIMENTS.values():
+            typer.echo(f"{experiment.name:14} {experiment.source}: {experiment.title}")
+        return
+    chosen = choose(names)
+    _check_needs(chosen, synthetic=synthetic)
+    parts = ["results", *(["quick"] if quick else []), *(["made"] if synthetic else [])]
+    folder = output or Path("-".join(parts))
+    deadline = None if minutes is None else time.monotonic() + 60.0 * minutes
+    n_jobs = jobs or os.cpu_count() or 1
+    setting = Setting(seed, quick, synthetic, n_jobs, again, deadline)
+    terminal = Terminal()
+    for experiment in chosen:
+        terminal.say(f"{experiment.name}: {experiment.source}. Full run: {experiment.full_run}.")
+        record = measure(experiment, setting, folder, terminal.err)
+        if record.measured:
+            section = make_section(experiment, record)
+            write_section(section, folder)
+            _show(terminal, section.findings())
+    write_pages(EXPERIMENTS.values(), setting, folder)
+    typer.echo(f"The page of all results is {folder / 'index.html'}.")
+
+
+def _show(terminal: Terminal, findings: list[Any]) -> None:
+    from fedforest.experiments.findings import to_rich
+
+    for finding in findings:
+        terminal.out.print(to_rich(finding))
+
+
+def _check_needs(chosen: list[Experiment], *, synthetic: bool) -> None:
+    """Say what is missing before anything is measured."""
+    from fedforest.errors import ConfigurationError
+    from fedforest.experiments.data.reading import reason_missing
+    from fedforest.experiments.figures import check_matplotlib
+    from fedforest.extras import import_extra
+
+    check_matplotlib()
+    for library in {library for experiment in chosen for library in experiment.extras}:
+        import_extra(library, "this experiment")
+    wanted = dict.fromkeys(name for experiment in chosen for name in experiment.data)
+    missing = [] if synthetic else [why for name in wanted if (why := reason_missing(name))]
+    for why in missing:
+        typer.echo(why, err=True)
+    if missing:
+        raise ConfigurationError(f"{len(missing)} data set(s) are missing: see above")
