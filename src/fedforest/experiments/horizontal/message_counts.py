@@ -95,6 +95,18 @@ def plugs_for(n: int) -> list[Protected]:
     return [Ring(), Masked(), *(Shamir(k) for k in thresholds(n))]
 
 
+def tabulate(plug: Protected, n: int) -> dict[str, int]:
+    """Count one sum as the table tells it, beside the paper's formula."""
+    counted = count_messages(plug, n)
+    return {
+        "total": counted.total,
+        "printed": paper_total(plug, n),
+        "relayed": counted.relayed,
+        "questions": counted.questions,
+        "set_up": counted.set_up,
+    }
+
+
 def make_finding(rows: Iterable[tuple[int, str, Mapping[str, int]]]) -> Finding:
     """Table 1: counted beside the paper's formulas."""
     told = [

@@ -42,14 +42,9 @@ class ForestSize:
         )
 
 
-def keep_for(cap: float, distance: int = 2) -> float:
-    """Find `keep` of a permanent response from its cap d ln((1 + keep) / (1 - keep))."""
-    return math.tanh(cap / (2 * distance))
-
-
 def locally(cap: float) -> Any:
     """Local noise under which the permanent answers of a row never tell more than `cap`."""
-    return fedforest.LocalDP(keep=keep_for(cap))
+    return fedforest.LocalDP(epsilon=cap)
 
 
 def globally(epsilon_query: float) -> Any:

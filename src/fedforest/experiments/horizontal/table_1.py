@@ -10,11 +10,10 @@ from fedforest.experiments.findings import Finding
 from fedforest.experiments.horizontal.message_counts import (
     SIZES,
     Protected,
-    count_messages,
     make_finding,
     name_plug,
-    paper_total,
     plugs_for,
+    tabulate,
 )
 from fedforest.experiments.record import Record
 from fedforest.protocol.aggregation.options import Masked, Ring
@@ -36,14 +35,7 @@ def _cells(setting: Setting) -> Iterator[Cell]:
 
 
 def _count(plug: Protected, n: int, _: int) -> Measured:
-    counted = count_messages(plug, n)
-    return {
-        "total": counted.total,
-        "printed": paper_total(plug, n),
-        "relayed": counted.relayed,
-        "questions": counted.questions,
-        "set_up": counted.set_up,
-    }
+    return {name: float(count) for name, count in tabulate(plug, n).items()}
 
 
 def _report(record: Record) -> Report:
