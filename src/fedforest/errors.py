@@ -183,7 +183,7 @@ class MaskingError(FederationError):
 
 
 class StorageError(FederationError):
-    """A file of a run could not be written, read or locked; what was written before is there."""
+    """A file of a run could not be written, read or locked; earlier records are still there."""
 
 
 class DamagedJournalError(StorageError):

@@ -1,8 +1,8 @@
-"""Foreign text as it may be shown: on one line, in the order of its characters, none invisible.
+"""Make foreign text fit to be shown: one line, in the order of its characters, none invisible.
 
 Peers, users and files choose names and texts that end in logs, terminals and records. A line break
-would forge a line there, an escape sequence command the terminal, a mark of direction reorder what
-is read. Whatever cannot be seen as itself is written as its code, as Python writes it.
+would forge a line there, an escape sequence command the terminal, a mark of direction reorder the
+text. Invisible characters are written as their codes, as in Python.
 """
 
 import re

@@ -253,7 +253,7 @@ def _read_pins(home: Path) -> "Pins":
 
 
 def _refuse_self(home: Path, name: str, pin: str) -> None:
-    """A party needs no pin of its own; whoever gives one has mixed something up."""
+    """Refuse a party's own fingerprint: a party needs no pin of itself."""
     from fedforest.errors import ConfigurationError
     from fedforest.masking.key_agreement import fingerprint
     from fedforest.runtime.membership.homes import load_credentials, load_identity

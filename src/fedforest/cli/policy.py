@@ -164,7 +164,7 @@ def _print_verdict(
 
 
 def _try_run(home: Path, rules_file: PolicyFile, file: Path, asker: str, party: str) -> str | None:
-    """Why a run that a coordinator declares would be refused; nothing is asked of anybody."""
+    """Return why the policy would refuse a declared run; no peer is asked."""
     import msgspec
 
     from fedforest.errors import ConfigurationError, PolicyRefusal

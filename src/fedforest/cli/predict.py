@@ -1,7 +1,7 @@
-"""`fedforest predict`: what a model says about rows, written to a file.
+"""`fedforest predict`: write a model's predictions to a file.
 
-A vertical model is asked where its parties are, and their rows stay there. A forest that is all in
-one place, a horizontal one or a file of `fedforest export`, predicts a table that is here.
+The parties of a vertical model predict together, and their rows stay with them. A complete forest,
+a horizontal one or a file of `fedforest export`, predicts a table of this machine.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The progress of a run: what events tell, and how it is drawn.
+"""The progress of a run, from its events, as a bar or as lines.
 
 On a terminal there is one bar; elsewhere a line for every stage and every few seconds; with
 `--json` a line for every event. Time left is guessed only where the depth of trees is known: from
@@ -100,7 +100,7 @@ class RunProgress:
 
     @property
     def seconds_left(self) -> float | None:
-        """A guess from what the growing took so far; None where there is no saying."""
+        """Estimate from the time that growing took so far; None if the depth is unknown."""
         share = self.share
         if share is None or share < _LEAST_SHARE:
             return None

@@ -1,4 +1,4 @@
-"""`fedforest runs`: what became of trainings; watch, resume and cancel them."""
+"""`fedforest runs`: list trainings and their results; watch, resume and cancel them."""
 
 from __future__ import annotations
 

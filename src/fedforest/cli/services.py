@@ -25,7 +25,7 @@ def coordinator_commands() -> None:
 
 @party.callback()
 def party_commands() -> None:
-    """The process beside a party's tables; it only opens connections outwards."""
+    """The process beside a party's tables; it opens outbound connections only."""
 
 
 @coordinator.command("start")

@@ -177,8 +177,8 @@ class PooledForest:
     def to_bytes(self) -> bytes:
         """Return the trained forest as a model file.
 
-        The seed stays out: with it, a reader could tell which rows each tree drew. So do the votes
-        of out-of-bag rows.
+        The file holds neither the seed, from which a reader could tell which rows each tree drew,
+        nor the votes of out-of-bag rows.
         """
         self._check_trained("to_bytes")
         about = {"estimator": type(self).__name__, "parameters": _describe(self.parameters)}

@@ -1,7 +1,7 @@
-"""A run file becomes an order, by the checks that the estimators have.
+"""Turn a run file into a request to the coordinator, with the checks of the estimators.
 
 The parameters of a file are those of the estimator of its protocol and task, so there is one place
-that says what they may be. What it says against one is told with the place of that parameter.
+that checks them. Its errors get the line and column of the parameter.
 """
 
 import re
@@ -89,7 +89,7 @@ def _order_horizontal(file: RunFile, estimator: Any) -> TrainHorizontal:
 
 
 def _make_estimator(file: RunFile) -> Any:
-    """Return the estimator that would train it; what its parameters may be is not checked yet."""
+    """Return the estimator of the file's protocol and task; its parameters are not checked yet."""
     kind = _ESTIMATORS[file.run.protocol, file.run.task]
     known = read_parameters(kind)
     _check_keys(file, "participation", known)

@@ -1,6 +1,6 @@
 """The facts about machine and versions that stand beside every published number.
 
-They name neither the host nor a path. Nothing here knows what is being measured.
+They name neither the host nor a path, and do not depend on the measurement.
 """
 
 import os

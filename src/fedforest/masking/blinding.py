@@ -24,7 +24,7 @@ _HASHING = b"fedforest point of an id 1"
 
 
 def hash_to_points(run: bytes, ids: Iterable[bytes]) -> list[bytes]:
-    """The point of every id, other ones in every run; nobody knows its logarithm."""
+    """Return the point of every id, different in every run; its logarithm is known to no role."""
     to_point = _sodium().crypto_core_ristretto255_from_hash
     start = sha512(join_contexts((_HASHING, run)))
     points = []
@@ -42,7 +42,7 @@ def cut_points(data: bytes | memoryview) -> list[bytes]:
 
 
 class BlindingKey:
-    """A party's secret scalar of one run; it never shows itself."""
+    """A party's secret scalar of one run; its `repr` hides it."""
 
     __slots__ = ("_scalar",)
 

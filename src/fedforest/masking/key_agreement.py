@@ -27,7 +27,7 @@ _FINGERPRINT = b"fedforest identity fingerprint 1"
 
 
 class IdentityKey:
-    """A party's private key, by which its peers know it; it never shows itself."""
+    """A party's private key, by which its peers know it; its `repr` hides it."""
 
     __slots__ = ("_private", "_public")
 

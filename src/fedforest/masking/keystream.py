@@ -48,7 +48,7 @@ def expand(key: bytes, n_words: int) -> NDArray[np.uint64]:
 
 
 def scramble(key: bytes, inputs: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Two random words for each row of two; who lacks the key learns nothing from the others.
+    """Encrypt rows of two words; without the key, words tell nothing about each other.
 
     Rows that differ must get words of their own, equal rows get equal words: the cipher's
     permutation is applied to every row on its own.

@@ -1,7 +1,7 @@
 """Keyed hashes that stand for row ids: equal ids have equal ones, and only the key leads back.
 
-HMAC-SHA256, the first 16 bytes. Without the key nothing can be tried out; whoever has it can hash
-every id that there may be, so a key is for one run and never for a coordinator.
+HMAC-SHA256, the first 16 bytes. Without the key, guessed ids cannot be tested. A holder of the key
+can hash every possible id, so a key serves one run and no coordinator gets it.
 """
 
 from collections.abc import Iterable

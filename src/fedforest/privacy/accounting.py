@@ -1,8 +1,8 @@
-"""(epsilon, delta) of many discrete Laplace queries: the tighter number beside the plain sum.
+"""Compute (epsilon, delta) of many discrete Laplace queries, which is tighter than the plain sum.
 
-What a query tells is a privacy loss, one of few multiples of a step, and losses of queries add up.
-Their distribution after many queries is computed by Fourier transform within a window that holds
-all but a negligible part of it. What is neglected or rounded counts as if it told everything.
+A query has a privacy loss, one of few multiples of a step, and losses of queries add up. Their
+distribution after many queries is computed by Fourier transform within a window that holds all but
+a negligible part of it. Neglected and rounded probability counts as a total loss.
 """
 
 import math

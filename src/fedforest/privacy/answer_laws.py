@@ -37,7 +37,7 @@ def tabulate_answers(if_set: float, if_clear: float) -> AnswerLaws:
 
 
 def _count_places(probability: float) -> int:
-    """Binary places of a probability: it is a whole number of 2^-places."""
+    """Count the binary places of a probability, a whole number of 2^-places."""
     return probability.as_integer_ratio()[1].bit_length() - 1
 
 

@@ -2,8 +2,8 @@
 
 Counts of classes can be told from counts of bits only if the code words are linearly independent.
 Plain hashing would let classes collide, so of several hashed words a class takes the one that has
-least in common with the classes before it and is independent of them. Codes are public; whole
-numbers decide, so they are the same on every machine.
+least in common with the classes before it and is independent of them. Codes are public and come
+from integer arithmetic, so they are the same on every machine.
 """
 
 from functools import lru_cache

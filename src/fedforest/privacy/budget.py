@@ -1,6 +1,6 @@
-"""A party's privacy ledger: what its runs spent on labels, and a ceiling that none may pass.
+"""A party's privacy ledger: the epsilon that its runs spent on labels, and a ceiling for their sum.
 
-Asked before anything is sent. Kept in memory; whoever stores it uses `as_dict` and `from_dict`.
+It is asked before a reply is sent. It lives in memory; `as_dict` and `from_dict` serve storage.
 """
 
 import math

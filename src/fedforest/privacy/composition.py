@@ -121,7 +121,7 @@ _PROTECTED = {
 def query_epsilon(code: ResponseCode) -> float:
     """Return one query's loss: (d/2) ln[P1 (1 - P0) / (P0 (1 - P1))] for codes of equal weight.
 
-    Of d bits in which two codes differ, half are set in the one and half in the other.
+    Two codes differ in d bits; each code has half of them set.
     """
     set_, clear = code.rate_if_set, code.rate_if_clear
     odds = math.log(set_ / clear) + math.log((1.0 - clear) / (1.0 - set_))

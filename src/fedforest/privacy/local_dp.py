@@ -32,9 +32,9 @@ _MOST_EXPONENT = 50  # of epsilon by distance: beyond, every bit is kept but one
 class LocalDP(NoiseSettings):
     """Local differential privacy of labels: `privacy=LocalDP(epsilon=2.0)`.
 
-    What a party sends about a row's label is random in the same way whatever the label is: bits of
-    a Bloom filter that are noisy before they are counted. Nobody has to be trusted with labels.
-    Columns, thresholds and branch sizes are not protected. Classification only.
+    Each label becomes bits of a Bloom filter, which the party makes noisy before it counts them. No
+    other role has to be trusted with labels. Columns, thresholds and branch sizes are not
+    protected. Classification only.
 
     Parameters
     ----------

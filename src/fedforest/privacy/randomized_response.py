@@ -25,8 +25,8 @@ class RandomizedResponse:
     Parameters
     ----------
     epsilon : float
-        How much one noisy label may tell: whatever is seen is at most exp(epsilon) times as likely
-        under one class as under another. Smaller is more private and less accurate.
+        The most that a noisy label may tell: any observation is at most exp(epsilon) times as
+        likely under one class as under another. Smaller is more private and less accurate.
     """
 
     epsilon: float

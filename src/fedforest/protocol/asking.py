@@ -145,7 +145,7 @@ class blame:  # noqa: N801 - reads as a verb in `with blame(party):`
         self._party = party
 
     def __enter__(self) -> None:
-        """Enter the block; nothing to prepare."""
+        """Enter the block without any preparation."""
 
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
         if error is None or isinstance(error, RemoteProtocolError | LocalProtocolError):

@@ -1,9 +1,9 @@
 """The contract of a run: which requests a party answers, how many, how large and in which order.
 
-A protocol's contract is a table of clauses beside its messages. What a clause allows follows from
+A protocol's contract is a table of clauses beside its messages. The limits of a clause follow from
 the numbers that the coordinator declared when the party agreed to the run. The gate stands in front
 of the party's handler and counts along, in one process as over a network. A request outside of the
-contract is refused by name and changes nothing, whoever sent it and for whatever reason.
+contract is refused by name and changes nothing.
 """
 
 from collections import Counter

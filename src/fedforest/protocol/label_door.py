@@ -2,8 +2,8 @@
 
 A payload that a party computes from its true labels derives from `LabelStatistic`, also if noise or
 masks protect it. The gate of a run (`contract.py`) lets a reply with such a payload pass only after
-the accountant of the data set has approved: it charges the ledger, or refuses. What follows from
-labels that were given out already, such as gains and left sums, needs no approval of its own.
+the accountant of the data set has approved: it charges the ledger, or refuses. Numbers computed
+from labels that already left, such as gains and left sums, need no approval of their own.
 """
 
 from functools import cache

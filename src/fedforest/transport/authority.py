@@ -1,7 +1,7 @@
-"""The authority of a federation, which signs who its members are.
+"""The authority of a federation, which signs its members' certificates.
 
-Whoever holds its key decides who belongs to the federation; members hold its certificate only. Keys
-of members are never seen here, unless the authority makes them itself.
+The holder of its key decides who belongs to the federation; members hold its certificate only. The
+authority never sees keys of members, unless it makes them itself.
 """
 
 from dataclasses import dataclass, field

@@ -10,7 +10,7 @@ from fedforest.protocol.network import Network
 
 
 class Transport(Protocol):
-    """Carries bytes; what they mean is not its business."""
+    """Carries bytes and does not interpret them."""
 
     def exchange(
         self, requests: Mapping[str, bytes], *, may_lose: bool = False
@@ -32,7 +32,7 @@ class UnhurriedTransport(Transport, Protocol):
     def exchange_beside(self, requests: Mapping[str, bytes], work: Work) -> dict[str, bytes]:
         """Exchange; `work` is called once all requests are on their way.
 
-        What it raises ends the exchange.
+        An error in `work` ends the exchange.
         """
 
 
@@ -69,7 +69,7 @@ class PromptTransport(Transport, Protocol):
     ) -> dict[str, bytes]:
         """Exchange; every answer is read when it comes, on any thread.
 
-        What `read` raises is as if the party had not answered.
+        An error in `read` counts as if the party had not answered.
         """
 
 

@@ -1,6 +1,6 @@
 """Messages as bytes and back: msgpack of typed structures, checked as they are decoded.
 
-Nothing is ever unpickled. What is not exactly a message of an expected type is refused.
+Bytes are never unpickled. All but exact messages of an expected type are refused.
 """
 
 import struct

@@ -1,8 +1,8 @@
-"""The coordinator's end of enrolments: anybody may knock, so everything is bounded.
+"""The coordinator's end of enrolments: strangers may connect, so everything is bounded.
 
-So many connections at a time in all and from one address, so many seconds for each, so many bytes;
-an address that failed often is not listened to for a while. What newcomers get, and who they are,
-is decided elsewhere. A newcomer can harm neither the service nor other newcomers.
+Connections are limited in number, in all and from one address, in seconds and in bytes; an address
+that failed often is refused for a while. Callbacks decide who the newcomers are and which
+certificates they get. A newcomer can harm neither the service nor other newcomers.
 """
 
 import logging

@@ -1,9 +1,9 @@
 """The errors that travel to a peer, and the classes that are raised there.
 
 Errors of this package travel by the name of their class, with their code and the fields that a peer
-may see; the peer makes the text (`error_texts.py`). Of a sentence without a code nothing travels
-but the class. Everything else is a bug whose text may hold anything: it stays in the log of whoever
-made it.
+may see; the peer makes the text (`error_texts.py`). An error whose text is a sentence without a
+code travels as its class alone. Any other exception is a bug whose text may hold anything: it stays
+in the log of the process that raised it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -84,7 +84,7 @@ def _shared_of(refusal: Refusal) -> dict[str, Any]:
 
 
 def error_of_party(refusal: Refusal, party: str) -> FederationError:
-    """The error to raise at the coordinator where a party refused; it names that party."""
+    """Return the error to raise at the coordinator after a party's refusal; it names that party."""
     kind = _KIND_BY_NAME.get(refusal.kind)
     if kind is None:
         return RemoteProtocolError("internal error at the party, see its log", party)
@@ -115,9 +115,9 @@ def _tell(
 
 
 def join_refusals(refused: Sequence[FederationError]) -> FederationError:
-    """One error for what several parties refused: of the first one's kind, with all texts.
+    """Return one error for several parties' refusals, of the first one's class.
 
-    Who refuses for the same reason is named together, and what to do is said once.
+    Parties that refuse for the same reason are named together, with the advice once.
     """
     first = refused[0]
     if len(refused) == 1:

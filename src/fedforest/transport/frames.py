@@ -47,7 +47,7 @@ class Piece(msgspec.Struct, frozen=True, array_like=True, tag=2, eq=False):
 
 
 class Refusal(msgspec.Struct, frozen=True, array_like=True, tag=3):
-    """Instead of a reply: what kind of error there was and what may be told about it.
+    """The frame in place of a reply: the kind of an error and its public fields.
 
     A party sends a code with fields that its peers may see, and no text (`error_texts.py`).
     """
@@ -67,7 +67,7 @@ class Forget(msgspec.Struct, frozen=True, array_like=True, tag=4):
 
 
 class Probe(msgspec.Struct, frozen=True, array_like=True, tag=5, eq=False):
-    """The party sends it back at once: so the network is measured."""
+    """A frame that the party sends back at once, to measure the network."""
 
     number: Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
     data: memoryview
@@ -93,7 +93,7 @@ def encode_frame(frame: Frame) -> bytes:
 
 
 def decode_frame(data: bytes) -> Frame:
-    """The frame; what it carries is a view of `data`."""
+    """Return the frame; its content is a view of `data`."""
     try:
         frame: Frame = _DECODER.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -115,8 +115,8 @@ def split_message(request_id: int, data: bytes) -> Iterator[bytes]:
 class Inbox:
     """The messages that arrive on one stream, put together from their pieces.
 
-    All pieces but the last are full, so that the limit in bytes also limits their number. It holds
-    for all messages together that have begun and not ended.
+    All pieces but the last are full, so that the limit in bytes also limits their number. The limit
+    is for all unfinished messages together.
     """
 
     def __init__(self, max_message_bytes: int = MAX_MESSAGE_BYTES) -> None:

@@ -72,7 +72,7 @@ class InProcess:
 
 
 def _kind_of(request: bytes) -> bytes:
-    """The name of a message, a short string at its beginning; what follows differs every time."""
+    """Return the name of a message, a short string at its beginning."""
     return bytes(request[2 : 2 + (request[1] & 0x1F)]) if len(request) > 1 else b""
 
 

@@ -47,9 +47,9 @@ class Credentials:
 
     @property
     def renewal_due(self) -> datetime:
-        """The moment from which on its holder asks for the next one: a third of its life is left.
+        """Return the time from which its holder asks for the next one: a third of its life is left.
 
-        What stands before the certificate's own beginning is tolerance, not life.
+        The tolerance before the certificate's own beginning does not count.
         """
         starts = read_certificate(self.certificate).not_valid_before_utc + CLOCK_TOLERANCE
         return self.expires - (self.expires - starts) / 3
@@ -112,7 +112,7 @@ def load_key(folder: Path) -> bytes:
 def make_request(key: bytes) -> bytes:
     """A signing request (PEM), which proves that the key is held.
 
-    Whom the certificate is for is not up to the request, so it says nothing about it.
+    It names no holder: the authority decides whom the certificate is for.
     """
     nobody = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "newcomer")])
     request = x509.CertificateSigningRequestBuilder().subject_name(nobody)

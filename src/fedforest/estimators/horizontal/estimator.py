@@ -171,7 +171,7 @@ class HorizontalForest(KnowsItsTraining, HorizontalParameters, BaseEstimator):  
         Parameters
         ----------
         data : bytes
-            What `to_bytes` gave. It may come from a stranger: what is damaged is refused with a
+            The result of `to_bytes`. It may come from a stranger: a damaged file is refused with a
             `ModelFileError`.
         """
         estimator, model = restore_model(cls, data)

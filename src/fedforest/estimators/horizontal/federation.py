@@ -54,7 +54,7 @@ def order_forest(options: HorizontalOptions, **where: Any) -> TrainHorizontal:
 
 
 class HorizontalTrainingThere:
-    """One training where the parties are: it is ordered when this is made, and carried out then."""
+    """One training where the parties are: `train` carries it out."""
 
     kernels = ()  # they are called at the parties
     is_seeded = False  # parties draw from randomness of their own, whatever the seed

@@ -30,7 +30,7 @@ class HorizontalModel:
         return self.forest.shape.n_trees
 
     def mean_votes(self, X: Any, workers: Workers, *, hard: bool) -> NDArray[np.float64]:
-        """Return (rows, classes): what the trees say on average; (rows, 1) for regression."""
+        """Return the mean votes of the trees: (rows, classes), or (rows, 1) for regression."""
         votes = self._walker.votes(self._read(X, workers), workers, hard=hard)
         votes /= self.n_trees
         return votes

@@ -1,7 +1,6 @@
 """The parameters of horizontal extra-trees in the form that their protocol uses.
 
-What goes together with what is checked here; what each may be by itself says the table of
-parameters.
+This module checks combinations of parameters; the table of parameters checks each one alone.
 """
 
 from collections.abc import Mapping

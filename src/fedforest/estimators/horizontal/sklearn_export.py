@@ -1,9 +1,9 @@
 """A forest with thresholds on raw values as a genuine scikit-learn ensemble.
 
-Predictions are the same. What scikit-learn keeps beyond that is filled in without telling row
-counts, which could be used to reconstruct rows: every leaf counts as one row, an inner node as the
-mean of the leaves below it, and impurities reproduce the importances of columns tree by tree and
-nothing finer. Leaf values stay exact: without them predictions would differ.
+Predictions are the same. Other fields of scikit-learn's trees are filled without row counts, which
+could be used to reconstruct rows: every leaf counts as one row, an inner node as the mean of the
+leaves below it, and impurities reproduce the importances of columns tree by tree and nothing finer.
+Leaf values stay exact: without them predictions would differ.
 """
 
 from collections.abc import Mapping
@@ -116,7 +116,7 @@ def _take_tree(forest: Forest, number: int, *, hard: bool) -> _TreePart:
 def _make_estimator(
     ensemble: ExtraTreesClassifier | ExtraTreesRegressor, part: _TreePart
 ) -> ExtraTreeClassifier | ExtraTreeRegressor:
-    """Return one fitted tree, as scikit-learn's ensembles hold them: it speaks of class numbers."""
+    """Return one fitted tree as scikit-learn's ensembles hold it: its classes are numbers."""
     estimator = type(ensemble.estimator_)(
         **{name: getattr(ensemble, name) for name in ensemble.estimator_params}
     )

@@ -59,7 +59,7 @@ def _plain(value: Any) -> Any:
 
 
 def note_exchanges(log: ExchangeLog) -> Callable[[News], None]:
-    """Keep the coordinator's record of a run here; whoever listens to the log sees it grow."""
+    """Return a listener that adds the coordinator's record of a run to the log."""
 
     def note(event: News) -> None:
         if isinstance(event, Exchanged):

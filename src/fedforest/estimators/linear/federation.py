@@ -1,7 +1,7 @@
 """Linear models in a live federation: the estimator is a user of its coordinator.
 
-Who learns what is as in one process, but for the user: coefficients stay with their parties. The
-user learns how many columns each party has and what the two classes are.
+Roles learn what they learn in one process, except the user: coefficients stay with their parties.
+The user learns how many columns each party has and what the two classes are.
 """
 
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ class FederatedLinearModel:
 
 
 class LinearTrainingThere:
-    """One training where the parties are: it is ordered when this is made, and carried out then."""
+    """One training in a live federation, checked when made and carried out by `train`."""
 
     def __init__(self, estimator: Any, given: tuple[Any, Any, Any]) -> None:
         X, y, sample_weight = given

@@ -67,7 +67,7 @@ class FederatedModel:
     def mean_votes(
         self, X: Any, options: PredictionOptions, _n_workers: int
     ) -> NDArray[np.float64]:
-        """(rows, classes): what the trees say on average about rows of the named data sets."""
+        """Return the mean votes of the trees, (rows, classes), for rows of the named data sets."""
         return self._ask(X, options, leaves=False)
 
     def _ask(self, X: Any, options: PredictionOptions, *, leaves: bool) -> NDArray[Any]:
@@ -89,7 +89,7 @@ class FederatedModel:
 
 
 class VerticalTrainingThere:
-    """One training where the parties are: it is ordered when this is made, and carried out then."""
+    """One training where the parties are: `train` carries it out."""
 
     kernels = ()  # they are called at the parties
 

@@ -97,7 +97,7 @@ class VerticalModel:
 
     @cached_property
     def own_routes(self) -> Mapping[str, OwnRoutes]:
-        """The trees as each party needs them; who has no column need not know them."""
+        """Return the trees as each party needs them; a party without columns needs none."""
         trees = self.coordinator.routes.trees
         partials = {party: share.partial for party, share in self.shares.items()}
         return {
@@ -125,7 +125,7 @@ class VerticalModel:
             return find_leaves(self, tables, options, workers)
 
     def mean_votes(self, X: Any, options: PredictionOptions, n_workers: int) -> NDArray[np.float64]:
-        """Return (rows, classes): what the trees say on average; (rows, 1) for regression."""
+        """Return the mean votes of the trees: (rows, classes), or (rows, 1) for regression."""
         tables = self.division.split(X)
         with start_workers(n_workers) as workers:
             if self.coordinator.is_encrypted:

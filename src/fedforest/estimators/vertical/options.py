@@ -1,7 +1,7 @@
 """The parameters of a vertical forest in the form that its protocol uses.
 
-Training checks all of them, prediction only those that it uses. What goes together with what is
-checked here; what each may be by itself says the table of parameters.
+Training checks all of them, prediction only those that it uses. This module checks combinations of
+parameters; the table of parameters checks each one alone.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,6 @@
 """Growing on from a fitted vertical forest in this process: which one, and over which columns.
 
-What an order must have in common with the earlier forest is checked where the order is known, by
-`runtime/trainings/warm_start.py`.
+`runtime/trainings/warm_start.py` checks that a request agrees with the earlier forest.
 """
 
 import warnings

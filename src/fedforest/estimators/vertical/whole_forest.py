@@ -1,7 +1,7 @@
-"""A forest that is all in one file, used where the file is: nobody is asked.
+"""A complete forest in one file, which predicts without its parties.
 
-Horizontal training gives every party such a file; a vertical forest becomes one only where all
-parties consent. What its cuts are, bins or thresholds, the file itself says.
+Horizontal training gives every party such a file; a vertical forest becomes one only if all parties
+consent. The file says whether its cuts are bins or thresholds.
 """
 
 from dataclasses import dataclass
@@ -28,16 +28,16 @@ class WholeForest:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "WholeForest":
-        """Of a model file; raises `ModelFileError` where it is none."""
+        """Read a model file; raises `ModelFileError` if it is none."""
         stored = decode_forest(data)
         return cls(stored.forest, stored.bins, stored.classes)
 
     def votes(
         self, columns: Any, workers: Workers = ALONE, *, hard: bool = False
     ) -> NDArray[np.float64]:
-        """Return (rows, classes): what the trees say on average about rows of a pyarrow table.
+        """Return the mean votes of the trees, (rows, classes), for the rows of a pyarrow table.
 
-        Columns go by name; others than the model's are passed over.
+        Columns go by name; columns that the model does not use are ignored.
         """
         table = self._select(columns)
         has_bins = self.forest.splits.cut.dtype == np.uint8

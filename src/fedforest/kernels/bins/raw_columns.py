@@ -33,7 +33,7 @@ def find_missing(cells, n_rows):
 def round_columns(cells, features, values, first, last):
     """Copy the rows first..last of every column to values[features[column]]; values is float32.
 
-    What is beyond float32 becomes infinite, as it must.
+    Values beyond float32 become infinite.
     """
     memory, row_step, starts = cells.memory, np.uint64(cells.row_step), cells.starts
     for begin in range(first, last, ROWS_TOGETHER):

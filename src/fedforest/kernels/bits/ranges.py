@@ -99,7 +99,7 @@ def count_bytes(sizes, nodes):
 def take_bits(bits, nodes, sizes, offsets):
     """Return a copy of the bits of some nodes, one after the other; `bits` ends with `SPARE_BYTES`.
 
-    Whole words are copied: what is beyond a node is overwritten by the next.
+    Whole words are copied: the bits of the next node overwrite those beyond a node's end.
     """
     n_bytes = count_bytes(sizes, nodes)
     taken = np.empty(n_bytes + SPARE_BYTES, np.uint8)

@@ -128,7 +128,7 @@ class KernelCache(_Cache):
         """Caching is always on."""
 
     def flush(self) -> None:
-        """Keep everything: what would be flushed is under another name anyway."""
+        """Keep all files: a changed kernel has another file name."""
 
 
 _fingerprint = cache(fingerprint)
@@ -140,7 +140,7 @@ def host_target() -> Target:
 
 
 def user_folder() -> Path:
-    """Return the folder of kernels compiled on this machine; it need not exist."""
+    """Return the folder of kernels compiled on this machine, which may not exist yet."""
     chosen = os.environ.get("FEDFOREST_CACHE")
     if chosen:
         return Path(chosen)
@@ -154,7 +154,7 @@ def user_folder() -> Path:
 
 
 def trusted_user_folder() -> Path | None:
-    """Return the user's folder, made if need be; None, after a note, where it cannot be used."""
+    """Return the user's folder, created if missing; None, after a note, if unusable."""
     return _check_folder(user_folder())
 
 

@@ -1,9 +1,9 @@
-"""Compiling kernels before they are called, on all cores, while one line says how far it is.
+"""Compile kernels before they are called, on all cores, with one line of progress.
 
-Children do it, each a Python of its own, because numba compiles one kernel at a time per process.
-They take numbers of listed calls from one pipe and write what they have done to another; what they
-compile lands in the user's folder, from where this process loads it. Where no child can be started,
-this process compiles.
+Child processes compile, because numba compiles one kernel at a time per process. They take numbers
+of listed calls from one pipe and write those that are done to another; the machine code goes to the
+user's folder, from which this process loads it. Where no child can be started, this process
+compiles.
 """
 
 import os
@@ -72,8 +72,8 @@ def _is_kept(call: Call) -> bool:
 def compile_calls(calls: Mapping[int, Call], **environment: str) -> list[str]:
     """Compile listed calls in children; return the names of the files that hold them.
 
-    A call that the code no longer takes is left out, and so is one whose child is killed: it is
-    compiled when it is made.
+    A call whose types the code no longer accepts is left out. So is a call whose child was killed:
+    its kernel is compiled when it is called.
     """
     countdown = Countdown("compiling kernels, once", {n: call.seconds for n, call in calls.items()})
     files = []
@@ -87,7 +87,7 @@ def compile_calls(calls: Mapping[int, Call], **environment: str) -> list[str]:
 def _run_children(
     calls: Mapping[int, Call], environment: Mapping[str, str]
 ) -> Iterator[tuple[int, str]] | None:
-    """Start children and iterate over what they have done; None if there can be none."""
+    """Iterate over the calls that children compile; None if no child can be started."""
     queue, fill = os.pipe()
     done, tell = os.pipe()
     os.write(fill, b"".join(b"%*d" % (RECORD_BYTES, number) for number in calls))

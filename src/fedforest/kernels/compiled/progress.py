@@ -19,7 +19,7 @@ _last_noted = float("-inf")
 
 @contextmanager
 def telling(tell: Callable[[str], None]) -> Iterator[None]:
-    """Give `tell` the lines instead; it is called on the thread that waits."""
+    """Pass the lines to `tell` instead, which is called on the waiting thread."""
     global _tell  # noqa: PLW0603 - kernels are compiled from anywhere, and have one process to tell
     before, _tell = _tell, tell
     try:

@@ -1,7 +1,7 @@
 """`make wheel`: compile all listed calls for `PORTABLE`, into a folder that a wheel then holds.
 
-What numba compiles for is said to the children by its environment variables: in this process, as
-in every process that uses kernels, numba's settings stay as they are.
+The children get numba's target from its environment variables: in this process, as in every process
+that uses kernels, numba's settings stay as they are.
 """
 
 import shutil

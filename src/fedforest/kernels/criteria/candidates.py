@@ -1,8 +1,7 @@
 """The possible cuts of a column in one node, as rows of a small float64 array.
 
-    cuts[ROWS, k]    rows left of cut k; 0 where it is no cut at all
-    cuts[SCORE, k]   how good it is
-    cuts[WEIGHT, k]  and further rows: whatever the score is computed from
+    cuts[ROWS, k] rows left of cut k; 0 where it is no cut at all cuts[SCORE, k] how good it is
+    cuts[WEIGHT, k] and further rows: the numbers that the score is computed from
 
 Integers below 2^53 are exact here. One plain array, because inner loops should not take arrays out
 of tuples: that counts a reference, atomically.

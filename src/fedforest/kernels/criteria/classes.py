@@ -1,4 +1,4 @@
-"""Splits into classes: what searches by any criterion share, and the best of many cuts by gini.
+"""Splits of classes: sums that all criteria score, and the best of many cuts by gini.
 
 S, the sum over classes that a criterion scores, is int64 in nodes lighter than `EXACT_WEIGHT`, so
 moving a row or a bin from right to left is exact. Heavier ones would overflow: there S is a float64

@@ -70,7 +70,7 @@ class ByClasses(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """A criterion: what users call it, of which task it is, what parties are told, its scores."""
+    """A criterion: its name for users, its task, its code on the wire, its scores."""
 
     name: str
     task: str

@@ -1,7 +1,7 @@
 """The draws of a coordinator for each (node, candidate column): threshold, missing side, set.
 
 A draw is a hash of the tree's seed, the node's number and the column, as in `sampling`: it does not
-depend on what else is drawn, on participants or on threads.
+depend on other draws, on participants or on threads.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""The values of all pairs of a level, gathered once; what counts and moves rows reads them again.
+"""The values of all pairs of a level, gathered once, for counting and for moving rows.
 
 Reading a column at a node's scattered rows is the dearest step of a level. Kept side by side
 

@@ -1,7 +1,7 @@
 """Rows on their way to the children of their nodes, by the cuts that were chosen.
 
-Nobody but the owner of the rows needs to know which side they are on, so no bits are written. The
-rows of a node stay within its range
+Only the owner of the rows needs to know their side, so no bits are written. The rows of a node stay
+within its range
 
     | rows of the left child, in order | rows of the right child, in order |
 
@@ -188,7 +188,7 @@ def part_by_values(columns, order, node, slot, n_pairs, kept, chosen, i, scratch
 def part_by_marks(order, node, slot, kept, end, target):
     """Part the rows of a node by the marks of a pair.
 
-    What comes behind the node, up to `end`, is written later: eights may lose entries there.
+    Entries between the node and `end` may be overwritten: they are written later.
     """
     entries, _, starts, stops = order
     start, n, lane = np.uint64(starts[node]), np.uint64(stops[node] - starts[node]), slot % _LANES

@@ -95,8 +95,8 @@ def add_block(size, block, kept, asked, width, scratch, sums):
 def add_pairs(size, block, kept, asked, width, scratch, sums):
     """Add a block of rows where values were kept pair after pair.
 
-    Words of zero fill the last vector register: what is left over from whole registers takes a
-    branch per row, which is as often wrong as right.
+    Words of zero fill the last vector register: single rows would need a branch each, which is
+    mispredicted half of the time.
     """
     words, totals, turned = scratch.words, scratch.totals, scratch.turned
     node, n_rows, begin, _, n = block

@@ -18,7 +18,7 @@ def are_gains(scores, largest):
 def outbid(scores, number, best, owner):
     """Make bidder `number` the owner where it scores more than the best so far.
 
-    Without a branch: who wins a node is not foreseen.
+    No branch: the processor cannot predict who wins a node.
     """
     for k in range(scores.shape[0]):
         wins = scores[k] > best[k]
@@ -34,7 +34,8 @@ def share_out(owner, is_split, n_owners):
     them. places[k] is the place of split node k among all split nodes, and of any other that of the
     next; `owners` are theirs in that order. `owner` becomes -1 where a node is not split.
 
-    Nobody is an owner like others, behind the last: whose a node is, is not foreseen.
+    Nodes that are not split belong to an extra owner behind the last: a branch on the owner would
+    be mispredicted.
     """
     n_nodes = owner.shape[0]
     places, owners = np.empty(n_nodes, np.int64), np.empty(n_nodes + 1, owner.dtype)

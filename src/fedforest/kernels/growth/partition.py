@@ -257,8 +257,8 @@ def move_both(source, target, start, n, bits, offset, at, n_left):
     """Stable partition of one node whose children both stay open, without a branch.
 
     Eight rows to a loaded byte: more than twice as fast as one bit at a time. As long as both
-    children have room for eight more, they are moved at once: three times as fast again. What is
-    then written behind a child's rows is overwritten by its next ones.
+    children have room for eight more, they are moved at once: three times as fast again. Entries
+    written behind a child's rows are overwritten by its next rows.
     """
     to_left, to_right = np.uint64(at), np.uint64(at + n_left)
     begin = 0

@@ -1,6 +1,6 @@
-"""Reading a step at a party, in one pass over its open nodes.
+"""Read a step at a party, in one pass over its open nodes.
 
-What the coordinator says is judged in the same pass.
+The same pass checks the coordinator's message.
 """
 
 import numpy as np

@@ -8,8 +8,8 @@ uint32 array that kernels read from and move on:
     512..527     the next input block: constants, key, counter (two words), number of the stream
     528          how many of the buffered words were read
 
-A key is used for one purpose once: the same key and number give the same words again. How long a
-draw takes depends on what is drawn; whoever can time single draws is not defended against.
+A key is used for one purpose once: the same key and number give the same words again. The time of a
+draw depends on its result; an attacker who can time single draws is not defended against.
 """
 
 import numpy as np

@@ -1,11 +1,11 @@
-"""Whether the turns that a coordinator tells are those that an owner's splits took.
+"""Check that the turns in a coordinator's message are those that an owner's splits took.
 
 An owner lets rows move on only if they are. Otherwise a coordinator could lead a row to splits that
 the row cannot reach, and hear what they do with it. Turns at others' splits may be anything.
 
-Every function looks at some trees, from first to last, and moves nothing. What was said of sweeps,
-leaps and single steps is compared as it was written; where an owner spoke of several levels, both
-children of others' nodes among it, its splits on the way are looked at again.
+Every function looks at some trees, from first to last, and moves nothing. Replies to sweeps, leaps
+and single steps are compared as they were written. A reply about several levels holds both children
+of others' nodes: there, the owner's splits on the way are evaluated again.
 """
 
 import numpy as np

@@ -211,10 +211,10 @@ def join_said(said, slots, standing, said_start, joined, first, last):
 
 @kernel
 def find_codes(slots, one, two, at, place, begin, n, mine, codes):
-    """codes[k] = the four turns of the k-th of n rows, given what two say of slots of their own.
+    """Set codes[k] to the four turns of row k of n, from two owners' bits about their slots.
 
-    They say it in the bytes one[at:] and two[at:], two for each row; the rows' blocks are
-    place[begin:]. Loads from anywhere come first: what is left is done with many rows at once.
+    The bits are in one[at:] and two[at:], two bytes for each row; the rows' blocks are
+    place[begin:]. Scattered loads come first: the rest is done for many rows at once.
     """
     codes[n:] = 0
     for k in range(n):

@@ -2,8 +2,8 @@
 
 A row stands at a node. Its owner of splits says, for every own node the row can still reach within
 the next levels, whether it would go left: one bit each, in preorder, following both children of
-nodes that others split (Proposition 1 of Federated Forest, without the leaf sets). Whoever has the
-bits of all owners can follow the row's true path and skip the rest.
+nodes that others split (Proposition 1 of Federated Forest, without the leaf sets). The coordinator
+has the bits of all owners: it follows the row's true path and skips the rest.
 
 Outcomes of rows follow each other without gaps; bit k is bit `k & 7` of byte `k >> 3`. Turns are
 those of `kernels/prediction/positions.py`. Nodes are numbered flat over all trees.

@@ -1,8 +1,8 @@
 """Sets of bins without their uniform ends, so that those of a tree stay in cache.
 
 A code plus one, in a byte, is compared with zero, which says left for missing values alone, the
-highest code; the set's bit of that number tells where this is wrong. So splits by cuts and by sets
-are asked alike: the former have a set without bits.
+highest code; the set's bit of that number tells where this is wrong. So one comparison serves
+splits by cuts and by sets: a cut has a set without bits.
 
 Bits above the *limit* are as the bit at the limit, and are not kept: numbers of bits are at most
 that. A forest's short sets lie in 32-bit words, as many for each as the limit of its column takes;

@@ -58,9 +58,9 @@ class Leaves(NamedTuple):
 
 @kernel
 def depth_in_order(left_child, start, size):
-    """Depth of a tree whose levels, and their children, follow each other; -1 if it is no such.
+    """Return the depth of a tree whose levels and children are in order; -1 for other trees.
 
-    Whether a node has children is as good as random: it is asked without a branch.
+    No branch asks whether a node has children: it would be mispredicted half of the time.
     """
     level_start, next_child, deepest, is_in_order = 0, 1, 0, True
     while level_start < size:

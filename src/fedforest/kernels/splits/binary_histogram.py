@@ -1,12 +1,12 @@
 """Filling histograms of two classes, one to three columns at a time.
 
-What a row adds to its bin are three small integers packed into one uint64, so an update is one load
-and one add:
+A row adds three small integers, packed into one uint64, to its bin, so an update is one load and
+one add:
 
     | rows 42..62 | weight of class 1  21..41 | weight 0..20 |
 
-One loop for each number of columns: a loop that takes three and silences what is missing costs a
-party, whose candidates are few, as much as three. Worth (`benchmarks/ablations.py`): three columns
+There is one loop for each number of columns: a loop over three columns, some of them empty, would
+cost a party with few candidates as much as three. Worth (`benchmarks/ablations.py`): three columns
 at once 7 to 11 % of a training; of it two at once 2 to 5 %, noting occupied bins at once 6 to 8 %.
 """
 

@@ -1,8 +1,8 @@
 """Best split for any number of classes, by any criterion, with or without row weights.
 
-What a split is worth the criterion says (`criteria/registry`). A small node orders its rows
-by bin, whatever the number of classes; others add them up by bin and class, several classes to a
-word where possible and in wide integers otherwise.
+The criterion scores splits (`criteria/registry`). A small node orders its rows by bin, whatever the
+number of classes; others add them up by bin and class, several classes to a word where possible and
+in wide integers otherwise.
 """
 
 from typing import NamedTuple

@@ -1,7 +1,7 @@
-"""The sums of left children as another party states them: put in place and judged.
+"""Store and check the sums of left children that another party states.
 
 A node's sums are (class weights ..., rows) or (weight, sum, rows, pure sides). Sums travel without
-the rows, which are known. Nothing is believed that rows cannot add up to, of either child.
+the rows, which are known. A statement is refused if no rows could add up to it, in either child.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
 """Arithmetic modulo the prime 2^61 - 1, on uint64 below it.
 
-Reduction is cheap because 2^61 is 1: what stands above bit 61 is added to what stands below. No
-intermediate result reaches 2^64, so nothing wraps round.
+Reduction is cheap because 2^61 is 1: the bits above bit 61 are added to those below. No
+intermediate result reaches 2^64, so no sum wraps round.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""The interface of sums over parties: what a coordinator asks for and what every plug offers.
+"""The interface of sums over parties: a coordinator's questions, and the methods of every plug.
 
 A *segment* is one sum: a question, and the parties whose answers are added up. This module does not
 interpret questions; only their sender and the callback that answers them do. The caller chooses the
@@ -57,7 +57,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gathered:
-    """The exact sum of each segment; none at all if a party was lost.
+    """The exact sum of each segment; empty if a party was lost.
 
     After a loss, ask again under a new step number and without the lost parties.
     """

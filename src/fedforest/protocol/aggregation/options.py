@@ -19,7 +19,7 @@ class Masked:
     k : int, optional
         Number of peers with which each party has common masks in a sum. That many peers, together
         with the coordinator, can expose a party. The default is all other participants, at no cost
-        in messages; so it is in a sum with fewer others than `k`.
+        in messages. All others are peers, too, in a sum of fewer than `k` others.
 
     Examples
     --------

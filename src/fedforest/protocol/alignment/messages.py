@@ -135,8 +135,8 @@ class TakeMatches(Request[MatchesTaken], frozen=True):
 class CompareRows(Request[Accepted], frozen=True):
     """Compare your rows with other parties' proofs, in the order of introduction.
 
-    The proofs are those of all others; of an intersection, those of the parties that this one
-    exchanged lists with.
+    The proofs are those of all other parties; in an intersection, of those with which this party
+    exchanged lists.
     """
 
     reveals: ClassVar[str] = "check values of the rows that the other parties took"

@@ -3,8 +3,8 @@
 Who learns what. The coordinator sees how many rows each party has, how many of them have no id of
 their own, and how many rows the first party has in common with each of the others, and with several
 of them; it sees points that are blinded by a key of their owner, or by two. It cannot test guessed
-ids, not even together with a party: what a party lets others blind is a list that it proves to be
-its own, so that a guess costs an entry of that party's list.
+ids, not even together with a party: a party proves that the list it has others blind is its own, so
+that a guess costs an entry of that list.
 
 The common order is that of the first party's blinded points: unrelated to any table, and different
 in every run.

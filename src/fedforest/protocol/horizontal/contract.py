@@ -43,7 +43,7 @@ _ROUNDING = 1e-9  # relative, of an epsilon that two machines calculate
 
 @dataclass(frozen=True, slots=True)
 class HorizontalDeclared:
-    """What the coordinator declared to one party, and the size of the party's table."""
+    """The numbers that the coordinator declared to one party, and the size of the party's table."""
 
     parameters: ForestParameters
     n_rows: int

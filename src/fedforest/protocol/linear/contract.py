@@ -16,7 +16,7 @@ MOST_HALVINGS = 40  # of a step that does not lower the loss enough
 
 @dataclass(frozen=True, slots=True)
 class LinearDeclared:
-    """What the coordinator declared to one party."""
+    """The numbers that the coordinator declared to one party."""
 
     most_steps: int
 

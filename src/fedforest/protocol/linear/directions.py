@@ -69,8 +69,8 @@ class Directions:
 class _QuadraticModel:
     """A party's quadratic model of the objective near a point, with the intercept optimised.
 
-    With A the centred matrix, rows scaled by the root of their curvature, it is AᵀA + penalty. Of
-    AᵀA and AAᵀ the smaller is formed.
+    With A the centred matrix, rows scaled by the root of their curvature, it is AᵀA + penalty. The
+    smaller of AᵀA and AAᵀ is computed.
     """
 
     def __init__(

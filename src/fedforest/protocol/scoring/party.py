@@ -1,4 +1,4 @@
-"""The party of scoring: whoever has labels says how good predictions are, and says it once.
+"""The party of scoring: the owner of labels scores predictions, once.
 
 Who learns what. A party that is sent votes learns what the forest predicts for its rows. It gives
 away figures and counts of classes, never which rows are which.

@@ -41,7 +41,7 @@ class AwaitedSplits:
         rows: OpenRows,
         kind: TargetKind,
     ) -> None:
-        """`owner` of each open node by its number among `parties`; nobody where it is not split."""
+        """Take the number of each open node's `owner` among `parties`; -1 if it has none."""
         self.is_split, self.owner = is_split, owner
         nodes, first, flags, places, self.owner_of_split = share_out(owner, is_split, len(parties))
         bounds = first.tolist()
@@ -67,11 +67,11 @@ class AwaitedSplits:
 
     @property
     def left_sums(self) -> NDArray[np.int64]:
-        """Of the left children of split nodes, in node order; complete when all winners are."""
+        """Return the sums of left children, in node order, once all winners have answered."""
         return self._left_sums.left
 
     def receive(self, party: str, applied: SplitsApplied) -> None:
-        """Take a winner's answer; what is wrong with it is the winner's fault."""
+        """Take a winner's answer; an error in it blames the winner."""
         nodes, number = self._nodes[party], self._number_of[party]
         self.bits.put(number, (party, nodes, applied.bits))
         if self.left_out_bits is not None:

@@ -23,7 +23,7 @@ from fedforest.tree.growth.parameters import ForestParameters
 
 @dataclass(frozen=True, slots=True)
 class VerticalDeclared:
-    """What the coordinator declared to one party, and the size of the party's table."""
+    """The numbers that the coordinator declared to one party, and the size of the party's table."""
 
     parameters: ForestParameters
     n_rows: int

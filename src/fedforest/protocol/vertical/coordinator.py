@@ -56,7 +56,7 @@ from fedforest.tree.workers import ALONE, Workers
 
 
 class _LabelSetting(NamedTuple):
-    """What the coordinator knows of labels that it sees."""
+    """The coordinator's knowledge of labels that it sees."""
 
     kind: TargetKind
     targets: TrainingTargets | None  # to be added up here, where sums are too long to travel

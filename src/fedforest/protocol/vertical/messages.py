@@ -83,7 +83,7 @@ class TakeLabels(Request[Accepted], frozen=True):
 
 
 class TreesStarted(Message, frozen=True):
-    """From the label party: what the trees' rows add up to; rows drawn and left out by each."""
+    """From the label party: each tree's label sums, and its numbers of rows drawn and left out."""
 
     reveals: ClassVar[str] = (
         "of the label party: what the labels of each tree's rows add up to, and how many rows "
@@ -215,11 +215,11 @@ class ColumnsWeighed(Message, frozen=True):
 
 
 class WeighColumns(Request[ColumnsWeighed], frozen=True):
-    """Training is over: keep your share, and weigh your columns by what your splits were worth.
+    """End the training: store the partial forest, and weigh columns by the worth of their splits.
 
-    Of the last batch so many trees are dropped, from the end. Of those that remain: how much own
-    splits decreased impurity, in node order, and each tree in all. If training ends early, trees
-    that still grow, and a last batch that not everybody has, are given up.
+    The party drops `n_dropped` trees from the end. For the rest it gets the decrease of impurity by
+    its own splits, in node order, and by each whole tree. If training ends early, growing trees,
+    and a last batch that some party lacks, are given up.
     """
 
     reveals: ClassVar[str] = "how much its own splits, and each tree in all, decreased impurity"

@@ -129,8 +129,8 @@ class VerticalParty:
     def model(self, n_trees: int | None = None) -> PartyModel:
         """Return the party's partial forest.
 
-        A party that was away when the run ended early says how many trees there are: it may have
-        finished a batch that others did not.
+        A party that was away when the run ended early passes the number of trees of the forest: it
+        may have finished a batch that others did not.
         """
         if self._bins is None:
             raise ProtocolError.stating("there is no model yet")
@@ -212,7 +212,7 @@ class VerticalParty:
         return VerticalPartyTrees(columns, targets, request, self._workers, self._max_depth)
 
     def _tell_roots(self, trees: VerticalPartyTrees) -> NodeSums | None:
-        """What the labels of whole trees add up to, at the label party."""
+        """Return the label sums of whole trees, at the label party."""
         return trees.root_sums()
 
     def _growing(self) -> VerticalPartyTrees:
@@ -289,7 +289,7 @@ class VerticalParty:
         return n_dropped
 
     def _count_beyond(self, n_trees: int) -> int:
-        """Count the finished trees here that the forest does not have: none, or a batch."""
+        """Count the finished trees of this party that the forest lacks: zero, or a batch."""
         sizes = [partial.shape.n_trees for partial in self._finished]
         n_beyond = sum(sizes) - n_trees
         is_known = n_trees > 0 and n_beyond in {0, *sizes[-1:]}
@@ -320,7 +320,7 @@ def _digest(labels: EncodedLabels) -> bytes:
 
 
 def read_leaves(values: LeafValues, shape: Shape, n_classes: int) -> Leaves:
-    """Read leaves that rows can vote by: none is empty, and all classes exist."""
+    """Read leaves that rows can vote by; refuse empty leaves and unknown classes."""
     start = from_bytes(values.start, "<i8", shape.n_nodes + 1, "leaf starts")
     in_order = start[0] == 0 and bool((start[:-1] <= start[1:]).all())
     check(in_order, "leaf starts are out of order")

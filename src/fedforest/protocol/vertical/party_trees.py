@@ -60,7 +60,7 @@ class VerticalMoved:
 
 
 class SplitNodes(NamedTuple):
-    """What a party did with the nodes it won."""
+    """The splits of the nodes that a party won."""
 
     nodes: NDArray[np.int64]
     bits: NDArray[np.uint8]
@@ -183,7 +183,7 @@ class VerticalPartyTrees:
         return SplitNodes(nodes, bits, left, routed)
 
     def read_moves(self, moves: RowMoves | None) -> VerticalMoved | None:
-        """Read the fates of open nodes; nothing moves yet, so that a refusal changes nothing."""
+        """Read the fates of open nodes without moving rows, so that a refusal changes nothing."""
         if moves is None:
             check(not self._has_searched, "a step begins before the last one ended")
             return None

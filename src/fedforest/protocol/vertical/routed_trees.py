@@ -1,6 +1,7 @@
-"""What the coordinator does in any vertical training, whoever decides about splits.
+"""The coordinator's trees in any vertical training, whichever role decides about splits.
 
-It draws candidates, remembers who split which node, and passes the bits of rows on to all others.
+The coordinator draws candidates, remembers the owner of each split, and passes the bits of rows on
+to all other parties.
 """
 
 from collections.abc import Callable, Iterable, Mapping

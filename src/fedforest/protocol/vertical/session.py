@@ -1,6 +1,6 @@
-"""What any vertical training of the coordinator does, however labels are protected.
+"""The coordinator's conversation in any vertical training, with any protection of labels.
 
-It counts columns, divides trees into batches, grows batch after batch and stops where it should.
+It counts columns, divides trees into batches, grows batch after batch and stops early if asked to.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""The history of a coordinator's runs in SQLite: who requested each, how it went, what it cost.
+"""The history of a coordinator's runs in SQLite: their users, states, figures and costs.
 
     runs        one row each: request, user, state, times, result in figures
     exchanges   one row for each exchange and party: bytes and seconds, never content

@@ -139,7 +139,7 @@ class EgressLedger:
 
     @property
     def end(self) -> Place:
-        """The last record; who keeps it can prove later that none before it was changed."""
+        """Return the last record, whose copy elsewhere proves that earlier ones are unchanged."""
         return self._end
 
     def record(self, departure: Departure) -> None:
@@ -247,7 +247,7 @@ class EgressLedger:
 
 
 class RunEgress:
-    """Notes what leaves in one run; what a restart finds answered and not noted, it notes then."""
+    """Notes the replies of one run; a restart notes replies that were sent and not noted."""
 
     def __init__(self, ledger: Ledger, run: bytes) -> None:
         self._ledger = ledger

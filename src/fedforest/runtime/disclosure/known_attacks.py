@@ -1,8 +1,9 @@
-"""Attacks that are known on what messages reveal, and what helps against them.
+"""Known attacks on the content of messages, and the remedies.
 
 They are listed by the replies that give them something to work with, so that a report names those
-that apply to a run, and no others. What replies do not show, such as noise under a mask, is a fact
-about the run. Who does not know the facts, as a party's ledger, gets every attack that could be.
+that apply to a run, and no others. A protection that replies do not show, such as noise under a
+mask, is a fact about the run. Without the facts, as in a party's ledger, every possible attack is
+listed.
 """
 
 from collections.abc import Collection, Iterable

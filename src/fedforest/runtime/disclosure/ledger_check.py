@@ -1,7 +1,7 @@
-"""Checks a party's ledger: what was changed, removed, moved or cut off, and where.
+"""Check a party's ledger: find records that were changed, removed, moved or cut off.
 
-A chain of hashes shows every change but one at its end, where whole records are missing: there the
-`head` tells, and beyond it whoever kept an earlier end of the ledger.
+A chain of hashes shows every change but one: whole records missing at the end. The `head` shows
+these, and a copy of an earlier end of the ledger shows them if the `head` was changed, too.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A party's ledger for people: what left by run and kind of message."""
+"""Summarise a party's ledger for people: the replies by run and kind of message."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field

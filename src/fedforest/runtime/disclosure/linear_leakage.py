@@ -47,7 +47,7 @@ def report_linear_training(
 
 
 def describe_linear_spending(*, is_regression: bool) -> SpentPrivacy:
-    """Nothing is noisy: in the same words as for forests."""
+    """Return the spending of a run without noise, in the words of the forests' reports."""
     labels = "targets" if is_regression else "classes"
     return SpentPrivacy.of(
         {

@@ -1,8 +1,8 @@
-"""The leakage report of a run in a federation: who learned what, from its messages and figures.
+"""The leakage report of a run in a federation, from its messages and figures.
 
-The plain words are those that message types declare, the figures those of the run's exchange log;
-what follows from all of it together is said by the reports of the protocols (`leakage.py`,
-`horizontal_leakage.py`, `linear_leakage.py`). Nothing here is written by hand for a run.
+Its sentences are those that message types declare, its figures those of the run's exchange log. The
+reports of the protocols (`leakage.py`, `horizontal_leakage.py`, `linear_leakage.py`) add the
+conclusions.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -48,7 +48,7 @@ class FolderPresence:
 
 
 def read_presence(home: Path) -> Present | None:
-    """Read the state of the coordinator of a folder; None if none runs."""
+    """Read the state of a folder's coordinator; None if it does not run."""
     if not (home / _LOCK).exists():
         return None
     with (home / _LOCK).open() as lock:

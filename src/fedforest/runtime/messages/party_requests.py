@@ -39,7 +39,7 @@ class Done(Message, frozen=True):
 
 
 def read_class_names(packed: object) -> ClassNames | None:
-    """Read what `pack_labels` gave; None stays None."""
+    """Read the result of `pack_labels`; None stays None."""
     return msgspec.convert(packed, ClassNames | None)
 
 

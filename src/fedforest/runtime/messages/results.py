@@ -159,7 +159,7 @@ class HorizontalResult(msgspec.Struct, frozen=True, array_like=True, kw_only=Tru
 
 
 class LinearResult(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
-    """A linear model: what its user may know; coefficients stay with the parties."""
+    """The user's part of a linear model; coefficients stay with the parties."""
 
     model: str
     intercept: float  # the score of a row whose every standardised term is zero

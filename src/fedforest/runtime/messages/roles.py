@@ -1,4 +1,4 @@
-"""Roles: what the coordinator asks a party to do in a run.
+"""Roles: the task of a party in a run.
 
 A role names a data set and columns of this party. The party itself has all else that a handler
 needs: secret bytes, its key, the fingerprints it trusts. `runtime/party/handlers.py` makes a

@@ -1,8 +1,8 @@
-"""Terms: what a coordinator declares about a run when it asks a party to take part.
+"""Terms: the coordinator's declaration of a run when it asks a party to take part.
 
 The party checks the terms against its policy before it agrees, and holds the coordinator to them
-while the run goes on: the contract of each protocol (`protocol/contract.py`) follows from them. It
-cannot verify the asker: it must trust the coordinator.
+while the run goes on: the contract of each protocol (`protocol/contract.py`) follows from them. The
+party cannot verify who asked for the run: here it trusts the coordinator.
 """
 
 from typing import Annotated

@@ -130,7 +130,7 @@ def check_columns(
 
 
 class ModelUse(NamedTuple):
-    """What is to be done with a model: who asks, and under which protocol of the policy."""
+    """A requested use of a model: the asker, and the protocol by its name in the policy."""
 
     asker: str
     protocol: str | None
@@ -219,7 +219,7 @@ def _check_noise(rules: DataSetRules, noise: str) -> None:
 class RunAccountant:
     """Decides for the owner before labels leave, noise is agreed or trees start.
 
-    Nothing else lets labels leave (`protocol/label_door.py`).
+    No other code lets labels leave (`protocol/label_door.py`).
     """
 
     rules: DataSetRules

@@ -196,7 +196,7 @@ class PartyModels:
         return Predictor(gate, prediction_messages.REQUESTS, opened.routes.depth)
 
     def _linear(self, model: str) -> StoredLinearShare:
-        """Read a linear model; it is small, so it is not kept in memory."""
+        """Read a linear model from the disk; it is too small to be worth keeping in memory."""
         return decode_linear_share(self._files.read(model, _LINEAR))
 
     def _opened(self, model: str) -> _Opened:

@@ -1,8 +1,8 @@
 """Check the parts of a run, its scores and baselines, against what the run itself agreed on.
 
-A part is begun under an id of its own. What it may do follows from the run it belongs to: the same
-data set, columns and rows, and no more scores than the run declared. A coordinator that begins
-parts of other runs, on other rows or once more is refused.
+A part is begun under an id of its own. Its limits follow from the run it belongs to: the same data
+set, columns and rows, and no more scores than the run declared. A coordinator that begins parts of
+other runs, on other rows or once more is refused.
 """
 
 import msgspec

@@ -1,4 +1,4 @@
-"""The identity of rows: what a party remembers about a row is found by its key, never its position.
+"""The identity of rows: a party finds its memory about a row by the row's key, never its position.
 
 The key of a row is its id if the data set has id columns. Otherwise it is its content: all columns
 of the data set, the label among them, whatever columns a run uses. Keys are computed over the whole

@@ -50,7 +50,7 @@ _PARTY = "party"  # the name of the only party in a baseline training
 
 @dataclass(slots=True)
 class ScoringWork:
-    """Scoring at this party; it leaves nothing to store."""
+    """Scoring at this party; nothing is stored."""
 
     party: ScoringParty
     accountant: Accountant

@@ -57,7 +57,7 @@ class Budgets:
         return min(policy.rules(name).epsilon_ceiling for name in self.sharing(data))
 
     def label_columns(self, data: str, policy: Policy) -> tuple[str, ...] | None:
-        """Return the label columns that the data sets of this table declare; None: none does."""
+        """Return the label columns that the data sets of this table declare; None if none does."""
         declared = [policy.rules(name).label_columns for name in self.sharing(data)]
         known = [names for names in declared if names is not None]
         return tuple(sorted({name for names in known for name in names})) if known else None
@@ -123,7 +123,7 @@ def _merge(ledgers: list[_StoredLedger], ceiling: float) -> BudgetLedger:
 
 
 def tell_epsilon(home: Path, run: str) -> dict[str, dict[str, float | None]]:
-    """Return epsilon spent and left for the data sets of a run's tables; None: no limit."""
+    """Return epsilon spent and left for the data sets of a run's tables; None without a limit."""
     budgets, policy = Budgets(home), PolicyFile(home)
     told = {}
     for data in budgets.data_of(run):
@@ -139,7 +139,7 @@ _BETWEEN = "/"  # an asker and a data set, whose names have none
 
 
 class _Counted(msgspec.Struct):
-    """What was counted in one day, by key."""
+    """The counts of one day, by key."""
 
     day: str = ""
     counts: dict[str, int] = {}

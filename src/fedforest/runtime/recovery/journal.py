@@ -1,9 +1,9 @@
 """An append-only file of records that survives being cut off at any byte.
 
-What was written survives a crash of the process; what was brought to the disk as well (`append`, or
-`write` and `sync_soon`, and then `wait`) survives a loss of power. A file that ends inside a record
-is taken back to the last whole one when it is opened; any other damage is refused. One process at a
-time has a journal open. What records mean is not known here.
+Written records survive a crash of the process; records that were also synced (`append`, or `write`
+and `sync_soon`, and then `wait`) survive a loss of power. A file that ends inside a record is taken
+back to the last whole one when it is opened; any other damage is refused. One process at a time has
+a journal open. This module does not interpret records.
 """
 
 import fcntl
@@ -142,8 +142,8 @@ class Journal:
         """Add a record, which the system brings to the disk at some time.
 
         Raises `StorageError` where the disk is full. Then the record is not there, all earlier ones
-        are, and once there is room it can be written again. What is being synced need not be
-        waited for.
+        are, and once there is room it can be written again. A sync in progress need not be waited
+        for.
         """
         self._require_usable()
         head, after = _frame(self._end, payload)
@@ -232,7 +232,7 @@ class Journal:
         self._before_last, self._end = before, end
 
     def _walk(self, end: int) -> Iterator[tuple[_Mark, bytes]]:
-        """Whole records up to an offset, each with the mark behind it."""
+        """Iterate over whole records up to an offset, each with its mark."""
         mark = _START
         while mark.offset < end:
             length = self._read_length(mark, end)

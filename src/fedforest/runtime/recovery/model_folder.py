@@ -1,8 +1,8 @@
 """Models in a folder, one file each, by id: written whole or not at all.
 
 A party keeps its share of a vertical forest, with class names at the label party, and whole
-horizontal forests; the coordinator keeps outlines. What must not be in a share that is handed
-around, the votes of rows left out, lies in a file of its own beside it.
+horizontal forests; the coordinator keeps outlines. The votes of rows left out, which must not be in
+a partial forest that is handed on, lie in a file beside it.
 """
 
 import re

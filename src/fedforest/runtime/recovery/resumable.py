@@ -1,10 +1,10 @@
-"""Runs a coordinator so that it can be killed at any moment and go on where it was.
+"""Run a coordinator so that it can be killed at any moment and go on where it was.
 
-Replies are brought to the disk during the next exchange, and are there before the one after it
-begins; whoever watches is told at the same time, so that no request waits for either. To resume, a
-fresh conversation is given the journaled replies; it makes the same requests again, which digests
-prove, and then goes on asking. So the last two exchanges may be asked for again: parties answer
-them once (`runtime/party/run.py`) and repeat those answers.
+Replies are synced to the disk during the next exchange, and are there before the one after it
+begins. Watchers are called during the same time, so that no request waits for the disk or for
+watchers. To resume, a fresh conversation is given the journaled replies; it makes the same requests
+again, which digests prove, and then goes on asking. So the last two exchanges may be asked for
+again: parties answer them once (`runtime/party/run.py`) and repeat those answers.
 
 Replies that the coordinator refuses are not recorded, so no error becomes part of a run. A party
 that is lost, `PartyLost`, leaves the run as it was before the exchange: it can be resumed once the
@@ -52,7 +52,7 @@ class Wishes:
 
 
 class _Exchanged(msgspec.Struct, frozen=True, array_like=True):
-    """A record of the journal: what parties answered, and what tells the requests from others."""
+    """A record of the journal: the parties' replies, and a digest of the requests."""
 
     requests_digest: bytes
     replies: dict[str, bytes]  # whoever was asked and is not here was left out

@@ -5,8 +5,8 @@
                         /finished   the run is over; its id is never used again. Holds its result
 
 The journal of a party holds what the coordinator told it, labels in the protection of the run among
-it, and the secret that masks and noise come from. So it is removed when the run is over, unless it
-is to be kept.
+it, and the secret that masks and noise come from. So the party removes it when the run is over,
+unless `keep_journal` is set.
 """
 
 import _thread
@@ -163,7 +163,7 @@ class RunStore:
         write_file(self.folder(run) / name, data)
 
     def load(self, run: bytes, name: str) -> bytes | None:
-        """Load what was stored under this name; None where there is nothing."""
+        """Load the bytes stored under this name; None if there are none."""
         try:
             return (self.folder(run) / name).read_bytes()
         except FileNotFoundError:
@@ -174,7 +174,7 @@ class RunStore:
         (self.folder(run) / name).unlink(missing_ok=True)
 
     def result(self, run: bytes) -> bytes | None:
-        """Read the result of the run; None where there is none or it is not finished."""
+        """Read the result of the run; None if it has none or is not finished."""
         return self.load(run, _FINISHED) or None
 
     def finish(
@@ -185,10 +185,10 @@ class RunStore:
         about: Mapping[str, bytes] = _NOTHING,
         keep_journal: bool = False,
     ) -> None:
-        """The run is over and everybody who needs its results has them; may be repeated.
+        """Finish the run, once all roles have its results; may be repeated.
 
-        Mark and result are one file: there is no moment with one of them and not the other. What
-        else is kept `about` the run is there before them.
+        Mark and result are one file, so that neither exists without the other. Other files `about`
+        the run are written before it.
         """
         folder = self.folder(run)
         if result or not self.is_finished(run):
@@ -198,7 +198,7 @@ class RunStore:
 
 
 def _remove(path: Path) -> None:
-    """Take a file away; what it held is given back to the disk beside other work.
+    """Remove a file; its space is freed during other work.
 
     That took ext4 1 to 10 ms for a journal of 1 MB. Its name is gone at once, and should the
     process end before, the system does the rest.

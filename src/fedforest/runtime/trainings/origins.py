@@ -1,4 +1,4 @@
-"""What went into a model at one party: the trainings, and what each used of the party's data.
+"""The origins of a model at one party: its trainings, and the party's data that each used.
 
 A model trained from the start has one origin; a warm start has those of the earlier forest and its
 own. The rules of all their data sets hold for the model.

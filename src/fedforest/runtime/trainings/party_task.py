@@ -35,7 +35,7 @@ Classes = NDArray[Any] | None  # in order; None for regression, and if they are 
 
 
 class RememberedRows(Protocol):
-    """What a party knows the rows of a data set by in all runs."""
+    """The keys of a data set's rows, the same in all runs."""
 
     def response_context(self, label: str | None) -> bytes:
         """Name all that permanent responses to a label depend on beside the row and parameters."""

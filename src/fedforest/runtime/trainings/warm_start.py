@@ -1,4 +1,4 @@
-"""Warm starts of vertical forests: what the coordinator stores, and what must stay the same.
+"""Warm starts of vertical forests: the stored model, and the settings that must stay the same.
 
 The estimator checks the rules before it sends a request, and the coordinator before it asks a
 party: both compare the request with the earlier forest.

@@ -70,7 +70,7 @@ class Admission:
             raise ConfigurationError(f"{identity} was revoked")
 
     async def compare_versions(self, context: Any, identity: Identity) -> None:
-        """Take a caller of our version only; who says none is of the first release."""
+        """Refuse callers of other versions; a caller without a version is of the first release."""
         said = dict(context.invocation_metadata()).get(VERSION_KEY, "1")
         try:
             check_version(int(said) if said.isdecimal() else 0, str(identity))

@@ -79,9 +79,9 @@ def server_options(limits: ChannelLimits, n_connections: int) -> Options:
 def server_credentials(current: Callable[[], Credentials]) -> Any:
     """TLS of the coordinator, which demands a certificate of its authority from everybody.
 
-    Whoever connects is shown the current certificate, which may be renewed in between. gRPC asks
-    at every handshake, and a process that replaces its certificate while others shake hands may
-    crash in gRPC: so it is told of changes only.
+    A caller is shown the current certificate, which may be renewed in between. gRPC asks for it at
+    every handshake, and may crash if a certificate is replaced during handshakes: so gRPC gets a
+    new one only if it changed.
     """
     shown: Credentials | None = None
 
@@ -103,7 +103,7 @@ def server_credentials(current: Callable[[], Credentials]) -> Any:
 def open_channel(
     address: str, credentials: Credentials, other_options: Sequence[tuple[str, int | str]] = ()
 ) -> Any:
-    """A channel to a coordinator: whoever answers must hold a coordinator's certificate."""
+    """Open a channel to a coordinator: the peer must hold a coordinator's certificate."""
     federation = credentials.identity.federation
     tls = grpc.ssl_channel_credentials(
         credentials.authority, credentials.key, credentials.certificate

@@ -1,8 +1,8 @@
-"""The connections to a coordinator's port: whose they are, how many, and for how long unknown.
+"""The connections to a coordinator's port: their number, owners, and age while unproven.
 
-gRPC accepts connections by itself. It can be told how many in all and how long a handshake may
-take, not how many of one address or one member: whoever opens enough of them and says nothing
-keeps members out. So the coordinator looks through the descriptors of its own process and shuts
+gRPC accepts connections by itself. It has limits for the number of connections and the time of a
+handshake, but none for one address or one member: a stranger could open enough silent connections
+to keep members out. So the coordinator looks through the descriptors of its own process and shuts
 connections that no member has proven to be its own: the old ones, and the oldest of too many
 (docs/decisions/0030). Where the system does not list them, only gRPC's own limits hold.
 """

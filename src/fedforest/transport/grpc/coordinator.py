@@ -1,8 +1,8 @@
 """The coordinator's side of the gRPC transport: parties connect, requests go out, replies come in.
 
-One event loop on a thread of its own carries everything; callers block on theirs. Here the loop is
-started and ended, and calls of parties and users are let in; who is there is known by
-`grpc_presence`, and what they are asked by `grpc_exchanges`.
+One event loop on a thread of its own carries everything; callers block on theirs. This module
+starts and ends the loop and admits the calls of parties and users; `presence.py` knows the
+connected parties, and `exchanges.py` their open requests.
 """
 
 import asyncio

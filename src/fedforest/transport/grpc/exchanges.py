@@ -67,7 +67,7 @@ class Exchanges:
     # On the calling thread, above; on the loop's thread, below.
 
     def take(self, stream: PartyStream, answer: Answer) -> None:
-        """Give an answer to who waits for it; nobody waits for late and repeated ones."""
+        """Pass an answer to the exchange that waits for it; drop late and repeated answers."""
         question = self._questions.find(answer.request_id, stream.party)
         if question is None:
             stream.inbox.discard(answer.request_id)
@@ -80,10 +80,7 @@ class Exchanges:
                 question.answer(data)
 
     def ask_again(self, stream: PartyStream) -> None:
-        """A stream has ended: what it leaves unanswered is sent on the next one.
-
-        Who broke the protocol is not asked again.
-        """
+        """Repeat a stream's open requests on the next one, unless the party broke the protocol."""
         for question in self._questions:
             if question.stream is not stream or question.is_settled:
                 continue
@@ -93,7 +90,7 @@ class Exchanges:
                 keep(asyncio.ensure_future(self._carry(question)))
 
     def fail_all(self, error: FederationError) -> None:
-        """Nothing will be answered any more."""
+        """Fail all exchanges, because no answer can arrive any more."""
         for question in self._questions:
             question.fail(error)
 

@@ -33,7 +33,7 @@ class Outbox:
         return True
 
     def close(self) -> None:
-        """Let everybody go who waits here; what was not taken out is dropped."""
+        """Wake all waiting threads; frames not taken out yet are dropped."""
         self._is_closed = True
         self._room.put(None)
         self._frames.put(None)

@@ -86,7 +86,7 @@ class GrpcLink:
         return session is not None and session.is_welcome and not session.is_closed
 
     def run(self, stop: threading.Event) -> None:
-        """Stay connected until told to stop; what goes wrong is logged and tried again."""
+        """Stay connected until told to stop; log errors and try again."""
         threads = [
             threading.Thread(target=self._answer_all, name="fedforest-party", daemon=True),
             threading.Thread(target=self._end_when, args=(stop,), daemon=True),
@@ -107,7 +107,7 @@ class GrpcLink:
             threads[0].join(_END_SECONDS)  # one that is stuck ends with the process
 
     def use_credentials(self, credentials: Credentials) -> None:
-        """Connect anew with another certificate; what is asked meanwhile comes again."""
+        """Connect anew with another certificate; the coordinator repeats open requests."""
         self._credentials = credentials
         session = self._session
         if session is not None:

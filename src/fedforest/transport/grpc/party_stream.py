@@ -67,7 +67,7 @@ class PartyStream:
 
     @property
     def ending(self) -> tuple[Any, str] | None:
-        """Why the stream is cut off, as a code and a text; None if it is not."""
+        """Return why the stream is cut off, as a code and a text; None if it is open."""
         return self._cut.result() if self._cut.done() else None
 
     def cut(self, code: Any, reason: str) -> None:

@@ -1,7 +1,7 @@
 """The parties connected to a hub, and waiting for those that are not.
 
-Lives on the event loop of the hub; who is there and how fast the way is may be asked from any
-thread. A party has one stream: a newer one takes over.
+It lives on the event loop of the hub; any thread may ask for the connected parties and the speed of
+their networks. A party has one stream: a newer one takes over.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ class Presence:
         return self._streams.get(party)
 
     def enter(self, stream: PartyStream, peer: str) -> None:
-        """A party is there, at this address; it has left any older stream."""
+        """Enter a party's new stream from this address; it replaces an older one."""
         older = self._streams.get(stream.party)
         self._streams[stream.party] = stream
         if older is not None:

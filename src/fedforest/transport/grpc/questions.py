@@ -1,8 +1,8 @@
 """Requests whose replies a hub waits for.
 
 A question is settled once: by a reply, by an error, or, where its party may be lost, by nothing.
-Everybody who works for it looks whether it is settled; nobody is interrupted. What settles the last
-question of an exchange wakes the thread that waits for it, with no turn of the loop in between.
+Tasks that work for a question check whether it is settled; none is interrupted. The last question
+of an exchange, when settled, wakes the waiting thread directly, without a turn of the loop.
 """
 
 import asyncio
@@ -105,10 +105,10 @@ class Questions:
 
 
 class PendingExchange:
-    """Questions that are asked together; its outcome is waited for on another thread.
+    """Questions of one exchange, whose outcome another thread waits for.
 
-    It is over when all of them are settled, when one fails, or when the time is. After a refusal
-    that others may share, such as of a missing fingerprint, they are listened to for a moment.
+    It ends when all questions are settled, when one fails, or at its deadline. After a refusal that
+    other parties may share, such as of a missing fingerprint, it waits a moment for theirs.
     """
 
     def __init__(self, questions: Questions) -> None:
@@ -175,4 +175,4 @@ def _refusals(errors: list[BaseException]) -> list[FederationError]:
 
 
 def _nobody_waits() -> None:
-    """Of a question that is asked by no exchange, or by none any more."""
+    """Ignore the outcome of a question without an exchange that waits for it."""

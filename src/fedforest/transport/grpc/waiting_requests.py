@@ -1,4 +1,4 @@
-"""Whole requests that wait for a party's worker: few, and not more bytes than one may have.
+"""The complete requests that wait for a party's worker, limited in number and bytes.
 
 They outlive the stream that brought them, so that a coordinator that comes again and again cannot
 pile them up.

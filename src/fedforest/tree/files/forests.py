@@ -95,7 +95,7 @@ class StoredOutline:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OpenedForest:
-    """A forest whose file was checked; it stays packed until `expand`."""
+    """A forest whose file was checked, packed until `expand`."""
 
     bins: Bins
     classes: NDArray[Any] | None

@@ -1,4 +1,4 @@
-"""The header of a model file: what kind of model it is, its metadata, and where its arrays lie.
+"""The header of a model file: the kind of model, its metadata, and the positions of its arrays.
 
 The checksum shows that a header is intact, not who wrote it: every field is checked before it is
 used, and the arrays it describes must follow each other without gap.

@@ -71,7 +71,7 @@ def score_confusion(confusion: NDArray[np.int64]) -> dict[str, float]:
 
 
 def _area_of_classes(true: NDArray[np.int64], votes: NDArray[np.float64]) -> float | None:
-    """Return the area under the ROC curve: of the second class, or the mean over all classes."""
+    """Return the area under the ROC curve, of the second class or as the mean over all classes."""
     if votes.shape[1] == 2 and true.max(initial=0) < 2:
         return _area(true == 1, votes[:, 1])
     areas = [_area(true == code, votes[:, code]) for code in range(votes.shape[1])]

@@ -1,7 +1,7 @@
-"""Partial forests: what each role keeps of a forest grown over several owners of columns.
+"""Partial forests: each role's part of a forest grown over several owners of columns.
 
-An owner keeps the shape of every tree and its own splits; the coordinator keeps the shape, who
-split each node, and what the leaves say. Only together are they the forest: `divide` and `union`
+An owner keeps the shape of every tree and its own splits; the coordinator keeps the shape, the
+owner of each split, and the leaf values. Only together are they the forest: `divide` and `union`
 are exact inverses. Owners are numbered in the order of their columns, which follow each other.
 """
 

@@ -84,7 +84,7 @@ def train(
 def _grow_trees(session: HorizontalSession) -> Conversation[list[Forest]]:
     """Grow batch after batch, until there are enough trees or the operator ends the run.
 
-    An incomplete batch is then discarded: none of its trees is finished.
+    An incomplete batch is then discarded, because all of its trees are still growing.
     """
     forests: list[Forest] = []
     n_grown, n_trees = 0, session.order.parameters.n_estimators

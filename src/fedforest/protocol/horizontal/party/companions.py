@@ -51,7 +51,7 @@ class Companions:
         return replace(self, blocks=blocks)
 
     def join(self, segment: int | None, participants: Sequence[str]) -> "Companions":
-        """Return the state after one more sum: of a segment's trees, or of whole tables."""
+        """Return the state after one more sum, over a segment's trees or over whole tables."""
         place = None if segment is None or self.scope == "step" else self._place(segment)
         if place in self.of_segment:
             what = "tree" if self.scope == "tree" else "run"

@@ -41,7 +41,7 @@ class Statistics(Protocol):
     def of_nodes(
         self, search: PointSearch, nodes: NDArray[np.int64], key: bytes
     ) -> NDArray[np.int64]:
-        """Count (nodes, integers): whole nodes."""
+        """Count whole nodes: (nodes, integers)."""
 
     def of_question(
         self, search: PointSearch, cuts: Cuts, nodes: NDArray[np.int64], key: bytes
@@ -206,7 +206,7 @@ def find_sensitivity(agreed: AgreeOnTable) -> int:
 
 
 def resolve_code(agreed: AgreeOnTable) -> ResponseCode:
-    """Return the code of noisy labels; it depends on the class labels, not their count alone."""
+    """Return the code of noisy labels, which depends on the names of the classes."""
     asked = agreed.protection
     privacy = LocalDP(keep=asked.keep, bits=asked.bits, hashes=asked.hashes, p=asked.p, q=asked.q)
     privacy.check(is_regression=not agreed.classes)

@@ -1,9 +1,9 @@
-"""What a party was told about the trees of each segment, as digests that keys are bound to.
+"""Digests of what a party was told about each segment's trees; keys are bound to them.
 
-A question means what the requests before it made of the trees: who draws which part of its rows,
-where splits sent them, which columns are candidates. A coordinator that could tell one party of a
-sum other splits than the rest would have their rows moved out of a node, and the sum would be one
-party's own. So protected sums are bound to all that the participants were told: where it differs,
+The meaning of a question depends on the requests before it: each party's part of its rows, the
+splits that moved them, the candidate columns. A coordinator that could tell one party of a sum
+other splits than the rest would have their rows moved out of a node, and the sum would be one
+party's own. So protected sums are bound to these digests: if they differ between participants,
 masks do not cancel and shares do not open (docs/decisions/0032).
 """
 

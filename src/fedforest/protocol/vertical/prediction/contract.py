@@ -1,8 +1,8 @@
-"""The contract of a prediction: every row sets out once, and then goes on as its splits say.
+"""The contract of a prediction: every row sets out once, and then follows its splits.
 
 A request without turns lets rows set out from the roots; all others go on from where the turns
-lead. That rows set out in order, each once, and that turns are the party's own outcomes at its own
-splits, the party checks (`party.py`): it knows where rows stand.
+lead. The party itself, which knows where rows stand, checks that rows set out in order, each once,
+and that turns are its own outcomes at its own splits (`party.py`).
 """
 
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from fedforest.protocol.vertical.prediction.messages import (
 
 
 class PredictedRows(NamedTuple):
-    """What a prediction declares to a party when it begins."""
+    """The numbers that the coordinator declares to a party when a prediction begins."""
 
     n_rows: int
 

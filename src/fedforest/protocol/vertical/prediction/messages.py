@@ -20,9 +20,9 @@ SweptLevels = Annotated[int, msgspec.Meta(ge=1, le=MAX_SWEPT_LEVELS)]
 
 
 class RowsSwept(Message, frozen=True):
-    """For every 64 rows and every own split among them, tree by tree and level by level, a word.
+    """A word for every 64 rows and own split of the swept levels, tree by tree, level by level.
 
-    A bit is set where the row goes left; it is zero where own splits keep the row away.
+    A bit is set if the row goes left; it is zero if own splits keep the row away from the node.
     """
 
     reveals: ClassVar[str] = (
@@ -45,7 +45,8 @@ class SweepRows(Request[RowsSwept], frozen=True):
 class RowsLeapt(Message, frozen=True):
     """For every row on its way, tree by tree, two bytes: a bit for each node of the four levels.
 
-    It is set where the node is an own split that own splits let the row reach, and it goes left.
+    A bit is set if the node is an own split, own splits let the row reach it, and the row goes
+    left.
     """
 
     reveals: ClassVar[str] = (

@@ -2,11 +2,11 @@
 
 Who learns what. A party says which way rows go at its own splits that they can still reach within
 the lookahead. It learns where rows stand when the next levels begin, so with a lookahead below the
-depth it learns their paths; it never learns what a leaf says.
+depth it learns their paths; it never learns a leaf's value.
 
-What the coordinator is not believed. Every row sets out once, and where it stands is told by turns
-that must be the party's own outcomes at the party's own splits. So a party answers for a row at a
-node once, and only at nodes that its own splits let the row reach.
+What the party checks. Every row sets out once, and the turns that lead it on must be the party's
+own outcomes at its own splits. So a party answers for a row at a node once, and only at nodes that
+its own splits let the row reach.
 """
 
 from collections.abc import Callable
@@ -127,7 +127,7 @@ class PredictingParty:
         return rows
 
     def _note(self, rows: range, stage: Stage, level: int, said: NDArray[Any] | None) -> _Asked:
-        """What was said is held only to compare turns with it: memory that is let go is warm."""
+        """Keep replies only to compare turns with them: freed memory is still in cache."""
         return _Asked(rows, stage, level, None if self._believes_turns else said)
 
     def _sweep_rows(self, request: SweepRows) -> RowsSwept:
@@ -184,10 +184,7 @@ class PredictingParty:
         return reply
 
     def _go_on(self, rows: range, turns: memoryview | None, *, leaps: bool) -> int:
-        """Follow the turns; returns the level at which rows stand then.
-
-        Nothing changes where the turns are refused.
-        """
+        """Follow the turns; return the level that rows reach. A refusal changes nothing."""
         routes, asked = self._routes, self._asked
         if turns is None:
             self._n_set_out = self._set_out(rows).stop

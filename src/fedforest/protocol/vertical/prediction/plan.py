@@ -43,7 +43,7 @@ class Manner(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One exchange: what it does, and how many levels it settles."""
+    """One exchange: its kind, and the number of levels that it settles."""
 
     manner: Manner
     n_levels: int
@@ -106,7 +106,7 @@ class _Estimate:
         self._network = network
 
     def sweep(self, n_levels: int) -> float:
-        """The first levels are swept; none is no exchange."""
+        """Return the seconds of an exchange that sweeps the first levels; 0 without levels."""
         if not n_levels:
             return 0.0
         n_words = self._n_rows / 64 * float(self._inner_above[n_levels])

@@ -1,4 +1,4 @@
-"""The coordinator's part in a prediction: it puts outcomes together and says where rows went."""
+"""The coordinator's part in a prediction: join the outcomes of all parties and follow the rows."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

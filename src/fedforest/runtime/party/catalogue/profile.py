@@ -1,6 +1,6 @@
 """Profile a data set for its owner: each column in a few numbers, and the first rows.
 
-The profile is shown on the owner's machine only: nothing here may be sent anywhere.
+The profile is shown on the owner's machine only and never sent.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The table that the rows of a data set are of; what is remembered about rows belongs to it.
+"""The identity of the table behind a data set, to which all memory about rows belongs.
 
 Several entries may read one table. It has one identity, so that they share its ledger, its ceiling
 and its permanent responses: the one that the owner declares (`table_identity`), else the place of
@@ -11,7 +11,7 @@ from fedforest.runtime.party.catalogue.entries import Entry, EntryFolder
 
 
 def identify_table(home: Path, entry: Entry) -> str:
-    """Return the identity of an entry's table; it names no secret."""
+    """Return the identity of an entry's table, which holds no secret."""
     if entry.table_identity is not None:
         return entry.table_identity
     if entry.table is not None:
@@ -33,7 +33,7 @@ def _place(home: Path, entry: Entry) -> str:
 
 
 def find_table(entries: EntryFolder, name: str) -> str:
-    """Return the identity of a data set's table; of a name without an entry, one of its own."""
+    """Return the identity of a data set's table; a name without an entry has its own."""
     if not entries.has(name):
         return f"data set:{name}"
     return identify_table(entries.home, entries.read(name))
@@ -42,7 +42,7 @@ def find_table(entries: EntryFolder, name: str) -> str:
 def list_sharing(entries: EntryFolder, name: str) -> list[str]:
     """List the data sets that read the same table, this one among them.
 
-    Raises `ConfigurationError` for an entry that cannot be read: it could be of the same table.
+    Raises `ConfigurationError` for an unreadable entry, which could name the same table.
     """
     table = find_table(entries, name)
     sharing = {other for other in entries.names() if find_table(entries, other) == table}
