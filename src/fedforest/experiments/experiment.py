@@ -61,6 +61,7 @@ class Setting:
     again: bool = False  # forget what was measured before
     deadline: float | None = None  # on the monotonic clock: no repetition begins later
     stack: ExitStack = field(default_factory=ExitStack)  # closed when the experiment ends
+    record: Record | None = None  # of the experiment under way: later cells may use earlier ones
     _tables: dict[str, PaperTable] = field(default_factory=dict)
 
     def read(self, name: str) -> PaperTable:

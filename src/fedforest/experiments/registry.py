@@ -7,10 +7,12 @@ from fedforest.experiments.experiment import Experiment
 from fedforest.experiments.horizontal.participation import FIGURE_2
 from fedforest.experiments.horizontal.table_1 import TABLE_1
 from fedforest.experiments.horizontal.table_2 import TABLE_2
+from fedforest.experiments.vertical.convergence import FIGURE_5
 from fedforest.experiments.vertical.tables import TABLE_3, TABLE_4
 
 EXPERIMENTS = {
-    experiment.name: experiment for experiment in (TABLE_3, TABLE_4, TABLE_2, TABLE_1, FIGURE_2)
+    experiment.name: experiment
+    for experiment in (TABLE_3, TABLE_4, FIGURE_5, TABLE_2, TABLE_1, FIGURE_2)
 }
 
 

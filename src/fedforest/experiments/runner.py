@@ -31,7 +31,7 @@ def measure(
         record.forget()
     try:
         with ExitStack() as stack:
-            setting.stack = stack
+            setting.stack, setting.record = stack, record
             cells = list(experiment.cells(setting))
             _measure_missing(cells, record, console, experiment.name, setting.deadline)
     finally:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.model_selection import GridSearchCV, KFold, train_test_split
 
 import fedforest
 from fedforest.experiments.data.reading import PaperTable
@@ -18,10 +18,29 @@ from fedforest.experiments.data.reading import PaperTable
 METHODS = ("RF1", "RF2", "F-LR", "NonFF", "FF")
 TEST_FRACTION = 0.2
 N_TREES = 100
+MOST_SEARCHED_ROWS = 5_000  # of the training rows, by the grid search
+N_FOLDS = 3
+STANDARD_ERROR = "standard error"
+
+
+class Point(NamedTuple):
+    """Hyper-parameters of all forests of a data set."""
+
+    max_depth: int | None
+    max_features: str | float
+
+    def tell(self) -> str:
+        features = "sqrt" if self.max_features == "sqrt" else "a third"
+        return f"{'grown out' if self.max_depth is None else f'depth {self.max_depth}'}, {features}"
+
+
+GRID = tuple(Point(depth, features) for depth in (6, 12, None) for features in ("sqrt", 1 / 3))
 # Regression forests try a third of the columns at a node (Breiman); scikit-learn's own default of
 # all columns gives bagged trees, not a random forest.
-MAX_FEATURES: Mapping[str, str | float] = {"classification": "sqrt", "regression": 1 / 3}
-GRID = {"max_depth": (6, 12, None), "max_features": ("sqrt", 1 / 3)}
+USUAL: Mapping[str, Point] = {
+    "classification": Point(None, "sqrt"),
+    "regression": Point(None, 1 / 3),
+}
 
 Tables = dict[str, NDArray[Any]]
 
@@ -67,13 +86,13 @@ def pool(tables: Tables) -> NDArray[Any]:
     return np.hstack(list(tables.values()))
 
 
-def score_method(method: str, division: Division, n_jobs: int) -> float:
-    """Train one of `METHODS` and score it."""
+def score_method(method: str, division: Division, point: Point, n_jobs: int) -> float:
+    """Train one of `METHODS`, forests with the hyper-parameters of a point, and score it."""
     if method == "F-LR":
-        return division.score(_predict_linearly(division))
+        return division.score(predict_linearly(division))
     parameters = {
         "n_estimators": N_TREES,
-        "max_features": MAX_FEATURES[division.task],
+        **point._asdict(),
         "random_state": division.seed,
         "n_jobs": n_jobs,
     }
@@ -100,45 +119,53 @@ def score_forest(
     return division.score(model.predict({party: division.test[party] for party in chosen}))
 
 
-def _predict_linearly(division: Division) -> NDArray[Any]:
-    """Predict by federated linear models: one for each class where there are more than two."""
+def predict_linearly(
+    division: Division, *, by_least_squares: bool = False, **parameters: Any
+) -> NDArray[Any]:
+    """Predict by federated linear models: one for each class where there are more than two.
+
+    Least squares on class labels are what a Taylor series makes of logistic regression.
+    """
     if division.task == "regression":
-        model = fedforest.VerticalLinearRegression().fit(division.train, division.y_train)
-        return np.asarray(model.predict(division.test))
+        linear = fedforest.VerticalLinearRegression(**parameters)
+        return np.asarray(linear.fit(division.train, division.y_train).predict(division.test))
+
+    def score(one: Any) -> NDArray[np.float64]:
+        is_one = division.y_train == one
+        if by_least_squares:
+            numbers = np.where(is_one, 1.0, -1.0)
+            squares = fedforest.VerticalLinearRegression(**parameters).fit(division.train, numbers)
+            return np.asarray(squares.predict(division.test))
+        logistic = fedforest.VerticalLogisticRegression(**parameters).fit(division.train, is_one)
+        return np.asarray(logistic.decision_function(division.test))
+
     classes = np.unique(division.y_train)
     if len(classes) == 2:
-        model = fedforest.VerticalLogisticRegression().fit(division.train, division.y_train)
-        return np.asarray(model.predict(division.test))
-    chances = [
-        fedforest.VerticalLogisticRegression()
-        .fit(division.train, division.y_train == one)
-        .predict_proba(division.test)[:, 1]
-        for one in classes
-    ]
-    return np.asarray(classes[np.argmax(chances, axis=0)])
+        return np.asarray(classes[(score(classes[1]) > 0.0).astype(np.intp)])
+    return np.asarray(classes[np.argmax([score(one) for one in classes], axis=0)])
 
 
-def search_grid(division: Division, n_jobs: int) -> dict[str, float]:
-    """Score every point of `GRID` by three-fold cross-validation on the pooled training rows."""
+def search_grid(division: Division, n_trees: int, n_jobs: int) -> dict[str, float]:
+    """Score every point of `GRID` by cross-validation on pooled training rows.
+
+    Beside the scores stands the standard error of the best.
+    """
     is_number = division.task == "regression"
-    forest = RandomForestRegressor if is_number else RandomForestClassifier
-    scoring = "neg_root_mean_squared_error" if is_number else "accuracy"
+    X, y = pool(division.train), division.y_train
+    rows = np.random.default_rng(division.seed).permutation(len(y))[:MOST_SEARCHED_ROWS]
     search = GridSearchCV(
-        forest(N_TREES, random_state=division.seed, n_jobs=n_jobs),
-        {name: list(values) for name, values in GRID.items()},
-        scoring=scoring,
-        cv=3,
+        (RandomForestRegressor if is_number else RandomForestClassifier)(
+            n_trees, random_state=division.seed, n_jobs=n_jobs
+        ),
+        [{name: [value] for name, value in point._asdict().items()} for point in GRID],
+        scoring="neg_root_mean_squared_error" if is_number else "accuracy",
+        cv=KFold(N_FOLDS, shuffle=True, random_state=division.seed),  # some classes have two rows
         refit=False,
-    ).fit(pool(division.train), division.y_train)
+    ).fit(X[rows], y[rows])
     found = search.cv_results_
-    return {
-        tell_point(point): abs(float(score))
+    scores = {
+        Point(**point).tell(): abs(float(score))
         for point, score in zip(found["params"], found["mean_test_score"], strict=True)
     }
-
-
-def tell_point(point: Mapping[str, Any]) -> str:
-    """Name a point of the grid."""
-    depth, features = point["max_depth"], point["max_features"]
-    told = features if isinstance(features, str) else f"{features:.2f}"
-    return f"{'grown out' if depth is None else f'depth {depth}'}, {told}"
+    spread = float(found["std_test_score"][search.best_index_])
+    return {**scores, STANDARD_ERROR: spread / (N_FOLDS - 1) ** 0.5}
