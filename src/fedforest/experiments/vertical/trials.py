@@ -85,8 +85,9 @@ def tell_nearest(record: Record, name: str, method: str) -> str:
         return "settings not tried yet"
     nearest = min(measured, key=lambda trial: abs(measured[trial].mean() - target.mean))
     ours = tell_mean(record, (name, tried, nearest), digits=3)
-    is_there = _reaches(target, measured[nearest])
-    return f"{nearest}: {ours}, {'the printed value' if is_there else 'the nearest that was tried'}"
+    if _reaches(target, measured[nearest]):
+        return f"{nearest} gives {ours}, as printed"
+    return f"of the tried settings, {nearest} comes nearest: {ours}"
 
 
 def _reaches(target: Printed, values: Any) -> bool:
