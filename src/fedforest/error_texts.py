@@ -169,7 +169,9 @@ TEXTS: Mapping[str, Text] = {
         _POLICY + "scores over its rows alone, as sums over them must be protected"
     ),
     "policy.scores": Text(_POLICY + "scores on true labels, whose epsilon is limited"),
-    "policy.labels": Text(_POLICY + "labels must be protected by RandomizedResponse"),
+    "policy.labels": Text(
+        _POLICY + "labels must be protected by noise: RandomizedResponse, LocalDP or GlobalDP"
+    ),
     "policy.epsilon": Text(_POLICY + "epsilon of labels must be at most {limit}"),
     "policy.ceiling": Text(_POLICY + "it would pass the ceiling of epsilon on labels"),
     "policy.sums": Text(_POLICY + "sums over parties must be formed by: {choices}"),

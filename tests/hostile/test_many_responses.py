@@ -87,7 +87,6 @@ runs = st.tuples(
     st.integers(0, 50),  # seed of the order of rows
     st.integers(0, 5),  # rows that were appended
     st.none() | st.integers(0, 50),  # seed of held-out rows
-    st.booleans(),  # aligned
 )
 
 
@@ -95,7 +94,7 @@ runs = st.tuples(
 @settings(max_examples=8, deadline=None)
 @given(st.lists(runs, min_size=2, max_size=6))
 def test_no_sequence_of_runs_gives_a_second_response(
-    with_ids: bool, asked: list[tuple[str, int, int, int | None, bool]]
+    with_ids: bool, asked: list[tuple[str, int, int, int | None]]
 ) -> None:
     own: Entry = {"id": ["id"]} if with_ids else {"exclude": ["id"]}
     with tempfile.TemporaryDirectory() as folder:
@@ -103,18 +102,13 @@ def test_no_sequence_of_runs_gives_a_second_response(
         party.write("rows.csv", table())
         for name in ("one", "other"):
             party.add(name, source="rows.csv", **own)
-        for name, order, n_appended, seed, is_aligned in asked:
+        for name, order, n_appended, seed in asked:
             rows = np.random.default_rng(order).permutation(N_ROWS)
             party.write("rows.csv", table(rows, n_appended))
-            aligned = None
-            if with_ids and is_aligned:
-                aligned = party.align(name, np.roll(np.arange(N_ROWS), order))
             held_out = 0.0 if seed is None else HELD_OUT
-            choice = RowChoice(aligned, held_out, seed or 0)
+            choice = RowChoice(held_out=held_out, seed=seed or 0)
             far = int(np.flatnonzero(rows == FAR)[0])
-            place = (far + order) % N_ROWS if aligned else far
-            n_rows = N_ROWS if aligned else N_ROWS + n_appended
-            if seed is None or not hold_out(n_rows, HELD_OUT, seed)[place]:
+            if seed is None or not hold_out(N_ROWS + n_appended, HELD_OUT, seed)[far]:
                 responses.add(party.response_of_far_row(name, choice))
         assert len(responses) <= 1
 

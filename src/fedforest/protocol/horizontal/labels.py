@@ -74,6 +74,8 @@ class PartyLabels:
             levels = self._levels(agreed)
             return encode_values(levels, weights, agreed.target_unit, agreed.target_offset)
         classes = read_classes(agreed.class_dtype, agreed.classes)
+        if self.whole is not None:  # or a refusal would tell which classes some rows lack
+            find_codes(np.unique(self.whole), classes)
         own, places = self._classes
         return encode_classes(find_codes(own, classes)[places], len(classes), weights, _GINI)
 

@@ -22,7 +22,7 @@ from fedforest.protocol.alignment.messages import (
     TakeMatches,
     TakeRows,
 )
-from fedforest.protocol.asking import Handler, Message
+from fedforest.protocol.asking import Handler, Message, check
 from fedforest.protocol.horizontal.messages import AgreeOnTable
 from fedforest.protocol.horizontal.party.agreement import spending_of
 from fedforest.protocol.linear.messages import Measure
@@ -92,7 +92,7 @@ def check_run(rules: DataSetRules, role: AnyRole, terms: Terms) -> Demands:
     if asked.sums is not None:
         _check_sums(rules, asked.sums)
         _check_noise(rules, asked.sums.noise)
-        _check_declaration(rules, has_noise=asked.sums.noise != "none", is_vertical=False)
+        _check_declaration(rules, has_noise=asked.sums.noise != "none")
     return asked
 
 
@@ -155,6 +155,16 @@ def check_origins(
             raise refusal("complete_model", "export", data_set=data)
 
 
+def check_continued(origins: Origins, role: AnyRole) -> None:
+    """Refuse noisy labels of another column or data set than those of the earlier forest.
+
+    They are compared with its classes: a refusal would tell which of them some rows have.
+    """
+    last = origins[-1]
+    is_same = (last.data, last.label) == (role.data, role.label)
+    check(is_same, "noisy labels go on with a forest of another data set or label")
+
+
 def check_forest(rules: DataSetRules, terms: Terms, n_rows: int) -> None:
     """Refuse small leaves and many trees; a fraction counts of this party's own rows."""
     forest = terms.forest
@@ -186,14 +196,13 @@ def _check_scores(rules: DataSetRules) -> None:
         raise refusal("scores", "run")
 
 
-def _check_declaration(rules: DataSetRules, *, has_noise: bool, is_vertical: bool = True) -> None:
+def _check_declaration(rules: DataSetRules, *, has_noise: bool) -> None:
     """Refuse before classes or the range of targets are told what would be refused after."""
     if has_noise:
         return
     if math.isfinite(rules.epsilon_ceiling):
         raise refusal("ceiling", "run")
-    if is_vertical:
-        _check_label_protection(rules, None)
+    _check_label_protection(rules, None)
 
 
 def _check_sums(rules: DataSetRules, sums: Sums) -> None:
@@ -259,8 +268,8 @@ class RunAccountant:
         elif isinstance(request, AgreeOnTable):
             _check_noise(self.rules, request.protection.kind or "none")
             spending = spending_of(request, self.response_key)
-            if request.protection.kind:
-                _check_label_protection(self.rules, spending.epsilon)
+            epsilon = spending.epsilon if request.protection.kind else None
+            _check_label_protection(self.rules, epsilon)
             self._book(spending)
 
     def _check_list(self, n_ids: int | None) -> None:

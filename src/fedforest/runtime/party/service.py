@@ -39,6 +39,7 @@ from fedforest.runtime.party.alignments import Alignments
 from fedforest.runtime.party.approval import (
     ModelUse,
     RunAccountant,
+    check_continued,
     check_forest,
     check_origins,
     check_run,
@@ -180,6 +181,8 @@ class PartyService:
         asked = check_run(rules, request.role, request.terms)
         for model in filter(None, (asked.continued_model, asked.scored_model)):
             self._check_model(model, ModelUse(request.terms.asker, asked.protocol, "run"))
+        if asked.continued_model is not None and asked.label_epsilon is not None:
+            check_continued(self._models.origins(asked.continued_model), request.role)
         self._data.renew(request.role.data)
         if isinstance(self._keys.pins, Pins):
             self._keys.pins.note_peers(asked.peers)

@@ -23,7 +23,7 @@ from fedforest.protocol.aggregation import messages as counting
 from fedforest.protocol.aggregation.base import LEAST_PARTICIPANTS, check_min_participants
 from fedforest.protocol.aggregation.introduction import check_pins
 from fedforest.protocol.aggregation.plugs import Plug, make_aggregation, make_aggregator
-from fedforest.protocol.asking import Conversation, Handler, Message
+from fedforest.protocol.asking import Conversation, Handler, Message, check
 from fedforest.protocol.contract import Gate
 from fedforest.protocol.horizontal import messages
 from fedforest.protocol.horizontal.contract import CONTRACT, HorizontalDeclared
@@ -51,6 +51,7 @@ from fedforest.runtime.trainings.base import (
 )
 from fedforest.runtime.trainings.label_columns import read_class_weight, read_weights
 from fedforest.runtime.trainings.party_task import (
+    Classes,
     Demands,
     Holdings,
     KeptOutcome,
@@ -236,11 +237,17 @@ class HorizontalTraining(
 
     def read(self, role: HorizontalRole, data: Any, holdings: Holdings) -> HorizontalColumns:
         """Read the columns of the role; check pins before anything of the table is sent."""
+        # a party that is told other rows than the rest would be alone in sums over all
+        is_aligned = role.rows is not None and role.rows.alignment is not None
+        check(not is_aligned, "rows of a horizontal run are not aligned")
         rows: PartyData = holdings.take_rows(data, role.rows)
-        columns = read_own_rows(role, rows)
-        if rows is not data and role.label is not None and not role.is_regression:
-            whole = check_class_labels(data.column(role.label), data.n_rows)
-            columns = columns._replace(whole=np.unique(whole))
+        whole: Classes = None
+        if rows is not data and role.label is not None:
+            # first: what is wrong with labels must not depend on the rows that were chosen
+            read = check_regression_target if role.is_regression else check_class_labels
+            labels = read(data.column(role.label), data.n_rows)
+            whole = None if role.is_regression else np.unique(labels)
+        columns = read_own_rows(role, rows)._replace(whole=whole)
         if role.aggregation is not None:
             check_pins(role.peers, holdings.keys.pins)
         return columns
@@ -252,8 +259,7 @@ class HorizontalTraining(
         terms, noise = means.terms, means.terms.noise()
         is_noisy = noise is not None
         labels = columns.labels
-        if is_noisy or (role.rows is not None and role.rows.alignment is not None):
-            # a coordinator may choose few rows, whose classes are their labels
+        if is_noisy:  # classes of chosen rows would tell labels
             labels = replace(labels, whole=columns.whole)
         plug: Plug = "plain" if role.aggregation is None else role.aggregation.make()
         least = max(LEAST_PARTICIPANTS, role.least_participants)

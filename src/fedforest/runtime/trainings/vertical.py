@@ -62,6 +62,7 @@ from fedforest.runtime.trainings.party_task import (
 from fedforest.runtime.trainings.warm_start import CoordinatorModel, check_growing_on
 from fedforest.tree.canonical_json import JsonValue
 from fedforest.tree.table.class_labels import pack_labels, unpack_labels
+from fedforest.tree.table.class_weights import keep_weights
 from fedforest.tree.table.frames import Table
 from fedforest.tree.table.target_checks import (
     check_class_labels,
@@ -319,11 +320,15 @@ class VerticalTraining(
         known: Classes = None
         if role.continues is not None:
             before, known = holdings.models.read(role.continues)
-        labels, classes = (None, None) if role.label is None else _read_labels(role, rows, known)
-        of_whole = None
-        if rows is not data and classes is not None and known is None:
-            everybody = np.unique(check_class_labels(data.column(role.label), data.n_rows))
-            of_whole = _read_labels(role, rows, everybody)
+        everybody: Classes = None
+        if role.label is not None and not role.is_regression and rows is not data:
+            # first: what is wrong with labels must not depend on the rows that were chosen
+            whole = check_class_labels(data.column(role.label), data.n_rows)
+            everybody = check_own_classes(np.unique(whole)) if known is None else None
+        labels, classes = (None, None)
+        if role.label is not None:
+            labels, classes = _read_labels(role, rows, known, everybody)
+        of_whole = None if everybody is None else _read_labels(role, rows, everybody)
         if not role.has_columns:
             table = rows.select(())
         elif before is not None:
@@ -382,16 +387,22 @@ def _seed_of(order: TrainVertical, before: CoordinatorModel | None) -> int:
 
 
 def _read_labels(
-    role: VerticalRole, data: PartyData, known: Classes
+    role: VerticalRole, data: PartyData, known: Classes, everybody: Classes = None
 ) -> tuple[LabelSource, Classes]:
-    """Read the labels in the protocol's form, and the classes in order."""
+    """Read the labels in the protocol's form, and the classes in order.
+
+    `everybody` are the classes of the whole table, which class weights may name, too.
+    """
     assert role.label is not None
     column = data.column(role.label)
     weights = read_weights(role, data, len(column))
     if role.is_regression:
         return TargetValues(check_regression_target(column, len(column)), weights), None
     labels = check_class_labels(column, len(column))
-    source, classes = number_classes(labels, weights, read_class_weight(role.class_weight), known)
+    class_weight = read_class_weight(role.class_weight)
+    if everybody is not None:
+        class_weight = keep_weights(class_weight, everybody, labels)
+    source, classes = number_classes(labels, weights, class_weight, known)
     return source, check_own_classes(classes)
 
 

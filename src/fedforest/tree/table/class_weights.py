@@ -27,3 +27,16 @@ def weigh_classes(weight: Any, classes: NDArray[Any]) -> Any:
             )
         weights[number] = float(of_class)
     return weights
+
+
+def keep_weights(weight: Any, everybody: NDArray[Any], labels: NDArray[Any]) -> Any:
+    """Return a mapping without the classes that these labels lack and the whole table has.
+
+    A class that the whole table lacks is refused, whichever rows the labels are of. A word or None
+    is returned unchanged.
+    """
+    if not isinstance(weight, Mapping):
+        return weight
+    weigh_classes(weight, everybody)
+    present = set(np.unique(labels).tolist())
+    return {label: of_class for label, of_class in weight.items() if label in present}
