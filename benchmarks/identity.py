@@ -325,7 +325,7 @@ def _list_trainings() -> Iterator[Training]:
             "many_classes", privacy=fedforest.LocalDP(keep=0.9), max_depth=4
         ),
         "global privacy, masked": horizontal(
-            privacy=fedforest.GlobalDP(epsilon=50.0),
+            privacy=fedforest.GlobalDP(epsilon_query=2.0),
             max_depth=4,
             aggregation=fedforest.Masked(),
         ),

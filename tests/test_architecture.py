@@ -153,6 +153,7 @@ def test_no_folder_holds_more_than_twenty_modules() -> None:
     assert {folder: n for folder, n in modules.items() if n > 20} == {}
 
 
+@pytest.mark.structure
 def test_a_class_name_exists_once_in_the_package() -> None:
     """Classes inside functions and classes are not counted: their owner tells them apart."""
     homes: dict[str, list[str]] = {}
@@ -161,6 +162,39 @@ def test_a_class_name_exists_once_in_the_package() -> None:
             if isinstance(node, ast.ClassDef):
                 homes.setdefault(node.name, []).append(str(path.relative_to(PACKAGE)))
     assert {name: paths for name, paths in homes.items() if len(paths) > 1} == {}
+
+
+@pytest.mark.structure
+def test_a_name_is_imported_from_the_module_that_defines_it() -> None:
+    """No module hands on what it imported itself; the top package does, lazily."""
+    defined = {
+        ".".join(("fedforest", *path.relative_to(PACKAGE).with_suffix("").parts)): names_defined_in(
+            ast.parse(path.read_text())
+        )
+        for path in PACKAGE.rglob("*.py")
+    }
+    handed_on = [
+        f"{path.relative_to(PACKAGE)}: {imported.name} of {node.module}"
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module in defined
+        for imported in node.names
+        if imported.name not in defined[node.module]
+    ]
+    assert handed_on == []
+
+
+def names_defined_in(module: ast.Module) -> set[str]:
+    """Names that a module gives to what it makes itself, not to what it imports."""
+    return {
+        node.id
+        for node in ast.walk(module)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    } | {
+        node.name
+        for node in ast.walk(module)
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+    }
 
 
 @pytest.mark.structure

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from fedforest.cli.main import app
 from fedforest.protocol.aggregation.options import Masked
-from fedforest.runtime.disclosure.egress_ledger import Record, ledger_files
+from fedforest.runtime.disclosure.egress_ledger import LedgerRecord, ledger_files
 from fedforest.runtime.disclosure.ledger_check import check_ledger, read_records
 from fedforest.runtime.messages.orders import PredictVertical
 from fedforest.runtime.messages.results import (
@@ -23,7 +23,7 @@ from tests.integration.processes import Processes
 from tests.integration.samples import horizontal, vertical
 
 
-def records_of(home: Path, run: str) -> list[Record]:
+def records_of(home: Path, run: str) -> list[LedgerRecord]:
     return [record for record in read_records(home) if record.run == run and record.sequence]
 
 

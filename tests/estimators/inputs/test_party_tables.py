@@ -14,7 +14,7 @@ from scipy.sparse import dok_array
 
 from fedforest.errors import ConfigurationError, DataError
 from fedforest.estimators.inputs.party_tables import (
-    Division,
+    ColumnDivision,
     choose_label_party,
     read_source,
 )
@@ -23,7 +23,7 @@ from fedforest.tree.table.frames import Table
 
 def read_parties(X: Any, parties: Any = None) -> dict[str, Table]:
     source = read_source(X)
-    return Division.of(source, parties).split(source)
+    return ColumnDivision.of(source, parties).split(source)
 
 
 def bank() -> pd.DataFrame:
@@ -72,7 +72,7 @@ def test_a_mapping_of_columns_takes_names_and_positions() -> None:
 
 
 def test_columns_nobody_holds_stay_unused() -> None:
-    division = Division.of(joined(), {"a": ["spent"]})
+    division = ColumnDivision.of(joined(), {"a": ["spent"]})
     assert division.n_features == 3
     assert division.columns_by_party == {"a": ("spent",)}
     assert division.join({"a": np.array([7.0])}).tolist() == [0.0, 0.0, 7.0]
@@ -87,7 +87,7 @@ def test_a_party_without_columns_takes_part(empty: Any) -> None:
 @pytest.mark.parametrize("X", [np.zeros((3, 0)), {"a": np.zeros((3, 0)), "b": np.zeros((3, 0))}])
 def test_an_input_without_any_column_is_refused(X: Any) -> None:
     with pytest.raises(DataError, match=r"0 feature\(s\) \(shape=\(3, 0\)\)"):
-        Division.of(X)
+        ColumnDivision.of(X)
 
 
 def test_different_numbers_of_rows_are_refused_and_told_by_party() -> None:
@@ -142,11 +142,11 @@ def test_an_unknown_column_is_refused_by_name(columns: Any) -> None:
 
 @pytest.mark.parametrize("table", [np.ones((2, 3)), pd.DataFrame(np.ones((2, 3)))])
 def test_nameless_columns_are_found_by_the_names_that_they_are_given(table: Any) -> None:
-    division = Division.of(table, {"a": ["x2"], "b": ["x0", 1]})
+    division = ColumnDivision.of(table, {"a": ["x2"], "b": ["x0", 1]})
     assert division.columns_by_party == {"a": ("x2",), "b": ("x0", "x1")}
-    assert Division.of(table, division.columns_by_party) == division
+    assert ColumnDivision.of(table, division.columns_by_party) == division
     with pytest.raises(ConfigurationError, match="'x3', which the table does not have"):
-        Division.of(table, {"a": ["x3"]})
+        ColumnDivision.of(table, {"a": ["x3"]})
 
 
 @pytest.mark.parametrize("columns", ["age", 0, None])
@@ -163,7 +163,7 @@ def test_a_column_with_two_owners_is_refused(division: Any) -> None:
 
 @pytest.mark.parametrize("parties", [None, 2, 5, {"a": ["spent"], "b": ["age"]}])
 def test_later_tables_are_divided_like_the_first(parties: Any) -> None:
-    division = Division.of(joined(), parties)
+    division = ColumnDivision.of(joined(), parties)
     later = joined()[1:]
     assert names(division.split(later)) == names(read_parties(joined(), parties))
     assert {table.n_rows for table in division.split(later).values()} == {2}
@@ -171,7 +171,7 @@ def test_later_tables_are_divided_like_the_first(parties: Any) -> None:
 
 
 def test_later_tables_by_party_are_found_by_the_name_of_the_party() -> None:
-    division = Division.of({"bank": bank(), "shop": shop()})
+    division = ColumnDivision.of({"bank": bank(), "shop": shop()})
     tables = division.split({"shop": shop(), "bank": bank()})
     assert list(tables) == ["bank", "shop"]
     assert tables["shop"].names == ("spent",)
@@ -179,14 +179,14 @@ def test_later_tables_by_party_are_found_by_the_name_of_the_party() -> None:
 
 def test_tables_already_read_are_not_read_again() -> None:
     source = read_source({"bank": bank(), "shop": shop()})
-    assert Division.of(source).split(source) == source
+    assert ColumnDivision.of(source).split(source) == source
     one = read_source(joined())
     assert isinstance(one, Table)
     assert read_parties(one)["party_0"].columns == one.columns
 
 
 def test_unknown_and_missing_parties_are_refused_by_name() -> None:
-    division = Division.of({"bank": bank(), "shop": shop()})
+    division = ColumnDivision.of({"bank": bank(), "shop": shop()})
     with pytest.raises(DataError, match="training had not: 'lab'"):
         division.split({"bank": bank(), "shop": shop(), "lab": shop()})
     with pytest.raises(DataError, match="lacks the tables of these parties: 'shop'"):
@@ -197,13 +197,13 @@ def test_unknown_and_missing_parties_are_refused_by_name() -> None:
 
 def test_the_form_of_training_is_the_form_of_prediction() -> None:
     with pytest.raises(DataError, match="a mapping with the tables of 'bank', 'shop'"):
-        Division.of({"bank": bank(), "shop": shop()}).split(joined())
+        ColumnDivision.of({"bank": bank(), "shop": shop()}).split(joined())
     with pytest.raises(DataError, match="pass one table with the same columns"):
-        Division.of(joined(), 2).split({"party_0": bank(), "party_1": shop()})
+        ColumnDivision.of(joined(), 2).split({"party_0": bank(), "party_1": shop()})
 
 
 def test_other_columns_than_those_of_training_are_refused() -> None:
-    division = Division.of({"bank": bank(), "shop": shop()})
+    division = ColumnDivision.of({"bank": bank(), "shop": shop()})
     with pytest.raises(DataError, match=r"party 'bank': X.*\nFeature names unseen.*\n- extra"):
         division.split({"bank": bank().assign(extra=1), "shop": shop()})
     with pytest.raises(DataError, match="now missing:\n- age"):
@@ -213,38 +213,38 @@ def test_other_columns_than_those_of_training_are_refused() -> None:
 
 
 def test_columns_of_a_partys_table_are_found_by_name() -> None:
-    division = Division.of({"bank": bank(), "shop": shop()})
+    division = ColumnDivision.of({"bank": bank(), "shop": shop()})
     tables = division.split({"bank": bank()[["city", "age"]], "shop": shop()})
     assert tables["bank"].names == ("age", "city")
-    one = Division.of(joined(), 2)
+    one = ColumnDivision.of(joined(), 2)
     with pytest.raises(DataError, match="same order"):  # as scikit-learn does with one table
         one.split(joined()[["spent", "age", "city"]])
 
 
 def test_other_row_counts_are_refused_at_prediction_too() -> None:
-    division = Division.of({"bank": bank(), "shop": shop()})
+    division = ColumnDivision.of({"bank": bank(), "shop": shop()})
     with pytest.raises(DataError, match="different numbers of rows"):
         division.split({"bank": bank(), "shop": shop()[:1]})
 
 
 def test_feature_names_exist_where_all_columns_have_one_of_their_own() -> None:
-    assert Division.of(joined(), 2).feature_names == ("age", "city", "spent")
-    assert Division.of({"a": bank(), "b": shop()}).feature_names == ("age", "city", "spent")
-    assert Division.of({"a": bank(), "b": bank()}).feature_names is None
-    assert Division.of({"a": bank(), "b": np.ones((3, 1))}).feature_names is None
-    assert Division.of(np.ones((3, 2))).feature_names is None
+    assert ColumnDivision.of(joined(), 2).feature_names == ("age", "city", "spent")
+    assert ColumnDivision.of({"a": bank(), "b": shop()}).feature_names == ("age", "city", "spent")
+    assert ColumnDivision.of({"a": bank(), "b": bank()}).feature_names is None
+    assert ColumnDivision.of({"a": bank(), "b": np.ones((3, 1))}).feature_names is None
+    assert ColumnDivision.of(np.ones((3, 2))).feature_names is None
 
 
 def test_values_of_parties_are_put_in_the_order_of_the_input() -> None:
-    division = Division.of(joined(), {"a": ["spent", "age"], "b": ["city"]})
+    division = ColumnDivision.of(joined(), {"a": ["spent", "age"], "b": ["city"]})
     values = {"a": np.array([3.0, 1.0]), "b": np.array([2.0])}
     assert division.join(values).tolist() == [1.0, 2.0, 3.0]
-    by_party = Division.of({"a": joined()[["spent", "age"]], "b": joined()[["city"]]})
+    by_party = ColumnDivision.of({"a": joined()[["spent", "age"]], "b": joined()[["city"]]})
     assert by_party.join(values).tolist() == [3.0, 1.0, 2.0]
 
 
 def test_the_label_party_is_the_first_unless_named() -> None:
-    division = Division.of({"bank": bank(), "shop": shop()})
+    division = ColumnDivision.of({"bank": bank(), "shop": shop()})
     assert choose_label_party(None, division) == "bank"
     assert choose_label_party("shop", division) == "shop"
     with pytest.raises(ConfigurationError, match=r"label_party is 'lab'.*'bank', 'shop'"):
@@ -252,7 +252,7 @@ def test_the_label_party_is_the_first_unless_named() -> None:
 
 
 def test_a_division_can_be_stored_and_compared() -> None:
-    division = Division.of(joined(), {"a": ["spent"], "b": ["age"]})
+    division = ColumnDivision.of(joined(), {"a": ["spent"], "b": ["age"]})
     assert pickle.loads(pickle.dumps(division)) == division
 
 

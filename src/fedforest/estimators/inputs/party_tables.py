@@ -1,7 +1,7 @@
 """Tables by party, or one table that is divided, as columns of parties.
 
-A `Division` is learned from the training input and cuts every later input the same way. Rows are
-taken as they come: tables of different parties must hold the same rows in the same order.
+A `ColumnDivision` is learned from the training input and cuts every later input the same way. Rows
+are taken as they come: tables of different parties must hold the same rows in the same order.
 """
 
 from collections.abc import Iterable, Mapping
@@ -71,7 +71,7 @@ class Heading:
 
 
 @dataclass(frozen=True, slots=True)
-class Division:
+class ColumnDivision:
     """The columns of each party.
 
     `headings` describes the one table that is divided, or the table of each party; `shares` holds
@@ -216,7 +216,7 @@ def check_row_order(X: Any, **vectors: Any) -> None:
         row_order.check_vectors(table, **vectors)
 
 
-def choose_label_party(label_party: str | None, division: Division) -> str:
+def choose_label_party(label_party: str | None, division: ColumnDivision) -> str:
     """Return the party that owns the labels: the one that is named, else the first."""
     if label_party is None:
         return division.parties[0]

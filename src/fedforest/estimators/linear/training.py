@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedforest.estimators.inputs.party_tables import (
-    Division,
+    ColumnDivision,
     check_row_order,
     choose_label_party,
     read_source,
@@ -36,7 +36,7 @@ class LinearModel:
 
     trained: LinearTrained  # the coordinator's
     shares: Mapping[str, LinearShare]
-    division: Division
+    division: ColumnDivision
 
     def describe(self) -> dict[str, Any]:
         """Fitted attributes of an estimator that has this model; it names columns."""
@@ -82,7 +82,7 @@ class LinearTrainingHere:
         X, y, sample_weight = given
         source = read_source(X)
         check_row_order(X, y=y, sample_weight=sample_weight)
-        self._division = Division.of(source, estimator.parties)
+        self._division = ColumnDivision.of(source, estimator.parties)
         tables = self._division.split(source)
         n_rows = next(iter(tables.values())).n_rows
         weights = check_weights(sample_weight, n_rows)

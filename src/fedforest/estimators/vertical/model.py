@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import ConfigurationError, PrivacyError
-from fedforest.estimators.inputs.party_tables import Division
+from fedforest.estimators.inputs.party_tables import ColumnDivision
 from fedforest.estimators.vertical.options import PredictionOptions
 from fedforest.kernels.compiled.preparation import prepare
 from fedforest.masking.key_agreement import IdentityKey
@@ -71,7 +71,7 @@ class VerticalModel:
 
     coordinator: CoordinatorModel
     shares: Mapping[str, PartyModel]
-    division: Division
+    division: ColumnDivision
     salt: int  # of the id that binds the shares; only the coordinator knows it
 
     @property

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 
 from fedforest.errors import ConfigurationError, DamagedModelError, DataError, ModelFileError
 from fedforest.estimators.inputs.declarations import stored_parameters
-from fedforest.estimators.inputs.party_tables import Division, Heading
+from fedforest.estimators.inputs.party_tables import ColumnDivision, Heading
 from fedforest.estimators.vertical.model import VerticalModel
 from fedforest.estimators.vertical.options import read_options
 from fedforest.privacy.encrypted_labels import Encrypted
@@ -248,12 +248,12 @@ def _check_leaves(
     return bool(holders)
 
 
-def _read_division(width: JsonValue, stored: Mapping[str, StoredPartial]) -> Division:
+def _read_division(width: JsonValue, stored: Mapping[str, StoredPartial]) -> ColumnDivision:
     """Read how tables to predict are divided; `width` is None where they come by party."""
     all_bins = [share.bins for share in stored.values()]
     if width is None:
         headings = tuple(Heading(bins.names, bins.has_names) for bins in all_bins)
-        return Division(tuple(stored), headings, None)
+        return ColumnDivision(tuple(stored), headings, None)
     if type(width) is not int or not 0 < width < 2**31:
         raise _damaged("the number of its columns is out of range")
     names: dict[int, str] = {}
@@ -273,10 +273,10 @@ def _read_division(width: JsonValue, stored: Mapping[str, StoredPartial]) -> Div
     # a party without columns cannot tell whether the table had names
     has_names = all(bins.has_names for bins in all_bins if bins.n_features)
     texts = tuple(names.get(place, f"(column {place})") for place in range(width))
-    return Division(tuple(stored), (Heading(texts, has_names, forgotten),), tuple(shares))
+    return ColumnDivision(tuple(stored), (Heading(texts, has_names, forgotten),), tuple(shares))
 
 
-def _name_parties(division: Division) -> Any:
+def _name_parties(division: ColumnDivision) -> Any:
     """`parties` as a user could have given it."""
     if division.shares is None:
         return None

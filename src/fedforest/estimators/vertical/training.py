@@ -7,7 +7,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from fedforest.estimators.inputs.party_tables import (
-    Division,
+    ColumnDivision,
     check_row_order,
     choose_label_party,
     read_source,
@@ -54,7 +54,7 @@ class VerticalTrainingHere:
         source = read_source(X)
         check_row_order(X, y=y, sample_weight=sample_weight)
         if self._before is None:
-            self._division = Division.of(source, estimator.parties)
+            self._division = ColumnDivision.of(source, estimator.parties)
         else:
             self._division = warm_start.continue_division(self._before, source, estimator.parties)
         tables = self._division.split(source)

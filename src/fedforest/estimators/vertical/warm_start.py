@@ -7,7 +7,7 @@ import warnings
 from typing import Any
 
 from fedforest.errors import ConfigurationError
-from fedforest.estimators.inputs.party_tables import Division, Parties, Source
+from fedforest.estimators.inputs.party_tables import ColumnDivision, Parties, Source
 from fedforest.estimators.vertical.model import VerticalModel
 from fedforest.runtime.trainings.warm_start import ANEW
 
@@ -30,11 +30,11 @@ def warn_of_no_new_trees() -> None:
     warnings.warn(text, stacklevel=3)
 
 
-def continue_division(model: VerticalModel, source: Source, parties: Parties) -> Division:
+def continue_division(model: VerticalModel, source: Source, parties: Parties) -> ColumnDivision:
     """Return the division of earlier fits, if it is still the one that is asked for."""
     division = model.division
     division.split(source)  # raises for other parties or columns
-    if division.shares is not None and Division.of(source, parties) != division:
+    if division.shares is not None and ColumnDivision.of(source, parties) != division:
         raise ConfigurationError(
             "parties divides the columns in another way than in earlier fits; a warm start goes "
             f"on with the same parties. {ANEW}"

@@ -10,7 +10,7 @@ UCI_LICENCE = "CC BY 4.0, as UCI publishes it"
 
 
 @dataclass(frozen=True, slots=True)
-class DataSet:
+class PaperDataSet:
     """A table of `n_rows` and `n_columns` features; `n_classes` is 0 for a number to predict.
 
     `originals` are the files of the source that a converter reads; without any, the table is made.
@@ -46,7 +46,7 @@ class DataSet:
 DATA_SETS = {
     entry.name: entry
     for entry in (
-        DataSet(
+        PaperDataSet(
             "ionosphere",
             "Ionosphere",
             351,
@@ -57,7 +57,7 @@ DATA_SETS = {
             originals=("ionosphere.data",),
             sha256="89dd3429cac0ba4566bfd751fd5fbccefd042b293f50b69028c92e625939e677",
         ),
-        DataSet(
+        PaperDataSet(
             "spambase",
             "Spambase",
             4601,
@@ -68,7 +68,7 @@ DATA_SETS = {
             originals=("spambase.data",),
             sha256="8191bc66972d5c26bad8f8e5abd48a7448c24918aa294647f497d43299018269",
         ),
-        DataSet(
+        PaperDataSet(
             "parkinson",
             "Parkinson's Disease Classification",
             756,
@@ -80,7 +80,7 @@ DATA_SETS = {
             sha256="2643dcd935e67d1a77d286234fa2000f353f647d46ded8cbf038b19867d01669",
             remark="a further column `id` says which rows belong to one subject; it is no feature",
         ),
-        DataSet(
+        PaperDataSet(
             "kddcup99_10pct",
             "KDD Cup 1999, 10 % file",
             494021,
@@ -92,7 +92,7 @@ DATA_SETS = {
             sha256="83b7c30a780b26aeda702a9caf7f7d256a98a0c77c6e8a5a0d86741af172ee84",
             remark="the official tenth of the 4 million rows that the papers name",
         ),
-        DataSet(
+        PaperDataSet(
             "waveform",
             "Waveform Database Generator (Version 1)",
             5000,
@@ -103,7 +103,7 @@ DATA_SETS = {
             originals=("waveform.data",),
             sha256="a7ed5b05c4efef40c3c2973abeb02323af41e82333f0d5f2afb4d643fcac1e6b",
         ),
-        DataSet(
+        PaperDataSet(
             "superconduct",
             "Superconductivty Data",
             21263,
@@ -115,7 +115,7 @@ DATA_SETS = {
             sha256="085669e6f33d373687abb23fc31617e0913a48ec8e09e0d98369f462f6adf49e",
             remark="the expected file was computed again from the compositions, equal to 2e-7",
         ),
-        DataSet(
+        PaperDataSet(
             "credit_default",
             "Default of Credit Card Clients",
             30000,
@@ -127,7 +127,7 @@ DATA_SETS = {
             sha256="71503018de75a6c40438f02197d95848c8b5d538b0bd59d7a0ea4ada4528d3f7",
             remark="of the .xls file of UCI, save the sheet as UCI_Credit_Card.csv",
         ),
-        DataSet(
+        PaperDataSet(
             "letter",
             "Letter Recognition",
             20000,
@@ -138,7 +138,7 @@ DATA_SETS = {
             originals=("letter-recognition.data",),
             sha256="57b53713b3ed79f38af55a39bca19d570677f5a1c543cae72cb604e2433b9d16",
         ),
-        DataSet(
+        PaperDataSet(
             "mfeat",
             "Multiple Features",
             2000,
@@ -149,7 +149,7 @@ DATA_SETS = {
             originals=tuple(f"mfeat-{view}" for view in ("fac", "fou", "kar", "mor", "pix", "zer")),
             sha256="aa12e544a77f9df6f9a64472438d0f26a902c63e561678c6500c78ecef5b5c57",
         ),
-        DataSet(
+        PaperDataSet(
             "year_prediction_sample",
             "YearPredictionMSD, a sample",
             1176,
@@ -161,7 +161,7 @@ DATA_SETS = {
             sha256="85d65a2cb59f1f059a64694774c07b2f1a6216467c530b62484244b221ab83fd",
             remark="1,176 of 515,345 rows; a converter of the whole file takes its first rows",
         ),
-        DataSet(
+        PaperDataSet(
             "gene",
             "made in the shape of gene expression cancer RNA-Seq",
             801,
@@ -171,7 +171,7 @@ DATA_SETS = {
             "made from a seed; the original: Weinstein and others, Nature Genetics 45 (2013)",
             remark="made: the original could not be had",
         ),
-        DataSet(
+        PaperDataSet(
             "target_marketing",
             "made in the shape of target marketing",
             156198,
@@ -181,7 +181,7 @@ DATA_SETS = {
             "made from a seed",
             remark="made: the original was never published",
         ),
-        DataSet(
+        PaperDataSet(
             "mimic",
             "made in the shape of the MIMIC-III extract",
             35120,

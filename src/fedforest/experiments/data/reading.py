@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import ConfigurationError
-from fedforest.experiments.data.catalogue import DATA_SETS, DataSet
+from fedforest.experiments.data.catalogue import DATA_SETS, PaperDataSet
 from fedforest.experiments.data.synthetic import make_features_and_target
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def text_columns(frame: "pd.DataFrame") -> list[str]:
     return [column for column in frame.columns if frame[column].dtype.kind not in "biuf"]
 
 
-def _make(data: DataSet, *, quick: bool) -> PaperTable:
+def _make(data: PaperDataSet, *, quick: bool) -> PaperTable:
     n_rows = min(data.n_rows, QUICK_ROWS) if quick else data.n_rows
     n_columns = min(data.n_columns, QUICK_COLUMNS) if quick else data.n_columns
     X, y = make_features_and_target(data, n_rows, n_columns)

@@ -9,14 +9,14 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.experiments.data.catalogue import DataSet
+from fedforest.experiments.data.catalogue import PaperDataSet
 
 N_INFORMATIVE = 12
 NOISE = 0.6
 
 
 def make_features_and_target(
-    data: DataSet, n_rows: int, n_columns: int
+    data: PaperDataSet, n_rows: int, n_columns: int
 ) -> tuple[NDArray[np.float32], NDArray[np.int64] | NDArray[np.float64]]:
     """Return features and target; the same ones for the same shape."""
     rng = np.random.default_rng(crc32(data.name.encode()))

@@ -33,7 +33,7 @@ _ENCODER = msgspec.json.Encoder()
 Kind = Literal["begun", "sent", "resent", "recovered", "refused", "torn", "lost"]
 
 
-class Record(msgspec.Struct, frozen=True, omit_defaults=True):
+class LedgerRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """Something that left the party, or that happened to the ledger."""
 
     number: int
@@ -148,7 +148,7 @@ class EgressLedger:
         if not reveals:
             raise LocalProtocolError(f"{message} may not leave: it declares not what it reveals")
         self._append(
-            lambda number, now: Record(
+            lambda number, now: LedgerRecord(
                 number, now, kind, run, sequence, message, n_bytes, reveals, part_of=part_of
             )
         )
@@ -167,7 +167,7 @@ class EgressLedger:
         marker = f'"run":"{run}"'.encode()
         for path in reversed(ledger_files(self._folder)):
             found = [
-                msgspec.json.decode(line, type=Record).sequence
+                msgspec.json.decode(line, type=LedgerRecord).sequence
                 for line in path.read_bytes().splitlines()
                 if marker in line
             ]
@@ -175,7 +175,7 @@ class EgressLedger:
                 return max(found)
         return 0
 
-    def _append(self, make: Callable[[int, str], Record]) -> None:
+    def _append(self, make: Callable[[int, str], LedgerRecord]) -> None:
         with self._lock:
             number = self._end.number + 1
             now = datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -218,13 +218,13 @@ class EgressLedger:
         self._end, n_torn = self._find_end(files)
         head = read_place(os.pread(self._head, 200, 0))
         if self._end.number < 0 and head is None:
-            self._append(lambda number, now: Record(number, now, "begun", party=party))
+            self._append(lambda number, now: LedgerRecord(number, now, "begun", party=party))
         if n_torn:
             what = f"{n_torn} bytes of a record that a crash left unfinished were cut off"
-            self._append(lambda number, now: Record(number, now, "torn", reveals=what))
+            self._append(lambda number, now: LedgerRecord(number, now, "torn", reveals=what))
         if head is not None and head.number > self._end.number:
             what = f"records up to {head.number} were here: a loss of power, or somebody took them"
-            self._append(lambda number, now: Record(number, now, "lost", reveals=what))
+            self._append(lambda number, now: LedgerRecord(number, now, "lost", reveals=what))
 
     def _find_end(self, files: list[Path]) -> tuple[Place, int]:
         """The last whole record, and how many bytes behind it were cut off."""
@@ -238,7 +238,7 @@ class EgressLedger:
             lines = path.read_bytes().splitlines()
             if lines:
                 body, stored = split_line(lines[-1])
-                number = msgspec.json.decode(body, type=Record).number
+                number = msgspec.json.decode(body, type=LedgerRecord).number
                 return Place(number, stored), n_torn
         return BEFORE_ALL, n_torn
 

@@ -15,15 +15,15 @@ import msgspec
 from fedforest.errors import ConfigurationError, StorageError
 from fedforest.runtime.disclosure.egress_ledger import (
     BEFORE_ALL,
+    LedgerRecord,
     Place,
-    Record,
     ledger_files,
     read_place,
     split_line,
 )
 
 _MOST_FINDINGS = 20
-_DECODER = msgspec.json.Decoder(Record)
+_DECODER = msgspec.json.Decoder(LedgerRecord)
 
 
 @dataclass(slots=True)
@@ -134,7 +134,7 @@ def _check_end(verdict: Verdict, head: Place | None, expected: Place | None) -> 
             )
 
 
-def read_records(home: Path) -> Iterator[Record]:
+def read_records(home: Path) -> Iterator[LedgerRecord]:
     """All records of a ledger that can be read, in order; `check_ledger` counts the others."""
     for path in ledger_files(home / "ledger"):
         for line in path.read_bytes().split(b"\n"):

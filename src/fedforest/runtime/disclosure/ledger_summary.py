@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fedforest.errors import ConfigurationError
-from fedforest.runtime.disclosure.egress_ledger import Record
+from fedforest.runtime.disclosure.egress_ledger import LedgerRecord
 from fedforest.runtime.disclosure.known_attacks import Attack, attacks_on
 from fedforest.runtime.disclosure.ledger_check import read_records
 
@@ -23,7 +23,7 @@ class Flow:
     n_repeated: int = 0  # of these, answers that were sent again
     n_bytes: int = 0
 
-    def add(self, record: Record) -> None:
+    def add(self, record: LedgerRecord) -> None:
         self.n_messages += 1
         self.n_repeated += record.kind == "resent"
         self.n_bytes += record.bytes
@@ -38,7 +38,7 @@ class RunSummary:
     last: str = ""
     flows: dict[tuple[str, str], Flow] = field(default_factory=dict)
 
-    def add(self, record: Record) -> None:
+    def add(self, record: LedgerRecord) -> None:
         self.first = self.first or record.time
         self.last = record.time
         key = (record.message, record.reveals)
@@ -99,7 +99,7 @@ def report_run(home: Path, run: str) -> RunSummary:
     return found[0]
 
 
-def _collect(records: Iterable[Record]) -> dict[str, RunSummary]:
+def _collect(records: Iterable[LedgerRecord]) -> dict[str, RunSummary]:
     """A run with all its parts: alignment, validation, and what parties reach alone."""
     found: dict[str, RunSummary] = {}
     whole: dict[str, str] = {}  # part -> the run it belongs to

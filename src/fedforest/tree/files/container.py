@@ -42,7 +42,7 @@ from fedforest.tree.files.header import (
     MAX_DIMENSIONS,
     MAX_HEADER_BYTES,
     NAME,
-    Section,
+    FileSection,
     aligned,
     damaged,
     is_name,
@@ -101,12 +101,12 @@ def list_pieces(
         sha256[name] = hashlib.sha256(stored[name][1].data).hexdigest()
 
     workers.run(hash_array, sorted(stored, key=lambda name: -stored[name][1].nbytes))
-    sections: list[Section] = []
+    sections: list[FileSection] = []
     payload: list[memoryview | bytes] = []
     offset = 0
     for name, (code, content) in stored.items():
         shape = list(arrays[name].shape)
-        sections.append(Section(code, content.nbytes, name, offset, sha256[name], shape))
+        sections.append(FileSection(code, content.nbytes, name, offset, sha256[name], shape))
         payload += [content.data, _padding(content.nbytes)]
         offset += aligned(content.nbytes)
     header = _sign_header(write_header(kind, metadata, sections))
@@ -208,7 +208,7 @@ def _verified_header(view: memoryview) -> tuple[bytes, int]:
     return signed[_HEADER_START:], end + _DIGEST_BYTES
 
 
-def _check_file_length(n_bytes: int, data_start: int, sections: Sequence[Section]) -> None:
+def _check_file_length(n_bytes: int, data_start: int, sections: Sequence[FileSection]) -> None:
     end = data_start
     if n_bytes < end:
         raise damaged("padding of the header", "the file ends inside it")
@@ -238,7 +238,7 @@ def _copy_aligned(source: memoryview, *, writable: bool) -> NDArray[np.uint8]:
     return room[start : start + source.nbytes]
 
 
-def _verify_section(section: Section, content: NDArray[np.uint8]) -> NDArray[Any]:
+def _verify_section(section: FileSection, content: NDArray[np.uint8]) -> NDArray[Any]:
     """Verify the checksum of a section and return its array."""
     where = f"array {section.name!r}"
     if hashlib.sha256(content.data).hexdigest() != section.sha256:

@@ -32,7 +32,7 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]{0,127}", re.ASCII)
 _FIELDS = {"arrays", "kind", "metadata"}
 
 
-class Section(NamedTuple):
+class FileSection(NamedTuple):
     """One array's entry in the header; `offset` and `length` are in bytes."""
 
     dtype: str
@@ -44,7 +44,7 @@ class Section(NamedTuple):
 
 
 def write_header(
-    kind: str, metadata: Mapping[str, JsonValue], sections: Sequence[Section]
+    kind: str, metadata: Mapping[str, JsonValue], sections: Sequence[FileSection]
 ) -> bytes:
     """Return the text of a header; raises `ModelFileError` where metadata cannot be stored."""
     if not has_text_keys(metadata):
@@ -69,7 +69,7 @@ def write_header(
     return header
 
 
-def read_header(header: bytes) -> tuple[str, dict[str, JsonValue], list[Section]]:
+def read_header(header: bytes) -> tuple[str, dict[str, JsonValue], list[FileSection]]:
     """Read kind, metadata and sections of a header; raises `DamagedModelError`."""
     try:
         fields = read_canonical(header)
@@ -83,9 +83,9 @@ def read_header(header: bytes) -> tuple[str, dict[str, JsonValue], list[Section]
     return kind, metadata, _read_sections(entries)
 
 
-def _read_sections(entries: list[object]) -> list[Section]:
+def _read_sections(entries: list[object]) -> list[FileSection]:
     """Check that the sections follow each other without gap, overlap or repeated name."""
-    sections: list[Section] = []
+    sections: list[FileSection] = []
     offset = 0
     for entry in entries:
         section = _read_section(entry)
@@ -98,8 +98,8 @@ def _read_sections(entries: list[object]) -> list[Section]:
     return sections
 
 
-def _read_section(entry: object) -> Section:
-    if not isinstance(entry, dict) or entry.keys() != set(Section._fields):
+def _read_section(entry: object) -> FileSection:
+    if not isinstance(entry, dict) or entry.keys() != set(FileSection._fields):
         raise damaged("header", "an array has missing or unknown fields")
     if not is_name(entry["name"]):
         raise damaged("header", "an array has no usable name")
@@ -115,7 +115,7 @@ def _read_section(entry: object) -> Section:
         raise damaged(where, "its length does not follow from its shape")
     if not _is_count(entry["offset"]) or not isinstance(entry["sha256"], str):
         raise damaged(where, "its offset or checksum is malformed")
-    return Section(**entry)
+    return FileSection(**entry)
 
 
 def is_name(value: object) -> TypeGuard[str]:

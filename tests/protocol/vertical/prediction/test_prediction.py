@@ -49,7 +49,7 @@ from tests.protocol.vertical.conversations import (
 )
 from tests.reference.leaf_sets import goes_left, intersect, own_questions
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "explanation" / "protocols" / "vertical.md"
+DOCUMENT = Path(__file__).parents[4] / "docs" / "explanation" / "protocols" / "vertical.md"
 PREDICTION = settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
 
 
