@@ -72,7 +72,7 @@ def test_every_parameter_has_a_limit_that_its_default_keeps(kind: Any) -> None:
 @of_every_estimator
 def test_the_documentation_tells_every_parameter_with_type_default_and_meaning(kind: Any) -> None:
     section = kind.__doc__.split("Parameters\n")[1].split("Attributes\n")[0]
-    told = re.findall(r"^    (\w+) : (.+), (?:optional|default=.+)$", section, flags=re.MULTILINE)
+    told = re.findall(r"^(\w+) : (.+), (?:optional|default=.+)$", section, flags=re.MULTILINE)
     assert [name for name, _ in told] == list(read_parameters(kind))
     assert all(entry.text.endswith(".") for entry in read_parameters(kind).values())
     assert max(map(len, section.splitlines())) <= 100

@@ -5,6 +5,7 @@ see, its default the constructor's. From the field come the check in `fit`, the 
 what a model file keeps, and the "Parameters" section of the estimator's documentation.
 """
 
+import inspect
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -101,9 +102,9 @@ def document_parameters(estimator: Estimator) -> Estimator:
     """Write the "Parameters" section of a class's documentation, before its attributes."""
     if estimator.__doc__ is not None:  # python -OO leaves it out
         entries = "\n".join(entry.describe() for entry in read_parameters(estimator).values())
-        section = textwrap.indent(f"Parameters\n----------\n{entries}\n\n", "    ")
-        before, after = estimator.__doc__.split("    Attributes\n", 1)
-        estimator.__doc__ = f"{before}{section}    Attributes\n{after}"
+        told = inspect.cleandoc(estimator.__doc__)  # as Python 3.13 stores it anyway
+        before, after = told.split("Attributes\n", 1)
+        estimator.__doc__ = f"{before}Parameters\n----------\n{entries}\n\nAttributes\n{after}\n"
     return estimator
 
 
