@@ -6,14 +6,14 @@ BIN := $(VENV)/bin
 PYTEST_FLAGS ?= -n 2
 
 # Tests that only read files; the others in there take longer.
-STRUCTURE := tests/test_architecture.py tests/test_documents.py
-CODE := hatch_build.py src tests $(wildcard benchmarks examples)
+STRUCTURE := tests/test_architecture.py tests/test_documents.py tests/docs/test_site.py
+CODE := hatch_build.py src tests docs $(wildcard benchmarks examples)
 PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt
 # By environment as well, because -c alone does not reach the isolated build of this package.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: clean-kernels help venv demo test check wire bench format clean wheel signatures
+.PHONY: clean-kernels help venv demo docs test check wire bench format clean wheel signatures
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 15
@@ -47,6 +47,10 @@ bench: $(VENV)/bench.stamp  ## compare with other libraries on one machine
 	$(BIN)/python benchmarks/runs/horizontal.py
 	$(BIN)/python benchmarks/runs/federation.py
 
+docs: $(VENV)/docs.stamp  ## build the site in build/docs/html; any warning or broken link fails
+	$(BIN)/python -m sphinx -b html -W --keep-going -q -d build/docs/doctrees docs build/docs/html
+	$(BIN)/python -m docs.book.links build/docs/html
+
 wheel: $(VENV)/dev.stamp  ## build a wheel that holds the kernels compiled, in dist/
 	$(BIN)/python -m fedforest.kernels.compiled.shipping build/kernels
 	FEDFOREST_KERNELS=build/kernels $(BIN)/python -m pip wheel --disable-pip-version-check -q --no-deps -w dist .
@@ -66,6 +70,10 @@ $(BIN)/python:
 
 $(VENV)/dev.stamp: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP_INSTALL) -e '.[dev]'
+	@touch $@
+
+$(VENV)/docs.stamp: $(VENV)/dev.stamp
+	$(PIP_INSTALL) -e '.[docs]'
 	@touch $@
 
 $(VENV)/bench.stamp: $(VENV)/dev.stamp

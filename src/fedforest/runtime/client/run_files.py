@@ -20,16 +20,16 @@ from fedforest.runtime.toml_positions import Place
 class Label(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The label column; in vertical training one party has it."""
 
-    column: str
-    party: str | None = None
-    protection: Literal["encoded", "RandomizedResponse"] = "encoded"
-    epsilon: float | None = None
+    column: str  # what is learned
+    party: str | None = None  # vertical: the party that has it; None: the first
+    protection: Literal["encoded", "RandomizedResponse"] = "encoded"  # vertical
+    epsilon: float | None = None  # of RandomizedResponse
 
 
 class ValidationTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Rows that are held out."""
 
-    share: float = 0.2
+    share: float = 0.2  # of the rows, up to 0.5
 
 
 Option = str | dict[str, Any]  # a class of options by name, or `{name = ..., its settings}`
@@ -38,18 +38,18 @@ Option = str | dict[str, Any]  # a class of options by name, or `{name = ..., it
 class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A whole file."""
 
-    protocol: Literal["vertical", "horizontal"]
+    protocol: Literal["vertical", "horizontal"]  # the same rows, or the same columns
     parties: dict[str, Any]  # the data set of each party
     label: Label
-    name: str = ""
-    task: Literal["classification", "regression"] = "classification"
-    seed: int | None = None
-    weight: str | None = None
-    align: Align = False
-    alone: bool = False
+    name: str = ""  # what commands may call the run; used again, it means the latest
+    task: Literal["classification", "regression"] = "classification"  # classes, or numbers
+    seed: int | None = None  # None: the coordinator draws one
+    weight: str | None = None  # a column with the weight of each row
+    align: Align = False  # vertical: match rows by ids; true is "keyed-hash"
+    alone: bool = False  # also train what each party reaches without the others
     validation: ValidationTable | None = None
-    aggregation: Option | None = None
-    privacy: Option | None = None
+    aggregation: Option | None = None  # horizontal: "plain", "Masked", "Ring", "Shamir"
+    privacy: Option | None = None  # horizontal: "LocalDP" or "GlobalDP" with its settings
     participation: dict[str, Any] = {}
     parameters: dict[str, Any] = {}
 

@@ -42,27 +42,27 @@ class SettingsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class CoordinatorSettings(SettingsFile, frozen=True):
     """`coordinator.toml`."""
 
-    address: str = "127.0.0.1:7400"
+    address: str = "127.0.0.1:7400"  # where members connect
     enrolment: str = "127.0.0.1:7401"  # where newcomers enrol with their invitations
     host: str = ""  # the name by which others reach this machine; empty: as in the addresses
     # the life of certificates; holders renew them when a third of it is left
     certificate_days: Annotated[float, msgspec.Meta(gt=0, le=3650)] = 30.0
     patience_seconds: float = 60.0  # for a party that is away, in one exchange
-    threads: int = 2
+    threads: int = 2  # that work at the same time
 
 
 class PartySettings(SettingsFile, frozen=True):
     """`party.toml`."""
 
-    coordinator: str
+    coordinator: str  # its address
     pins: dict[str, str] = {}  # fingerprints of other parties' keys, confirmed by other means
-    threads: int = 2
+    threads: int = 2  # that work at the same time
 
 
 class ProfileSettings(SettingsFile, frozen=True):
     """`profile.toml`."""
 
-    coordinator: str
+    coordinator: str  # its address
 
 
 def read_settings(home: Path, name: str, kind: type[Settings]) -> Settings:

@@ -34,35 +34,37 @@ _NO_LIMIT = 2**62
 class DataSetRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The rules of one data set; the defaults hold if there is no file."""
 
-    use: bool = True
+    use: bool = True  # whether runs and predictions may use the data set
     askers: tuple[str, ...] | None = None  # names of users; None: everybody in the federation
+    # what runs may do
     protocols: tuple[Protocol, ...] = ("vertical", "horizontal", "linear", "prediction")
     columns: tuple[str, ...] | None = None  # that runs may see; None: all but those hidden
-    hidden_columns: tuple[str, ...] = ()
+    hidden_columns: tuple[str, ...] = ()  # that runs may not see, not even as labels
     label_columns: tuple[str, ...] | None = None  # that alone may be labels, and nothing else
     weight_columns: tuple[str, ...] | None = None  # None: any, or none where labels are protected
-    min_rows_per_leaf: Limit = 5
+    min_rows_per_leaf: Limit = 5  # smallest `min_samples_leaf` of a run
     most_trees: Limit = 10_000  # of one run
-    min_rows_per_score: Limit = 10
+    min_rows_per_score: Limit = 10  # held-out rows behind a score
     label_protection: Literal["encoded", "randomized_response"] = "encoded"  # at least
     largest_label_epsilon: Epsilon = math.inf  # of one run with noise on labels
+    # ways to add up sums of horizontal runs
     aggregations: tuple[AggregationName, ...] = ("plain", "masked", "ring", "shamir")
     least_participants: Limit = 1  # of every sum that this party's numbers are in
     participation_scopes: tuple[Scope, ...] = ("tree", "run")  # how long protected ones keep them
-    noise: tuple[NoiseName, ...] = ("none", "local", "global")
+    noise: tuple[NoiseName, ...] = ("none", "local", "global")  # on sums of labels
     epsilon_ceiling: Epsilon = math.inf  # of all runs together, on the label of a row
     largest_lookahead: Limit = 64  # as much as a coordinator chooses by itself
     complete_model: bool = False  # whether splits may leave, for a model that predicts alone
     prediction_rows_per_day: Rows = 1_000_000  # for each asker
     prediction_rows_per_day_total: Rows = 5_000_000  # of all askers, whose names are not verified
-    alignment: bool = True
-    alignment_methods: tuple[AlignmentMethod, ...] = ("keyed-hash", "psi")
+    alignment: bool = True  # whether rows may be matched by ids
+    alignment_methods: tuple[AlignmentMethod, ...] = ("keyed-hash", "psi")  # by which ways
     least_aligned_ids: Rows = 0  # in every list of ids that this party sees, and in its own
     least_common_ids: Limit = 1  # of all parties, before anybody learns which
     alignments_per_day: Rows = 1000  # of all data sets, by everybody
     alignments_per_day_per_asker: Rows = 1000  # as the coordinator names askers
-    validation: bool = True
-    alone: bool = True
+    validation: bool = True  # whether scores on held-out rows may leave
+    alone: bool = True  # whether runs may train on this party alone
 
     @property
     def protects_labels(self) -> bool:

@@ -28,13 +28,13 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     source: str | None = None  # a file; relative paths count from the party's folder
     uri_env: str | None = None  # a PostgreSQL database: the variable that holds its URI,
     uri_file: str | None = None  # or a file with it, readable by its owner only
-    table: str | None = None
-    query: str | None = None
-    id: list[str] = []
-    id_rules: IdRules = DEFAULT_RULES
-    types: dict[str, Kind] = {}
+    table: str | None = None  # the table of a database that is read,
+    query: str | None = None  # or the query
+    id: list[str] = []  # columns that tell rows apart; never features, labels or weights
+    id_rules: IdRules = DEFAULT_RULES  # the one form of an id
+    types: dict[str, Kind] = {}  # of columns whose kind is not to be inferred
     missing: list[Missing] = []  # values that count as missing, beside those of the source
-    exclude: list[str] = []
+    exclude: list[str] = []  # columns that no run may see
     table_identity: str | None = None  # the table that the rows are of; None: what is read
 
     def check(self) -> None:
