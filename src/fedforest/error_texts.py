@@ -63,6 +63,9 @@ FIELDS: Mapping[str, Field] = {
     "before": Field(Sight.SHARED),
     "asked": Field(Sight.SHARED),
     "n_bytes": Field(Sight.SHARED),
+    "purpose": Field(Sight.SHARED),
+    "library": Field(Sight.SHARED),
+    "package": Field(Sight.SHARED),
 }
 
 
@@ -93,6 +96,9 @@ TEXTS: Mapping[str, Text] = {
         "{request} would ask for {asked} in this run, and {limit} are agreed on",
         "the coordinator asks for more than it declared: install the same release at both ends, "
         "or begin a new run",
+    ),
+    "extra.missing": Text(
+        '{purpose} needs {library}, which is not installed: pip install "{package}"'
     ),
     "run.unusable": Text("what the run proposes cannot be used: {detail}"),
     "model.unknown": Text("there is no model {model} here"),
@@ -172,6 +178,7 @@ TEXTS: Mapping[str, Text] = {
     "policy.labels": Text(
         _POLICY + "labels must be protected by noise: RandomizedResponse, LocalDP or GlobalDP"
     ),
+    "policy.labels_encrypted": Text(_POLICY + "labels must be encrypted (labels=Encrypted())"),
     "policy.epsilon": Text(_POLICY + "epsilon of labels must be at most {limit}"),
     "policy.ceiling": Text(_POLICY + "it would pass the ceiling of epsilon on labels"),
     "policy.sums": Text(_POLICY + "sums over parties must be formed by: {choices}"),

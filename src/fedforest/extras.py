@@ -37,9 +37,9 @@ def explain_missing_extras(purpose: str) -> Iterator[None]:
         library = (error.name or "").partition(".")[0]
         if library not in PACKAGE_OF_LIBRARY:
             raise
-        raise ConfigurationError(
-            f"{purpose} needs {library}, which is not installed: pip install "
-            f'"{PACKAGE_OF_LIBRARY[library]}"'
+        package = PACKAGE_OF_LIBRARY[library]
+        raise ConfigurationError.of(
+            "extra.missing", purpose=purpose, library=library, package=package
         ) from None
 
 

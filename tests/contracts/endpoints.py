@@ -9,8 +9,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from fedforest.errors import DataError, PartyLost
+from fedforest.protocol.vertical.encrypted.messages import REQUESTS as ENCRYPTED_REQUESTS
 from fedforest.protocol.vertical.messages import REQUESTS as VERTICAL_REQUESTS
 from fedforest.runtime.endpoint import make_endpoint
 from fedforest.runtime.trainings.horizontal import REQUESTS as HORIZONTAL_REQUESTS
@@ -19,7 +21,8 @@ from fedforest.tree.files.forests import encode_partial
 from tests.protocol.horizontal import federations as horizontal
 from tests.protocol.horizontal.recordings import KINDS, TINY, tiny_shares
 from tests.protocol.vertical.cases import VerticalCase, sample_case
-from tests.protocol.vertical.conversations import make_parties
+from tests.protocol.vertical.conversations import make_order, make_parties
+from tests.protocol.vertical.encrypted_trainings import make_encrypted_parties, small_case
 
 Spec = tuple[str, ...]  # the name of an endpoint and its arguments
 
@@ -75,19 +78,26 @@ def _meet(folder: str, own: str, other: str) -> Endpoint:
 
 
 def vertical_case(kind: str) -> VerticalCase:
-    """Classes whose counts travel, or numbers that the coordinator adds up itself."""
+    """Classes whose counts travel, numbers that the coordinator adds up itself, or ciphertexts."""
+    if kind == "encrypted":
+        return small_case()
     case = sample_case()
     return case if kind == "classes" else replace(case, y=case.columns["c0"] + case.y)
 
 
 def _train_vertically(kind: str, name: str) -> Endpoint:
-    party = make_parties(vertical_case(kind))[name]
-    endpoint = make_endpoint(party, VERTICAL_REQUESTS)
+    case = vertical_case(kind)
+    if kind == "encrypted":
+        party: Any = make_encrypted_parties(case, make_order(case), seed=0)[name]
+        endpoint = make_endpoint(party, ENCRYPTED_REQUESTS)
+    else:
+        party = make_parties(case)[name]
+        endpoint = make_endpoint(party, VERTICAL_REQUESTS)
 
     def answer(data: bytes) -> bytes:
         if data == MODEL:
             model = party.model()
-            return encode_partial(model.partial, model.bins)
+            return encode_partial(model.partial, model.bins, outline=model.outline)
         return endpoint(data)
 
     return answer

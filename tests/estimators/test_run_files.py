@@ -68,6 +68,17 @@ class_weight = { good = 1.0, bad = 3.0 }
     assert order(tmp_path, vertical('seed = 7\nweight = "w"', after)) == expected
 
 
+def test_a_file_orders_encrypted_labels_of_classes_and_numbers(tmp_path: Path) -> None:
+    after = 'protection = "Encrypted"\n'
+    for more in ("", 'task = "regression"'):
+        ordered = order(tmp_path, vertical(more, after))
+        assert isinstance(ordered, TrainVertical)
+        assert ordered.encrypts_labels
+        assert ordered.is_regression == bool(more)
+    with pytest.raises(ConfigurationError, match="epsilon is for protection"):
+        order(tmp_path, vertical("", after + "epsilon = 2.0"))
+
+
 def test_a_horizontal_file_orders_what_the_estimator_orders(tmp_path: Path) -> None:
     more = """task = "regression"
 aggregation = { name = "Masked", k = 1 }

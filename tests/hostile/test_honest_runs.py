@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fedforest import (
+    Encrypted,
     GlobalDP,
     HorizontalExtraTreesClassifier,
     HorizontalExtraTreesRegressor,
@@ -74,7 +75,7 @@ WEIGHTS = st.sampled_from([None, "balanced"])
     votes=st.sampled_from(
         [{}, {"oob_score": True}, {"early_stopping": True, "n_iter_no_change": 1}]
     ),
-    labels=st.sampled_from(["encoded", RandomizedResponse(epsilon=2.0)]),
+    labels=st.sampled_from(["encoded", RandomizedResponse(epsilon=2.0), Encrypted()]),
     class_weight=WEIGHTS,
 )
 def test_no_vertical_classification_is_refused(
@@ -92,7 +93,7 @@ def test_no_vertical_classification_is_refused(
         parties=n_parties, labels=labels, class_weight=class_weight, **options, **draws, **own
     )
     forest.fit(X, classes)
-    if labels == "encoded":
+    if not isinstance(labels, RandomizedResponse):
         forest.set_params(warm_start=True, n_estimators=options["n_estimators"] + 2).fit(X, classes)
     assert len(forest.predict(X)) == N_ROWS
 
@@ -105,6 +106,7 @@ def test_no_vertical_classification_is_refused(
     oob_score=st.booleans(),
     is_weighted=st.booleans(),
     max_bins=st.sampled_from([2, 16, 255]),
+    labels=st.sampled_from(["encoded", Encrypted()]),
 )
 def test_no_vertical_regression_is_refused(
     options: dict[str, Any],
@@ -113,6 +115,7 @@ def test_no_vertical_regression_is_refused(
     oob_score: bool,
     is_weighted: bool,
     max_bins: int,
+    labels: Any,
 ) -> None:
     X, _, numbers = _table(options["random_state"], 2)
     weights = np.arange(1.0, N_ROWS + 1) if is_weighted else None
@@ -120,6 +123,7 @@ def test_no_vertical_regression_is_refused(
         parties=n_parties,
         oob_score=oob_score and draws["bootstrap"],
         max_bins=max_bins,
+        labels=labels,
         **options,
         **draws,
     )

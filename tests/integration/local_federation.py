@@ -12,6 +12,7 @@ from pathlib import Path
 from fedforest.errors import FederationError, TooFewParties
 from fedforest.protocol.network import Network
 from fedforest.runtime.coordinator.service import CoordinatorService
+from fedforest.runtime.disclosure.egress_ledger import NO_LEDGER, EgressLedger, Ledger
 from fedforest.runtime.membership.homes import PartySettings, load_keys, read_settings
 from fedforest.runtime.membership.pins import Pins
 from fedforest.runtime.messages.orders import AnyOrder, encode_order
@@ -62,6 +63,7 @@ class LocalFederation:
 
     def __init__(self, folder: Path, pattern: FederationFolder) -> None:
         self.next_run = bytes(16)
+        self.ledgers: dict[str, EgressLedger] = {}
         self.homes = {role.home.name: folder / role.home.name for role in pattern.roles}
         for role in pattern.roles:
             _copy_home(role.home, self.homes[role.home.name])
@@ -81,13 +83,23 @@ class LocalFederation:
         events = self.coordinator.serve("user", encode_order(order))
         return follow(map(decode_event, events), kind, lambda _: None)
 
+    def keep_ledgers(self) -> None:
+        """Begin anew with parties that write down what leaves."""
+        for name, party in self.parties.items():
+            party.close()
+            self.ledgers[name] = EgressLedger(self.homes[name], name)
+            self.parties[name] = make_party(self.homes[name], self.ledgers[name])
+            self.hub.endpoints[name] = self.parties[name].answer
+
     def close(self) -> None:
         self.coordinator.close()
         for party in self.parties.values():
             party.close()
+        for ledger in self.ledgers.values():
+            ledger.close()
 
 
-def make_party(home: Path) -> PartyService:
+def make_party(home: Path, ledger: Ledger = NO_LEDGER) -> PartyService:
     """The service of a party's folder, as its process makes it, but for the secrets of runs."""
     settings = read_settings(home, "party.toml", PartySettings)
     keys = load_keys(home, home.name, Pins(home, settings.pins))
@@ -96,6 +108,7 @@ def make_party(home: Path) -> PartyService:
         keys,
         Catalogue(home),
         policy=PolicyFile(home),
+        ledger=ledger,
         randomness=lambda _: secret_of(home.name),
     )
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from functools import cache
 
+import msgspec
 import numpy as np
 import pyarrow
 from numpy.typing import NDArray
@@ -78,6 +79,12 @@ def vertical(
     )
 
 
+def encrypted(n_parties: int) -> TrainVertical:
+    """The same with encrypted labels, and few bins: every ciphertext takes its time."""
+    parameters = ForestParameters(n_estimators=2, max_depth=4, max_bins=8)
+    return msgspec.structs.replace(vertical(n_parties), parameters=parameters, encrypts_labels=True)
+
+
 def horizontal(
     n_parties: int, *, aggregation: object = None, privacy: object = None, max_depth: int = 8
 ) -> TrainHorizontal:
@@ -96,6 +103,7 @@ TRAININGS: Mapping[str, Callable[[int], AnyTraining]] = {
     "vertical": vertical,
     "vertical with randomized labels": lambda n: vertical(n, label_epsilon=2.0),
     "vertical with left-out rows": lambda n: vertical(n, out_of_bag=True),
+    "vertical with encrypted labels": encrypted,
     "horizontal": horizontal,
     "horizontal, masked": lambda n: horizontal(n, aggregation=Masked()),
     "horizontal, local privacy": lambda n: horizontal(n, privacy=LocalDP(keep=0.9)),

@@ -15,6 +15,7 @@ import pytest
 from sklearn.base import clone
 
 from fedforest import (
+    Encrypted,
     HorizontalExtraTreesClassifier,
     HorizontalExtraTreesRegressor,
     RandomizedResponse,
@@ -103,6 +104,33 @@ def test_a_vertical_classifier_over_processes_is_the_one_in_this_process(pair: P
     assert there.privacy_spent_ == here.privacy_spent_
     hard = there.set_params(voting="hard").predict_proba(BY_COLUMNS)
     assert np.array_equal(hard, here.set_params(voting="hard").predict_proba(bare_tables(2)))
+
+
+@few_trees
+def test_encrypted_forests_over_processes_are_those_in_this_process(pair: Processes) -> None:
+    settings: dict[str, Any] = {"n_estimators": 2, "max_bins": 16, "labels": Encrypted()}
+    there, here = classifiers(pair, **settings, oob_score=True, class_weight="balanced")
+    fit_both(there, here)
+    check_same(there, here, ("oob_curve_", "oob_score_"))
+    for ask in ("predict", "predict_proba", "apply"):
+        assert np.array_equal(
+            getattr(there, ask)(BY_COLUMNS), getattr(here, ask)(bare_tables(2))
+        ), ask
+    for secret in ("feature_importances_", "oob_decision_function_"):
+        assert not hasattr(there, secret)
+    there.set_params(warm_start=True, n_estimators=3).fit(BY_COLUMNS, "label")
+    here.set_params(warm_start=True, n_estimators=3).fit(bare_tables(2), draw_rows()[1])
+    assert np.array_equal(there.predict_proba(BY_COLUMNS), here.predict_proba(bare_tables(2)))
+
+
+def test_an_encrypted_regressor_over_processes_is_the_one_in_this_process(pair: Processes) -> None:
+    settings: dict[str, Any] = {**SMALL, "n_estimators": 1, "max_depth": 2, "max_bins": 16}
+    here = VerticalForestRegressor(**settings, labels=Encrypted(), label_party=NAMES[0])
+    there = clone(here).set_params(transport=pair.folder.profile)
+    tables, target = regression_tables()
+    there.fit(BY_COLUMNS, TARGET)
+    here.fit(tables, target)
+    assert np.array_equal(there.predict(BY_COLUMNS), here.predict(tables))
 
 
 @few_trees

@@ -24,8 +24,13 @@ from tests.integration.federation_folder import wait_for
 from tests.integration.processes import SUBMIT_SECONDS, Processes
 from tests.integration.samples import NAMES, TRAININGS, vertical
 
-KILLED = ("vertical", "horizontal, masked", "horizontal, local privacy")
-N_MOMENTS, N_MOMENTS_IN_CI = 25, 5
+KILLED = (
+    "vertical",
+    "horizontal, masked",
+    "horizontal, local privacy",
+    "vertical with encrypted labels",
+)
+N_MOMENTS, N_MOMENTS_IN_CI = 32, 8
 FEWEST_EXCHANGES = 22  # that any of these trainings has
 
 

@@ -81,6 +81,26 @@ def test_a_vertical_run_is_ordered_watched_shown_and_used(
     assert pair.folder.coordinator.is_running
 
 
+def test_a_run_with_encrypted_labels_predicts_what_that_with_encoded_ones_does(
+    command: CliRunner, tmp_path: Path
+) -> None:
+    tables = []
+    data = [word for party in NAMES[:2] for word in ("--data", f"{party}={COLUMNS}")]
+    for name, protection in (("readable", "encoded"), ("sealed", "Encrypted")):
+        file = write(tmp_path, name, "vertical")
+        text = file.read_text().replace(
+            "[parameters]", f'protection = "{protection}"\n[parameters]'
+        )
+        file.write_text(text + "max_bins = 16\n")
+        run(command, "train", file, "--watch")
+        out = tmp_path / f"{name}.parquet"
+        run(command, "predict", name, *data, "--out", out)
+        tables.append(pyarrow.parquet.read_table(out))
+    assert tables[0].equals(tables[1])
+    report = run(command, "runs", "show", "sealed", "--leakage").stdout
+    assert "can read labels, their weights, gains and what leaves say" in " ".join(report.split())
+
+
 def test_a_horizontal_run_is_exported_and_predicts_offline(
     pair: Processes, command: CliRunner, tmp_path: Path
 ) -> None:

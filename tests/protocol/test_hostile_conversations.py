@@ -15,8 +15,10 @@ from fedforest.protocol.linear import messages as linear
 from fedforest.protocol.linear.coordinator import predict, train
 from fedforest.protocol.linear.labels import Labels
 from fedforest.protocol.linear.party import LinearParty
+from fedforest.protocol.payloads import to_bytes
 from fedforest.protocol.scoring import messages as scoring
-from fedforest.protocol.scoring.coordinator import score_own_votes, score_votes
+from fedforest.protocol.scoring.coordinator import score_own_votes, score_there
+from fedforest.protocol.scoring.messages import ScoreVotes
 from fedforest.protocol.scoring.party import ScoringParty, TrueClasses, TrueNumbers
 from fedforest.runtime.messages.orders import AlignmentMethod
 from fedforest.runtime.trainings.alignment import METHODS
@@ -102,7 +104,8 @@ def scoring_case(*, is_regression: bool, is_own: bool) -> Case:
     def converse() -> Conversation[Any]:
         if is_own:
             return score_own_votes(("bank", "shop"), is_regression=is_regression)
-        return score_votes("bank", votes, is_regression=is_regression)
+        request = ScoreVotes(to_bytes(votes, "<f8"))
+        return score_there("bank", request, is_regression=is_regression)
 
     def check(judged: Any) -> None:
         for each in judged.values() if is_own else [judged]:

@@ -23,6 +23,10 @@ from fedforest.protocol.horizontal.coordinator import training as horizontal
 from fedforest.protocol.horizontal.party.training import HorizontalParty
 from fedforest.protocol.vertical import coordinator as vertical
 from fedforest.protocol.vertical import messages as vertical_messages
+from fedforest.protocol.vertical.encrypted import messages as encrypted_messages
+from fedforest.protocol.vertical.encrypted.coordinator import train_encrypted
+from fedforest.protocol.vertical.encrypted.label_party import LabelParty
+from fedforest.protocol.vertical.encrypted.party import ColumnParty
 from fedforest.protocol.vertical.order import EarlyStopping, VerticalOrder
 from fedforest.protocol.vertical.party import VerticalParty
 from fedforest.runtime.driver import ExchangeLog
@@ -44,6 +48,7 @@ from tests.protocol.horizontal.federations import make_order as order_horizontal
 from tests.protocol.vertical.cases import VerticalCase, sample_case
 from tests.protocol.vertical.conversations import make_labels, party_tables
 from tests.protocol.vertical.conversations import make_order as order_vertically
+from tests.protocol.vertical.encrypted_trainings import small_case as encrypted_case
 
 RUN = bytes(range(16))
 SMALL_BATCHES = 1000  # bytes: two trees at a time, so that a run has several batches
@@ -83,6 +88,32 @@ def vertical_scenario(case: VerticalCase, **settings: Any) -> Scenario:
         make_handler,
         partial(collect_vertical, order),
     )
+
+
+def encrypted_scenario(case: VerticalCase, **settings: Any) -> Scenario:
+    order = order_vertically(case, **{"batch_bytes": SMALL_BATCHES, **settings})
+    tables, known = party_tables(case), make_members(order.parties, SystemRandomness(5))
+    depth = order.parameters.depth_limit
+
+    def make_handler(name: str) -> MakeHandler:
+        def make(
+            _: bytes, randomness: RandomnessSource
+        ) -> tuple[Handler, tuple[type[Message], ...]]:
+            member = replace(known[name], randomness=randomness.of("aggregation"))
+            if name == order.label_party:
+                party: Any = LabelParty(tables[name], member, make_labels(case), order.parameters)
+            else:
+                party = ColumnParty(tables[name], member, order.label_party, max_depth=depth)
+            return party, encrypted_messages.REQUESTS
+
+        return make
+
+    def collect(trained: Any, parties: Mapping[str, Any]) -> bytes:
+        secret = parties[order.label_party].outline()
+        whole = replace(trained, outline=trained.outline.with_leaves_of(secret))
+        return collect_vertical(order, whole, parties)
+
+    return Scenario(order.parties, lambda _: train_encrypted(order, RUN), make_handler, collect)
 
 
 def collect_vertical(order: VerticalOrder, trained: Any, parties: Mapping[str, Any]) -> bytes:
@@ -169,6 +200,7 @@ SCENARIOS: dict[str, Callable[[], Scenario]] = {
     "vertical, numbers, out of bag": lambda: vertical_scenario(
         number_case(), out_of_bag=True, batch_bytes=2400
     ),
+    "vertical, encrypted": lambda: encrypted_scenario(encrypted_case(), out_of_bag=True),
     "horizontal, plain": lambda: horizontal_scenario(sample_shares(), max_depth=3),
     "horizontal, masked": lambda: horizontal_scenario(sample_shares(), Masked(k=1), max_depth=3),
     "horizontal, ring": lambda: horizontal_scenario(sample_shares(), Ring(), max_depth=2),

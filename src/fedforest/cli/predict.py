@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from fedforest.runtime.client.connection import Federation
     from fedforest.runtime.messages.orders import Align
-    from fedforest.runtime.messages.results import Predictions, RunDetails
+    from fedforest.runtime.messages.results import Alignment, RunDetails
 
 
 def predict(  # noqa: PLR0913, PLR0917 - options of a command
@@ -125,7 +125,7 @@ def _predict_linear(federation: Federation, run: str, wishes: _Wishes) -> _Predi
     pairs = read_pairs(wishes.data)
     packed = federation.ask(WatchRun(run=run), LinearResult).classes
     predictions = federation.ask(PredictLinear(data=pairs, model=run), Predictions)
-    ids = None if wishes.home is None else _read_ids(wishes.home, pairs, predictions)
+    ids = None if wishes.home is None else _read_ids(wishes.home, pairs)
     scores = predictions.read()
     if packed is None:
         return _Predicted(scores, None, ids)
@@ -133,8 +133,9 @@ def _predict_linear(federation: Federation, run: str, wishes: _Wishes) -> _Predi
 
 
 def _predict_there(federation: Federation, details: RunDetails, wishes: _Wishes) -> _Predicted:
+    from fedforest.runtime.client.predictions import predict_rows
     from fedforest.runtime.messages.orders import PredictVertical, WatchRun
-    from fedforest.runtime.messages.results import Predictions, VerticalResult
+    from fedforest.runtime.messages.results import VerticalResult
     from fedforest.tree.table.class_labels import unpack_labels
 
     run, pairs = details.state.run, read_pairs(wishes.data)
@@ -146,10 +147,10 @@ def _predict_there(federation: Federation, details: RunDetails, wishes: _Wishes)
         align=_choose_alignment(details.order.get("align", False), wishes.align),
     )
     packed = federation.ask(WatchRun(run=run), VerticalResult).classes
-    predictions = federation.ask(order, Predictions)
-    ids = None if wishes.home is None else _read_ids(wishes.home, pairs, predictions)
+    predicted = predict_rows(federation, order)
+    ids = None if wishes.home is None else _read_ids(wishes.home, pairs, predicted.alignment)
     classes = None if packed is None else unpack_labels(packed)
-    return _Predicted(predictions.read(), classes, ids)
+    return _Predicted(predicted.values, classes, ids)
 
 
 def _choose_alignment(in_training: Align, wished: bool | None) -> Align:
@@ -159,7 +160,7 @@ def _choose_alignment(in_training: Align, wished: bool | None) -> Align:
     return wished and (in_training or True)
 
 
-def _read_ids(home: Path, pairs: dict[str, str], predictions: Predictions) -> Any:
+def _read_ids(home: Path, pairs: dict[str, str], alignment: Alignment | None = None) -> Any:
     """Read the ids of the rows at the party of a folder; only readers of the folder see them."""
     from fedforest.runtime.membership.homes import load_credentials
     from fedforest.runtime.party.aligned_ids import read_ids
@@ -167,7 +168,6 @@ def _read_ids(home: Path, pairs: dict[str, str], predictions: Predictions) -> An
     party = load_credentials(home).identity.name
     if party not in pairs:
         raise typer.BadParameter(f"{party} is none of the parties", param_hint="--home")
-    alignment = predictions.alignment
     return read_ids(home, pairs[party], None if alignment is None else alignment.id)
 
 

@@ -26,6 +26,7 @@ from fedforest.estimators.inputs.declarations import (
 from fedforest.estimators.vertical import federation as federated_vertical
 from fedforest.estimators.vertical import options as vertical_options
 from fedforest.estimators.vertical.forests import VerticalForestClassifier, VerticalForestRegressor
+from fedforest.privacy.encrypted_labels import Encrypted
 from fedforest.privacy.global_dp import GlobalDP
 from fedforest.privacy.local_dp import LocalDP
 from fedforest.privacy.randomized_response import RandomizedResponse
@@ -137,6 +138,8 @@ def _read_parameter(file: RunFile, entry: Parameter) -> Any:
         return _make_option(file, "privacy", value, _PRIVACIES)
     if entry.name == "labels" and value == "RandomizedResponse":
         return RandomizedResponse(file.run.label.epsilon)  # type: ignore[arg-type] # checked before
+    if entry.name == "labels" and value == "Encrypted":
+        return Encrypted()
     if entry.name == "class_weight" and isinstance(value, list):
         return _read_class_weight(file, value)
     return value

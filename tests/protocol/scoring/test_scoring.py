@@ -9,7 +9,7 @@ import pytest
 from fedforest.errors import RemoteProtocolError
 from fedforest.protocol.asking import Message
 from fedforest.protocol.payloads import to_bytes
-from fedforest.protocol.scoring.coordinator import score_own_votes, score_votes
+from fedforest.protocol.scoring.coordinator import score_own_votes, score_there
 from fedforest.protocol.scoring.messages import REQUESTS, Scored, ScoreOwnVotes, ScoreVotes
 from fedforest.protocol.scoring.party import ScoringParty, TrueClasses, TrueNumbers
 from fedforest.protocol.scoring.payloads import ScoreSheet
@@ -38,7 +38,7 @@ def ask(votes: np.ndarray) -> ScoreVotes:
 
 
 def test_the_label_party_judges_votes_and_rounds_what_it_says() -> None:
-    judged = run(score_votes("bank", VOTES, is_regression=False), connect(bank=party()))
+    judged = run(score_there("bank", ask(VOTES), is_regression=False), connect(bank=party()))
     exact = score_classes(CODES, VOTES)
     assert judged.confusion is not None
     assert exact.confusion is not None
@@ -104,4 +104,4 @@ def test_votes_of_any_size_are_judged_without_a_crash() -> None:
 def test_scores_that_cannot_be_are_their_senders_fault(sheet: ScoreSheet, rule: str) -> None:
     endpoints = {"bank": lambda _: encode(Scored(sheet))}
     with pytest.raises(RemoteProtocolError, match=rule):
-        run(score_votes("bank", VOTES, is_regression=False), InProcess(endpoints, None))
+        run(score_there("bank", ask(VOTES), is_regression=False), InProcess(endpoints, None))

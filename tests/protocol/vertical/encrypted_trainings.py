@@ -24,7 +24,7 @@ from fedforest.tree.files.forests import encode_forest
 from fedforest.tree.forest.partial import union
 from fedforest.tree.table.bins import Bins
 from tests.protocol.transcripts import Recorder
-from tests.protocol.vertical.cases import VerticalCase
+from tests.protocol.vertical.cases import VerticalCase, sample_case
 from tests.protocol.vertical.conversations import make_labels, make_order, party_tables
 
 Party = ColumnParty | LabelParty
@@ -55,6 +55,14 @@ class EncryptedTraining:
         models = [self.parties[name].model() for name in self.order.parties]
         forest = union(outline, [model.partial for model in models])
         return encode_forest(forest, Bins.concatenate([model.bins for model in models]))
+
+
+def small_case() -> VerticalCase:
+    """Few rows and bins, since every ciphertext takes its time; gaps, and three classes."""
+    case = sample_case()
+    columns = {name: case.columns[name][:40] for name in ("c0", "c1", "c2")}
+    parameters = {"n_estimators": 3, "max_depth": 2, "max_bins": 8}
+    return VerticalCase(columns, case.y[:40], None, parameters, (1, 1, 1), label_party=1)
 
 
 def make_encrypted_parties(case: VerticalCase, order: VerticalOrder, seed: int) -> dict[str, Party]:

@@ -23,9 +23,10 @@ from fedforest.estimators.inputs.live_data import (
 from fedforest.estimators.vertical.options import PredictionOptions, VerticalOptions
 from fedforest.protocol.vertical.out_of_bag import check_votes_kept
 from fedforest.runtime.client.connection import Federation
+from fedforest.runtime.client.predictions import predict_rows
 from fedforest.runtime.driver import ExchangeLog
 from fedforest.runtime.messages.orders import PredictVertical, TrainVertical
-from fedforest.runtime.messages.results import Predictions, VerticalResult
+from fedforest.runtime.messages.results import VerticalResult
 from fedforest.tree.table.class_labels import unpack_labels
 
 
@@ -85,7 +86,7 @@ class FederatedModel:
             leaves=leaves,
         )
         with Federation.find(self.transport) as federation:
-            return federation.ask(order, Predictions).read()
+            return predict_rows(federation, order).values
 
 
 class VerticalTrainingThere:
@@ -96,10 +97,6 @@ class VerticalTrainingThere:
     def __init__(
         self, estimator: Any, options: VerticalOptions, given: tuple[Any, Any, Any]
     ) -> None:
-        if options.encrypts_labels:
-            raise ConfigurationError(
-                "labels=Encrypted() is not offered in live federations yet", key="labels"
-            )
         self._estimator = estimator
         self.before = _find_earlier(estimator)
         self.order = order_training(estimator, options, given, self.before)

@@ -82,8 +82,7 @@ class VerticalModel:
     @property
     def whole_outline(self) -> ForestOutline:
         """The outline with leaves, which the label party has where labels are encrypted."""
-        of_leaves = self.shares[self.label_party].outline
-        return self.outline if of_leaves is None else replace(of_leaves, owner=self.outline.owner)
+        return self.outline.with_leaves_of(self.shares[self.label_party].outline)
 
     @property
     def label_party(self) -> str:

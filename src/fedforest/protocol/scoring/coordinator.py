@@ -8,20 +8,15 @@ labels does.
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
 from fedforest.protocol.asking import Conversation, Request, ask, blame
-from fedforest.protocol.payloads import to_bytes
-from fedforest.protocol.scoring.messages import Scored, ScoreOwnVotes, ScoreVotes
+from fedforest.protocol.scoring.messages import Scored, ScoreLeaves, ScoreOwnVotes, ScoreVotes
 from fedforest.tree.forest.metrics import Judgement
 
 
-def score_votes(
-    label_party: str, votes: NDArray[np.float64], *, is_regression: bool
+def score_there(
+    label_party: str, request: ScoreVotes | ScoreLeaves, *, is_regression: bool
 ) -> Conversation[Judgement]:
-    """Have the label party score the votes of a forest of several parties."""
-    request = ScoreVotes(to_bytes(votes, "<f8"))
+    """Have the label party score the votes of a forest of several parties, or what leaves say."""
     judged = yield from _judge({label_party: request}, is_regression=is_regression)
     return judged[label_party]
 

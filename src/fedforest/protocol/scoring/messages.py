@@ -27,10 +27,24 @@ class ScoreVotes(Request[Scored], frozen=True):
     votes: memoryview
 
 
+class ScoreLeaves(Request[Scored], frozen=True):
+    """Vote by these leaves, which you alone know, and compare that with your labels.
+
+    `leaves` are numbers of leaves within their trees, tree after tree.
+    """
+
+    reveals: ClassVar[str] = (
+        "which leaf each held-out row reaches in each tree, to the party that has its label"
+    )
+
+    leaves: memoryview
+    hard_votes: bool = False
+
+
 class ScoreOwnVotes(Request[Scored], frozen=True):
     """Predict your rows with the model you have, and compare that with your labels."""
 
     reveals: ClassVar[str] = "that its held-out rows are to be scored"
 
 
-REQUESTS = (ScoreVotes, ScoreOwnVotes)
+REQUESTS = (ScoreVotes, ScoreLeaves, ScoreOwnVotes)

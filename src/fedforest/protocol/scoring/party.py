@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from fedforest.protocol.asking import Message, answer, check
 from fedforest.protocol.label_door import OWNER, Accountant
 from fedforest.protocol.payloads import from_bytes
-from fedforest.protocol.scoring.messages import Scored, ScoreOwnVotes, ScoreVotes
+from fedforest.protocol.scoring.messages import Scored, ScoreLeaves, ScoreOwnVotes, ScoreVotes
 from fedforest.protocol.scoring.payloads import ScoreSheet
 from fedforest.tree.forest.metrics import Judgement, score_classes, score_numbers
 
 Votes = NDArray[np.float64]
+VotesOfLeaves = Callable[[memoryview, bool], Votes]  # the flag: every tree votes for one class
 
 
 class Truth(Protocol):
@@ -79,19 +80,23 @@ class ScoringParty:
         truth: Truth,
         own_votes: Callable[[], Votes] | None = None,
         *,
+        votes_of: VotesOfLeaves | None = None,
         with_confusion: bool = True,
         accountant: Accountant = OWNER,
     ) -> None:
+        """Score `own_votes`, or `votes_of` leaves, or else the votes that it is sent."""
         self._truth = truth
-        self._own_votes = own_votes
+        self._own_votes, self._votes_of = own_votes, votes_of
         self._with_confusion = with_confusion
         self._accountant = accountant
         self._has_scored = False
-        self._handlers: dict[type[Message], Callable[[Any], Message]] = (
-            {ScoreVotes: self._score_votes}
-            if own_votes is None
-            else {ScoreOwnVotes: self._score_own_votes}
-        )
+        self._handlers: dict[type[Message], Callable[[Any], Message]]
+        if own_votes is not None:
+            self._handlers = {ScoreOwnVotes: self._score_own_votes}
+        elif votes_of is not None:
+            self._handlers = {ScoreLeaves: self._score_leaves}
+        else:
+            self._handlers = {ScoreVotes: self._score_votes}
 
     def handle(self, request: Message) -> Message:
         """Answer one request; a request out of place is refused and changes nothing."""
@@ -102,6 +107,11 @@ class ScoringParty:
         votes = from_bytes(request.votes, "<f8", n_rows * n_outputs, "votes")
         check(bool(np.isfinite(votes).all()), "a vote is not a number")
         return self._judge(request, lambda: votes.reshape(n_rows, n_outputs))
+
+    def _score_leaves(self, request: ScoreLeaves) -> Scored:
+        assert self._votes_of is not None
+        votes = self._votes_of(request.leaves, request.hard_votes)
+        return self._judge(request, lambda: votes)
 
     def _score_own_votes(self, request: ScoreOwnVotes) -> Scored:
         assert self._own_votes is not None

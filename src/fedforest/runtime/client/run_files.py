@@ -22,7 +22,7 @@ class Label(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
     column: str  # what is learned
     party: str | None = None  # vertical: the party that has it; None: the first
-    protection: Literal["encoded", "RandomizedResponse"] = "encoded"  # vertical
+    protection: Literal["encoded", "RandomizedResponse", "Encrypted"] = "encoded"  # vertical
     epsilon: float | None = None  # of RandomizedResponse
 
 

@@ -7,15 +7,17 @@ to the user who asked for it.
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from fedforest.errors import ModelFileError
-from fedforest.protocol.asking import blame
+from fedforest.protocol.asking import blame, check
 from fedforest.runtime.driver import ask_once
 from fedforest.runtime.messages.orders import CompleteModel
 from fedforest.runtime.messages.party_requests import GiveShare
 from fedforest.runtime.trainings.warm_start import CoordinatorModel
 from fedforest.transport.base import Transport
 from fedforest.tree.files.forests import StoredPartial, decode_partial, encode_forest
-from fedforest.tree.forest.partial import union
+from fedforest.tree.forest.partial import ForestOutline, union
 from fedforest.tree.table.bins import Bins
 from fedforest.tree.table.class_labels import unpack_labels
 
@@ -27,7 +29,10 @@ def gather(order: CompleteModel, model: CoordinatorModel, transport: Transport) 
     """Return the complete forest as one model file; raises the refusal of any party."""
     shares = _ask_for_shares(order, model, transport)
     stored = [shares[party] for party in model.parties]
-    forest = union(model.outline, [share.partial for share in stored])
+    outline = model.outline
+    if model.is_encrypted:
+        outline = _add_leaves(outline, model.label_party, shares)
+    forest = union(outline, [share.partial for share in stored])
     bins = Bins.concatenate([share.bins for share in stored])
     about: dict[str, JsonValue] = {
         "model": order.model,
@@ -46,6 +51,19 @@ def _ask_for_shares(
         with blame(party):
             shares[party] = decode_partial(given.share)
     return shares
+
+
+def _add_leaves(
+    outline: ForestOutline, label_party: str, shares: dict[str, StoredPartial]
+) -> ForestOutline:
+    """Add what leaves say, which the label party gave away with its splits."""
+    known = shares[label_party].outline
+    with blame(label_party):
+        check(known is not None, "its partial forest does not say what leaves predict")
+        assert known is not None
+        is_same = np.array_equal(known.shape.left_child, outline.shape.left_child)
+        check(is_same, "its partial forest is of other trees")
+    return outline.with_leaves_of(known)
 
 
 def _find_classes(shares: dict[str, StoredPartial], model: CoordinatorModel) -> Any:

@@ -7,16 +7,20 @@ coordinator begins the prediction again and gets the same result.
 import logging
 import secrets
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import ConfigurationError, PredictionForgotten
+from fedforest.protocol.asking import Conversation
 from fedforest.protocol.linear.coordinator import predict as predict_scores
+from fedforest.protocol.payloads import SealedVotes
 from fedforest.protocol.vertical.prediction.coordinator import Pace, PredictionOrder, route
 from fedforest.protocol.vertical.prediction.plan import MAX_CHOSEN_LOOKAHEAD, plan_for
+from fedforest.protocol.vertical.prediction.voting import VoteOrder, vote_by_leaves
 from fedforest.runtime.coordinator.alignments import align_for_prediction
 from fedforest.runtime.driver import ExchangeLog, ask_once, run
 from fedforest.runtime.event_log import log_event
@@ -32,6 +36,7 @@ from fedforest.tree.table.frames import common_row_count
 from fedforest.tree.workers import Workers
 
 _LOG = logging.getLogger(__name__)
+Outcome = TypeVar("Outcome")
 MOST_BEGINNINGS = 5  # a party that restarts more often has another problem
 
 
@@ -68,12 +73,18 @@ def predict(
 ) -> Predictions:
     """Answer a user's request: (rows, outputs) votes, or (trees, rows) leaves."""
     _check_parties(order, model)
-    if not order.align:
-        return Predictions.of(predict_rows(order, model, transport, workers))
-    if order.rows is not None:
-        raise ConfigurationError("aligned rows have no numbers that a user knows; predict them all")
-    alignment = align_for_prediction(transport, order)
-    chosen = RowsToPredict(RowChoice(alignment=alignment.id))
+    alignment, chosen = None, RowsToPredict()
+    if order.align:
+        if order.rows is not None:
+            raise ConfigurationError(
+                "aligned rows have no numbers that a user knows; predict them all"
+            )
+        alignment = align_for_prediction(transport, order)
+        chosen = RowsToPredict(RowChoice(alignment=alignment.id))
+    if model.is_encrypted and not order.leaves:
+        votes, n_rows = _vote(order, model, transport, workers, chosen)
+        shape = n_rows, model.outline.n_outputs
+        return Predictions.of_sealed(votes, shape, alignment)
     return Predictions.of(predict_rows(order, model, transport, workers, chosen), alignment)
 
 
@@ -92,7 +103,44 @@ def predict_rows(
     workers: Workers,
     chosen: RowsToPredict = RowsToPredict(),  # noqa: B008 - it cannot change
 ) -> NDArray[Any]:
-    """Return (rows, outputs) votes, or (trees, rows) leaves.
+    """Return (rows, outputs) votes, or (trees, rows) leaves."""
+    find_leaves = partial(route, workers=workers)
+    leaf_of, _ = _converse(order, model, transport, chosen, find_leaves)
+    if order.rows is not None:
+        leaf_of = leaf_of[:, np.unique(order.rows, return_inverse=True)[1]]
+    return leaf_of if order.leaves else model.votes.mean(leaf_of, workers, hard=order.hard_votes)
+
+
+def _vote(
+    order: PredictVertical,
+    model: CoordinatorModel,
+    transport: MeasuredTransport,
+    workers: Workers,
+    chosen: RowsToPredict,
+) -> tuple[list[SealedVotes], int]:
+    """Return votes that the asker alone can open, of distinct rows, and how many rows they are."""
+    if not order.key:
+        raise ConfigurationError(
+            "labels of this forest are encrypted, and its votes sealed for a key of the asker's; "
+            "the request has none"
+        )
+    asked = VoteOrder(model.label_party, order.key, order.hard_votes)
+
+    def find_votes(task: PredictionOrder) -> Conversation[list[SealedVotes]]:
+        leaf_of = yield from route(task, workers)
+        return (yield from vote_by_leaves(model.outline.shape, leaf_of, asked))
+
+    return _converse(order, model, transport, chosen, find_votes)
+
+
+def _converse(
+    order: PredictVertical,
+    model: CoordinatorModel,
+    transport: MeasuredTransport,
+    chosen: RowsToPredict,
+    begin: Callable[[PredictionOrder], Conversation[Outcome]],
+) -> tuple[Outcome, int]:
+    """Converse about distinct rows with all parties; return how many rows they are, too.
 
     The transport decides how long to wait for a party that is killed meanwhile.
     """
@@ -101,7 +149,7 @@ def predict_rows(
     if order.rows is None:
         n_rows, most_levels = _count_rows(order, transport, choice)
     else:  # parties answer once for each row, however often the user named it
-        distinct, place = np.unique(np.array(order.rows, "<i4"), return_inverse=True)
+        distinct = np.unique(np.array(order.rows, "<i4"))
         n_rows, most_levels = len(distinct), MAX_CHOSEN_LOOKAHEAD
         rows = memoryview(distinct.tobytes())
     begins = {
@@ -114,15 +162,12 @@ def predict_rows(
     task = PredictionOrder(model.outline, model.parties, n_rows, pace, model.routes)
     for n_left in reversed(range(MOST_BEGINNINGS)):
         try:
-            leaf_of = run(route(task, workers), _PredictionTransport(transport, begins), log)
-            break
+            return run(begin(task), _PredictionTransport(transport, begins), log), n_rows
         except PredictionForgotten as error:
             log_event(_LOG, "prediction begun again", model=order.model, party=error.party)
             if n_left == 0:
                 raise
-    if order.rows is not None:
-        leaf_of = leaf_of[:, place]
-    return leaf_of if order.leaves else model.votes.mean(leaf_of, workers, hard=order.hard_votes)
+    raise AssertionError("the last beginning returns or raises")
 
 
 def predict_linear(

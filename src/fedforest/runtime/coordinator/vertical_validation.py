@@ -1,7 +1,7 @@
 """Validate vertical forests: all parties predict the held-out rows, the label party scores them.
 
-A party's baseline is a forest over its own columns and the label party's labels. It is trained and
-predicts as any other; all parties delete it once it is scored.
+A party's baseline is a forest over its own columns and the label party's labels, in the protection
+of the run. It is trained and predicts as any other; all parties delete it once it is scored.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,10 @@ from dataclasses import dataclass
 
 import msgspec
 
-from fedforest.protocol.scoring.coordinator import score_votes
+from fedforest.protocol.payloads import to_bytes
+from fedforest.protocol.scoring.coordinator import score_there
+from fedforest.protocol.scoring.messages import ScoreLeaves, ScoreVotes
+from fedforest.protocol.vertical.prediction.voting import write_leaves
 from fedforest.runtime.coordinator.models import CoordinatorModels
 from fedforest.runtime.coordinator.predictions import RowsToPredict, predict_rows
 from fedforest.runtime.coordinator.run_stages import RunParts, derive_part, say
@@ -54,11 +57,15 @@ class VerticalValidation:
             return known
         order = self._order
         task = PredictVertical(
-            data=dict(data), model=model, hard_votes=order.hard_votes, asker=order.asker
+            data=dict(data),
+            model=model,
+            hard_votes=order.hard_votes,
+            leaves=order.encrypts_labels,
+            asker=order.asker,
         )
         chosen = RowsToPredict(held_out(self._rows), self._parts.log(name), self._parts.run.hex())
         kept = self._models.read(model)
-        votes = predict_rows(task, kept, self._hub, self._workers, chosen)
+        told = predict_rows(task, kept, self._hub, self._workers, chosen)
         role = ScoringRole(
             data=order.data[order.label_party],
             is_regression=order.is_regression,
@@ -66,7 +73,12 @@ class VerticalValidation:
             rows=held_out(self._rows),
             model=model,
         )
-        conversation = score_votes(order.label_party, votes, is_regression=order.is_regression)
+        if order.encrypts_labels:  # the label party alone knows what leaves say
+            leaves = write_leaves(kept.outline.shape, told)
+            request: ScoreLeaves | ScoreVotes = ScoreLeaves(leaves, order.hard_votes)
+        else:
+            request = ScoreVotes(to_bytes(told, "<f8"))
+        conversation = score_there(order.label_party, request, is_regression=order.is_regression)
         judged = self._parts.converse(name, {order.label_party: role}, conversation)
         scores = Scores.of(judged)
         self._parts.end(name, [order.label_party], scores)
@@ -108,7 +120,8 @@ class VerticalValidation:
             )
             for party, role in VERTICAL.roles(order, self._rows).items()
         }
-        means = CoordinatorMeans(self._parts.run, workers=self._workers)
+        part = derive_part(self._parts.run, name)
+        means = CoordinatorMeans(part, workers=self._workers)
         trained = self._parts.converse(name, roles, VERTICAL.conversation(order, means))
         self._models.keep(model, VERTICAL.coordinator_model(order, trained))
         self._parts.end(name, tuple(order.data), _KeptBaseline(), keep=model)

@@ -47,7 +47,7 @@ _ALL = (
         "the coordinator, and parties with columns",
         "the coordinator knows the class of every row; parties know which rows share a class and "
         "match codes to classes by their sizes",
-        "noisy labels (RandomizedResponse)",
+        "encrypted labels (Encrypted) or noisy ones (RandomizedResponse)",
         frozenset({"LabelsShared"}),
     ),
     Attack(
@@ -57,7 +57,7 @@ _ALL = (
         "rows that go together through many trees are alike in labels or in another party's "
         "columns; clustering them recovers labels and groups (ID2Graph, Takahashi et al. 2023)",
         "fewer trees, larger min_samples_leaf, noisy labels",
-        frozenset({"SplitsApplied"}),
+        frozenset({"SplitsApplied", "CutsChosen"}),
     ),
     Attack(
         "ordering rows",
@@ -67,7 +67,7 @@ _ALL = (
         "them as finely as its leaves are, and a gain ranks a row that has a label of its own "
         "(rank correlation 0.999 with leaves of 5 rows)",
         "larger min_samples_leaf, a small max_depth, fewer trees",
-        frozenset({"SplitsApplied"}),
+        frozenset({"SplitsApplied", "CutsChosen"}),
     ),
     Attack(
         "ranking columns",
@@ -76,6 +76,33 @@ _ALL = (
         "gains and importances tell which party's columns carry the label",
         "nothing but the party's decision to take part",
         frozenset({"SplitsFound", "ColumnsWeighed"}),
+    ),
+    Attack(
+        "naming bin mates",
+        "which people have nearly the same value in another party's columns",
+        "the label party",
+        "it learns the labels on both sides of each cut; if few rows are on one side and their "
+        "labels are rare, or numbers that only they have, it knows which rows these are, though "
+        "not in which column",
+        "larger min_samples_leaf, fewer bins (max_bins)",
+        frozenset({"CutsOffered"}),
+    ),
+    Attack(
+        "marking rows",
+        "another party's columns, bin by bin",
+        "a label party that does not follow the protocol",
+        "it encrypts marks of rows in the place of labels, and the sums that it gets back tell in "
+        "which bins the marked rows are; ciphertexts of marks and of labels look alike",
+        "a contract with the label party; larger min_samples_leaf, fewer trees",
+        frozenset({"CutsOffered"}),
+    ),
+    Attack(
+        "solving for leaves",
+        "what leaves say, and with small leaves the outcome of people in the training data",
+        "askers of predictions, and a coordinator that asks in their name",
+        "votes are means over leaves: enough predictions are enough equations",
+        "quotas of predicted rows (prediction_rows_per_day), larger min_samples_leaf",
+        frozenset({"RowsVoted"}),
     ),
     Attack(
         "restricting paths",
@@ -146,7 +173,7 @@ _ALL = (
         "which outcome (label) each person has",
         "the coordinator, and parties with columns",
         "the sign of a residual is the class, the first residuals are the targets",
-        "nothing in this baseline; use a forest with noisy labels",
+        "nothing in this baseline; use a forest with encrypted or noisy labels",
         frozenset({"Measured"}),
     ),
     Attack(

@@ -203,6 +203,7 @@ class PredictVertical(Order, frozen=True, kw_only=True):
     lookahead: Annotated[int, msgspec.Meta(ge=1)] | None = None  # None: the coordinator chooses
     hard_votes: bool = False
     leaves: bool = False
+    key: Annotated[bytes, msgspec.Meta(max_length=32)] = b""  # of the asker, for sealed votes
     align: Align = False  # by the ids of the data sets; otherwise rows are in the same order
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fedforest.errors import ProtocolError, TransportError
 from fedforest.printable import printable_in
+from fedforest.protocol.payloads import SealedVotes
 from fedforest.runtime.driver import Exchange
 from fedforest.tree.forest.metrics import Judgement
 
@@ -173,19 +174,32 @@ class LinearResult(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
 class Predictions(msgspec.Struct, frozen=True, array_like=True):
     """Votes (rows, outputs), leaves (trees, rows) or scores (rows, 1).
 
-    Rows are in the common order if aligned.
+    Rows are in the common order if aligned. Votes of a forest of encrypted labels are sealed for
+    the asker's key instead (`runtime/client/predictions.py`): the label party's key and the votes,
+    block by block.
     """
 
     shape: tuple[int, int]
     dtype: str
     data: bytes
     alignment: Alignment | None = None
+    sealed: list[tuple[bytes, bytes]] = []
 
     @classmethod
     def of(cls, values: NDArray[Any], alignment: Alignment | None = None) -> "Predictions":
         dtype = "<f8" if values.dtype.kind == "f" else "<i4"
         data = np.ascontiguousarray(values, dtype).tobytes()
         return cls(values.shape, dtype, data, alignment)
+
+    @classmethod
+    def of_sealed(
+        cls,
+        votes: Sequence[SealedVotes],
+        shape: tuple[int, int],
+        alignment: Alignment | None = None,
+    ) -> "Predictions":
+        sealed = [(bytes(block.key), bytes(block.data)) for block in votes]
+        return cls(shape, "<f8", b"", alignment, sealed)
 
     def read(self) -> NDArray[Any]:
         return np.frombuffer(self.data, self.dtype).reshape(self.shape).copy()

@@ -26,7 +26,8 @@ from fedforest.protocol.asking import Handler, Message, check
 from fedforest.protocol.horizontal.messages import AgreeOnTable
 from fedforest.protocol.horizontal.party.agreement import spending_of
 from fedforest.protocol.linear.messages import Measure
-from fedforest.protocol.scoring.messages import ScoreOwnVotes, ScoreVotes
+from fedforest.protocol.scoring.messages import ScoreLeaves, ScoreOwnVotes, ScoreVotes
+from fedforest.protocol.vertical.encrypted.messages import EncryptLabels
 from fedforest.protocol.vertical.messages import ShareLabels, StartTrees
 from fedforest.protocol.vertical.prediction.messages import LeapRows, RouteRows, SweepRows
 from fedforest.runtime.event_log import log_event
@@ -80,20 +81,22 @@ def check_run(rules: DataSetRules, role: AnyRole, terms: Terms) -> Demands:
     if (terms.stands_alone or asked.stands_alone) and not rules.alone:
         raise refusal("alone", "run", data_set=role.data)
     if asked.scores:
-        _check_scores(rules)
+        _check_scores(rules, is_encrypted=asked.encrypts_labels)
     has_own_scores = asked.protocol == "horizontal" and (terms.validates or asked.scores)
     if has_own_scores and "plain" not in rules.aggregations:
         raise refusal("own_scores", "run")  # they are sums over this party's rows alone
     if asked.gives_labels:
-        _check_label_protection(rules, asked.label_epsilon)
-        _check_declaration(
-            rules, has_noise=asked.label_epsilon is not None and not role.is_regression
-        )
+        _check_labels(rules, asked, is_regression=role.is_regression)
     if asked.sums is not None:
         _check_sums(rules, asked.sums)
-        _check_noise(rules, asked.sums.noise)
-        _check_declaration(rules, has_noise=asked.sums.noise != "none")
     return asked
+
+
+def _check_labels(rules: DataSetRules, asked: Demands, *, is_regression: bool) -> None:
+    """Refuse labels that leave row by row in another protection than the rules demand."""
+    _check_label_protection(rules, asked.label_epsilon, is_encrypted=asked.encrypts_labels)
+    if asked.label_epsilon is None or is_regression:
+        _check_without_noise(rules)
 
 
 def _check_named(rules: DataSetRules, role: AnyRole) -> None:
@@ -150,7 +153,9 @@ def check_origins(
         named = [name for name in (origin.label, origin.weight) if name is not None]
         check_columns(rules, data, [*columns, *named], use.what, origin.label)
         if origin.label is not None:
-            _check_label_protection(rules, origin.label_epsilon, use.what)
+            _check_label_protection(
+                rules, origin.label_epsilon, use.what, is_encrypted=origin.encrypts_labels
+            )
         if use.what == "export" and not rules.complete_model:
             raise refusal("complete_model", "export", data_set=data)
 
@@ -180,29 +185,39 @@ def _check_leaf(rules: DataSetRules, least: int) -> None:
         raise refusal("leaf", "run", limit=rules.min_rows_per_leaf, rows_per_leaf=least)
 
 
-def _check_label_protection(rules: DataSetRules, epsilon: float | None, what: str = "run") -> None:
-    if epsilon is None:
-        if rules.label_protection == "randomized_response":
-            raise refusal("labels", what)
-    elif epsilon > rules.largest_label_epsilon:
+def _check_label_protection(
+    rules: DataSetRules, epsilon: float | None, what: str = "run", *, is_encrypted: bool = False
+) -> None:
+    _check_protection(rules, what, has_noise=epsilon is not None, is_encrypted=is_encrypted)
+    if epsilon is not None and epsilon > rules.largest_label_epsilon:
         limit = f"{rules.largest_label_epsilon:g}"
         raise refusal("epsilon", what, limit=limit, epsilon=epsilon)
 
 
-def _check_scores(rules: DataSetRules) -> None:
-    """Refuse scores, which no noise covers, where labels are protected or epsilon is limited."""
-    _check_label_protection(rules, None)
+def _check_protection(
+    rules: DataSetRules, what: str = "run", *, has_noise: bool, is_encrypted: bool = False
+) -> None:
+    """Refuse labels that leave in another protection; encryption alone is no noise."""
+    if rules.label_protection == "encrypted" and not is_encrypted:
+        raise refusal("labels_encrypted", what)
+    if rules.label_protection == "randomized_response" and not has_noise:
+        raise refusal("labels", what)
+
+
+def _check_scores(rules: DataSetRules, *, is_encrypted: bool) -> None:
+    """Refuse scores, which no noise covers, where labels are protected or epsilon is limited.
+
+    Where labels are encrypted, the label party scores votes of its own.
+    """
+    _check_label_protection(rules, None, is_encrypted=is_encrypted)
     if math.isfinite(rules.epsilon_ceiling):
         raise refusal("scores", "run")
 
 
-def _check_declaration(rules: DataSetRules, *, has_noise: bool) -> None:
+def _check_without_noise(rules: DataSetRules) -> None:
     """Refuse before classes or the range of targets are told what would be refused after."""
-    if has_noise:
-        return
     if math.isfinite(rules.epsilon_ceiling):
         raise refusal("ceiling", "run")
-    _check_label_protection(rules, None)
 
 
 def _check_sums(rules: DataSetRules, sums: Sums) -> None:
@@ -216,6 +231,11 @@ def _check_sums(rules: DataSetRules, sums: Sums) -> None:
     if sums.scope not in rules.participation_scopes:
         allowed = ", ".join(rules.participation_scopes) or "none"
         raise refusal("scope", "run", choices=allowed, scope=sums.scope)
+    _check_noise(rules, sums.noise)
+    has_noise = sums.noise != "none"
+    if not has_noise:
+        _check_without_noise(rules)
+    _check_protection(rules, has_noise=has_noise)
 
 
 def _check_noise(rules: DataSetRules, noise: str) -> None:
@@ -253,11 +273,14 @@ class RunAccountant:
         elif isinstance(request, ShareLabels):
             _check_label_protection(self.rules, request.epsilon)
             self._book(spending_of_labels(request.epsilon))
-        elif isinstance(request, Measure):  # the residuals in the reply reveal every label
-            _check_label_protection(self.rules, None)
+        elif isinstance(request, Measure | EncryptLabels):
+            # residuals tell every label; trees without noise tell which rows are alike
+            is_encrypted = isinstance(request, EncryptLabels)
+            _check_label_protection(self.rules, None, is_encrypted=is_encrypted)
             self._book(spending_of_labels(None))
-        elif isinstance(request, ScoreVotes | ScoreOwnVotes):
-            _check_label_protection(self.rules, None)
+        elif isinstance(request, ScoreVotes | ScoreOwnVotes | ScoreLeaves):
+            is_encrypted = isinstance(request, ScoreLeaves)
+            _check_label_protection(self.rules, None, is_encrypted=is_encrypted)
             if n_rows is None or n_rows < self.least_rows:
                 raise refusal("score", "run", limit=self.least_rows, rows=n_rows)
             self._book(spending_of_labels(None))

@@ -6,6 +6,7 @@
 A model is written once: when the end of its run is repeated, after a crash, it stays as it is.
 """
 
+import secrets
 from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,6 +28,7 @@ from fedforest.protocol.vertical.party import PartyModel
 from fedforest.protocol.vertical.prediction import messages as prediction_messages
 from fedforest.protocol.vertical.prediction.contract import make_gate
 from fedforest.protocol.vertical.prediction.party import PredictingParty
+from fedforest.protocol.vertical.prediction.voting import VotingParty
 from fedforest.runtime.recovery.linear_files import (
     StoredLinearShare,
     decode_linear_share,
@@ -44,6 +46,7 @@ from fedforest.tree.files.forests import (
     encode_partial,
 )
 from fedforest.tree.forest.routes import OwnRoutes
+from fedforest.tree.forest.votes import ForestVotes
 from fedforest.tree.table.class_labels import unpack_labels
 from fedforest.tree.table.frames import Table
 from fedforest.tree.workers import Workers
@@ -60,6 +63,7 @@ class _Opened(NamedTuple):
     model: PartyModel
     classes: JsonValue
     routes: OwnRoutes
+    votes: ForestVotes | None  # at the label party of encrypted labels
 
 
 class Predictor(NamedTuple):
@@ -87,7 +91,8 @@ class PartyModels:
             beside["votes"] = _encode_votes(record)
         if is_noisy or (record is not None and record.key.response is not None):
             beside[_NOISY] = b""
-        self._keep(kept, beside, encode_partial(share.partial, share.bins, about))
+        file = encode_partial(share.partial, share.bins, about, share.outline)
+        self._keep(kept, beside, file)
 
     def keep_forest(self, kept: KeptOutcome, file: bytes, *, is_noisy: bool) -> None:
         """Store a whole forest."""
@@ -192,7 +197,8 @@ class PartyModels:
             return Predictor(Gate(LINEAR_PREDICTION, None, scoring), (ScoreRows,), 0)
         opened = self._opened(model)
         party = PredictingParty(opened.model, table, workers, opened.routes)
-        gate = make_gate(party, table.n_rows)
+        voting = VotingParty(party, opened.votes, table.n_rows, secrets.token_bytes, workers)
+        gate = make_gate(voting, table.n_rows)
         return Predictor(gate, prediction_messages.REQUESTS, opened.routes.depth)
 
     def _linear(self, model: str) -> StoredLinearShare:
@@ -202,11 +208,12 @@ class PartyModels:
     def _opened(self, model: str) -> _Opened:
         if model not in self._open:
             stored = decode_partial(self._files.read(model))
-            votes = self._files.read(model, "votes") if self._files.has(model, "votes") else None
-            record = None if votes is None else _decode_votes(votes)
-            share = PartyModel(stored.bins, stored.partial, record)
+            left_out = self._files.read(model, "votes") if self._files.has(model, "votes") else None
+            record = None if left_out is None else _decode_votes(left_out)
+            share = PartyModel(stored.bins, stored.partial, record, stored.outline)
             routes = OwnRoutes.of(stored.partial)
-            self._open[model] = _Opened(share, stored.metadata.get("classes"), routes)
+            votes = None if stored.outline is None else ForestVotes(stored.outline)
+            self._open[model] = _Opened(share, stored.metadata.get("classes"), routes, votes)
             if len(self._open) > MOST_OPEN:
                 self._open.popitem(last=False)
         self._open.move_to_end(model)

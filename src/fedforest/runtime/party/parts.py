@@ -99,7 +99,11 @@ def _is_of_run(whole: Role, part: Role) -> bool:
     wanted = (whole.data, whole.is_regression, whole.label, rows)
     if (part.data, part.is_regression, part.label, part.rows) != wanted:
         return False
-    return isinstance(part, ScoringRole) or part.weight == whole.weight
+    if isinstance(part, ScoringRole):
+        return True
+    # whose labels are encrypted; others' ciphertexts would be marks of rows
+    has_key = getattr(part, "label_party", None) == getattr(whole, "label_party", None)
+    return part.weight == whole.weight and has_key
 
 
 def _count_allowed(whole: Begun, role: AnyRole) -> int:

@@ -23,6 +23,7 @@ FILE_NAME = "policy.toml"
 Protocol = Literal["vertical", "horizontal", "linear", "prediction"]
 AggregationName = Literal["plain", "masked", "ring", "shamir"]
 NoiseName = Literal["none", "local", "global"]
+LabelProtection = Literal["encoded", "randomized_response", "encrypted"]
 Epsilon = Annotated[float, msgspec.Meta(gt=0)]
 Limit = Annotated[int, msgspec.Meta(ge=1)]
 Rows = Annotated[int, msgspec.Meta(ge=0)]
@@ -45,7 +46,7 @@ class DataSetRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     min_rows_per_leaf: Limit = 5  # smallest `min_samples_leaf` of a run
     most_trees: Limit = 10_000  # of one run
     min_rows_per_score: Limit = 10  # held-out rows behind a score
-    label_protection: Literal["encoded", "randomized_response"] = "encoded"  # at least
+    label_protection: LabelProtection = "encoded"  # "encoded": in any protection
     largest_label_epsilon: Epsilon = math.inf  # of one run with noise on labels
     # ways to add up sums of horizontal runs
     aggregations: tuple[AggregationName, ...] = ("plain", "masked", "ring", "shamir")
@@ -68,7 +69,7 @@ class DataSetRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     @property
     def protects_labels(self) -> bool:
-        """Return whether labels may leave with a limited epsilon only."""
+        """Return whether labels may leave only encrypted, or with noise or a limited epsilon."""
         return self.label_protection != "encoded" or math.isfinite(self.epsilon_ceiling)
 
     def hidden(self, names: Collection[str], label: str | None = None) -> frozenset[str]:

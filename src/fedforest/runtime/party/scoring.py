@@ -20,7 +20,15 @@ from fedforest.protocol.contract import Gate
 from fedforest.protocol.label_door import Accountant
 from fedforest.protocol.scoring import messages as scoring
 from fedforest.protocol.scoring.contract import CONTRACT
-from fedforest.protocol.scoring.party import ScoringParty, TrueClasses, TrueNumbers, Truth, Votes
+from fedforest.protocol.scoring.party import (
+    ScoringParty,
+    TrueClasses,
+    TrueNumbers,
+    Truth,
+    Votes,
+    VotesOfLeaves,
+)
+from fedforest.protocol.vertical.prediction.voting import read_leaves
 from fedforest.runtime.messages.orders import TrainHorizontal
 from fedforest.runtime.messages.roles import AloneRole, Role, ScoringRole
 from fedforest.runtime.messages.terms import Terms
@@ -42,6 +50,8 @@ from fedforest.runtime.trainings.vertical import VERTICAL
 from fedforest.tree.canonical_json import JsonValue
 from fedforest.tree.files.forests import StoredForest
 from fedforest.tree.forest.forest import ForestWalker
+from fedforest.tree.forest.partial import ForestOutline
+from fedforest.tree.forest.votes import ForestVotes
 from fedforest.tree.table.target_checks import check_class_labels, check_regression_target
 from fedforest.tree.workers import Workers
 
@@ -71,6 +81,7 @@ class ScoredRows(NamedTuple):
     data: DataSet
     truth: Truth
     model: StoredForest | None
+    leaves: ForestOutline | None = None  # of a model that this party alone can read
 
 
 class Scoring(PartyTask[ScoringRole, ScoredRows]):
@@ -78,10 +89,15 @@ class Scoring(PartyTask[ScoringRole, ScoredRows]):
 
     role_type = ScoringRole
 
-    def demands(self, role: ScoringRole, terms: Terms) -> Demands:  # noqa: ARG002 - of the role
+    def demands(self, role: ScoringRole, terms: Terms) -> Demands:
         """List what the owner of the data has to allow."""
         protocol = HORIZONTAL.protocol if role.has_model else VERTICAL.protocol
-        return Demands(protocol, scores=True, scored_model=role.model)
+        return Demands(
+            protocol,
+            scores=True,
+            scored_model=role.model,
+            encrypts_labels=terms.encrypts_labels and not role.has_model,
+        )
 
     def read(self, role: ScoringRole, data: DataSet, holdings: Holdings) -> ScoredRows:
         """Read the labels of the held-out rows; raises if noise protects them."""
@@ -91,16 +107,20 @@ class Scoring(PartyTask[ScoringRole, ScoredRows]):
                 "the labels of this model are protected by noise; scores on the true labels would "
                 "be a release without any"
             )
-        stored = models.read_forest(role.model) if role.has_model else None
-        classes = models.read(role.model)[1] if stored is None else stored.classes
-        return ScoredRows(chosen, _read_truth(role, chosen, classes), stored)
+        if role.has_model:
+            stored = models.read_forest(role.model)
+            return ScoredRows(chosen, _read_truth(role, chosen, stored.classes), stored)
+        share, classes = models.read(role.model)
+        return ScoredRows(chosen, _read_truth(role, chosen, classes), None, share.outline)
 
     def work(self, role: ScoringRole, columns: ScoredRows, means: PartyMeans) -> ScoringWork:
         """Make a fresh handler, which computes the votes if this party has the model."""
-        own_votes = None
+        own_votes = votes_of = None
         if columns.model is not None:
             own_votes = partial(_predict, columns.model, columns.data, means.workers)
-        return _make_work(role, columns.truth, own_votes, means)
+        if columns.leaves is not None:
+            votes_of = partial(_vote, columns.leaves, columns.data.n_rows, means.workers)
+        return _make_work(role, columns.truth, own_votes, means, votes_of)
 
 
 class RowsAlone(NamedTuple):
@@ -150,9 +170,14 @@ def _make_work(
     truth: Truth,
     own_votes: Callable[[], Votes] | None,
     means: PartyMeans,
+    votes_of: VotesOfLeaves | None = None,
 ) -> ScoringWork:
     party = ScoringParty(
-        truth, own_votes, with_confusion=role.with_confusion, accountant=means.accountant
+        truth,
+        own_votes,
+        votes_of=votes_of,
+        with_confusion=role.with_confusion,
+        accountant=means.accountant,
     )
     return ScoringWork(party, means.accountant)
 
@@ -183,6 +208,14 @@ class _OwnRandomness(NamedTuple):
     def of(self, name: str) -> Randomness:
         """Choose by purpose alone: there is one party."""
         return self.randomness.of(name.partition("/")[2])
+
+
+def _vote(
+    outline: ForestOutline, n_rows: int, workers: Workers, data: memoryview, hard: bool
+) -> Votes:
+    """Return what the leaves say that rows reach."""
+    leaf_of = read_leaves(data, n_rows, outline.shape)
+    return ForestVotes(outline).mean(leaf_of, workers, hard=hard)
 
 
 def _predict(stored: StoredForest, data: DataSet, workers: Workers) -> Votes:

@@ -20,7 +20,7 @@ from fedforest.masking.homomorphic.decryption import Decryptor
 from fedforest.masking.homomorphic.keys import DecryptionKey
 from fedforest.masking.homomorphic.scheme import Scheme
 from fedforest.masking.homomorphic.summands import Summands
-from fedforest.masking.key_agreement import KEY_BYTES, derive_key, draw_bytes
+from fedforest.masking.key_agreement import KEY_BYTES, derive_key, draw_bytes, encode_number
 from fedforest.protocol.aggregation.introduction import PartyIdentity
 from fedforest.protocol.asking import Accepted, Message, check
 from fedforest.protocol.payloads import LabelScale, NodeSums
@@ -198,14 +198,16 @@ class LabelParty(BlindParty):
         trees, others = self._judging(), [p for p in request.parties if p != self._name]
         is_known = len(set(request.parties)) == len(request.parties) == len(others) + 1
         check(is_known and len(others) == len(request.offers), "cuts are not of as many parties")
-        step = self._next_step()
+        step = encode_number(self._n_steps + 1)
 
         def unseal(number: int, sealed: memoryview, holds_for: bytes) -> bytes:
             session = self._meeting.session()
             check(others[number] in session.pair_secrets, "cuts came from a stranger")
             return session.open(others[number], sealed, SEAL_OF_CUTS, step, holds_for)
 
-        return trees.choose(request, request.parties.index(self._name), unseal)
+        chosen = trees.choose(request, request.parties.index(self._name), unseal)
+        self._n_steps += 1  # last: a refused request counts for nothing
+        return chosen
 
     def _judge_children(self, request: JudgeChildren) -> NodesJudged:
         return NodesJudged(Fates(self._judging().judge_children(request)))

@@ -75,11 +75,6 @@ class BlindParty(VerticalParty):
             EndTraining: self._end,
         }
 
-    def _next_step(self) -> bytes:
-        """Count this step; return its number as the context of what is sealed in it."""
-        self._n_steps += 1
-        return encode_number(self._n_steps)
-
     def _prepare(self, request: BinColumns) -> ColumnsBinned:
         prepared = super()._prepare(request)
         assert self._columns is not None
@@ -157,13 +152,14 @@ class ColumnParty(BlindParty):
         moved = trees.read_moves(request.moves)
         candidates = trees.read_candidates(request.candidates, moved)
         trees.move(moved)
+        self._n_steps += 1
         return CutsOffered(trees.offer(candidates, self._draw_secret(request)))
 
     def _draw_secret(self, request: OfferCuts) -> bytes:
         """32 bytes for this answer to this request after all earlier ones, and no other."""
-        moves = request.moves
+        moves, step = request.moves, encode_number(self._n_steps)
         told = () if moves is None else (moves.fates, moves.bits.data)
-        self._past = digest(self._past, self._next_step(), request.candidates, *told)
+        self._past = digest(self._past, step, request.candidates, *told)
         return derive_key(self._secret, _OFFER, self._past)
 
     def _apply_cuts(self, request: ApplyCuts) -> SplitsApplied:

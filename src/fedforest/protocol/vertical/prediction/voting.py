@@ -39,13 +39,12 @@ def vote_by_leaves(
     shape: Shape, leaf_of: NDArray[np.int32], order: VoteOrder
 ) -> Conversation[list[SealedVotes]]:
     """Have the label party vote for rows whose leaves (trees, rows) are known, block by block."""
-    kind = _number_type(shape)
     n_trees, n_rows = leaf_of.shape
-    size = max(1, BLOCK_BYTES // max(1, n_trees * np.dtype(kind).itemsize))
+    size = max(1, BLOCK_BYTES // max(1, n_trees * np.dtype(_number_type(shape)).itemsize))
     votes = []
     for first in range(0, n_rows, size):
         last = min(n_rows, first + size)
-        leaves = to_bytes(leaf_of[:, first:last], kind)
+        leaves = write_leaves(shape, leaf_of[:, first:last])
         request = VoteByLeaves(first, last, leaves, memoryview(order.key), order.hard_votes)
         voted = yield from ask({order.label_party: request})
         votes.append(voted[order.label_party].votes)
@@ -90,7 +89,7 @@ class VotingParty:
         first, last = request.first_row, request.last_row
         is_next = first == self._n_voted < last <= self.n_rows
         check(is_next, "rows are voted for out of turn, or once more")
-        leaf_of = _read_leaves(request, votes.outline.shape)
+        leaf_of = read_leaves(request.leaves, last - first, votes.outline.shape)
         means = votes.mean(leaf_of, self.workers, hard=request.hard_votes)
         own = IdentityKey.from_randomness(self.randomness)
         key = _key_of(own, bytes(request.key), self._n_replies)
@@ -99,10 +98,14 @@ class VotingParty:
         return RowsVoted(SealedVotes(memoryview(own.public), memoryview(sealed)))
 
 
-def _read_leaves(request: VoteByLeaves, shape: Shape) -> NDArray[np.int32]:
-    """Read leaf numbers; refuse those of nodes that are no leaves."""
-    n_rows = request.last_row - request.first_row
-    flat = from_bytes(request.leaves, _number_type(shape), shape.n_trees * n_rows, "leaves")
+def write_leaves(shape: Shape, leaf_of: NDArray[np.int32]) -> memoryview:
+    """Encode the leaves of rows, (trees, rows)."""
+    return to_bytes(leaf_of, _number_type(shape))
+
+
+def read_leaves(data: memoryview, n_rows: int, shape: Shape) -> NDArray[np.int32]:
+    """Read the leaves of rows, (trees, rows); refuse those of nodes that are no leaves."""
+    flat = from_bytes(data, _number_type(shape), shape.n_trees * n_rows, "leaves")
     leaf_of: NDArray[np.int32] = flat.reshape(shape.n_trees, n_rows).astype(np.int32)
     sizes = np.diff(shape.tree_start)[:, None]
     check(bool(((leaf_of >= 0) & (leaf_of < sizes)).all()), "a leaf is none of its tree")
