@@ -31,6 +31,7 @@ N_ROWS = 48
 HONEST = settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
 )
+FEW = settings(HONEST, max_examples=15)
 
 
 def _table(seed: int, n_classes: int) -> tuple[Any, Any, Any]:
@@ -130,6 +131,49 @@ def test_no_vertical_regression_is_refused(
     assert len(forest.fit(X, numbers, sample_weight=weights).predict(X)) == N_ROWS
 
 
+@FEW
+@given(
+    options=st.fixed_dictionaries(COMMON),
+    draws=DRAWS,
+    n_parties=st.integers(2, 4),
+    n_classes=st.sampled_from([0, 2, 3]),  # none: numbers
+    votes=st.sampled_from(
+        [{}, {"oob_score": True}, {"early_stopping": True, "n_iter_no_change": 1}]
+    ),
+    label_party=st.integers(0, 1),
+    is_weighted=st.booleans(),
+    prediction=st.sampled_from(["auto", "one_round", 1, 2]),
+)
+def test_no_training_with_encrypted_labels_is_refused(
+    options: dict[str, Any],
+    draws: dict[str, Any],
+    n_parties: int,
+    n_classes: int,
+    votes: dict[str, Any],
+    label_party: int,
+    is_weighted: bool,
+    prediction: Any,
+) -> None:
+    X, classes, numbers = _table(options["random_state"], n_classes or 2)
+    own = votes if draws["bootstrap"] else {}
+    kind: Any = VerticalForestClassifier if n_classes else VerticalForestRegressor
+    forest = kind(
+        parties=n_parties,
+        labels=Encrypted(),
+        label_party=f"party_{label_party}",
+        prediction=prediction,
+        max_bins=16,
+        **options,
+        **draws,
+        **own,
+    )
+    weights = np.arange(1.0, N_ROWS + 1) if is_weighted else None
+    labels = classes if n_classes else numbers
+    forest.fit(X, labels, sample_weight=weights)
+    forest.set_params(warm_start=True, n_estimators=options["n_estimators"] + 1)
+    assert len(forest.fit(X, labels, sample_weight=weights).predict(X)) == N_ROWS
+
+
 SUMS = st.sampled_from(["plain", Masked(), Masked(k=1), Ring(), Shamir(threshold=2)])
 PARTICIPATION = st.sampled_from(
     [
@@ -174,7 +218,13 @@ def test_no_horizontal_classification_is_refused(
     draws=PRIVATE_DRAWS,
     n_parties=st.integers(1, 4),
     privacy=st.sampled_from(
-        [LocalDP(keep=0.9), GlobalDP(epsilon_query=1.0), GlobalDP(epsilon=500.0)]
+        [
+            LocalDP(keep=0.9),
+            LocalDP(epsilon=4.0, hashes=2, bits=8),
+            LocalDP(epsilon=9.0, p=1.0, q=0.0),
+            GlobalDP(epsilon_query=1.0),
+            GlobalDP(epsilon=500.0),
+        ]
     ),
 )
 def test_no_noisy_classification_is_refused(
@@ -193,7 +243,13 @@ def test_no_noisy_classification_is_refused(
 @given(
     options=st.fixed_dictionaries(COMMON),
     draws=PRIVATE_DRAWS,
-    privacy=st.sampled_from([None, GlobalDP(epsilon_query=1.0, target_bounds=(-9.0, 9.0))]),
+    privacy=st.sampled_from(
+        [
+            None,
+            GlobalDP(epsilon_query=1.0, target_bounds=(-9.0, 9.0)),
+            GlobalDP(epsilon=500.0, target_bounds=(-9.0, 9.0)),
+        ]
+    ),
     is_weighted=st.booleans(),
 )
 def test_no_horizontal_regression_is_refused(
@@ -201,7 +257,10 @@ def test_no_horizontal_regression_is_refused(
 ) -> None:
     X, _, numbers = _table(options["random_state"], 2)
     weights = np.arange(1.0, N_ROWS + 1) if is_weighted and privacy is None else None
-    forest = HorizontalExtraTreesRegressor(privacy=privacy, **options, **draws)
+    depth = options["max_depth"] if privacy is None else options["max_depth"] or 3
+    forest = HorizontalExtraTreesRegressor(
+        privacy=privacy, **{**options, **draws, "max_depth": depth}
+    )
     forest.fit(X, numbers, party=np.arange(N_ROWS) % 3, sample_weight=weights)
     assert len(forest.predict(X)) == N_ROWS
 

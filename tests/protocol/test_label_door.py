@@ -1,5 +1,6 @@
 """The one door for labels: which replies hold statistics of true labels, and who lets them pass."""
 
+import pkgutil
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, get_args
 
@@ -8,7 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import fedforest.protocol
 from fedforest import (
+    Encrypted,
     GlobalDP,
     HorizontalExtraTreesClassifier,
     HorizontalExtraTreesRegressor,
@@ -33,12 +36,23 @@ from fedforest.protocol.linear import messages as linear
 from fedforest.protocol.payloads import EncodedLabels
 from fedforest.protocol.scoring import messages as scoring
 from fedforest.protocol.vertical import messages as vertical
+from fedforest.protocol.vertical.encrypted import messages as encrypted
 from fedforest.protocol.vertical.messages import LabelsShared, ShareLabels
+from fedforest.protocol.vertical.prediction import messages as prediction
 from fedforest.runtime.party.approval import RunAccountant
 from fedforest.runtime.party.policy import DataSetRules
 from fedforest.runtime.trainings import in_process
 
-PROTOCOLS = (vertical, horizontal, aggregation, linear, scoring, alignment)
+PROTOCOLS = (
+    vertical,
+    encrypted,
+    prediction,
+    horizontal,
+    aggregation,
+    linear,
+    scoring,
+    alignment,
+)
 
 # Every reply through which statistics of true labels leave, and in which fields.
 THROUGH_THE_DOOR = {
@@ -53,13 +67,35 @@ THROUGH_THE_DOOR = {
     "Passed": ("totals", "sums"),
     "SharedOut": ("opened", "sealed"),
     "SharesAdded": ("sums",),
+    "LabelsEncrypted": ("labels",),
+    "RowsVoted": ("votes",),
 }
 # What follows from labels that were given out already, by the replies of each protocol.
 GROWN = {"TreesStarted.root_sums", "SplitsFound.gains", "ColumnsWeighed.importances"} | {
     f"SplitsApplied.{field}" for field in ("left_sums", "bits", "left_out_bits")
 }
+# Of encrypted labels: what the label party decides, and what others make of ciphertexts; keys are
+# drawn anew for each training.
+DECIDED = {"NodesJudged.fates", "CutsOffered.cuts", "LabelsEncrypted.seals", "Introduced.key"} | {
+    f"{reply}.{field}"
+    for reply, fields in {
+        "CutsChosen": ("choices", "bits", "left_out_bits"),
+        "SplitsApplied": ("bits", "left_out_bits"),
+    }.items()
+    for field in fields
+}
 FITTED = {"Proposed.scores", "Proposed.products"}
 CUT = {"ThresholdsProposed.points"}
+
+
+def test_this_file_knows_the_messages_of_all_protocols() -> None:
+    package = fedforest.protocol
+    found = {
+        module.name
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+        if module.name.endswith(".messages")
+    }
+    assert found == {protocol.__name__ for protocol in PROTOCOLS}
 
 
 def test_statistics_of_true_labels_leave_in_these_replies_and_fields_only() -> None:
@@ -170,6 +206,8 @@ RUNS = [
         GROWN,
     ),
     (_vertical(VerticalForestRegressor(**TWO, **VOTING)), NUMBERS, GROWN),
+    (_vertical(VerticalForestClassifier(**TWO, **VOTING, labels=Encrypted())), CLASSES, DECIDED),
+    (_vertical(VerticalForestRegressor(**TWO, **SMALL, labels=Encrypted())), NUMBERS, DECIDED),
     (_vertical(VerticalLogisticRegression(**TWO)), CLASSES, FITTED),
     (_vertical(VerticalLinearRegression(**TWO)), NUMBERS, FITTED),
     (_horizontal(EXTRA(**SMALL)), CLASSES, CUT),
@@ -218,6 +256,8 @@ def test_noisy_and_masked_statistics_are_statistics_of_labels_too() -> None:
         "SealedShares",
         "OpenShares",
         "ShareSum",
+        "EncryptedLabels",
+        "SealedVotes",
     }
 
 

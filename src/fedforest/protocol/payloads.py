@@ -181,7 +181,7 @@ class Outcomes(Payload, frozen=True):
     data: memoryview
 
 
-class SealedVotes(Payload, frozen=True):
+class SealedVotes(LabelStatistic, frozen=True):
     """What the forest says about some rows, which only the asker can read.
 
     `key` is the label party's public key for these votes alone.
