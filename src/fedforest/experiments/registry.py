@@ -4,15 +4,28 @@ from collections.abc import Sequence
 
 from fedforest.errors import ConfigurationError
 from fedforest.experiments.experiment import Experiment
+from fedforest.experiments.horizontal.epsilon_curve import EPSILON_CURVE
+from fedforest.experiments.horizontal.figure_3 import FIGURE_3
 from fedforest.experiments.horizontal.participation import FIGURE_2
 from fedforest.experiments.horizontal.table_1 import TABLE_1
 from fedforest.experiments.horizontal.table_2 import TABLE_2
+from fedforest.experiments.horizontal.threshold_variance import THRESHOLD_VARIANCE
 from fedforest.experiments.vertical.convergence import FIGURE_5
 from fedforest.experiments.vertical.tables import TABLE_3, TABLE_4
 
 EXPERIMENTS = {
     experiment.name: experiment
-    for experiment in (TABLE_3, TABLE_4, FIGURE_5, TABLE_2, TABLE_1, FIGURE_2)
+    for experiment in (
+        TABLE_3,
+        TABLE_4,
+        FIGURE_5,
+        TABLE_2,
+        FIGURE_3,
+        THRESHOLD_VARIANCE,
+        EPSILON_CURVE,
+        TABLE_1,
+        FIGURE_2,
+    )
 }
 
 

@@ -21,6 +21,7 @@ class Dealing:
 
 
 TWO_PARTIES = Dealing(2, 0.2)  # sections 4.1 and 4.2 of Federated Extra-Trees
+NINE_FOLDS = Dealing(9, 0.2)  # its section 4.3
 TEN_PARTIES = Dealing(10, 1 / 3)  # section 4 of k-PPD-ERT
 
 
@@ -38,6 +39,10 @@ class Deal(NamedTuple):
         is_kept = self.owner < n_parties
         return self._replace(train=self.train[is_kept], owner=self.owner[is_kept])
 
+    def among(self, n_parties: int) -> "Deal":
+        """Return the same rows, dealt among this many parties."""
+        return self._replace(owner=_own_equally(len(self.train), n_parties))
+
 
 def deal_rows(data: PaperTable, dealing: Dealing, seed: int, repetition: int) -> Deal:
     """Hold rows out and deal the others in equal portions."""
@@ -45,8 +50,12 @@ def deal_rows(data: PaperTable, dealing: Dealing, seed: int, repetition: int) ->
     order = rng.permutation(len(data.y))
     n_test = round(dealing.test_fraction * len(order))
     test, train = order[:n_test], order[n_test:]
-    owner = np.arange(len(train)) * dealing.n_parties // len(train)
+    owner = _own_equally(len(train), dealing.n_parties)
     return Deal(data, train, test, owner, int(rng.integers(2**31)))
+
+
+def _own_equally(n_rows: int, n_parties: int) -> NDArray[np.int64]:
+    return np.arange(n_rows) * n_parties // n_rows
 
 
 def codes_of(deal: Deal, rows: NDArray[np.int64]) -> Any:

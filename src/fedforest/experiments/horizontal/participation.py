@@ -5,9 +5,9 @@ default, and the number of peers k is swept.
 """
 
 from collections.abc import Iterator
-from functools import lru_cache, partial
+from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import fedforest
 from fedforest.experiments.beside import apart, tell_interval, tell_mean
@@ -22,7 +22,8 @@ from fedforest.experiments.experiment import (
 )
 from fedforest.experiments.figures import COLOURS, draw_curve, name_panel, new_figure
 from fedforest.experiments.findings import Finding
-from fedforest.experiments.horizontal.deals import TEN_PARTIES, Deal, deal_rows
+from fedforest.experiments.horizontal.curves import Series, cells_of
+from fedforest.experiments.horizontal.deals import TEN_PARTIES, Deal
 from fedforest.experiments.horizontal.methods import ForestSize, Method, federated
 from fedforest.experiments.record import Record
 
@@ -60,14 +61,11 @@ def _methods(setting: Setting) -> Iterator[tuple[str, str, Method]]:
 
 def _cells(setting: Setting) -> Iterator[Cell]:
     for name in NAMES:
-        deal = lru_cache(1)(partial(_deal, setting, name))
+        curve: dict[str, dict[str, Method]] = {}
         for method, point, train in _methods(setting):
-            measure = partial(_measure, deal, _warmed(train))
-            yield Cell(name, method, point, setting.times(REPETITIONS), measure)
-
-
-def _deal(setting: Setting, name: str, repetition: int) -> Deal:
-    return deal_rows(setting.read(name), TEN_PARTIES, setting.seed, repetition)
+            curve.setdefault(point, {})[method] = _warmed(train)
+        series = Series(name, name, TEN_PARTIES)
+        yield from cells_of(setting, series, curve, setting.times(REPETITIONS))
 
 
 def _warmed(train: Method) -> Method:
@@ -81,10 +79,6 @@ def _warmed(train: Method) -> Method:
         return train(deal)
 
     return measure
-
-
-def _measure(deal: Any, train: Method, repetition: int) -> Measured:
-    return train(deal(repetition))
 
 
 def _report(record: Record) -> Report:
