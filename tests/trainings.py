@@ -211,6 +211,7 @@ def every_option_of_columns() -> None:
         {"min_weight_fraction_leaf": 0.1},
         {"min_impurity_decrease": 0.01},
         {"max_samples": 0.5, "voting": "hard"},
+        {"max_samples": 0.5, "bootstrap": False, "oob_score": True},
         {"labels": RandomizedResponse(epsilon=2.0)},
         {"prediction": "one_round"},
         {"prediction": "classical"},
@@ -252,6 +253,7 @@ def every_option_of_rows() -> None:
         {"min_weight_fraction_leaf": 0.1},
         {"min_impurity_decrease": 0.01},
         {"bootstrap": True, "max_samples": 0.5, "voting": "hard"},
+        {"max_samples": 0.5},
         {"n_parties": 1},
         {"n_jobs": 1},
         {"aggregation": Masked(k=2), "n_parties": 6},
@@ -294,7 +296,7 @@ def under_noise(*noises: Any) -> None:
 def local_noise() -> None:
     under_noise(LocalDP(keep=0.9), LocalDP(keep=0.9, bits=8, hashes=2), LocalDP(keep=0.7))
     X, numbers = draw_rows()
-    some_rows = {"bootstrap": True, "max_samples": 0.5, "max_depth": 4}
+    some_rows = {"max_samples": 0.5, "max_depth": 4}
     by_rows(
         HorizontalExtraTreesClassifier, X, numbers > 0.0, privacy=LocalDP(keep=0.9), **some_rows
     )

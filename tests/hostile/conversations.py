@@ -316,7 +316,8 @@ def draw_training(draw: Draw, kinds: Sequence[str], *, is_limited: bool) -> tupl
 
 def draw_terms(draw: Draw, *, is_regression: bool, is_noisy: bool) -> Terms:
     """Draw terms, each limit of which a party holds its coordinator to."""
-    bootstrap = draw(st.booleans())
+    bootstrap = not is_noisy and draw(st.booleans())
+    max_samples = draw(st.sampled_from([None, 0.6]))
     forest = ForestParameters(
         task="regression" if is_regression else "classification",
         criterion="squared_error" if is_regression else "gini",
@@ -325,10 +326,10 @@ def draw_terms(draw: Draw, *, is_regression: bool, is_noisy: bool) -> Terms:
         min_samples_leaf=draw(st.sampled_from([3, 4, 0.2])),
         max_features=draw(st.integers(1, 2)),
         bootstrap=bootstrap,
-        max_samples=draw(st.sampled_from([None, 0.6])) if bootstrap else None,
+        max_samples=max_samples,
     )
     noise = draw(st.sampled_from(REGRESSION_NOISE if is_regression else NOISE))
-    votes = bootstrap and draw(st.booleans())
+    votes = (bootstrap or max_samples is not None) and draw(st.booleans())
     return Terms(
         asker="ann",
         n_parties=draw(st.integers(1, 3)),

@@ -61,9 +61,13 @@ DRAWS = st.sampled_from(
         {"bootstrap": True},
         {"bootstrap": True, "max_samples": 0.3},
         {"bootstrap": True, "max_samples": 17},
+        {"bootstrap": False, "max_samples": 0.3},
+        {"bootstrap": False, "max_samples": 17},
     ]
 )
-PRIVATE_DRAWS = st.sampled_from([{"bootstrap": False}, {"bootstrap": True, "max_samples": 0.6}])
+PRIVATE_DRAWS = st.sampled_from(
+    [{"bootstrap": False}, {"bootstrap": False, "max_samples": 0.6}, {"max_samples": 17}]
+)
 WEIGHTS = st.sampled_from([None, "balanced"])
 
 

@@ -84,9 +84,9 @@ def test_noisy_labels_are_for_classes_only() -> None:
 
 
 @pytest.mark.parametrize("wish", ["oob_score", "early_stopping"])
-def test_out_of_bag_estimates_need_a_bootstrap(wish: str) -> None:
+def test_out_of_bag_estimates_need_rows_that_trees_leave_out(wish: str) -> None:
     X = numbers()
-    with pytest.raises(ConfigurationError, match="needs bootstrap=True"):
+    with pytest.raises(ConfigurationError, match="needs rows that a tree leaves out"):
         classifier(bootstrap=False, **{wish: True}).fit(X, labels(X))
 
 

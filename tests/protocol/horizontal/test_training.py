@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from fedforest.errors import BudgetExhausted, ConfigurationError, DataError, TooFewParties
 from fedforest.kernels.cuts.pairs import Pairs
+from fedforest.masking.key_agreement import derive_key
+from fedforest.masking.keystream import expand
 from fedforest.privacy.budget import BudgetLedger
 from fedforest.privacy.global_dp import GlobalDP
 from fedforest.privacy.local_dp import LocalDP
@@ -39,6 +41,7 @@ from tests.protocol.horizontal.federations import (
     train_openly,
 )
 from tests.protocol.horizontal.transcripts import sizes_of_sums
+from tests.reference.draws import choose_rows
 
 PLUGS: list[Plug] = ["plain", Masked(), Masked(k=1), Ring(), Shamir(threshold=3)]
 
@@ -101,12 +104,58 @@ def zeros() -> Shares:
     return replace(make_counts(), y=np.zeros(120))
 
 
-def test_a_bootstrap_too_is_the_same_whatever_protects_the_sums() -> None:
+@pytest.mark.parametrize("bootstrap", [True, False])
+def test_drawn_rows_too_are_the_same_whatever_protects_the_sums(bootstrap: bool) -> None:
     shares = make_shares(seed=3)
     plain, masked = (
-        train_openly(shares, plug, bootstrap=True, max_samples=0.8) for plug in ("plain", Masked())
+        train_openly(shares, plug, bootstrap=bootstrap, max_samples=0.8)
+        for plug in ("plain", Masked())
     )
     assert forest_bytes(plain) == forest_bytes(masked)
+
+
+class KnowsItsRows(HorizontalParty):
+    """Remembers the rows at the roots of its trees, and by which seeds they were to be drawn."""
+
+    drawn: list[list[int]]
+    expected: list[list[int]]
+
+    def _start(self, start: Any) -> HorizontalPartyTrees:
+        n_trees, n_rows = len(start.segments) // 2, self._table.n_rows
+        key = derive_key(self._row_secret, b"rows", self._n_batches.to_bytes(8, "little"))
+        trees = super()._start(start)
+        order = trees.search.rows.order
+        mask = (1 << int(order.row_bits)) - 1
+        ranges = zip(order.start.tolist(), order.stop.tolist(), strict=True)
+        self.drawn = [[int(e) & mask for e in order.entries[a:b]] for a, b in ranges]
+        n_draws = round(n_rows * start.n_draws / start.n_rows)
+        self.expected = [
+            [row for row, times in enumerate(choose_rows(seed, n_draws, n_rows)) if times]
+            for seed in expand(key, n_trees).tolist()
+        ]
+        return trees
+
+
+@pytest.mark.parametrize("max_samples", [0.4, 47])
+@pytest.mark.parametrize("privacy", [None, LocalDP(keep=0.9)])
+def test_without_replacement_every_party_draws_its_fraction_of_rows_once(
+    max_samples: float, privacy: LocalDP | None
+) -> None:
+    shares = make_shares(n_parties=3)
+    trained = train_openly(
+        shares,
+        party_options={"make_party": KnowsItsRows},
+        max_samples=max_samples,
+        privacy=privacy,
+        max_depth=3,
+    )
+    for name, party in trained.parties.items():
+        assert isinstance(party, KnowsItsRows)
+        assert party.drawn == party.expected
+        n_rows = shares.table(name).n_rows
+        fraction = max_samples if max_samples < 1 else max_samples / len(shares.y)
+        assert {len(rows) for rows in party.drawn} == {round(fraction * n_rows)}
+        assert len({tuple(rows) for rows in party.drawn}) == 4, "every tree draws anew"
 
 
 class FixedPoints(HorizontalParty):

@@ -196,6 +196,8 @@ def column_shares(draw: st.DrawFn, n_columns: int) -> tuple[int, ...]:
 def forest_parameters(draw: st.DrawFn, *, is_regression: bool) -> dict[str, Any]:
     """Parameters that estimators and the pooled forest share."""
     bootstrap = draw(st.booleans(), label="bootstrap")
+    max_samples = draw(st.sampled_from([None, 0.4]), label="draws")
+    leaves_out = bootstrap or max_samples is not None
     parameters = {
         "n_estimators": draw(st.integers(1, 5), label="trees"),
         "max_depth": draw(st.sampled_from([None, None, 1, 2, 4]), label="depth"),
@@ -209,10 +211,9 @@ def forest_parameters(draw: st.DrawFn, *, is_regression: bool) -> dict[str, Any]
         "feature_sampling": draw(st.sampled_from(["node", "node", "tree"]), label="sampling"),
         "max_bins": draw(st.sampled_from([255, 255, 5]), label="bins"),
         "bootstrap": bootstrap,
-        "oob_score": bootstrap and draw(st.booleans(), label="out of bag"),
+        "max_samples": max_samples,
+        "oob_score": leaves_out and draw(st.booleans(), label="out of bag"),
     }
-    if bootstrap:
-        parameters["max_samples"] = draw(st.sampled_from([None, 0.4]), label="draws")
     if is_regression:
         parameters["criterion"] = draw(
             st.sampled_from(["squared_error", "poisson"]), label="criterion"

@@ -40,7 +40,7 @@ def facts(**changes: Any) -> VerticalRun:
         "has_class_weights": False,
         "out_of_bag": False,
         "votes_released": False,
-        "bootstrap": True,
+        "draws_rows": True,
         "min_rows_leaf": 1,
     }
     return VerticalRun(**{**usual, **changes})
@@ -111,7 +111,7 @@ def test_out_of_bag_scores_votes_and_leaves_are_reported_where_they_travel() -> 
 
 def test_drawn_rows_are_reported_where_rows_are_drawn() -> None:
     assert "which rows each tree drew" in said(EVERY_PARTY)
-    assert "which rows each tree drew" not in said(EVERY_PARTY, bootstrap=False)
+    assert "which rows each tree drew" not in said(EVERY_PARTY, draws_rows=False)
 
 
 @pytest.mark.parametrize(("rows", "is_small"), [(1, True), (4, True), (5, False), (50, False)])
@@ -188,5 +188,5 @@ def test_the_report_of_a_training_is_about_that_training() -> None:
     assert balanced.leakage_ == report_vertical_forest(facts(has_class_weights=True))
     numbers_forest = regressor(bootstrap=False).fit(by_party(X), amounts(X))
     assert numbers_forest.leakage_ == report_vertical_forest(
-        facts(is_regression=True, bootstrap=False)
+        facts(is_regression=True, draws_rows=False)
     )

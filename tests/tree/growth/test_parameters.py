@@ -60,9 +60,28 @@ def test_bootstrap_is_true_or_false(value: Any) -> None:
         ForestParameters(bootstrap=value)
 
 
-def test_a_share_of_samples_needs_a_bootstrap() -> None:
-    with pytest.raises(ConfigurationError, match="needs bootstrap=True"):
-        ForestParameters(bootstrap=False, max_samples=0.5)
+@pytest.mark.parametrize("bootstrap", [True, False])
+@pytest.mark.parametrize("max_samples", [0.5, 50])
+def test_fewer_rows_are_drawn_with_or_without_replacement(
+    bootstrap: bool, max_samples: float
+) -> None:
+    parameters = ForestParameters(bootstrap=bootstrap, max_samples=max_samples)
+    assert parameters.sampling(100) == Sampling(bootstrap, 50)
+    assert parameters.draws_rows
+
+
+@pytest.mark.parametrize("max_samples", [None, 1.0])
+def test_without_replacement_all_rows_are_no_sample(max_samples: float | None) -> None:
+    assert not ForestParameters(bootstrap=False, max_samples=max_samples).draws_rows
+    assert ForestParameters(bootstrap=True, max_samples=max_samples).draws_rows
+    assert ForestParameters(bootstrap=False, max_samples=1).draws_rows, "a count: one row"
+
+
+def test_noise_refuses_rows_that_count_twice() -> None:
+    ForestParameters(bootstrap=False, max_samples=0.5).check_noise()
+    with pytest.raises(ConfigurationError, match=r"max_samples=0\.632") as caught:
+        ForestParameters(bootstrap=True, max_samples=0.5).check_noise()
+    assert caught.value.key == ("bootstrap",)
 
 
 @pytest.mark.parametrize(

@@ -148,6 +148,8 @@ class HorizontalForest(KnowsItsTraining, HorizontalParameters, BaseEstimator):  
         model = self._model
         parameters = {**tree_parameters(self), "n_jobs": self.n_jobs}
         del parameters["feature_sampling"]  # scikit-learn draws columns at every node
+        if not self.bootstrap:
+            parameters["max_samples"] = None  # scikit-learn draws no rows without replacement
         if hasattr(self, "class_weight"):
             parameters["class_weight"] = self.class_weight
         voting = "hard" if read_hard_votes(self) else "soft"

@@ -84,7 +84,7 @@ def read_options(estimator: Any, task: str) -> HorizontalOptions:
     class_weight = getattr(estimator, "class_weight", None)
     if estimator.privacy is not None:
         _check_privacy(estimator.privacy, parameters)
-        _check_private_run(parameters, class_weight)
+        _check_class_weight(class_weight)
     demanded = estimator.min_participants
     return HorizontalOptions(
         parameters,
@@ -110,15 +110,8 @@ def _check_privacy(privacy: LocalDP | GlobalDP, parameters: ForestParameters) ->
         privacy.check_depth(parameters.max_depth)
 
 
-def _check_private_run(parameters: ForestParameters, class_weight: Any) -> None:
-    """Refuse what would release true labels beside the noise, or make one label count twice."""
-    if parameters.bootstrap and parameters.max_samples is None:
-        raise ConfigurationError(
-            "bootstrap=True with privacy draws the rows of a tree without replacement, or one "
-            "label would count several times; without max_samples that is all rows. Set "
-            "max_samples below 1.0, or bootstrap=False.",
-            key="bootstrap",
-        )
+def _check_class_weight(class_weight: Any) -> None:
+    """Refuse what would release true labels beside the noise."""
     if isinstance(class_weight, str):
         raise ConfigurationError(
             "class_weight='balanced' needs the exact number of rows of each class, which privacy "

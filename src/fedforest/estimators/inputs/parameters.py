@@ -145,11 +145,11 @@ class TreeParameters:
         "Draw the candidate columns anew at every node, or once per tree as the vertical paper "
         "does.",
     )
-    bootstrap: bool = parameter(
-        True, "Draw the rows of each tree with replacement; else every tree sees all rows."
-    )
+    bootstrap: bool = parameter(True, "Draw the rows of each tree with replacement; else without.")
     max_samples: int | float | None = parameter(
-        None, "Rows that each tree draws; as many as there are by default."
+        None,
+        "Rows that each tree draws; as many as there are by default, which without `bootstrap` is "
+        "every row once.",
     )
 
 
@@ -208,13 +208,13 @@ class HorizontalParameters(ProcessParameters, TreeParameters):
 
     bootstrap: bool = parameter(
         False,
-        "Let each tree draw rows, at every party by itself: with replacement, or without under "
-        "`privacy`. By default every tree sees all rows.",
+        "Draw the rows of each tree with replacement, at every party by itself; not together with "
+        "`privacy`.",
     )
     max_samples: int | float | None = parameter(
         None,
-        "Rows that each tree draws, of all parties together or as a fraction of each party's rows; "
-        "with `bootstrap` only.",
+        "Rows that each tree draws, of all parties together or as a fraction of each party's rows: "
+        "the subset S_i of the paper, without replacement unless `bootstrap`. None for all rows.",
     )
     random_state: int | np.random.RandomState | None = parameter(
         None,

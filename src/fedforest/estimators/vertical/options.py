@@ -50,7 +50,7 @@ class PredictionOptions:
 def read_options(estimator: Any, task: str) -> VerticalOptions:
     """Check all parameters of an estimator; raises `ConfigurationError`."""
     parameters = read_forest_parameters(estimator, task)
-    _check_out_of_bag(estimator)
+    _check_out_of_bag(estimator, parameters)
     return VerticalOptions(
         parameters,
         getattr(estimator, "voting", "soft") == "hard",
@@ -72,11 +72,11 @@ def read_prediction(estimator: Any) -> PredictionOptions:
     return PredictionOptions(hard_votes, lookahead, pace == "classical")
 
 
-def _check_out_of_bag(estimator: Any) -> None:
-    if (estimator.oob_score or estimator.early_stopping) and not estimator.bootstrap:
+def _check_out_of_bag(estimator: Any, parameters: ForestParameters) -> None:
+    if (estimator.oob_score or estimator.early_stopping) and not parameters.draws_rows:
         raise ConfigurationError(
-            "Out of bag estimation (oob_score, early_stopping) needs bootstrap=True: without it "
-            "no tree leaves a row out.",
+            "Out of bag estimation (oob_score, early_stopping) needs rows that a tree leaves out: "
+            "set bootstrap=True, or max_samples below 1.0.",
             key="oob_score" if estimator.oob_score else "early_stopping",
         )
 

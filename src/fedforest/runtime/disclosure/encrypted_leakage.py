@@ -69,7 +69,7 @@ def _at_coordinator(run: VerticalRun) -> Iterator[Learned]:
 
 
 def _at_parties(run: VerticalRun) -> Iterator[Learned]:
-    if run.bootstrap:
+    if run.draws_rows:
         yield Learned(EVERY_PARTY, "if it has columns: which rows each tree drew, and how often")
     yield Learned(EVERY_PARTY, "which of its own columns were sampled at each node")
     if len(run.parties) == 1:

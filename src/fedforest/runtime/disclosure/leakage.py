@@ -91,7 +91,7 @@ class VerticalRun:
     has_class_weights: bool
     out_of_bag: bool  # rows that trees leave out are followed
     votes_released: bool  # and what trees say about them leaves the label party
-    bootstrap: bool
+    draws_rows: bool
     min_rows_leaf: int
     in_federation: bool = False  # every role was a process of its own
     from_zero: bool = False  # the criterion counts targets from zero
@@ -249,7 +249,7 @@ def _at_coordinator(run: VerticalRun) -> Iterator[Learned]:
 
 
 def _at_parties(run: VerticalRun) -> Iterator[Learned]:
-    if run.bootstrap:
+    if run.draws_rows:
         yield Learned(EVERY_PARTY, "if it has columns: which rows each tree drew, and how often")
     yield Learned(EVERY_PARTY, "which of its own columns were sampled at each node")
     if len(run.parties) > 1:

@@ -357,7 +357,7 @@ def _describe_run(
         is_weighted=order.weight is not None,
         is_balanced=isinstance(order.class_weight, str),
         has_categories=bool(stored.bins.is_categorical.any()),
-        draws_rows=bool(order.parameters.bootstrap),
+        draws_rows=order.parameters.draws_rows,
         min_rows_leaf=rules.min_rows_leaf,
         min_rows_split=rules.min_rows_split,
         is_seeded=how.is_seeded,

@@ -271,7 +271,7 @@ class VerticalTraining(
             has_class_weights=order.class_weight is not None,
             out_of_bag=order.with_left_out,
             votes_released=order.out_of_bag,
-            bootstrap=order.parameters.bootstrap,
+            draws_rows=order.parameters.draws_rows,
             min_rows_leaf=order.parameters.growth_rules(result.n_rows, n_columns).min_rows_leaf,
             in_federation=how.in_federation,
             from_zero=order.parameters.scored_by.scores.from_zero,

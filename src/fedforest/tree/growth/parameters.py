@@ -61,19 +61,27 @@ class ForestParameters:
     def __post_init__(self) -> None:
         check_fields(self)
         CRITERIA[self.task].check("criterion", self.criterion)
-        if self.max_samples is not None and not self.bootstrap:
-            raise ConfigurationError(
-                "max_samples needs bootstrap=True: without it every tree sees all rows.",
-                key="max_samples",
-            )
 
     @property
     def scored_by(self) -> Criterion:
         """The criterion itself."""
         return BY_NAME[self.criterion]
 
+    @property
+    def draws_rows(self) -> bool:
+        """Whether trees see a sample of the rows: with replacement, or without, of fewer."""
+        is_all = self.max_samples is None or is_all_rows(self.max_samples)
+        return self.bootstrap or not is_all
+
     def check_noise(self) -> None:
-        """Refuse noise on sums for a criterion whose sums must not be negative."""
+        """Refuse noise on sums that must not be negative, or in which a row counts twice."""
+        if self.bootstrap:
+            raise ConfigurationError(
+                "bootstrap=True does not go together with privacy: it draws some rows several "
+                "times, and noise covers a label that counts once. Draw rows without replacement: "
+                "bootstrap=False, and max_samples=0.632 for as many different ones.",
+                key="bootstrap",
+            )
         if self.scored_by.scores.from_zero:
             raise ConfigurationError(
                 f"criterion={self.criterion!r} does not go together with privacy: noise may make a "
@@ -122,8 +130,8 @@ class ForestParameters:
         if isinstance(self.max_samples, Integral):
             if self.max_samples > n_rows:
                 raise _too_many("max_samples", self.max_samples, f"{n_rows} rows")
-            return Sampling(bootstrap=True, n_draws=int(self.max_samples))
-        return Sampling(bootstrap=True, n_draws=max(1, round(n_rows * self.max_samples)))
+            return Sampling(self.bootstrap, int(self.max_samples))
+        return Sampling(self.bootstrap, max(1, round(n_rows * self.max_samples)))
 
 
 def resolve_max_features(max_features: str | int | float | None, n_columns: int) -> int:
@@ -138,6 +146,11 @@ def resolve_max_features(max_features: str | int | float | None, n_columns: int)
             raise _too_many("max_features", max_features, f"{n_columns} columns")
         return int(max_features)
     return max(1, int(max_features * n_columns))
+
+
+def is_all_rows(max_samples: int | float) -> bool:
+    """Return whether this is the fraction 1.0; a count of 1 is one row."""
+    return not is_whole(max_samples) and max_samples == 1.0
 
 
 def _resolve_count(value: int | float, n_rows: int) -> int:

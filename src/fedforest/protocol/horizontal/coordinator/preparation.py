@@ -162,7 +162,7 @@ def _agreement(session: HorizontalSession, categories: Sequence[Categories]) -> 
 
 def _rows_apart(order: HorizontalOrder, labels: LabelUnion) -> bool:
     """Return whether a row may not weigh one: it has a sample weight, or is drawn twice."""
-    return labels.weight_unit > 0.0 or (order.parameters.bootstrap and order.privacy is None)
+    return labels.weight_unit > 0.0 or order.parameters.bootstrap
 
 
 def _weigh_classes(session: HorizontalSession) -> Conversation[None]:
