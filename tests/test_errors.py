@@ -8,6 +8,7 @@ import pytest
 from fedforest import errors
 from fedforest.error_texts import STATED, TEXTS, fields_of
 from fedforest.errors import (
+    AccessRefused,
     BudgetExhausted,
     ConfigurationError,
     DamagedJournalError,
@@ -49,6 +50,7 @@ PARENTS_OF_ERROR: dict[type[Exception], tuple[type[Exception], ...]] = {
     PredictionForgotten: (PartyLost,),
     TooFewParties: (PartyError,),
     PolicyRefusal: (PartyError,),
+    AccessRefused: (FederationError,),
     PrivacyError: (FederationError,),
     BudgetExhausted: (PrivacyError,),
     MaskingError: (FederationError,),

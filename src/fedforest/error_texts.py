@@ -60,6 +60,9 @@ FIELDS: Mapping[str, Field] = {
     "alignment": Field(Sight.SHARED),
     "expected": Field(Sight.SHARED),
     "request": Field(Sight.SHARED),
+    "user": Field(Sight.SHARED),
+    "role": Field(Sight.SHARED),
+    "setting": Field(Sight.SHARED),
     "before": Field(Sight.SHARED),
     "asked": Field(Sight.SHARED),
     "n_bytes": Field(Sight.SHARED),
@@ -142,6 +145,23 @@ TEXTS: Mapping[str, Text] = {
     "common.few": Text(
         "the parties have fewer than {limit} ids in common, and the policy of party {peer} lets "
         "nobody learn which (least_common_ids)"
+    ),
+    # access of users
+    "access.role": Text(
+        "{user} is a {role} in this federation, who may not ask for {request}",
+        "the coordinator's operator changes roles: fedforest coordinator grant {user} ROLE",
+    ),
+    "access.owner": Text(
+        "run {run} is shared with {user}, who may look at it, but not change it",
+        "ask its owner",
+    ),
+    "access.unknown": Text(
+        "there is no run or model {run} that {user} may use",
+        "its owner shares it: fedforest runs share RUN {user}",
+    ),
+    "limit.passed": Text(
+        "this asks for {asked}, and the coordinator allows {limit}",
+        "its operator sets {setting} under [limits] in coordinator.toml",
     ),
     # policy
     "policy.unreadable": Text("its policy cannot be read, so it allows nothing"),
@@ -325,6 +345,7 @@ PUBLIC_TEXT_OF_CLASS: Mapping[str, str] = {
     "again",
     "TooFewParties": "too few parties take part, see its log",
     "PolicyRefusal": "its policy does not allow this, see its log",
+    "AccessRefused": "the user may not ask for this, see its log",
     "PrivacyError": "more would be released than is allowed, see its log",
     "BudgetExhausted": "the budget of privacy does not allow this, see its log",
     "MaskingError": "masks, shares or keys do not fit together, see its log",

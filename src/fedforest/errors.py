@@ -15,6 +15,7 @@
     │   │   └── PredictionForgotten       it came back and knows nothing of the prediction
     │   ├── TooFewParties                 not enough parties to go on
     │   └── PolicyRefusal                 a party's policy does not allow what it was asked
+    ├── AccessRefused                     the user's role or the run's owner does not allow it
     ├── PrivacyError
     │   └── BudgetExhausted               the next spend would pass the budget
     ├── MaskingError                      masks, shares or keys do not fit together
@@ -168,6 +169,10 @@ class TooFewParties(PartyError):  # noqa: N818 - reads as the finding it reports
 
 class PolicyRefusal(PartyError):  # noqa: N818 - reads as the finding it reports
     """A party's own policy does not allow what it was asked; the party's log says why in full."""
+
+
+class AccessRefused(FederationError):  # noqa: N818 - reads as what happened
+    """A user asked the coordinator for what its role, or the owner of a run, does not allow."""
 
 
 class PrivacyError(FederationError):

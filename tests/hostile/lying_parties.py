@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from fedforest.errors import FederationError
 from fedforest.protocol.asking import Message
@@ -15,9 +16,10 @@ Lie = Callable[[Message, bytes], bytes]  # (request, honest reply) -> what is an
 
 
 @contextmanager
-def federation_with(folder: Path) -> Iterator[LocalFederation]:
+def federation_with(folder: Path, **coordinator: Any) -> Iterator[LocalFederation]:
     """Bank and shop, with the tables of `service_recordings`."""
-    with local_federation(folder / "local", make_pattern(folder / "pattern")) as federation:
+    pattern = make_pattern(folder / "pattern")
+    with local_federation(folder / "local", pattern, **coordinator) as federation:
         yield federation
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from fedforest.errors import (
-    ConfigurationError,
+    AccessRefused,
     FederationError,
     ProtocolError,
     RemoteProtocolError,
@@ -20,6 +20,7 @@ from fedforest.errors import (
 )
 from fedforest.protocol.asking import Message
 from fedforest.protocol.scoring.payloads import ScoreSheet
+from fedforest.runtime.membership.run_limits import LimitsOfUsers
 from fedforest.runtime.messages.envelope import RunRequest
 from fedforest.runtime.messages.orders import WatchRun, encode_order
 from fedforest.transport.frames import PIECE_BYTES
@@ -130,17 +131,16 @@ def test_a_compressed_frame_grows_to_no_more_than_a_frame_may_have() -> None:
         assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
-def test_one_user_does_not_fill_the_queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fedforest.runtime.coordinator.queue._MOST_OF_ONE_USER", 2)
+def test_one_user_does_not_fill_the_queue(tmp_path: Path) -> None:
     order = msgspec.structs.replace(vertical_order(), data={"bank": "columns", "away": "columns"})
-    with federation_with(tmp_path) as federation:
+    with federation_with(tmp_path, limits=LimitsOfUsers(most_queued_runs=2)) as federation:
         answers = []
         for number in range(1, 3):  # the first waits for a party, the second for the first
             federation.next_run = number.to_bytes(16)
             answers.append(federation.coordinator.serve("greedy", encode_order(order)))
             next(answers[-1])
         federation.next_run = (3).to_bytes(16)
-        with pytest.raises(ConfigurationError, match="runs of greedy"):
+        with pytest.raises(AccessRefused, match="most_queued_runs"):
             next(federation.coordinator.serve("greedy", encode_order(order)))
         other = federation.coordinator.serve("modest", encode_order(order))
         next(other)

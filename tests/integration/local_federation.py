@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from fedforest.errors import FederationError, TooFewParties
 from fedforest.protocol.network import Network
@@ -61,7 +62,7 @@ class LocalHub:
 class LocalFederation:
     """A coordinator and parties in this process; the next run has the id `next_run`."""
 
-    def __init__(self, folder: Path, pattern: FederationFolder) -> None:
+    def __init__(self, folder: Path, pattern: FederationFolder, **coordinator: Any) -> None:
         self.next_run = bytes(16)
         self.ledgers: dict[str, EgressLedger] = {}
         self.homes = {role.home.name: folder / role.home.name for role in pattern.roles}
@@ -70,17 +71,23 @@ class LocalFederation:
         self.parties = {name: make_party(self.homes[name]) for name in pattern.parties}
         self.hub = LocalHub({name: party.answer for name, party in self.parties.items()})
         self.coordinator = CoordinatorService(
-            self.homes["coordinator"], self.hub, wait_seconds=WAIT_SECONDS, randomness=self.draw
+            self.homes["coordinator"],
+            self.hub,
+            wait_seconds=WAIT_SECONDS,
+            randomness=self.draw,
+            **coordinator,
         )
 
     def draw(self, n_bytes: int) -> bytes:
         """Ids and secrets of the coordinator's runs."""
         return secret_of("coordinator") if n_bytes == SECRET_BYTES else self.next_run
 
-    def ask(self, order: AnyOrder, kind: type, run: bytes = bytes(16)) -> object:
+    def ask(
+        self, order: AnyOrder, kind: type, run: bytes = bytes(16), user: object = "user"
+    ) -> object:
         """The result of an order; a training has this id."""
         self.next_run = run
-        events = self.coordinator.serve("user", encode_order(order))
+        events = self.coordinator.serve(user, encode_order(order))
         return follow(map(decode_event, events), kind, lambda _: None)
 
     def keep_ledgers(self) -> None:
@@ -114,9 +121,11 @@ def make_party(home: Path, ledger: Ledger = NO_LEDGER) -> PartyService:
 
 
 @contextmanager
-def local_federation(folder: Path, pattern: FederationFolder) -> Iterator[LocalFederation]:
-    """A federation with the keys and data of another one, and no runs."""
-    federation = LocalFederation(folder, pattern)
+def local_federation(
+    folder: Path, pattern: FederationFolder, **coordinator: Any
+) -> Iterator[LocalFederation]:
+    """A federation with the keys and data of another one, and no runs; see `CoordinatorService`."""
+    federation = LocalFederation(folder, pattern, **coordinator)
     federation.coordinator.start()
     try:
         yield federation

@@ -11,6 +11,7 @@ import typer
 
 from fedforest.cli.services import Home, coordinator, party
 from fedforest.cli.terminal import AsJson, Quiet, Terminal
+from fedforest.runtime.membership.user_roles import UserRole
 
 if TYPE_CHECKING:
     from fedforest.runtime.membership.pins import Pins
@@ -24,6 +25,7 @@ TokenFile = Annotated[
         "asked for, or read from standard input.",
     ),
 ]
+_ROLES = "viewer, service, scientist or operator."
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 LONGEST_LINE = 4096  # characters of a token
 _REVOKE_SECONDS = 10.0  # for the running coordinator to have cut somebody off
@@ -62,25 +64,31 @@ def init(  # noqa: PLR0913, PLR0917 - options of a command
 
 
 @coordinator.command("invite")
-def invite(
+def invite(  # noqa: PLR0913, PLR0917 - options of a command
     name: Annotated[str, typer.Argument(help="Who is invited.")],
     home: Home,
     user: Annotated[bool, typer.Option("--user", help="A user, not a party.")] = False,
+    user_role: Annotated[
+        UserRole, typer.Option("--role", help="What the user may do.")
+    ] = "scientist",
     valid: Annotated[str, typer.Option(help="How long: 30m, 12h, 2d.")] = "24h",
     as_json: AsJson = False,
 ) -> None:
     """Print a token that lets one newcomer in, once. Send it by a way that others do not read.
 
     Example: fedforest coordinator invite bank --home ./coordinator --valid 2h
+
+    Example: fedforest coordinator invite ada --user --role viewer --home ./coordinator
     """
     from fedforest.runtime.coordinator.home import load_members, public_addresses
 
     role: Literal["user", "party"] = "user" if user else "party"
     addresses = public_addresses(home)
     seconds = _read_duration(valid)
-    token = load_members(home).invite(role, name, addresses, seconds)
+    token = load_members(home).invite(role, name, addresses, seconds, user_role)
     if as_json:
         told = {"name": name, "role": role, "token": token, "valid_seconds": seconds}
+        told |= {"user_role": user_role} if user else {}
         Terminal(as_json).show_json(told)
         return
     typer.echo(token)
@@ -106,12 +114,33 @@ def parties(home: Home, as_json: AsJson = False) -> None:
         typer.echo("Nobody has joined yet; invite with `fedforest coordinator invite NAME`.")
     for member in described["members"]:
         state = "connected" if member["connected"] else "not connected"
+        role = member["user_role"] or member["role"]
         typer.echo(
-            f"{member['role']:6} {member['name']:20} since {member['since'][:10]}  certificate "
+            f"{role:9} {member['name']:20} since {member['since'][:10]}  certificate "
             f"until {member['expires'][:16]}  {state}".rstrip()
         )
     for identity in described["revoked"]:
         typer.echo(f"revoked {identity}")
+
+
+@coordinator.command("grant")
+def grant(
+    name: Annotated[str, typer.Argument(help="A user.")],
+    user_role: Annotated[UserRole, typer.Argument(metavar="ROLE", help=_ROLES)],
+    home: Home,
+    as_json: AsJson = False,
+) -> None:
+    """Change what a user may do, from its next request on.
+
+    Example: fedforest coordinator grant ada operator --home ./coordinator
+    """
+    from fedforest.runtime.coordinator.home import load_members
+
+    load_members(home).grant(name, user_role)
+    if as_json:
+        Terminal(as_json).show_json({"name": name, "user_role": user_role})
+        return
+    typer.echo(f"{name} is a {user_role} from now on")
 
 
 @coordinator.command("revoke")

@@ -80,6 +80,8 @@ def _facts(details: RunDetails) -> Iterator[tuple[str, str]]:
     yield "State", f"{state.state}{f': {state.doing}' if state.doing else ''}"
     yield "Order", _describe_order(state.protocol, order)
     yield "Ordered", f"{format_time(state.created)} by {state.user.rpartition('/')[2]}"
+    if details.shared_with:
+        yield "Shared with", ", ".join(details.shared_with)
     if details.started is not None and state.ended is not None:
         yield "Ended", f"{format_time(state.ended)}, {_duration(details)} after it began"
     if state.n_exchanges:

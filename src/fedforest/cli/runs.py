@@ -136,6 +136,34 @@ def cancel(
         terminal.say(f"run {found} is cancelled")
 
 
+@runs.command("share")
+def share(  # noqa: PLR0913, PLR0917 - options of a command
+    run: WhichRun,
+    user: Annotated[str, typer.Argument(help="A user of the federation.")],
+    end: Annotated[bool, typer.Option("--end", help="End the sharing.")] = False,
+    profile: Profile = "",
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Share a run and its model with another user, whose role says what it may do with them.
+
+    Example: fedforest runs share 4f2a ben
+
+    Example: fedforest runs share 4f2a ben --end
+    """
+    from fedforest.runtime.messages.orders import ShareRun
+    from fedforest.runtime.messages.results import RunDetails
+
+    with _federation(profile) as federation:
+        found = find_run(federation, run).run
+        details = federation.ask(ShareRun(run=found, user=user, ends=end), RunDetails)
+    terminal = Terminal(as_json, quiet)
+    if as_json:
+        terminal.show_json({"run": found, "shared_with": details.shared_with})
+    else:
+        terminal.say(f"run {found} is shared with {', '.join(details.shared_with) or 'no user'}")
+
+
 @runs.command("log")
 def log(run: WhichRun, profile: Profile = "", as_json: AsJson = False) -> None:
     """Print what happened in a run: changes of state, and every party's part in every exchange.

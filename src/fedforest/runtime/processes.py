@@ -87,6 +87,8 @@ def serve_coordinator(
             workers,
             wait_seconds=settings.patience_seconds,
             members=None if members is None else members.parties,
+            users=None if members is None else members.users,
+            limits=settings.limits,
         )
         watch = _Gate(hub, members)
         watch.look()  # revoked members must never get in, not even at the start

@@ -59,6 +59,7 @@ def describe_members(home: Path) -> dict[str, Any]:
             {
                 "role": member.role,
                 "name": member.name,
+                "user_role": member.user_role if member.role == "user" else None,
                 "since": member.since,
                 "expires": member.expires,
                 "connected": member.role == "party" and member.name in connected,

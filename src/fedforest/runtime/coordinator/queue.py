@@ -6,6 +6,7 @@ is paused; if parties were away, the queue resumes it when they are back.
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -29,6 +30,7 @@ from fedforest.runtime.coordinator.run_records import RunRecords
 from fedforest.runtime.coordinator.run_stages import give_up_parts, say
 from fedforest.runtime.coordinator.runs import Hub, TrainingRuns
 from fedforest.runtime.event_log import log_event, log_exchange
+from fedforest.runtime.membership.run_limits import LimitsOfUsers
 from fedforest.runtime.messages.orders import AnyRun, decode_order
 from fedforest.runtime.messages.party_requests import EndRun
 from fedforest.runtime.messages.results import AnyEvent, Exchanged, cut_result
@@ -36,7 +38,6 @@ from fedforest.runtime.recovery.run_store import RunStore
 
 _LOG = logging.getLogger(__name__)
 _FAILURE = "failure"
-_MOST_OF_ONE_USER = 100  # runs that are queued or running
 _LOOK_SECONDS = 1.0  # between looks for parties that came back
 # Errors that may pass: a restart tries the run again.
 _MAY_PASS = (PartyLost, TooFewParties, StorageError, TransportError)
@@ -45,9 +46,16 @@ _MAY_PASS = (PartyLost, TooFewParties, StorageError, TransportError)
 class RunQueue:
     """Carry out the runs of a store, and send their events to watchers."""
 
-    def __init__(
-        self, home: Path, hub: Hub, store: RunStore, trainings: TrainingRuns, owed: OwedEnds
+    def __init__(  # noqa: PLR0913, PLR0917 - everything that a queue works with
+        self,
+        home: Path,
+        hub: Hub,
+        store: RunStore,
+        trainings: TrainingRuns,
+        owed: OwedEnds,
+        limits: LimitsOfUsers,
     ) -> None:
+        self._limits = limits
         self._hub = hub
         self._store = store
         self._trainings = trainings
@@ -97,15 +105,16 @@ class RunQueue:
                 self._queue.put(job)
             job.is_to_end |= is_to_end
 
-    def check_room(self, asker: str) -> None:
-        """Refuse a user whose queued runs are too many already: each of them is on the disk."""
-        n_queued = sum(
-            job.is_underway and job.order.asker == asker for job in list(self._jobs.values())
-        )
-        if n_queued >= _MOST_OF_ONE_USER:
-            raise ConfigurationError(
-                f"{n_queued} runs of {asker} are queued or running; wait for some, or cancel them"
+    def check_limits(self, order: AnyRun) -> None:
+        """Refuse a run that is larger than its user may order, or comes beside too many others."""
+        limits = self._limits.of(order.asker)
+        limits.check(order)
+        limits.check_queue(
+            sum(
+                job.is_underway and job.order.asker == order.asker
+                for job in list(self._jobs.values())
             )
+        )
 
     def _read_order(self, run: bytes) -> AnyRun:
         stored = self._store.open(run)
@@ -236,6 +245,8 @@ class RunQueue:
             log_event(_LOG, "not noted", run=run.hex(), text=str(trouble))
 
     def _watch(self, job: Job) -> Callable[[Any], None]:
+        limits, started = self._limits.of(job.order.asker), time.monotonic()
+
         def observe(exchange: Any) -> None:
             note = exchange.note
             if "part" in note:
@@ -249,6 +260,7 @@ class RunQueue:
                 raise TransportError("the coordinator stops; the run goes on when it is back")
             if job.cancelling.is_set():
                 raise _cancelled(job.run)
+            limits.check_time(time.monotonic() - started)
 
         return observe
 

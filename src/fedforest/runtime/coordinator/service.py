@@ -8,13 +8,16 @@ broke can watch the run until its result is there.
 import logging
 import secrets
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from fedforest.errors import ConfigurationError, DataError, PolicyRefusal
+from msgspec.structs import replace
+
+from fedforest.errors import AccessRefused, ConfigurationError, DataError, PolicyRefusal
 from fedforest.privacy.randomized_response import Randomness
+from fedforest.runtime.coordinator.access import Access
 from fedforest.runtime.coordinator.complete_models import gather
 from fedforest.runtime.coordinator.end_notices import OwedEnds
 from fedforest.runtime.coordinator.models import CoordinatorModels
@@ -23,7 +26,9 @@ from fedforest.runtime.coordinator.queue import RunQueue
 from fedforest.runtime.coordinator.refusal_texts import in_own_words
 from fedforest.runtime.coordinator.runs import Hub, TrainingRuns
 from fedforest.runtime.event_log import log_event
-from fedforest.runtime.membership.members import check_members
+from fedforest.runtime.membership.members import check_members, check_user
+from fedforest.runtime.membership.run_limits import LimitsOfUsers
+from fedforest.runtime.membership.user_roles import DEFAULT_ROLE, UserRole
 from fedforest.runtime.messages.envelope import RUN_ID_BYTES
 from fedforest.runtime.messages.orders import (
     AnyOrder,
@@ -36,6 +41,7 @@ from fedforest.runtime.messages.orders import (
     PredictLinear,
     PredictVertical,
     ResumeRun,
+    ShareRun,
     ShowRun,
     WatchRun,
     decode_order,
@@ -48,6 +54,7 @@ from fedforest.runtime.messages.results import (
     ModelFile,
     Predictions,
     RunAccepted,
+    RunDetails,
     RunEvents,
     RunList,
     cut_result,
@@ -58,6 +65,7 @@ from fedforest.runtime.trainings.registry import check_run
 from fedforest.tree.workers import ALONE, Workers
 
 _LOG = logging.getLogger(__name__)
+_DEFAULT_LIMITS = LimitsOfUsers()
 _READY_SECONDS = 60.0
 WAIT_SECONDS = 60.0  # for parties to connect before a training begins
 
@@ -73,30 +81,34 @@ class CoordinatorService:
         *,
         wait_seconds: float = WAIT_SECONDS,
         members: Callable[[], Collection[str]] | None = None,
+        users: Callable[[], Mapping[str, UserRole]] | None = None,
+        limits: LimitsOfUsers = _DEFAULT_LIMITS,
         randomness: Randomness = secrets.token_bytes,
     ) -> None:
         self._hub = hub
         self._members = members  # names of the federation's parties; None: unknown
+        self._users = users  # the users' roles; None: unknown, and all are scientists
         self._randomness = randomness
         self._workers = workers
         self._store = RunStore(home, randomness)
+        self._access = Access(self._store, self._role_of)
         self._models = CoordinatorModels(home / "models")
         self._owed = OwedEnds(self._store, hub)
         trainings = TrainingRuns(hub, self._store, self._models, workers, wait_seconds, self._owed)
-        self._runs = RunQueue(home, hub, self._store, trainings, self._owed)
+        self._runs = RunQueue(home, hub, self._store, trainings, self._owed, limits)
         self._records = self._runs.records
         self._is_ready = threading.Event()
         self._answers: dict[type[Any], Callable[[Any], Iterator[AnyEvent]]] = {
             PredictVertical: self._predict,
             PredictLinear: self._predict_linear,
             CompleteModel: self._complete,
-            ListRuns: self._list,
             ShowRun: self._show,
             LogOfRun: self._tell_log,
             WatchRun: self._watch,
             ResumeRun: self._resume,
             EndRunEarly: self._end_early,
             CancelRun: self._cancel,
+            ShareRun: self._share,
         }
 
     def start(self) -> None:
@@ -112,16 +124,26 @@ class CoordinatorService:
         """Yield the encoded events that answer a user's request; raises if it is invalid."""
         order = sign_order(decode_order(data), identity)
         self._is_ready.wait(_READY_SECONDS)  # users connect before all runs are known again
-        log_event(_LOG, "order", kind=type(order).__name__, user=str(identity))
-        for event in self._answer(order, str(identity)):
+        user = getattr(identity, "name", str(identity))
+        told: dict[str, Any] = {"kind": type(order).__name__, "user": str(identity)}
+        told |= _subject_of(order)
+        try:
+            self._access.check(order, user)
+        except AccessRefused as error:
+            log_event(_LOG, "refused", severity=logging.WARNING, **told, reason=str(error))
+            raise
+        log_event(_LOG, "order", **told)
+        for event in self._answer(order, identity, user):
             yield encode_event(event)
 
-    def _answer(self, order: AnyOrder, user: str) -> Iterator[AnyEvent]:
+    def _answer(self, order: AnyOrder, identity: object, user: str) -> Iterator[AnyEvent]:
         answer = self._answers.get(type(order))
-        return self._train(order, user) if answer is None else answer(order)  # type: ignore[arg-type] # what is not answered begins a run
+        if isinstance(order, ListRuns):
+            return self._list(user)
+        return self._train(order, identity, user) if answer is None else answer(order)  # type: ignore[arg-type] # what is not answered begins a run
 
-    def _train(self, order: AnyRun, user: str) -> Iterator[AnyEvent]:
-        run = self._begin(order, user)
+    def _train(self, order: AnyRun, identity: object, user: str) -> Iterator[AnyEvent]:
+        run = self._begin(order, identity, user)
         yield RunAccepted(run.hex())
         yield from self._runs.follow(run)
 
@@ -129,11 +151,24 @@ class CoordinatorService:
         whole = gather(order, self._models.read(order.model), self._hub)
         return cut_result(ModelFile(whole))
 
-    def _list(self, _: ListRuns) -> Iterator[AnyEvent]:
-        return cut_result(RunList(self._records.list()))
+    def _list(self, user: str) -> Iterator[AnyEvent]:
+        is_shown = self._access.shown_to(user)
+        runs = [run for run in self._records.list() if is_shown(bytes.fromhex(run.run))]
+        return cut_result(RunList(runs))
 
     def _show(self, order: ShowRun) -> Iterator[AnyEvent]:
-        return cut_result(self._records.show(self._run_of(order.run)))
+        run = self._run_of(order.run)
+        return cut_result(self._describe(run))
+
+    def _describe(self, run: bytes) -> RunDetails:
+        return replace(self._records.show(run), shared_with=self._access.users(run))
+
+    def _share(self, order: ShareRun) -> Iterator[AnyEvent]:
+        run = self._run_of(order.run)
+        if self._users is not None and not order.ends:
+            check_user(order.user, self._users())
+        self._access.share(run, order.user, ends=order.ends)
+        return cut_result(self._describe(run))
 
     def _tell_log(self, order: LogOfRun) -> Iterator[AnyEvent]:
         return cut_result(RunEvents(self._records.history.events(self._run_of(order.run))))
@@ -152,8 +187,9 @@ class CoordinatorService:
         return self._runs.follow(run)
 
     def _cancel(self, order: CancelRun) -> Iterator[AnyEvent]:
-        self._runs.cancel(self._run_of(order.run))
-        return cut_result(RunList(self._records.list()))
+        run = self._run_of(order.run)
+        self._runs.cancel(run)
+        return cut_result(RunList([self._records.show(run).state]))
 
     def _predict(self, order: PredictVertical) -> Iterator[AnyEvent]:
         with self._predicting(order):
@@ -180,16 +216,26 @@ class CoordinatorService:
             raise ConfigurationError(f"there is no run {text} at this coordinator")
         return run
 
-    def _begin(self, order: AnyRun, user: str) -> bytes:
+    def _role_of(self, user: str) -> UserRole:
+        return DEFAULT_ROLE if self._users is None else self._users().get(user, "viewer")
+
+    def _begin(self, order: AnyRun, identity: object, user: str) -> bytes:
         """Store a new run, and queue it."""
         check_run(order)
-        self._runs.check_room(order.asker)
+        self._runs.check_limits(order)
         if self._members is not None:
             check_members(order.data, self._members())
         run = self._randomness(RUN_ID_BYTES)
         is_seeded = getattr(order, "seed", None) is not None
         seeded = order if is_seeded else replace_seed(order, secrets.randbits(63))
         self._store.begin(run, encode_order(seeded)).close()
-        self._records.history.begin(run, order, user)
+        self._access.own(run, user)
+        self._records.history.begin(run, order, str(identity))
         self._runs.enqueue(run, order=seeded)
         return run
+
+
+def _subject_of(order: AnyOrder) -> dict[str, str]:
+    """Return the run or model that a request names, for the log."""
+    texts = {name: getattr(order, name, None) for name in ("run", "model", "continues")}
+    return {name: text for name, text in texts.items() if text is not None}

@@ -19,6 +19,7 @@ import msgspec
 
 from fedforest.errors import ConfigurationError
 from fedforest.masking.key_agreement import IdentityKey
+from fedforest.runtime.membership.run_limits import LimitsOfUsers
 from fedforest.runtime.recovery.run_store import write_file
 from fedforest.transport.tls import Credentials
 
@@ -49,6 +50,7 @@ class CoordinatorSettings(SettingsFile, frozen=True):
     certificate_days: Annotated[float, msgspec.Meta(gt=0, le=3650)] = 30.0
     patience_seconds: float = 60.0  # for a party that is away, in one exchange
     threads: int = 2  # that work at the same time
+    limits: LimitsOfUsers = LimitsOfUsers()
 
 
 class PartySettings(SettingsFile, frozen=True):

@@ -18,6 +18,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from fedforest.errors import ConfigurationError
+from fedforest.runtime.membership.user_roles import DEFAULT_ROLE, UserRole
 from fedforest.runtime.recovery.run_store import write_file
 from fedforest.transport.identity import Identity
 
@@ -89,7 +90,7 @@ def read_token_file(path: Path) -> str:
         raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from None
 
 
-class _Entry(msgspec.Struct, frozen=True):
+class StoredInvitation(msgspec.Struct, frozen=True):
     """An invitation as the coordinator stores it."""
 
     digest: str
@@ -97,6 +98,7 @@ class _Entry(msgspec.Struct, frozen=True):
     name: str
     expires: float
     key: str = ""  # digest of the key that used it
+    user_role: UserRole = DEFAULT_ROLE  # of a user
 
 
 class Invitations:
@@ -108,18 +110,27 @@ class Invitations:
     def __init__(self, home: Path) -> None:
         self._path = home / _FILE
 
-    def add(self, role: InvitedRole, name: str, valid_seconds: float) -> bytes:
+    def add(
+        self,
+        role: InvitedRole,
+        name: str,
+        valid_seconds: float,
+        user_role: UserRole = DEFAULT_ROLE,
+    ) -> bytes:
         """Add an invitation; return its secret, which is not stored.
 
         Unused earlier invitations for the same name become invalid.
         """
         secret = secrets.token_bytes(_SECRET_BYTES)
         kept = [entry for entry in self._load() if _is_kept(entry, role, name)]
-        self._save([*kept, _Entry(_digest(secret), role, name, time.time() + valid_seconds)])
+        expires = time.time() + valid_seconds
+        self._save(
+            [*kept, StoredInvitation(_digest(secret), role, name, expires, user_role=user_role)]
+        )
         return secret
 
-    def redeem(self, secret: bytes, key: str) -> tuple[InvitedRole, str]:
-        """Use up an invitation for a key; return role and name; raises `ConfigurationError`."""
+    def redeem(self, secret: bytes, key: str) -> StoredInvitation:
+        """Use up an invitation for a key; raises `ConfigurationError`."""
         entries, digest = self._load(), _digest(secret)
         for number, entry in enumerate(entries):
             if not hmac.compare_digest(entry.digest, digest):
@@ -131,26 +142,26 @@ class Invitations:
             if not entry.key:
                 entries[number] = msgspec.structs.replace(entry, key=key)
                 self._save(entries)
-            return entry.role, entry.name
+            return entry
         raise _refusal("the invitation is unknown here")
 
     def cancel(self, role: InvitedRole, name: str) -> None:
         """Delete all invitations for this role and name."""
         self._save([entry for entry in self._load() if (entry.role, entry.name) != (role, name)])
 
-    def _load(self) -> list[_Entry]:
+    def _load(self) -> list[StoredInvitation]:
         if not self._path.exists():
             return []
         try:
-            return msgspec.json.decode(self._path.read_bytes(), type=list[_Entry])
+            return msgspec.json.decode(self._path.read_bytes(), type=list[StoredInvitation])
         except msgspec.DecodeError:
             raise ConfigurationError(f"{self._path} is damaged; restore it from a copy") from None
 
-    def _save(self, entries: list[_Entry]) -> None:
+    def _save(self, entries: list[StoredInvitation]) -> None:
         write_file(self._path, msgspec.json.encode(entries))
 
 
-def _is_kept(entry: _Entry, role: InvitedRole, name: str) -> bool:
+def _is_kept(entry: StoredInvitation, role: InvitedRole, name: str) -> bool:
     is_replaced = (entry.role, entry.name) == (role, name) and not entry.key
     return not is_replaced and entry.expires > time.time() - _KEPT_SECONDS
 

@@ -23,6 +23,7 @@ import msgspec
 from fedforest.errors import ConfigurationError, FederationError
 from fedforest.runtime.event_log import log_event
 from fedforest.runtime.membership.invitations import Invitation, Invitations, InvitedRole
+from fedforest.runtime.membership.user_roles import DEFAULT_ROLE, UserRole
 from fedforest.runtime.recovery.run_store import write_file
 from fedforest.transport.authority import Authority, make_authority
 from fedforest.transport.enrolment import Application
@@ -50,6 +51,7 @@ class Member(msgspec.Struct, frozen=True):
     key: str  # digest of the public key that its certificates are for
     since: str
     expires: str
+    user_role: UserRole = DEFAULT_ROLE  # of a user
 
 
 class Membership:
@@ -84,7 +86,12 @@ class Membership:
         return self._authority.federation
 
     def invite(
-        self, role: InvitedRole, name: str, addresses: tuple[str, str], valid_seconds: float
+        self,
+        role: InvitedRole,
+        name: str,
+        addresses: tuple[str, str],
+        valid_seconds: float,
+        user_role: UserRole = DEFAULT_ROLE,
     ) -> str:
         """Make a token for one newcomer; `addresses` are of the enrolment and the coordinator."""
         identity = Identity(self.federation, role, name)
@@ -93,7 +100,7 @@ class Membership:
                 raise ConfigurationError(
                     f"{role} {name!r} was revoked, which is for ever; invite it by another name"
                 )
-            secret = self._invitations.add(role, name, valid_seconds)
+            secret = self._invitations.add(role, name, valid_seconds, user_role)
         fingerprint = digest_certificate(self._authority.certificate)
         return Invitation(self.federation, role, name, *addresses, fingerprint, secret).as_token()
 
@@ -102,11 +109,12 @@ class Membership:
         try:
             key = read_request(application.request)
             with self._alone():
-                role, name = self._invitations.redeem(application.secret, digest_of_key(key))
+                invited = self._invitations.redeem(application.secret, digest_of_key(key))
+                role, name = invited.role, invited.name
                 identity = Identity(self.federation, role, name)
                 self._refuse_revoked(identity)
                 certificate = self._authority.certify(key, identity, self._life)
-                self._note(identity, digest_of_key(key))
+                self._note(identity, digest_of_key(key), invited.user_role)
         except FederationError as error:
             log_event(
                 _LOG, "enrolment refused", severity=logging.WARNING, host=host, reason=str(error)
@@ -149,6 +157,24 @@ class Membership:
         """List the names of all parties that are not revoked."""
         return [member.name for member in self.members() if member.role == "party"]
 
+    def users(self) -> dict[str, UserRole]:
+        """Return the role of every user that is not revoked."""
+        return {member.name: member.user_role for member in self.members() if member.role == "user"}
+
+    def grant(self, name: str, user_role: UserRole) -> None:
+        """Change the role of a user; a running coordinator goes by it at once."""
+        with self._alone():
+            check_user(name, self.users())
+            kept = self._load("members.json", list[Member], [])
+            changed = [
+                msgspec.structs.replace(member, user_role=user_role)
+                if (member.role, member.name) == ("user", name)
+                else member
+                for member in kept
+            ]
+            write_file(self._home / "members.json", msgspec.json.encode(changed))
+        log_event(_LOG, "granted", name=name, role=user_role)
+
     def revoke(self, name: str) -> list[Identity]:
         """Revoke all roles of a member for good, and delete its invitations."""
         with self._alone():
@@ -175,16 +201,18 @@ class Membership:
         if identity in self.revoked():
             raise ConfigurationError(f"{identity} was revoked")
 
-    def _note(self, identity: Identity, key: str) -> None:
+    def _note(self, identity: Identity, key: str, user_role: UserRole | None = None) -> None:
+        """Note a certificate; a renewed one (without `user_role`) keeps the role of its user."""
         now = datetime.now(UTC)
         kept = self._load("members.json", list[Member], [])
-        since = next((m.since for m in kept if _is(m, identity)), _text(now))
+        known = next((member for member in kept if _is(member, identity)), None)
         member = Member(
             identity.role,  # type: ignore[arg-type] # coordinators are not enrolled
             identity.name,
             key,
-            since,
+            _text(now) if known is None else known.since,
             _text(now + self._life),
+            user_role or (DEFAULT_ROLE if known is None else known.user_role),
         )
         others = [other for other in kept if not _is(other, identity)]
         write_file(self._home / "members.json", msgspec.json.encode([*others, member]))
@@ -218,6 +246,14 @@ def check_members(names: Iterable[str], members: Collection[str]) -> None:
             )
             error.party = name
             raise error
+
+
+def check_user(name: str, users: Collection[str]) -> None:
+    """Refuse a request that names a user who is not a member."""
+    if name not in users:
+        close = get_close_matches(name, users, 1)
+        hint = f"; did you mean {close[0]!r}?" if close else "; see `coordinator parties`"
+        raise ConfigurationError(f"there is no user {name!r} in this federation{hint}")
 
 
 def _is(member: Member, identity: Identity) -> bool:

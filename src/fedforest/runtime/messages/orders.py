@@ -254,6 +254,13 @@ class CancelRun(AboutRun, frozen=True, kw_only=True):
     """Cancel a run after the current exchange; only the coordinator's history keeps it."""
 
 
+class ShareRun(AboutRun, frozen=True, kw_only=True):
+    """Share a run and its model with another user, or end that."""
+
+    user: PartyName
+    ends: bool = False
+
+
 class ShowRun(AboutRun, frozen=True, kw_only=True):
     """Send everything about a run."""
 
@@ -278,6 +285,7 @@ AnyOrder = (
     | ResumeRun
     | EndRunEarly
     | CancelRun
+    | ShareRun
     | ShowRun
     | LogOfRun
     | ListRuns

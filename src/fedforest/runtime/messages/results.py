@@ -251,6 +251,7 @@ class RunDetails(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     classes: Sequence[Any] | None = None  # names, in the order of confusion matrices
     validation: ValidationReport | None = None
     leakage: dict[str, Any] | None = None  # the leakage report of a finished run
+    shared_with: list[str] = []  # users
 
 
 class LoggedEvent(msgspec.Struct, frozen=True, array_like=True):
