@@ -48,6 +48,16 @@ def test_a_column_of_categories_is_refused_with_what_to_do() -> None:
         train_encryptedly(sample_case())
 
 
+def test_a_cut_that_only_the_label_party_rules_out_does_not_end_the_training() -> None:
+    """A side of zeros has no score by `poisson`, which parties without labels cannot see."""
+    column = np.array([0.0, 0.0, 0.0, 0.0, -0.2, -1.2, 0.0, 0.0, 0.0])
+    y = np.array([1.0, 0.3, 0.0, 0.5, 0.1, 0.0, 0.4, 0.3, 0.3])
+    parameters = {"n_estimators": 1, "max_bins": 16, "bootstrap": False, "criterion": "poisson"}
+    parameters |= {"max_features": "sqrt"}
+    case = VerticalCase({"c0": column, "c1": column}, y, None, parameters, (0, 2))
+    assert train_encryptedly(case).whole_file() == whole_file(case.vertical())
+
+
 @settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(numeric_cases())
 def test_the_encrypted_forest_is_the_encoded_one_to_the_byte(case: VerticalCase) -> None:

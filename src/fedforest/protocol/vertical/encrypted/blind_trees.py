@@ -4,6 +4,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from fedforest.kernels.criteria.registry import Criterion
 from fedforest.kernels.layout import NO_SPLIT, Columns
 from fedforest.protocol.payloads import RowBits
 from fedforest.protocol.vertical.encrypted.cut_lists import CutCipher
@@ -29,6 +30,7 @@ class BlindTrees(VerticalPartyTrees):
         workers: Workers,
         max_depth: int,
         cipher: CutCipher,
+        criterion: Criterion,
     ) -> None:
         def make_search(
             columns: Columns,
@@ -39,8 +41,9 @@ class BlindTrees(VerticalPartyTrees):
         ) -> CutSearch:
             return CutSearch(columns, targets, rows, min_rows_leaf, workers, cipher)
 
-        # what leaves weigh only the label party knows: it rules out cuts that are too light
-        self._may_be_light = start.min_weight_share > 0.0
+        # The label party alone knows weights and targets: it rules out cuts that are too light, and
+        # those with a side of zeros where that has no score.
+        self._may_be_ruled_out = start.min_weight_share > 0.0 or criterion.scores.from_zero
         any_weight = replace(start, min_weight_share=0.0)
         super().__init__(columns, targets, any_weight, workers, max_depth, make_search)
 
@@ -48,7 +51,7 @@ class BlindTrees(VerticalPartyTrees):
         """Return the cuts of every open node; `secret` are 32 bytes for this call only."""
         self._has_searched = True
         cuts = self._search.offer(candidates, secret)
-        if self._may_be_light:  # nodes may be asked about again, though they had cuts
+        if self._may_be_ruled_out:  # nodes may be asked about again, though they had cuts
             self._search.found.score[:] = NO_SPLIT
         return cuts
 

@@ -32,6 +32,7 @@ from fedforest.protocol.vertical.encrypted.messages import (
     TakeCiphertexts,
 )
 from fedforest.protocol.vertical.encrypted.payloads import EncryptedLabels
+from fedforest.protocol.vertical.labels import read_criterion
 from fedforest.protocol.vertical.messages import (
     BinColumns,
     ColumnsBinned,
@@ -43,7 +44,7 @@ from fedforest.protocol.vertical.party import VerticalParty
 from fedforest.tree.table.frames import Table
 from fedforest.tree.table.targets import TrainingTargets, encode_classes
 
-_ANY_CRITERION = BY_NAME["gini"]  # nothing is scored here
+_ANY_CRITERION = BY_NAME["gini"]  # of targets that are not scored here
 _OFFER = b"offer of cuts"
 SEAL_OF_LABELS, SEAL_OF_CUTS = b"encrypted labels", b"counts of cuts"  # contexts of pair secrets
 
@@ -104,6 +105,7 @@ class ColumnParty(BlindParty):
         self._label_party = label_party
         self._cipher: CutCipher | None = None
         self._secret = b""  # 32 bytes from which every offer's randomness is derived
+        self._criterion = _ANY_CRITERION
         self._past = b""  # digest of all requests for cuts so far: no randomness is used twice
 
     def _handlers(self) -> dict[type[Message], Callable[[Any], Message]]:
@@ -113,6 +115,11 @@ class ColumnParty(BlindParty):
             OfferCuts: self._offer_cuts,
             ApplyCuts: self._apply_cuts,
         }
+
+    def _prepare(self, request: BinColumns) -> ColumnsBinned:
+        if request.criterion is not None:
+            self._criterion = read_criterion(request.criterion)
+        return super()._prepare(request)
 
     def _take_ciphertexts(self, request: TakeCiphertexts) -> Accepted:
         labels, n_rows = request.labels, self._table.n_rows
@@ -140,7 +147,8 @@ class ColumnParty(BlindParty):
         self, columns: Columns, targets: TrainingTargets, request: StartTrees
     ) -> BlindTrees:
         assert self._cipher is not None
-        return BlindTrees(columns, targets, request, self._workers, self._max_depth, self._cipher)
+        own = self._workers, self._max_depth, self._cipher, self._criterion
+        return BlindTrees(columns, targets, request, *own)
 
     def _blind(self) -> BlindTrees:
         trees = self._growing()
