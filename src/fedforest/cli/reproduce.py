@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fedforest.cli.terminal import Terminal
+from fedforest.cli.terminal import AsJson, Terminal
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from fedforest.experiments.experiment import Experiment
 
 
@@ -37,6 +39,7 @@ def reproduce(  # noqa: PLR0913, PLR0917 - options of a command
         int | None, typer.Option(help="Threads of each training, by default one per core.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of divisions of rows and columns.")] = 0,
+    as_json: AsJson = False,
 ) -> None:
     """Repeat tables and figures of the papers, each beside the printed values.
 
@@ -52,9 +55,9 @@ def reproduce(  # noqa: PLR0913, PLR0917 - options of a command
     from fedforest.experiments.registry import EXPERIMENTS, choose
     from fedforest.experiments.runner import measure
 
+    terminal = Terminal(as_json)
     if names == ["list"]:
-        for experiment in EXPERIMENTS.values():
-            typer.echo(f"{experiment.name:14} {experiment.source}: {experiment.title}")
+        _list(terminal, EXPERIMENTS.values())
         return
     chosen = choose(names)
     _check_needs(chosen, synthetic=synthetic)
@@ -63,16 +66,32 @@ def reproduce(  # noqa: PLR0913, PLR0917 - options of a command
     deadline = None if minutes is None else time.monotonic() + 60.0 * minutes
     n_jobs = jobs or os.cpu_count() or 1
     setting = Setting(seed, quick, synthetic, n_jobs, again, deadline)
-    terminal = Terminal()
     for experiment in chosen:
         terminal.say(f"{experiment.name}: {experiment.source}. Full run: {experiment.full_run}.")
         record = measure(experiment, setting, folder, terminal.err)
         if record.measured:
             section = make_section(experiment, record)
             write_section(section, folder)
-            _show(terminal, section.findings())
+            if not as_json:
+                _show(terminal, section.findings())
     write_pages(EXPERIMENTS.values(), setting, folder)
-    typer.echo(f"The page of all results is {folder / 'index.html'}.")
+    page = folder / "index.html"
+    if as_json:
+        results = {
+            experiment.name: str(folder / f"{experiment.name}.json") for experiment in chosen
+        }
+        terminal.show_json({"page": str(page), "results": results})
+        return
+    typer.echo(f"The page of all results is {page}.")
+
+
+def _list(terminal: Terminal, experiments: Iterable[Experiment]) -> None:
+    for experiment in experiments:
+        name, source, title = experiment.name, experiment.source, experiment.title
+        if terminal.as_json:
+            terminal.show_json({"name": name, "source": source, "title": title})
+        else:
+            typer.echo(f"{name:14} {source}: {title}")
 
 
 def _show(terminal: Terminal, findings: list[Any]) -> None:
