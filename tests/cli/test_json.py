@@ -82,5 +82,5 @@ def test_results_of_an_operators_commands_have_lower_case_keys(tmp_path: Path) -
     ]
     assert told[0] == {"federation": "tests", "home": str(home)}
     assert told[1]["valid_seconds"] == 3600.0
-    assert told[3] == {"name": "rows", "rows": 2}
+    assert told[3] == {"name": "rows", "rows": 2, "rows_that_share_an_id": 0}
     assert all(re.fullmatch("[a-z_]+", key) for result in told for key in result)
