@@ -146,6 +146,10 @@ TEXTS: Mapping[str, Text] = {
         "the parties have fewer than {limit} ids in common, and the policy of party {peer} lets "
         "nobody learn which (least_common_ids)"
     ),
+    "common.fraction": Text(
+        "the parties have less than a fraction of {limit} of their ids in common, and the policy "
+        "of party {peer} lets nobody learn which (least_common_fraction)"
+    ),
     # access of users
     "access.role": Text(
         "{user} is a {role} in this federation, who may not ask for {request}",
@@ -154,6 +158,10 @@ TEXTS: Mapping[str, Text] = {
     "access.owner": Text(
         "run {run} is shared with {user}, who may look at it, but not change it",
         "ask its owner",
+    ),
+    "access.alignment": Text(
+        "the standing alignment {alignment} was made by another user than {user}",
+        "its maker or an operator removes it",
     ),
     "access.unknown": Text(
         "there is no run or model {run} that {user} may use",
@@ -181,8 +189,15 @@ TEXTS: Mapping[str, Text] = {
         _POLICY + "a list of fewer than {limit} ids asks who is in another one"
     ),
     "policy.common_ids": Text(_POLICY + "fewer than {limit} ids in common"),
+    "policy.common_fraction": Text(_POLICY + "less than a fraction of {limit} of a list in common"),
     "policy.alignments": Text(_POLICY + "at most {limit} alignments a day"),
     "policy.alignments_of_asker": Text(_POLICY + "at most {limit} alignments a day of one asker"),
+    "policy.standing_days": Text(
+        _POLICY + "a standing alignment lives for at most {limit} days (standing_days)"
+    ),
+    "policy.standing_askers": Text(
+        _POLICY + "this user makes and extends no standing alignments (standing_askers)"
+    ),
     "policy.validation": Text(_POLICY + "validation, as scores tell of labels"),
     "policy.alone": Text(_POLICY + "training for each party alone"),
     "policy.complete_model": Text(_POLICY + "a complete model shows its splits (complete_model)"),
@@ -324,6 +339,12 @@ TEXTS: Mapping[str, Text] = {
     "alignment.ids_changed": Text(
         "the ids of {data_set} have changed since alignment {alignment}", "align anew"
     ),
+    "standing.unknown": Text(
+        "this party has no standing alignment {alignment}: it was removed, or never made here",
+        "make it anew",
+    ),
+    "standing.damaged": Text("the standing alignment {alignment} is damaged", "make it anew"),
+    "standing.expired": Text("the time of standing alignment {alignment} is over", "make it anew"),
     "validation.too_few": Text("of {n_rows} row(s) none can be held out for validation"),
 }
 

@@ -24,11 +24,13 @@ from fedforest.protocol.alignment.messages import (
     REQUESTS,
     BlindIds,
     BlindLists,
+    GiveList,
     IdsBlinded,
+    ListGiven,
     ListsBlinded,
     TakeMatches,
 )
-from fedforest.protocol.alignment.payloads import BlindedIds, IdCounts, ListSeal
+from fedforest.protocol.alignment.payloads import NO_REST, BlindedIds, IdCounts, ListSeal
 from fedforest.protocol.alignment.psi_party import IntersectionAligner
 from fedforest.protocol.asking import Message
 from fedforest.runtime.party.approval import RunAccountant
@@ -59,12 +61,12 @@ def run_of(parties: Aligning) -> bytes:
 
 
 def write_points(points: list[bytes]) -> BlindedIds:
-    return BlindedIds(memoryview(b"".join(sorted(points))))
+    return BlindedIds(len(points), 0, memoryview(NO_REST), memoryview(b"".join(sorted(points))))
 
 
-def declared(parties: Aligning, party: str) -> IdsBlinded:
-    reply = decode(parties.listener.replies[2][party], (IdsBlinded,))
-    assert isinstance(reply, IdsBlinded)
+def declared(parties: Aligning, party: str) -> ListGiven:
+    reply = decode(parties.listener.replies[3][party], (ListGiven,))
+    assert isinstance(reply, ListGiven)
     return reply
 
 
@@ -92,18 +94,21 @@ def declare(parties: Aligning, party: str, points: Callable[[], list[bytes]]) ->
     """Have a party declare points of its own choice, properly sealed."""
 
     def change(reply: Message) -> Message:
-        if not isinstance(reply, IdsBlinded):
+        if isinstance(reply, IdsBlinded):
+            return IdsBlinded(IdCounts(len(points()), 0))
+        if not isinstance(reply, ListGiven):
             return reply
-        chosen = BlindedIds(memoryview(b"".join(points())))
+        data = memoryview(b"".join(points()))
+        chosen = BlindedIds(len(points()), 0, memoryview(NO_REST), data)
         seal = handler(parties, party)._seal(party, "bank", chosen)
-        return IdsBlinded(IdCounts(len(points()), 0), chosen, (ListSeal(memoryview(seal)),))
+        return ListGiven(chosen, (ListSeal(memoryview(seal)),))
 
     spoil(parties, party, change)
 
 
 def answered(parties: Aligning, party: str) -> bool:
     """Whether the party has blinded a list of others in this run."""
-    return bool(handler(parties, party)._blinded)
+    return bool(handler(parties, party)._theirs)
 
 
 def test_a_coordinator_cannot_have_guesses_blinded_in_place_of_a_list() -> None:
@@ -185,7 +190,7 @@ def test_a_list_of_an_earlier_run_is_refused() -> None:
         parties.align()
 
 
-@pytest.mark.parametrize("again", [BlindIds, BlindLists, TakeMatches])
+@pytest.mark.parametrize("again", [BlindIds, GiveList, BlindLists, TakeMatches])
 def test_nothing_is_blinded_or_told_twice_in_a_run(again: type[Message]) -> None:
     parties = meet()
     refused: list[str] = []
@@ -201,7 +206,8 @@ def test_nothing_is_blinded_or_told_twice_in_a_run(again: type[Message]) -> None
     parties.listener.change = ask_again
     parties.align()
     assert refused
-    assert all(again.__name__ in each for each in refused)
+    words = (again.__name__, "all ids were blinded", "the list was given", "out of turn")
+    assert all(any(each in text for each in words) for text in refused), refused
 
 
 def test_a_party_in_league_with_the_coordinator_spends_an_entry_for_every_guess() -> None:
@@ -211,14 +217,14 @@ def test_a_party_in_league_with_the_coordinator_spends_an_entry_for_every_guess(
     declare(parties, "shop", lambda: sorted(hash_to_points(run_of(parties), guesses)))
     with pytest.raises(FederationError):
         parties.align()  # shop's list has nothing that all have
-    told = decode(parties.listener.replies[3]["bank"], (ListsBlinded,))
+    told = decode(parties.listener.replies[4]["bank"], (ListsBlinded,))
     assert isinstance(told, ListsBlinded)
     sizes = [len(each.data) // 32 for each in told.lists]
     assert sizes == [len(guesses), len(IDS["clinic"])]
-    told = decode(parties.listener.replies[3]["clinic"], (ListsBlinded,))
+    told = decode(parties.listener.replies[4]["clinic"], (ListsBlinded,))
     assert isinstance(told, ListsBlinded)
     assert [bytes(each.data) for each in told.lists] == [
-        bytes(handler(parties, "clinic")._blinded["bank"].tobytes())
+        bytes(handler(parties, "clinic")._theirs["bank"].points().tobytes())
     ]
 
 
@@ -242,7 +248,7 @@ def test_a_guess_among_made_up_ids_is_not_told_where_the_policy_wants_more_in_co
     owned(parties, "bank", least_common_ids=2)
     with pytest.raises(DataError, match="fewer than 2 ids in common"):
         parties.align()
-    assert len(parties.listener.requests) == 4  # nobody was told which
+    assert len(parties.listener.requests) == 5  # nobody was told which
 
 
 def test_a_coordinator_that_tells_of_few_common_rows_is_refused() -> None:
@@ -252,9 +258,7 @@ def test_a_coordinator_that_tells_of_few_common_rows_is_refused() -> None:
     def hide(reply: Any) -> Message:
         if not isinstance(reply, IdsBlinded):
             return reply  # type: ignore[no-any-return] # a message
-        return IdsBlinded(
-            msgspec.structs.replace(reply.counts, least_common=1), reply.points, reply.seals
-        )
+        return IdsBlinded(msgspec.structs.replace(reply.counts, least_common=1))
 
     spoil(parties, "bank", hide)
     with pytest.raises(PolicyRefusal, match="fewer than 2 ids in common"):

@@ -20,7 +20,7 @@ SPOILED = {
 
 
 def key(seed: int) -> BlindingKey:
-    return BlindingKey.from_randomness(seeded_randomness(seed))
+    return BlindingKey(BlindingKey.draw(seeded_randomness(seed)))
 
 
 @settings(max_examples=30)

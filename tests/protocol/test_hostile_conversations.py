@@ -21,7 +21,7 @@ from fedforest.protocol.scoring.coordinator import score_own_votes, score_there
 from fedforest.protocol.scoring.messages import ScoreVotes
 from fedforest.protocol.scoring.party import ScoringParty, TrueClasses, TrueNumbers
 from fedforest.runtime.messages.orders import AlignmentMethod
-from fedforest.runtime.trainings.alignment import METHODS
+from fedforest.runtime.trainings.alignment import CONVERSATIONS
 from fedforest.tree.table.frames import read_table
 from tests.protocol.alignment.federations import RUN, Aligning
 from tests.protocol.linear.federations import (
@@ -86,7 +86,7 @@ def alignment_case(method: AlignmentMethod) -> Case:
 
     return Case(
         lambda: Aligning(IDS, method=method).parties,
-        lambda: METHODS[method].converse(RUN, tuple(IDS)),
+        lambda: CONVERSATIONS[method](RUN, tuple(IDS)),
         alignment.REQUESTS,
         check,
     )

@@ -1,22 +1,42 @@
-"""`fedforest align`: find out how many rows parties have in common, before anything is trained."""
+"""`fedforest align` and `fedforest alignments`: rows that parties have in common, by their ids."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from fedforest.cli.terminal import AsJson, Profile, Quiet, Terminal
+from fedforest.cli.terminal import AsJson, Profile, Quiet, Terminal, format_time
+
+if TYPE_CHECKING:
+    from fedforest.runtime.client.connection import Federation
+
+alignments = typer.Typer(help="Standing alignments of the federation.", no_args_is_help=True)
 
 
-def align(
+@alignments.callback()
+def alignments_commands() -> None:
+    """Standing alignments of the federation: made and extended by `fedforest align`."""
+
+
+def align(  # noqa: PLR0913, PLR0917 - options of a command
     data: Annotated[
-        list[str], typer.Option("--data", "-d", help="PARTY=DATA_SET for each party; repeat it.")
-    ],
+        list[str] | None,
+        typer.Option("--data", "-d", help="PARTY=DATA_SET for each party; repeat it."),
+    ] = None,
     method: Annotated[
-        Literal["keyed-hash", "psi"],
+        Literal["keyed-hash", "psi"] | None,
         typer.Option(help="How ids are compared: keyed-hash, or psi, which nobody can guess at."),
-    ] = "keyed-hash",
+    ] = None,
+    name: Annotated[
+        str, typer.Option(help="Keep the alignment under this name, for later runs; it is by psi.")
+    ] = "",
+    days: Annotated[
+        int | None, typer.Option(min=1, help="Days that a named alignment lives; 30 by default.")
+    ] = None,
+    extend: Annotated[
+        str, typer.Option(help="Compare the ids that are new since this alignment was made.")
+    ] = "",
     profile: Profile = "",
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -27,19 +47,33 @@ def align(
 
     Example: fedforest align --data bank=customers --data shop=baskets
 
-    Example: fedforest align --method psi --data bank=customers --data shop=baskets
+    Example: fedforest align --name customers --days 90 --data bank=customers --data shop=baskets
+
+    Example: fedforest align --extend customers
     """
     from fedforest.cli.predict import read_pairs
+    from fedforest.cli.progress import RunProgress, watching
     from fedforest.cli.run_page import describe_alignment
     from fedforest.runtime.client.connection import Federation
     from fedforest.runtime.membership.profiles import choose_profile
     from fedforest.runtime.messages.orders import AlignRows
     from fedforest.runtime.messages.results import Alignment
 
-    order = AlignRows(data=read_pairs(data), method=method)
-    with Federation(choose_profile(profile)) as federation:
-        alignment = federation.train(order, Alignment)
+    is_kept = bool(name or extend)
     terminal = Terminal(as_json, quiet)
+    with Federation(choose_profile(profile)) as federation:
+        takes_known = bool(extend) and not data
+        pairs = _read_standing(federation, extend) if takes_known else read_pairs(data or [])
+        order = AlignRows(
+            data=pairs,
+            method=method or ("psi" if is_kept else "keyed-hash"),
+            name=name,
+            days=days,
+            extends=extend,
+        )
+        # with --json, standard output has the result alone
+        with watching(Terminal(quiet=quiet or as_json), "", RunProgress(1)) as tell:
+            alignment = federation.train(order, Alignment, tell)
     if as_json:
         terminal.show_json(
             {
@@ -47,7 +81,80 @@ def align(
                 "rows": alignment.n_rows,
                 "without_an_id_of_their_own": alignment.n_duplicates,
                 "alignment": alignment.id,
+                "standing": alignment.standing or None,
+                "expires": alignment.expires,
             }
         )
     else:
         typer.echo(describe_alignment(alignment))
+
+
+@alignments.command("list")
+def list_alignments(profile: Profile = "", as_json: AsJson = False) -> None:
+    """List the standing alignments: whose ids, how many in common, and until when.
+
+    Example: fedforest alignments list
+    """
+    import msgspec
+
+    from fedforest.runtime.client.connection import Federation
+    from fedforest.runtime.membership.profiles import choose_profile
+    from fedforest.runtime.messages.orders import ListAlignments
+    from fedforest.runtime.messages.results import AlignmentList
+
+    with Federation(choose_profile(profile)) as federation:
+        known = federation.ask(ListAlignments(), AlignmentList).alignments
+    if as_json:
+        Terminal(as_json).show_json([msgspec.structs.asdict(each) for each in known])
+        return
+    for each in known:
+        pairs = ", ".join(f"{party}={name}" for party, name in each.data.items())
+        until = format_time(each.expires)
+        typer.echo(f"{each.name}: {each.n_common:,} ids of {pairs}; until {until}")
+    if not known:
+        typer.echo("There is no standing alignment.")
+
+
+@alignments.command("remove")
+def remove_alignment(
+    name: Annotated[str, typer.Argument(help="The name of the standing alignment.")],
+    profile: Profile = "",
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Remove a standing alignment, with its keys, at the coordinator and at all parties.
+
+    Example: fedforest alignments remove customers
+    """
+    from fedforest.runtime.client.connection import Federation
+    from fedforest.runtime.membership.profiles import choose_profile
+    from fedforest.runtime.messages.orders import RemoveAlignment
+    from fedforest.runtime.messages.results import AlignmentList
+
+    with Federation(choose_profile(profile)) as federation:
+        away = federation.ask(RemoveAlignment(name), AlignmentList).away
+    terminal = Terminal(as_json, quiet)
+    if as_json:
+        terminal.show_json({"removed": name, "away": away})
+        return
+    terminal.say(f"The standing alignment {name} is removed.")
+    if away:
+        terminal.say(
+            f"Not connected: {', '.join(away)}. They keep their keys of it until its time is over, "
+            "or until they say fedforest party alignments remove."
+        )
+
+
+def _read_standing(federation: Federation, name: str) -> dict[str, str]:
+    """Return the data sets that a standing alignment was made of."""
+    from fedforest.runtime.messages.orders import ListAlignments
+    from fedforest.runtime.messages.results import AlignmentList
+
+    known = federation.ask(ListAlignments(), AlignmentList).alignments
+    found = {each.name: each.data for each in known}
+    if name not in found:
+        names = ", ".join(found) or "none"
+        raise typer.BadParameter(
+            f"there is no standing alignment {name!r}; there are: {names}", param_hint="--extend"
+        )
+    return found[name]

@@ -13,12 +13,13 @@ from typing import Annotated
 import typer
 
 from fedforest import __version__
-from fedforest.cli.align import align
+from fedforest.cli.align import align, alignments
 from fedforest.cli.audit import audit
 from fedforest.cli.data import data
 from fedforest.cli.demo import demo
 from fedforest.cli.export import export
 from fedforest.cli.membership import join_as_user
+from fedforest.cli.party_alignments import party_alignments
 from fedforest.cli.policy import policy
 from fedforest.cli.predict import predict
 from fedforest.cli.reproduce import reproduce
@@ -44,6 +45,7 @@ app.command("join")(join_as_user)
 app.command()(train)
 app.add_typer(runs, name="runs")
 app.command()(align)
+app.add_typer(alignments, name="alignments")
 app.command()(predict)
 app.command()(export)
 app.command()(reproduce)
@@ -51,6 +53,7 @@ app.add_typer(coordinator, name="coordinator")
 app.add_typer(party, name="party")
 party.add_typer(data, name="data")
 party.add_typer(policy, name="policy")
+party.add_typer(party_alignments, name="alignments")
 app.add_typer(audit, name="audit")
 
 

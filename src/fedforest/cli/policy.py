@@ -47,8 +47,11 @@ TEMPLATE = """\
 # alignment_methods = ["keyed-hash", "psi"]
 # least_aligned_ids = 0           # in the list of ids of each party
 # least_common_ids = 1            # of all parties
+# least_common_fraction = 0.0     # of the list of each party
 # alignments_per_day = 1000       # of all data sets
 # alignments_per_day_per_asker = 1000
+# standing_days = 90              # that a standing alignment may live; 0: none
+# standing_askers = ["anna"]      # who may make and extend one; without it, all askers
 # validation = true
 # alone = true
 

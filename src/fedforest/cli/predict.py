@@ -39,6 +39,9 @@ def predict(  # noqa: PLR0913, PLR0917 - options of a command
             help="Match rows by their ids, or take them in order; as in training by default.",
         ),
     ] = None,
+    standing: Annotated[
+        str, typer.Option(help="Match rows by this standing alignment.", show_default=False)
+    ] = "",
     home: Annotated[
         Path | None,
         typer.Option(
@@ -68,7 +71,7 @@ def predict(  # noqa: PLR0913, PLR0917 - options of a command
     if Path(model).is_file():
         votes, classes = _predict_here(Path(model).read_bytes(), data)
     else:
-        wishes = _Wishes(data, align, lookahead, home)
+        wishes = _Wishes(data, align, lookahead, home, standing)
         votes, classes, ids = _predict_run(profile, model, wishes)
     write_table(make_table(votes, classes, ids), out)
     terminal = Terminal(as_json, quiet)
@@ -85,6 +88,7 @@ class _Wishes(NamedTuple):
     align: bool | None  # None: as in training
     lookahead: int | None
     home: Path | None
+    standing: str = ""  # the name of a standing alignment
 
 
 class _Predicted(NamedTuple):
@@ -144,7 +148,7 @@ def _predict_there(federation: Federation, details: RunDetails, wishes: _Wishes)
         model=run,
         lookahead=wishes.lookahead,
         hard_votes=bool(details.order.get("hard_votes")),
-        align=_choose_alignment(details.order.get("align", False), wishes.align),
+        align=_choose_alignment(details.order.get("align", False), wishes),
     )
     packed = federation.ask(WatchRun(run=run), VerticalResult).classes
     predicted = predict_rows(federation, order)
@@ -153,11 +157,16 @@ def _predict_there(federation: Federation, details: RunDetails, wishes: _Wishes)
     return _Predicted(predicted.values, classes, ids)
 
 
-def _choose_alignment(in_training: Align, wished: bool | None) -> Align:
+def _choose_alignment(in_training: Any, wishes: _Wishes) -> Align:
     """As in training; rows that were in order there are matched by keyed hashes if wished."""
-    if wished is None:
-        return in_training
-    return wished and (in_training or True)
+    from fedforest.runtime.messages.orders import StandingName
+
+    if wishes.standing:
+        return StandingName(wishes.standing)
+    align: Align = StandingName(**in_training) if isinstance(in_training, dict) else in_training
+    if wishes.align is None:
+        return align
+    return wishes.align and (align or True)
 
 
 def _read_ids(home: Path, pairs: dict[str, str], alignment: Alignment | None = None) -> Any:

@@ -49,6 +49,7 @@ class RunProgress:
     _seconds: float = 0.0  # of exchanges; those before watching began included
     _deepest: int = 0  # level of batches that are complete
     part: str = ""  # of the run, such as its alignment
+    pieces: tuple[int, int] | None = None  # of lists of ids: done, and all
     _first_step: int | None = None  # of this level: further ones ask nodes again
     _since: float = field(init=False)
 
@@ -75,6 +76,8 @@ class RunProgress:
         part = f"{note['part']}: " if "part" in note else ""
         if part != self.part:  # trees and levels begin anew in every part
             self.part, self.trees, self.level, self._deepest = part, range(0), None, 0
+            self._since, self._seconds = self.clock() - event.seconds, event.seconds
+        self.pieces = (note["done"], note["total"]) if "total" in note else None
         if "level" not in note:
             self.doing = part + _name_step(event.request)
             return
@@ -91,7 +94,9 @@ class RunProgress:
 
     @property
     def share(self) -> float | None:
-        """Estimate the fraction of the growing that is done."""
+        """Estimate the fraction of the growing, or of the comparing of ids, that is done."""
+        if self.pieces is not None:
+            return self.pieces[0] / max(1, self.pieces[1])
         depth = self.max_depth or self._deepest
         if self.level is None or not depth:
             return None
@@ -112,6 +117,8 @@ class RunProgress:
         parts = [self.doing]
         if 0 < len(self.trees) < self.n_trees:
             parts.append(f"trees {self.trees.start + 1}-{self.trees.stop} of {self.n_trees}")
+        if self.pieces is not None and self.share is not None:
+            parts.append(f"{self.share:.0%} of the ids")
         parts.append("1 exchange" if self.n_exchanges == 1 else f"{self.n_exchanges} exchanges")
         parts.append(format_bytes(self.n_bytes))
         if self.oob_score is not None:

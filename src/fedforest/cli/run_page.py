@@ -125,7 +125,10 @@ def describe_alignment(alignment: Alignment) -> str:
     twice = {party: n for party, n in alignment.n_duplicates.items() if n}
     left_out = ", ".join(f"{party} {n:,}" for party, n in twice.items())
     note = f"; ids that stand twice are left out: {left_out}" if twice else ""
-    return f"{alignment.n_common:,} that all parties have, of {of_all}{note}"
+    kept = ""
+    if alignment.standing and alignment.expires is not None:
+        kept = f"; standing alignment {alignment.standing}, until {format_time(alignment.expires)}"
+    return f"{alignment.n_common:,} that all parties have, of {of_all}{note}{kept}"
 
 
 def _where_it_is(protocol: str) -> str:

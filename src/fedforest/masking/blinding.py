@@ -8,7 +8,7 @@ so there are no points of small order; secrets are multiplied by libsodium, in c
 
 from collections.abc import Iterable
 from hashlib import sha512
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -49,10 +49,11 @@ class BlindingKey:
     def __init__(self, scalar: bytes) -> None:
         self._scalar = scalar
 
-    @classmethod
-    def from_randomness(cls, randomness: Randomness) -> Self:
+    @staticmethod
+    def draw(randomness: Randomness) -> bytes:
+        """Draw the scalar of a new key."""
         wide = draw_bytes(randomness, _WIDE_BYTES)
-        return cls(_sodium().crypto_core_ristretto255_scalar_reduce(wide))
+        return bytes(_sodium().crypto_core_ristretto255_scalar_reduce(wide))
 
     def blind(self, points: Iterable[bytes], owner: str = "") -> bytes:
         """The points times the key, one after the other.

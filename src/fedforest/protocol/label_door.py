@@ -30,22 +30,27 @@ class Accountant(Protocol):
         """The least number of rows behind a score, and behind a count of predictions."""
 
     @property
-    def least_common(self) -> int:
-        """The least number of ids that parties must have in common."""
+    def least_common(self) -> tuple[int, float]:
+        """The least ids that parties must have in common: a number, a fraction of each list."""
 
-    def approve(self, request: Message, n_rows: int | None = None) -> None:
+    def approve(
+        self, request: Message, n_rows: int | None = None, n_longest: int | None = None
+    ) -> None:
         """Charge a request that makes labels leave, or check a limit of it; raises a refusal.
 
-        `n_rows` are the rows behind a score, the ids of a list, or those that all parties have.
+        `n_rows` are the rows behind a score, the ids of a list, or those that all parties have; the
+        longest list that the party knows of has `n_longest`.
         """
 
 
 class Owner:
     """The accountant of a caller who owns all tables: everything may leave."""
 
-    has_approved, least_rows, least_common = True, 1, 1
+    has_approved, least_rows, least_common = True, 1, (1, 0.0)
 
-    def approve(self, request: Message, n_rows: int | None = None) -> None:
+    def approve(
+        self, request: Message, n_rows: int | None = None, n_longest: int | None = None
+    ) -> None:
         """Approve everything."""
 
 

@@ -9,12 +9,17 @@ from fedforest.protocol.alignment.coordinator import CommonRows
 from fedforest.protocol.alignment.messages import REQUESTS
 from fedforest.protocol.alignment.party import Aligner, OwnIds
 from fedforest.protocol.alignment.payloads import IdForm
-from fedforest.protocol.contract import Gate
+from fedforest.protocol.alignment.psi_coordinator import Intersected, intersect
+from fedforest.protocol.alignment.psi_party import IntersectionAligner
+from fedforest.protocol.alignment.recall_coordinator import recall
+from fedforest.protocol.alignment.standing_alignment import StandingIds, StandingPoints
+from fedforest.protocol.contract import Clause, Gate
 from fedforest.protocol.label_door import OWNER, Accountant
 from fedforest.runtime.driver import run
 from fedforest.runtime.endpoint import make_endpoint
 from fedforest.runtime.messages.orders import AlignmentMethod
-from fedforest.runtime.trainings.alignment import METHODS
+from fedforest.runtime.messages.roles import AlignmentRole
+from fedforest.runtime.trainings.alignment import CONVERSATIONS, RowIds, make_aligner
 from fedforest.tree.workers import ALONE, Workers
 from tests.protocol.aggregation.federations import seeded_randomness
 
@@ -64,6 +69,9 @@ class Aligning:
     accountants: Mapping[str, Accountant] = field(default_factory=dict)
     workers: Workers = ALONE
     forms: Mapping[str, IdForm] = field(default_factory=dict)
+    before: Mapping[str, StandingIds] = field(default_factory=dict)  # that is extended, or recalled
+    recalls: bool = False
+    run: bytes = RUN
     members: dict[str, PartyIdentity] = field(init=False)
     parties: dict[str, Aligner] = field(init=False)
     listener: Listener = field(init=False)
@@ -73,25 +81,45 @@ class Aligning:
         self.put_together()
 
     def put_together(self) -> None:
-        self.parties = {
-            name: METHODS[self.method].answer(
-                member,
-                OwnIds(self.ids[name], self.forms.get(name, IdForm())),
-                self.accountants.get(name, OWNER),
-                self.workers,
-            )
-            for name, member in self.members.items()
-        }
-        contract = METHODS[self.method].contract
+        made = {name: self.make_party(name) for name in self.members}
+        self.parties = {name: party for name, (party, _) in made.items()}
         self.listener = Listener(
             {
                 name: make_endpoint(Gate(contract, None, party), REQUESTS)
-                for name, party in self.parties.items()
+                for name, (party, contract) in made.items()
             }
         )
 
+    def make_party(self, name: str) -> tuple[Aligner, Sequence[Clause[None]]]:
+        own = OwnIds(self.ids[name], self.forms.get(name, IdForm()))
+        version = self.before[name].version.hex() if self.recalls else None
+        role = AlignmentRole(data=name, method=self.method, recalls=version)
+        accountant = self.accountants.get(name, OWNER)
+        return make_aligner(
+            role,
+            RowIds(name, own, self.before.get(name)),
+            self.members[name],
+            accountant,
+            self.workers,
+        )
+
     def align(self) -> CommonRows:
-        return run(METHODS[self.method].converse(RUN, tuple(self.ids)), self.listener)
+        return run(CONVERSATIONS[self.method](self.run, tuple(self.ids)), self.listener)
+
+    def intersect(self, before: StandingPoints | None = None) -> Intersected:
+        """Intersect, or extend what was found before."""
+        return run(intersect(self.run, tuple(self.ids), before), self.listener)
+
+    def recall(self, n_common: int) -> CommonRows:
+        return run(recall(self.run, tuple(self.ids), n_common), self.listener)
+
+    def standing(self) -> dict[str, StandingIds]:
+        """What each party keeps."""
+        kept = {}
+        for name, party in self.parties.items():
+            assert isinstance(party, IntersectionAligner)
+            kept[name] = party.standing(self.run)
+        return kept
 
     def common_ids(self) -> dict[str, list[bytes]]:
         """What each party took, in the common order."""

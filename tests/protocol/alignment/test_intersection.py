@@ -24,7 +24,9 @@ from fedforest.protocol.alignment.messages import (
     REQUESTS,
     BlindIds,
     BlindLists,
+    GiveList,
     IdsBlinded,
+    ListGiven,
     ListsBlinded,
     TakeMatches,
 )
@@ -97,12 +99,12 @@ def test_sets_of_every_shape_are_intersected(numbers, n_parties: int) -> None:  
 
 
 @pytest.mark.parametrize("n_parties", [2, 5])
-def test_an_intersection_takes_six_exchanges_whatever_the_number_of_parties(
+def test_short_lists_take_seven_exchanges_whatever_the_number_of_parties(
     n_parties: int,
 ) -> None:
     parties = some(n_parties)
     parties.align()
-    assert len(parties.listener.requests) == 6
+    assert len(parties.listener.requests) == 7
 
 
 def test_the_transcript_shows_no_id_no_hash_and_no_unblinded_point() -> None:
@@ -122,8 +124,8 @@ def test_points_come_in_an_order_that_tells_nothing_of_rows() -> None:
     parties = some()
     parties.align()
     for name in parties.ids:
-        reply = decode(parties.listener.replies[2][name], (IdsBlinded,))
-        assert isinstance(reply, IdsBlinded)
+        reply = decode(parties.listener.replies[3][name], (ListGiven,))
+        assert isinstance(reply, ListGiven)
         data = bytes(reply.points.data)
         cut = [data[i : i + 32] for i in range(0, len(data), 32)]
         assert cut == sorted(cut)
@@ -135,7 +137,7 @@ def test_the_same_randomness_makes_the_same_transcript_and_other_randomness_anot
         parties.align()
     assert first.listener.everything() == again.listener.everything()
     lists = [
-        {point for reply in parties.listener.replies[2].values() for point in _points(reply)}
+        {point for reply in parties.listener.replies[3].values() for point in _points(reply)}
         for parties in (first, other)
     ]
     assert not lists[0] & lists[1]
@@ -143,9 +145,9 @@ def test_the_same_randomness_makes_the_same_transcript_and_other_randomness_anot
 
 
 def _points(reply: bytes) -> list[bytes]:
-    blinded = decode(reply, (IdsBlinded,))
-    assert isinstance(blinded, IdsBlinded)
-    data = bytes(blinded.points.data)
+    given = decode(reply, (ListGiven,))
+    assert isinstance(given, ListGiven)
+    data = bytes(given.points.data)
     return [data[i : i + 32] for i in range(0, len(data), 32)]
 
 
@@ -165,10 +167,10 @@ def test_parties_that_are_not_first_do_not_meet_each_other() -> None:
     parties = some()
     parties.align()
     for name in NAMES[1:3]:
-        lists = decode(parties.listener.requests[3][name], REQUESTS)
+        lists = decode(parties.listener.requests[4][name], REQUESTS)
         assert isinstance(lists, BlindLists)
         assert [bytes(each.data) for each in lists.lists] == [
-            b"".join(_points(parties.listener.replies[2][NAMES[0]]))
+            b"".join(_points(parties.listener.replies[3][NAMES[0]]))
         ]
 
 
@@ -203,11 +205,11 @@ def test_a_list_of_another_size_than_declared_is_its_senders_fault() -> None:
     def cheat(data: bytes) -> bytes:
         reply = decode(honest(data), tuple(request.reply for request in REQUESTS))
         if isinstance(reply, IdsBlinded):
-            reply = IdsBlinded(IdCounts(29, 0), reply.points, reply.seals)
+            reply = IdsBlinded(IdCounts(29, 0))
         return encode(reply)
 
     parties.listener.endpoints = {**parties.listener.endpoints, "shop": cheat}
-    with pytest.raises(RemoteProtocolError, match="960 bytes for 29 entries") as caught:
+    with pytest.raises(RemoteProtocolError, match="a piece of another list") as caught:
         parties.align()
     assert caught.value.party == "shop"
 
@@ -225,8 +227,8 @@ def test_without_a_pin_nothing_is_blinded_and_the_command_is_told() -> None:
 
 def test_requests_out_of_place_are_refused_and_change_nothing() -> None:
     honest, disturbed = some(), some()
-    lists = BlindLists((BlindedIds(memoryview(b"")),), ())
-    known = [BlindIds(), lists, TakeMatches(memoryview(b"\xff" * 4), ())]
+    lists = BlindLists((BlindedIds(0, 0, memoryview(bytes(32)), memoryview(b"")),), ())
+    known = [BlindIds(), GiveList(), lists, TakeMatches(memoryview(b"\xff" * 4), ())]
 
     def change(party: str, data: bytes) -> bytes:
         asked = decode(data, REQUESTS)

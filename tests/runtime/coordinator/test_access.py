@@ -55,6 +55,8 @@ ALLOWED = {
     "TrainHorizontal": ("", "", "n", "n"),
     "TrainLinear": ("", "", "n", "n"),
     "AlignRows": ("", "", "n", "n"),
+    "ListAlignments": ("", "", "n", "n"),
+    "RemoveAlignment": ("", "", "n", "n"),
     "ListRuns": ("n", "n", "n", "n"),
     "ShowRun": ("os", "", "os", "osf"),
     "LogOfRun": ("os", "", "os", "osf"),
@@ -85,6 +87,8 @@ def requests_of(name: str) -> dict[str, Any]:
             tol=0.0,
         ),
         "AlignRows": lambda: AlignRows(data=DATA),
+        "ListAlignments": orders.ListAlignments,
+        "RemoveAlignment": lambda: orders.RemoveAlignment("people"),
         "ListRuns": ListRuns,
     }
     if name in new:
@@ -142,6 +146,14 @@ def test_the_guide_shows_the_table_of_the_code() -> None:
     for kind, reach in RIGHTS.items():
         cells = " | ".join(words[reach[role]] for role in USER_ROLES)
         assert f"| `{kind.__name__}` | {cells} |" in guide, kind.__name__
+
+
+def test_a_standing_alignment_is_removed_by_its_maker_or_an_operator(tmp_path: Path) -> None:
+    access = access_for(tmp_path, "sam")
+    access.check_alignment("people", "sam", "sam")
+    access.check_alignment("people", "sam", "oda")
+    with pytest.raises(AccessRefused, match="'people' was made by another user than ben"):
+        access.check_alignment("people", "sam", "ben")
 
 
 def test_a_run_that_others_own_is_unknown_to_a_user(tmp_path: Path) -> None:

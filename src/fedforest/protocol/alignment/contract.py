@@ -1,16 +1,22 @@
-"""The contracts of alignment, one for each method: every request once, in this order."""
+"""The contracts of alignment, one for each method.
+
+Requests about a list come in pieces. How often follows from the list, which the party counts.
+"""
 
 from fedforest.protocol.aggregation.messages import Introduce, MeetPeers
 from fedforest.protocol.alignment.messages import (
     BlindIds,
     BlindLists,
     CompareRows,
+    FindRows,
+    GiveList,
     HashIds,
     ShareKey,
+    TakeFound,
     TakeMatches,
     TakeRows,
 )
-from fedforest.protocol.contract import BEGINNING, Clause, once
+from fedforest.protocol.contract import BEGINNING, Clause, once, unlimited
 
 KEYED_HASH: tuple[Clause[None], ...] = (
     Clause(Introduce, (BEGINNING,), once, "once"),
@@ -24,8 +30,17 @@ KEYED_HASH: tuple[Clause[None], ...] = (
 PSI: tuple[Clause[None], ...] = (
     Clause(Introduce, (BEGINNING,), once, "once"),
     Clause(MeetPeers, (Introduce,), once, "once"),
-    Clause(BlindIds, (MeetPeers,), once, "once"),
-    Clause(BlindLists, (BlindIds,), once, "once"),
-    Clause(TakeMatches, (BlindLists,), once, "once"),
+    Clause(BlindIds, (MeetPeers, BlindIds), unlimited, "the pieces of the own list"),
+    Clause(GiveList, (BlindIds, GiveList, BlindLists), unlimited, "the pieces of the own list"),
+    Clause(BlindLists, (GiveList, BlindLists), unlimited, "the pieces of the longest list"),
+    Clause(TakeMatches, (GiveList, BlindLists), once, "once"),
     Clause(CompareRows, (TakeMatches,), once, "once"),
+)
+
+RECALL: tuple[Clause[None], ...] = (
+    Clause(Introduce, (BEGINNING,), once, "once"),
+    Clause(MeetPeers, (Introduce,), once, "once"),
+    Clause(FindRows, (MeetPeers,), once, "once"),
+    Clause(TakeFound, (FindRows,), once, "once"),
+    Clause(CompareRows, (TakeFound,), once, "once"),
 )

@@ -23,7 +23,7 @@ from fedforest.protocol.alignment.messages import (
     ShareKey,
     TakeRows,
 )
-from fedforest.protocol.alignment.payloads import IdCounts
+from fedforest.protocol.alignment.payloads import IdCounts, pack_bits
 from fedforest.protocol.asking import Conversation, ask, blame, check
 
 
@@ -45,11 +45,7 @@ def align(run: bytes, parties: Sequence[str]) -> Conversation[CommonRows]:
     common = _intersect({party: hashed[party] for party in parties})
     n_common = int(common[parties[0]].sum())
     refuse_few_common(n_common, {party: hashed[party].counts for party in parties})
-    bits = {
-        party: memoryview(np.packbits(is_common, bitorder="little").tobytes())
-        for party, is_common in common.items()
-    }
-    taken = yield from ask({party: TakeRows(bits[party]) for party in parties})
+    taken = yield from ask({party: TakeRows(pack_bits(common[party])) for party in parties})
     proofs = {party: taken[party].proof for party in parties}
     yield from ask(
         {
@@ -83,9 +79,12 @@ def refuse_few_common(n_common: int, counts: Mapping[str, IdCounts]) -> None:
             "the parties have no id in common. Do their id columns mean the same thing, and are "
             "they written in the same way?"
         )
+    longest = max(each.n_ids for each in counts.values())
     for party, each in counts.items():
         if n_common < each.least_common:
             raise DataError.of("common.few", peer=party, limit=each.least_common)
+        if n_common < each.least_fraction * longest:
+            raise DataError.of("common.fraction", peer=party, limit=f"{each.least_fraction:g}")
 
 
 def _share_key(parties: Sequence[str]) -> Conversation[dict[str, HashIds]]:

@@ -8,6 +8,7 @@ from typing import ClassVar
 from fedforest.protocol.aggregation.messages import Introduce, MeetPeers
 from fedforest.protocol.alignment.payloads import (
     BlindedIds,
+    FoundIds,
     IdCounts,
     ListSeal,
     Pseudonyms,
@@ -69,29 +70,45 @@ class TakeRows(Request[RowsTaken], frozen=True):
 
 
 class IdsBlinded(Message, frozen=True):
-    """A point for each id, blinded by this party's key, with a seal for each receiver."""
+    """The party's counts, the same in every reply: so many of its ids are being blinded."""
 
     reveals: ClassVar[str] = (
-        "a point for each id of the data set that nobody can lead back, how many there are, and "
-        "how many rows have no id of their own, and the least number of common ones it allows"
+        "how many ids the data set has, how many of them are new since an alignment that is "
+        "extended, how many rows have no id of their own, and the least number and fraction of "
+        "common ones it allows"
     )
 
     counts: IdCounts
-    points: BlindedIds
-    seals: tuple[ListSeal, ...]
 
 
 class BlindIds(Request[IdsBlinded], frozen=True):
-    """Draw a key and blind your ids: the list is fixed from now on.
-
-    The first party that was introduced seals its list for each of the others, they for it alone.
-    """
+    """Blind the next piece of your ids; the first time, draw a key, which fixes the list."""
 
     reveals: ClassVar[str] = "that rows are to be aligned, and with whom"
 
 
+class ListGiven(Message, frozen=True):
+    """The next piece of the party's list, with a seal for each receiver."""
+
+    reveals: ClassVar[str] = (
+        "a point for each id of the data set, which only the key of the party leads back"
+    )
+
+    points: BlindedIds
+    seals: tuple[ListSeal, ...]
+
+
+class GiveList(Request[ListGiven], frozen=True):
+    """Give the next piece of your list.
+
+    The first party that was introduced seals its list for each of the others, they for it alone.
+    """
+
+    reveals: ClassVar[str] = "nothing beyond that the run goes on"
+
+
 class ListsBlinded(Message, frozen=True):
-    """The lists that came, blinded by this party's key, too, each in the order it had."""
+    """The pieces that came, blinded by this party's key, too, each in the order it had."""
 
     reveals: ClassVar[str] = (
         "which ids of other parties' lists this one has, by points that mean something only "
@@ -102,7 +119,10 @@ class ListsBlinded(Message, frozen=True):
 
 
 class BlindLists(Request[ListsBlinded], frozen=True):
-    """Blind the lists of the parties that you meet: all others, or the first party alone."""
+    """Blind the next piece of each list: of all other parties, or of the first party alone.
+
+    A list that is complete comes with a piece of no points.
+    """
 
     reveals: ClassVar[str] = "how many ids the parties that it meets have"
 
@@ -119,7 +139,7 @@ class MatchesTaken(Message, frozen=True):
 
 
 class TakeMatches(Request[MatchesTaken], frozen=True):
-    """Take the rows whose ids all parties have.
+    """Take the rows whose ids all parties have, as far as none was told of them before.
 
     `common` is one bit for each entry of the first party's list, as it declared it; `places` are
     where these ids stand in the lists of the others, as 4-byte numbers: at the first party those of
@@ -130,6 +150,32 @@ class TakeMatches(Request[MatchesTaken], frozen=True):
 
     common: memoryview
     places: tuple[memoryview, ...]
+
+
+class RowsFound(Message, frozen=True):
+    """Which of the ids that a standing alignment put together have a row in the data set."""
+
+    reveals: ClassVar[str] = (
+        "which of the ids that all parties had in a standing alignment have a row in the data set "
+        "now, how many rows it has, and how many of them have no id of their own"
+    )
+
+    counts: IdCounts
+    found: FoundIds
+
+
+class FindRows(Request[RowsFound], frozen=True):
+    """Find the rows of the ids that a standing alignment put together."""
+
+    reveals: ClassVar[str] = "that a standing alignment is used"
+
+
+class TakeFound(Request[MatchesTaken], frozen=True):
+    """Take the rows that all parties found: one bit for each id of the standing alignment."""
+
+    reveals: ClassVar[str] = "which of its rows all other parties have, too"
+
+    common: memoryview
 
 
 class CompareRows(Request[Accepted], frozen=True):
@@ -151,7 +197,10 @@ REQUESTS = (
     HashIds,
     TakeRows,
     BlindIds,
+    GiveList,
     BlindLists,
     TakeMatches,
+    FindRows,
+    TakeFound,
     CompareRows,
 )

@@ -42,11 +42,10 @@ from fedforest.protocol.alignment.payloads import (
     Pseudonyms,
     RowsProof,
     SealedKey,
+    read_bits,
 )
 from fedforest.protocol.asking import Accepted, Handler, Message, answer, check
 from fedforest.protocol.label_door import OWNER, Accountant
-from fedforest.protocol.payloads import view_bytes
-from fedforest.tree.workers import ALONE, Workers
 
 _SEALING = b"alignment key"
 _HASHING = b"alignment ids"
@@ -76,7 +75,6 @@ class KeyedHashAligner:
         member: PartyIdentity,
         own: OwnIds,
         accountant: Accountant = OWNER,
-        _workers: Workers = ALONE,  # hashing is quick
     ) -> None:
         self._accountant = accountant
         self._member = member
@@ -133,7 +131,8 @@ class KeyedHashAligner:
         ids = sort_ids(derive_key(key, _HASHING, self._meeting.session().id), self._ids)
         self._accountant.approve(request, len(ids.rows))
         n_left_out = len(self._ids) - len(ids.rows)
-        counts = IdCounts(len(self._ids), n_left_out, self._accountant.least_common, self._form)
+        least, fraction = self._accountant.least_common
+        counts = IdCounts(len(self._ids), n_left_out, least, self._form, fraction)
         self._key, self._sorted = key, ids
         return IdsHashed(counts, Pseudonyms.of(ids.pseudonyms))
 
@@ -155,12 +154,9 @@ class KeyedHashAligner:
             raise ProtocolError.stating("rows are named before ids were hashed")
         check(self._common is None, "rows are named twice")
         n_ids = len(ids.rows)
-        packed = view_bytes(request.common, "u1", (n_ids + 7) // 8, "common rows")
-        bits = np.unpackbits(packed, bitorder="little")
-        check(not bits[n_ids:].any(), "common rows are padded with ones")
-        is_common = bits[:n_ids].astype(np.bool_)
+        is_common = read_bits(request.common, n_ids)
         check(bool(is_common.any()), "no row is common")
-        self._accountant.approve(request, int(is_common.sum()))
+        self._accountant.approve(request, int(is_common.sum()), n_ids)
         common = SortedIds(ids.pseudonyms[is_common], ids.rows[is_common])
         proof = self._prove(self._member.name, common)
         self._common = common

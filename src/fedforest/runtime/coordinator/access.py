@@ -22,10 +22,12 @@ from fedforest.runtime.messages.orders import (
     CancelRun,
     CompleteModel,
     EndRunEarly,
+    ListAlignments,
     ListRuns,
     LogOfRun,
     PredictLinear,
     PredictVertical,
+    RemoveAlignment,
     ResumeRun,
     ShareRun,
     ShowRun,
@@ -63,6 +65,8 @@ RIGHTS: Mapping[type[Any], Mapping[UserRole, Reach]] = {
     TrainHorizontal: _ORDERING,
     TrainLinear: _ORDERING,
     AlignRows: _ORDERING,
+    ListAlignments: _reach(_NONE, _NONE, Reach.ALL),
+    RemoveAlignment: _ORDERING,
     ListRuns: _reach(_SHARED, _SHARED, _SHARED),
     ShowRun: _reach(_SHARED, _NONE, _SHARED),
     LogOfRun: _reach(_SHARED, _NONE, _SHARED),
@@ -119,6 +123,12 @@ class Access:
         self._check(type(order), user, getattr(order, "run", None) or getattr(order, "model", None))
         if isinstance(order, TrainVertical) and order.continues is not None:
             self._check(PredictVertical, user, order.continues)
+
+    def check_alignment(self, name: str, owner: str, user: str) -> None:
+        """Raise `AccessRefused` if the user may not remove a standing alignment of this owner."""
+        reach = RIGHTS[RemoveAlignment][self._role_of(user)]
+        if reach is not Reach.ALL and user != owner:
+            raise AccessRefused.of("access.alignment", user=user, alignment=name)
 
     def _check(self, kind: type[Any], user: str, about: str | None) -> None:
         """Check a kind of request about a run, or the model with its id; None for a new run."""

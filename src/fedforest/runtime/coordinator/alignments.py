@@ -2,19 +2,37 @@
 
 import secrets
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+import msgspec
 
 from fedforest.errors import FederationError
+from fedforest.protocol.alignment.coordinator import CommonRows
+from fedforest.protocol.alignment.psi_coordinator import intersect
+from fedforest.protocol.alignment.recall_coordinator import recall
+from fedforest.protocol.alignment.standing_alignment import StandingPoints
+from fedforest.protocol.asking import Conversation
 from fedforest.runtime.coordinator.run_stages import RunParts, derive_part, say
+from fedforest.runtime.coordinator.standing_alignments import (
+    CoordinatorStandingAlignments,
+    standing_name,
+)
 from fedforest.runtime.driver import run as drive
 from fedforest.runtime.messages.envelope import RUN_ID_BYTES, RunRequest
-from fedforest.runtime.messages.orders import AnyRun, PredictVertical
-from fedforest.runtime.messages.party_requests import BeginRun, EndRun
+from fedforest.runtime.messages.orders import (
+    STANDARD_DAYS,
+    AlignRows,
+    AnyRun,
+    Order,
+    PredictVertical,
+)
+from fedforest.runtime.messages.party_requests import BeginRun, DropAlignment, EndRun
 from fedforest.runtime.messages.results import Alignment
-from fedforest.runtime.messages.roles import Role
+from fedforest.runtime.messages.roles import AlignmentRole, Role
 from fedforest.runtime.messages.terms import Terms
 from fedforest.runtime.trainings.alignment import (
-    METHODS,
+    CONVERSATIONS,
     align_roles,
     check_alignment,
     describe_alignment,
@@ -22,41 +40,120 @@ from fedforest.runtime.trainings.alignment import (
 from fedforest.transport.base import Transport
 from fedforest.transport.codec import encode
 
+_NO_ROLES: Mapping[str, Role] = {}
 PART = "alignment"
 
 
-def align_for_run(parts: RunParts, order: AnyRun, next_roles: Mapping[str, Role]) -> Alignment:
+def align_for_run(
+    parts: RunParts,
+    order: AnyRun,
+    next_roles: Mapping[str, Role],
+    standing: CoordinatorStandingAlignments,
+) -> Alignment:
     """Have parties keep their common rows; a finished alignment stays."""
-    known = parts.recall(PART, Alignment)
-    if known is not None:
-        return known
-    data, method, part = order.data, order.alignment_method, derive_part(parts.run, PART)
-    conversation = METHODS[method].converse(part, tuple(data))
-    common = parts.converse(PART, align_roles(data, method, next_roles), conversation)
-    alignment = describe_alignment(common, part.hex())
-    parts.end(PART, data, alignment, keep=alignment.id)
-    return alignment
+    alignment = parts.recall(PART, Alignment)
+    if alignment is None:
+        standing.check(order)
+        part = derive_part(parts.run, PART)
+        plan = _plan(part, order, standing, next_roles)
+        common = parts.converse(PART, plan.roles, plan.conversation)
+        alignment = describe_alignment(common, part.hex())
+        parts.end(PART, order.data, alignment, keep=alignment.id)
+    if isinstance(order, AlignRows) and (order.name or order.extends):
+        return standing.publish(order, alignment)
+    return _name(alignment, order, standing)
 
 
-def align_for_prediction(transport: Transport, order: PredictVertical) -> Alignment:
+def align_for_prediction(
+    transport: Transport, order: PredictVertical, standing: CoordinatorStandingAlignments
+) -> Alignment:
     """Have parties keep their common rows for one prediction.
 
     No journal is written. An alignment that fails is dropped; the next one has a fresh id.
     """
-    data, terms = order.data, Terms(asker=order.asker, n_parties=len(order.data), aligns=True)
-    check_alignment(data)
+    terms = Terms(asker=order.asker, n_parties=len(order.data), aligns=True)
+    check_alignment(order.data)
+    standing.check(order)
     run = secrets.token_bytes(RUN_ID_BYTES)
-    parties = tuple(data)
+    plan = _plan(run, order, standing)
     try:
-        method = order.alignment_method
-        roles = align_roles(data, method)
-        say(transport, {party: BeginRun(run, role, terms) for party, role in roles.items()})
-        common = drive(METHODS[method].converse(run, parties), _Numbering(run, transport))
-        say(transport, {party: EndRun(run, run.hex()) for party in parties})
+        say(transport, {party: BeginRun(run, role, terms) for party, role in plan.roles.items()})
+        common = drive(plan.conversation, _Numbering(run, transport))
+        say(transport, {party: EndRun(run, run.hex()) for party in order.data})
     except FederationError:
-        say(transport, {party: EndRun(run, None) for party in parties}, may_lose=True)
+        say(transport, {party: EndRun(run, None) for party in order.data}, may_lose=True)
         raise
-    return describe_alignment(common, run.hex())
+    return _name(describe_alignment(common, run.hex()), order, standing)
+
+
+def remove_alignment(
+    transport: Transport,
+    connected: Collection[str],
+    standing: CoordinatorStandingAlignments,
+    name: str,
+) -> list[str]:
+    """Remove a standing alignment at every role; return the parties that are away.
+
+    These keep their keys until the alignment's time is over, or until their owners remove them.
+    """
+    record = standing.read(name)
+    present = [party for party in record.parties if party in connected]
+    dropping = dict.fromkeys(present, DropAlignment(record.version))
+    done = say(transport, dropping, may_lose=True)
+    standing.remove(name)
+    return [party for party in record.parties if party not in done]
+
+
+class _Plan(NamedTuple):
+    """The roles of an alignment, and its conversation from the beginning."""
+
+    roles: Mapping[str, AlignmentRole]
+    conversation: Conversation[CommonRows]
+
+
+def _plan(
+    run: bytes,
+    order: Order,
+    standing: CoordinatorStandingAlignments,
+    next_roles: Mapping[str, Role] = _NO_ROLES,
+) -> _Plan:
+    """Choose between an alignment of all ids, of those that are new, and of none."""
+    method, data = order.alignment_method, order.data
+    if name := standing_name(order):
+        record = standing.read(name)
+        data = {party: order.data[party] for party in record.parties}
+        if isinstance(order, AlignRows):
+            roles = align_roles(data, method, extends=record.version)
+            before = standing.read_points(record)
+            return _Plan(roles, _intersect_and_keep(run, tuple(data), before, standing))
+        roles = align_roles(data, method, next_roles, recalls=record.version)
+        return _Plan(roles, recall(run, tuple(data), record.state.n_common))
+    if isinstance(order, AlignRows) and order.name:
+        roles = align_roles(data, method, name=order.name, days=order.days or STANDARD_DAYS)
+        return _Plan(roles, _intersect_and_keep(run, tuple(data), None, standing))
+    return _Plan(align_roles(data, method, next_roles), CONVERSATIONS[method](run, tuple(data)))
+
+
+def _intersect_and_keep(
+    run: bytes,
+    parties: tuple[str, ...],
+    before: StandingPoints | None,
+    standing: CoordinatorStandingAlignments,
+) -> Conversation[CommonRows]:
+    """Intersect, and store what an extension needs before parties store theirs."""
+    found = yield from intersect(run, parties, before)
+    standing.keep_points(run.hex(), found.points)
+    return found.common
+
+
+def _name(alignment: Alignment, order: Order, standing: CoordinatorStandingAlignments) -> Alignment:
+    """Add the standing alignment whose rows were used."""
+    name = standing_name(order)
+    if not name:
+        return alignment
+    return msgspec.structs.replace(
+        alignment, standing=name, expires=standing.read(name).state.expires
+    )
 
 
 class _Numbering:

@@ -22,6 +22,7 @@ from fedforest.protocol.vertical.prediction.coordinator import Pace, PredictionO
 from fedforest.protocol.vertical.prediction.plan import MAX_CHOSEN_LOOKAHEAD, plan_for
 from fedforest.protocol.vertical.prediction.voting import VoteOrder, vote_by_leaves
 from fedforest.runtime.coordinator.alignments import align_for_prediction
+from fedforest.runtime.coordinator.standing_alignments import CoordinatorStandingAlignments
 from fedforest.runtime.driver import ExchangeLog, ask_once, run
 from fedforest.runtime.event_log import log_event
 from fedforest.runtime.messages.orders import PredictLinear, PredictVertical
@@ -69,7 +70,11 @@ class _PredictionTransport:
 
 
 def predict(
-    order: PredictVertical, model: CoordinatorModel, transport: MeasuredTransport, workers: Workers
+    order: PredictVertical,
+    model: CoordinatorModel,
+    transport: MeasuredTransport,
+    workers: Workers,
+    standing: CoordinatorStandingAlignments,
 ) -> Predictions:
     """Answer a user's request: (rows, outputs) votes, or (trees, rows) leaves."""
     _check_parties(order, model)
@@ -79,7 +84,7 @@ def predict(
             raise ConfigurationError(
                 "aligned rows have no numbers that a user knows; predict them all"
             )
-        alignment = align_for_prediction(transport, order)
+        alignment = align_for_prediction(transport, order, standing)
         chosen = RowsToPredict(RowChoice(alignment=alignment.id))
     if model.is_encrypted and not order.leaves:
         votes, n_rows = _vote(order, model, transport, workers, chosen)

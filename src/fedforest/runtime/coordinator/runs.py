@@ -24,6 +24,7 @@ from fedforest.runtime.coordinator.run_stages import (
     say,
     say_beside,
 )
+from fedforest.runtime.coordinator.standing_alignments import CoordinatorStandingAlignments
 from fedforest.runtime.coordinator.validation import validate_horizontal
 from fedforest.runtime.coordinator.vertical_validation import VerticalValidation
 from fedforest.runtime.driver import ExchangeLog, Observer
@@ -61,6 +62,7 @@ class TrainingRuns:
     _workers: Workers
     _wait_seconds: float  # for parties to connect before a training begins
     _owed: OwedEnds
+    _standing: CoordinatorStandingAlignments
 
     def carry_out(self, job: Job, observe: Observer) -> None:
         """Carry out a run, have every role store its portion of the model, store the result."""
@@ -71,7 +73,7 @@ class TrainingRuns:
         parts = RunParts.of(job.run, training.terms(order), self._store, self._hub, log.add)
         alignment = None
         if order.align:
-            alignment = align_for_run(parts, order, training.roles(order))
+            alignment = align_for_run(parts, order, training.roles(order), self._standing)
         start = training.start(order, self._models, alignment)
         result: Any = alignment
         if not training.is_only_alignment:

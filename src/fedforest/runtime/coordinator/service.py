@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from fedforest.errors import AccessRefused, ConfigurationError, DataError, PolicyRefusal
 from fedforest.privacy.randomized_response import Randomness
 from fedforest.runtime.coordinator.access import Access
+from fedforest.runtime.coordinator.alignments import remove_alignment
 from fedforest.runtime.coordinator.complete_models import gather
 from fedforest.runtime.coordinator.end_notices import OwedEnds
 from fedforest.runtime.coordinator.models import CoordinatorModels
@@ -25,6 +26,7 @@ from fedforest.runtime.coordinator.predictions import predict, predict_linear
 from fedforest.runtime.coordinator.queue import RunQueue
 from fedforest.runtime.coordinator.refusal_texts import in_own_words
 from fedforest.runtime.coordinator.runs import Hub, TrainingRuns
+from fedforest.runtime.coordinator.standing_alignments import CoordinatorStandingAlignments
 from fedforest.runtime.event_log import log_event
 from fedforest.runtime.membership.members import check_members, check_user
 from fedforest.runtime.membership.run_limits import LimitsOfUsers
@@ -36,10 +38,12 @@ from fedforest.runtime.messages.orders import (
     CancelRun,
     CompleteModel,
     EndRunEarly,
+    ListAlignments,
     ListRuns,
     LogOfRun,
     PredictLinear,
     PredictVertical,
+    RemoveAlignment,
     ResumeRun,
     ShareRun,
     ShowRun,
@@ -50,6 +54,7 @@ from fedforest.runtime.messages.orders import (
     sign_order,
 )
 from fedforest.runtime.messages.results import (
+    AlignmentList,
     AnyEvent,
     ModelFile,
     Predictions,
@@ -94,7 +99,10 @@ class CoordinatorService:
         self._access = Access(self._store, self._role_of)
         self._models = CoordinatorModels(home / "models")
         self._owed = OwedEnds(self._store, hub)
-        trainings = TrainingRuns(hub, self._store, self._models, workers, wait_seconds, self._owed)
+        self._standing = CoordinatorStandingAlignments(home)
+        trainings = TrainingRuns(
+            hub, self._store, self._models, workers, wait_seconds, self._owed, self._standing
+        )
         self._runs = RunQueue(home, hub, self._store, trainings, self._owed, limits)
         self._records = self._runs.records
         self._is_ready = threading.Event()
@@ -109,6 +117,7 @@ class CoordinatorService:
             EndRunEarly: self._end_early,
             CancelRun: self._cancel,
             ShareRun: self._share,
+            ListAlignments: self._list_alignments,
         }
 
     def start(self) -> None:
@@ -140,6 +149,8 @@ class CoordinatorService:
         answer = self._answers.get(type(order))
         if isinstance(order, ListRuns):
             return self._list(user)
+        if isinstance(order, RemoveAlignment):
+            return self._remove_alignment(order, user)
         return self._train(order, identity, user) if answer is None else answer(order)  # type: ignore[arg-type] # what is not answered begins a run
 
     def _train(self, order: AnyRun, identity: object, user: str) -> Iterator[AnyEvent]:
@@ -191,10 +202,20 @@ class CoordinatorService:
         self._runs.cancel(run)
         return cut_result(RunList([self._records.show(run).state]))
 
+    def _list_alignments(self, _: ListAlignments) -> Iterator[AnyEvent]:
+        return cut_result(AlignmentList(self._standing.list()))
+
+    def _remove_alignment(self, order: RemoveAlignment, user: str) -> Iterator[AnyEvent]:
+        self._access.check_alignment(order.name, self._standing.read(order.name).state.user, user)
+        present = self._hub.connected()
+        away = remove_alignment(self._hub, present, self._standing, order.name)
+        return cut_result(AlignmentList(self._standing.list(), away))
+
     def _predict(self, order: PredictVertical) -> Iterator[AnyEvent]:
         with self._predicting(order):
             model = self._models.read(order.model)
-            return cut_result(predict(order, model, self._hub, self._workers))
+            found = predict(order, model, self._hub, self._workers, self._standing)
+            return cut_result(found)
 
     def _predict_linear(self, order: PredictLinear) -> Iterator[AnyEvent]:
         with self._predicting(order):
@@ -223,6 +244,7 @@ class CoordinatorService:
         """Store a new run, and queue it."""
         check_run(order)
         self._runs.check_limits(order)
+        self._standing.check(order)
         if self._members is not None:
             check_members(order.data, self._members())
         run = self._randomness(RUN_ID_BYTES)

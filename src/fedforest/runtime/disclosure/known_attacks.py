@@ -184,6 +184,24 @@ _ALL = (
         "private set intersection, ids that cannot be guessed",
         frozenset({"IdsHashed"}),
     ),
+    Attack(
+        "asking by made-up lists",
+        "whether another party knows people whom the asking party only guesses at",
+        "a party",
+        "a party's list may hold ids of people it does not know: each entry asks about one person, "
+        "and no other party can tell it from an honest one",
+        "least_aligned_ids, least_common_ids and least_common_fraction of the policy, quotas",
+        frozenset({"IdsHashed", "ListsBlinded"}),
+    ),
+    Attack(
+        "following ids over time",
+        "when people come to a party and when they leave it",
+        "the coordinator, by numbers that stand for people; parties, for those they know",
+        "a standing alignment has the same points for as long as it lives: what was added between "
+        "two extensions is new at a party, and what is found no more has left it",
+        "a shorter life (standing_days), alignments that are not kept",
+        frozenset({"RowsFound"}),
+    ),
 )
 
 

@@ -30,7 +30,18 @@ Parties = Annotated[list[PartyName], msgspec.Meta(max_length=1000)]
 ClassWeights = Annotated[list[tuple[Label, float]], msgspec.Meta(max_length=MAX_CLASSES)]
 ClassWeight = Literal["balanced"] | ClassWeights | None
 AlignmentMethod = Literal["keyed-hash", "psi"]
-Align = bool | AlignmentMethod  # False: rows are in the same order; True: "keyed-hash"
+MOST_DAYS = 3660
+STANDARD_DAYS = 30  # that a standing alignment lives
+
+
+class StandingName(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A standing alignment by its name."""
+
+    standing: RunName
+
+
+# False: rows are in the same order; True: "keyed-hash"
+Align = bool | AlignmentMethod | StandingName
 Settings = Annotated[list[float], msgspec.Meta(max_length=1000)]
 Setting = int | float | bool | GivenName | Settings | None
 
@@ -79,6 +90,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True, tag=True, forbid_unknown_
     @property
     def alignment_method(self) -> AlignmentMethod:
         """The method of an alignment; True means keyed hashes, which need no further library."""
+        if isinstance(self.align, StandingName):
+            return "psi"
         return "keyed-hash" if isinstance(self.align, bool) else self.align
 
     @property
@@ -138,6 +151,9 @@ class AlignRows(Order, frozen=True, kw_only=True):
     """Find the rows that all parties have; each stores its own under the id of the run."""
 
     method: AlignmentMethod = "keyed-hash"
+    name: RunName = ""  # keep it as a standing alignment under this name
+    days: Annotated[int, msgspec.Meta(ge=1, le=MOST_DAYS)] | None = None  # None: the standard
+    extends: RunName = ""  # the standing alignment that gets the ids that are new
 
     @property
     def align(self) -> AlignmentMethod:
@@ -273,6 +289,16 @@ class ListRuns(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True
     """List all runs, also those that ended."""
 
 
+class ListAlignments(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """List all standing alignments."""
+
+
+class RemoveAlignment(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """Remove a standing alignment at every role."""
+
+    name: RunName
+
+
 AnyOrder = (
     TrainVertical
     | TrainHorizontal
@@ -289,6 +315,8 @@ AnyOrder = (
     | ShowRun
     | LogOfRun
     | ListRuns
+    | ListAlignments
+    | RemoveAlignment
 )
 
 

@@ -94,6 +94,12 @@ class DropModel(Request[Done], frozen=True):
     model: KeptId
 
 
+class DropAlignment(Request[Done], frozen=True):
+    """Remove a standing alignment, with all that it was extended from."""
+
+    alignment: KeptId
+
+
 class ShareGiven(Message, frozen=True):
     """A party's partial forest: its splits, bins and column names."""
 
@@ -109,4 +115,13 @@ class GiveShare(Request[ShareGiven], frozen=True):
     asker: Asker = ""
 
 
-TO_PARTY = (BeginRun, RunRequest, EndRun, InPrediction, CountRows, DropModel, GiveShare)
+TO_PARTY = (
+    BeginRun,
+    RunRequest,
+    EndRun,
+    InPrediction,
+    CountRows,
+    DropModel,
+    DropAlignment,
+    GiveShare,
+)

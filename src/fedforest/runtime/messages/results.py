@@ -101,6 +101,27 @@ class Alignment(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     n_rows: dict[str, int]
     n_duplicates: dict[str, int]  # rows without an id of their own
     id: str = ""
+    standing: str = ""  # the name it is kept under
+    expires: float | None = None  # in seconds since 1970
+
+
+class StandingState(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """A standing alignment, as its coordinator knows it. Times are in seconds since 1970."""
+
+    name: str
+    data: dict[str, str]  # by party, in order: the first one meets all others
+    n_common: int
+    user: str
+    created: float
+    expires: float
+    n_extensions: int = 0
+
+
+class AlignmentList(msgspec.Struct, frozen=True, array_like=True):
+    """The standing alignments of a coordinator; parties that were away when one was removed."""
+
+    alignments: list[StandingState]
+    away: list[str] = []
 
 
 class Scores(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
@@ -277,7 +298,7 @@ class RunEvents(msgspec.Struct, frozen=True, array_like=True):
     events: list[LoggedEvent]
 
 
-RECORDS = (Alignment, RunList, RunDetails, RunEvents)  # to be read by people
+RECORDS = (Alignment, AlignmentList, RunList, RunDetails, RunEvents)  # to be read by people
 
 Result = (
     VerticalResult
@@ -289,6 +310,7 @@ Result = (
     | RunList
     | RunDetails
     | RunEvents
+    | AlignmentList
 )
 News = RunAccepted | Told  # the events that a user sees
 AnyEvent = RunAccepted | Progress | ResultPiece | Finished

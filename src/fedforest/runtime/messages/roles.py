@@ -14,9 +14,16 @@ import msgspec
 from fedforest.masking.key_agreement import IdentityKey, derive_key
 from fedforest.protocol.aggregation.introduction import PartyIdentity
 from fedforest.runtime.messages.names import ColumnName, DataSetName, KeptId, RoleName
-from fedforest.runtime.messages.orders import AlignmentMethod, ClassWeight, OptionChoice
+from fedforest.runtime.messages.orders import (
+    MOST_DAYS,
+    AlignmentMethod,
+    ClassWeight,
+    OptionChoice,
+    RunName,
+)
 from fedforest.runtime.randomness import RandomnessSource
 
+Days = Annotated[int, msgspec.Meta(ge=0, le=MOST_DAYS)]
 HeldOutShare = Annotated[float, msgspec.Meta(ge=0.0, le=0.5)]
 HeldOutSeed = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
@@ -80,6 +87,15 @@ class AlignmentRole(Role, frozen=True, kw_only=True):
 
     peers: tuple[RoleName, ...] = ()  # the other parties
     method: AlignmentMethod = "keyed-hash"
+    name: RunName = ""  # of a standing alignment: what users call it
+    days: Days = 0  # for which it is kept; 0: only the rows are
+    extends: KeptId | None = None  # the standing alignment that gets further ids
+    recalls: KeptId | None = None  # the standing alignment whose rows are found
+
+    @property
+    def is_standing(self) -> bool:
+        """Whether the party keeps what an extension needs."""
+        return self.days > 0 or self.extends is not None
 
 
 class ScoringRole(Role, frozen=True, kw_only=True):

@@ -71,11 +71,8 @@ def check_run(rules: DataSetRules, role: AnyRole, terms: Terms) -> Demands:
     asked = task_of(role).demands(role, terms)
     check_use(rules, role.data, terms.asker, asked.protocol)
     _check_named(rules, role)
-    if (terms.aligns or asked.alignment) and not rules.alignment:
-        raise refusal("alignment", "run", data_set=role.data)
-    if asked.alignment is not None and asked.alignment not in rules.alignment_methods:
-        allowed = ", ".join(rules.alignment_methods) or "none"
-        raise refusal("alignment_method", "run", choices=allowed, method=asked.alignment)
+    if terms.aligns or asked.alignment:
+        _check_alignment(rules, asked, terms.asker, role.data)
     if (terms.validates or asked.scores) and not rules.validation:
         raise refusal("validation", "run", data_set=role.data)
     if (terms.stands_alone or asked.stands_alone) and not rules.alone:
@@ -97,6 +94,22 @@ def _check_labels(rules: DataSetRules, asked: Demands, *, is_regression: bool) -
     _check_label_protection(rules, asked.label_epsilon, is_encrypted=asked.encrypts_labels)
     if asked.label_epsilon is None or is_regression:
         _check_without_noise(rules)
+
+
+def _check_alignment(rules: DataSetRules, asked: Demands, asker: str, data: str) -> None:
+    """Refuse alignment, a method of it, or a standing alignment that the rules do not allow."""
+    if not rules.alignment:
+        raise refusal("alignment", "run", data_set=data)
+    if asked.alignment is not None and asked.alignment not in rules.alignment_methods:
+        allowed = ", ".join(rules.alignment_methods) or "none"
+        raise refusal("alignment_method", "run", choices=allowed, method=asked.alignment)
+    if asked.standing_days > rules.standing_days:
+        raise refusal("standing_days", "run", limit=rules.standing_days)
+    makes_or_extends = asked.standing_days > 0 or asked.extends is not None
+    if makes_or_extends and asker not in (
+        (asker,) if rules.standing_askers is None else rules.standing_askers
+    ):
+        raise refusal("standing_askers", "run", data_set=data, asker=asker)
 
 
 def _check_named(rules: DataSetRules, role: AnyRole) -> None:
@@ -262,11 +275,13 @@ class RunAccountant:
         return self.rules.min_rows_per_score
 
     @property
-    def least_common(self) -> int:
-        """The least number of ids that all parties must have in common."""
-        return self.rules.least_common_ids
+    def least_common(self) -> tuple[int, float]:
+        """The least ids that parties must have in common: a number, a fraction of each list."""
+        return self.rules.least_common_ids, self.rules.least_common_fraction
 
-    def approve(self, request: Message, n_rows: int | None = None) -> None:
+    def approve(
+        self, request: Message, n_rows: int | None = None, n_longest: int | None = None
+    ) -> None:
         """Refuse a request that the rules do not allow, even if the run declared otherwise."""
         if isinstance(request, StartTrees):
             _check_leaf(self.rules, request.min_rows_leaf)
@@ -287,7 +302,7 @@ class RunAccountant:
         elif isinstance(request, HashIds | BlindIds | BlindLists):
             self._check_list(n_rows)
         elif isinstance(request, TakeRows | TakeMatches):
-            self._check_common(n_rows)
+            self._check_common(n_rows or 0, n_longest or 0)
         elif isinstance(request, AgreeOnTable):
             _check_noise(self.rules, request.protection.kind or "none")
             spending = spending_of(request, self.response_key)
@@ -300,9 +315,12 @@ class RunAccountant:
         if n_ids is None or n_ids < least:
             raise refusal("aligned_ids", "run", limit=least, ids=n_ids)
 
-    def _check_common(self, n_ids: int | None) -> None:
-        if n_ids is None or n_ids < self.least_common:
-            raise refusal("common_ids", "run", limit=self.least_common, ids=n_ids)
+    def _check_common(self, n_ids: int, n_longest: int) -> None:
+        least, fraction = self.least_common
+        if n_ids < least:
+            raise refusal("common_ids", "run", limit=least, ids=n_ids)
+        if n_ids < fraction * n_longest:
+            raise refusal("common_fraction", "run", limit=f"{fraction:g}", ids=n_ids)
 
     def _book(self, spending: PrivacySpending) -> None:
         try:

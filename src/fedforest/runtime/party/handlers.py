@@ -14,6 +14,7 @@ from fedforest.runtime.messages.terms import Terms
 from fedforest.runtime.party.alignments import Alignments
 from fedforest.runtime.party.data_sets import DataSet, DataSets
 from fedforest.runtime.party.row_selection import take_rows
+from fedforest.runtime.party.standing_alignments import PartyStandingAlignments
 from fedforest.runtime.party.tasks import task_of
 from fedforest.runtime.randomness import RandomnessSource, SystemRandomness
 from fedforest.runtime.trainings.party_task import ModelSource, PartyMeans, Work
@@ -38,6 +39,7 @@ class RoleMaker:
     data: DataSets
     models: ModelSource
     alignments: Alignments
+    standing: PartyStandingAlignments
     workers: Workers = ALONE
     # Columns are checked before a run is stored and used after it, so the last ones stay here.
     _last: tuple[AnyRole, DataSet, Any] | None = field(default=None, repr=False)

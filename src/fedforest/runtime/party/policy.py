@@ -27,6 +27,7 @@ LabelProtection = Literal["encoded", "randomized_response", "encrypted"]
 Epsilon = Annotated[float, msgspec.Meta(gt=0)]
 Limit = Annotated[int, msgspec.Meta(ge=1)]
 Rows = Annotated[int, msgspec.Meta(ge=0)]
+Fraction = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 
 _LOG = logging.getLogger(__name__)
 _NO_LIMIT = 2**62
@@ -62,8 +63,11 @@ class DataSetRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     alignment_methods: tuple[AlignmentMethod, ...] = ("keyed-hash", "psi")  # by which ways
     least_aligned_ids: Rows = 0  # in every list of ids that this party sees, and in its own
     least_common_ids: Limit = 1  # of all parties, before anybody learns which
+    least_common_fraction: Fraction = 0.0  # of every list that this party sees, its own included
     alignments_per_day: Rows = 1000  # of all data sets, by everybody
     alignments_per_day_per_asker: Rows = 1000  # as the coordinator names askers
+    standing_days: Rows = 90  # that a standing alignment may live; 0: there is none
+    standing_askers: tuple[str, ...] | None = None  # who may make or extend one; None: all askers
     validation: bool = True  # whether scores on held-out rows may leave
     alone: bool = True  # whether runs may train on this party alone
 
@@ -91,6 +95,7 @@ ALLOW_EVERYTHING = DataSetRules(
     prediction_rows_per_day_total=_NO_LIMIT,
     alignments_per_day=_NO_LIMIT,
     alignments_per_day_per_asker=_NO_LIMIT,
+    standing_days=_NO_LIMIT,
 )
 
 

@@ -27,6 +27,7 @@ from fedforest.runtime.messages.party_requests import (
     BeginRun,
     CountRows,
     Done,
+    DropAlignment,
     DropModel,
     EndRun,
     GiveShare,
@@ -52,6 +53,7 @@ from fedforest.runtime.party.policy import DataSetRules, Policy
 from fedforest.runtime.party.predictions import PartyPredictions
 from fedforest.runtime.party.run import PartyRun
 from fedforest.runtime.party.spending import AlignmentQuota, Budgets, PredictionQuota
+from fedforest.runtime.party.standing_alignments import PartyStandingAlignments
 from fedforest.runtime.party.tasks import task_of
 from fedforest.runtime.randomness import RandomnessSource
 from fedforest.runtime.recovery.run_store import RunStore, StoredRun
@@ -111,8 +113,9 @@ class PartyService:
         self._store = RunStore(home, randomness)
         self._models = PartyModels(home / "models")
         self._alignments = Alignments(home / "alignments")
+        self._standing = PartyStandingAlignments(home)
         self._data = data
-        self._roles = RoleMaker(keys, data, self._models, self._alignments, workers)
+        self._roles = RoleMaker(keys, data, self._models, self._alignments, self._standing, workers)
         self._runs: OrderedDict[bytes, PartyRun] = OrderedDict()
         self._work: dict[bytes, Work] = {}
         self._predictions = PartyPredictions(
@@ -130,6 +133,7 @@ class PartyService:
             EndRun: self._end_run,
             CountRows: self._predictions.count_rows,
             DropModel: self._drop_model,
+            DropAlignment: self._drop_alignment,
             GiveShare: self._give_share,
         }
 
@@ -183,6 +187,8 @@ class PartyService:
             self._check_model(model, ModelUse(request.terms.asker, asked.protocol, "run"))
         if asked.continued_model is not None and asked.label_epsilon is not None:
             check_continued(self._models.origins(asked.continued_model), request.role)
+        for version in filter(None, (asked.extends, asked.recalls)):
+            self._standing.check(version, rules)
         self._data.renew(request.role.data)
         if isinstance(self._keys.pins, Pins):
             self._keys.pins.note_peers(asked.peers)
@@ -312,7 +318,7 @@ class PartyService:
         work = self._work[run]
         assert work.handler is handler
         begun = read_begun(self._run(run).description)
-        stores = PartyStores(self._models, self._alignments)
+        stores = PartyStores(self._models, self._alignments, self._standing)
         before = task_of(begun.role).demands(begun.role, begun.terms).continued_model
         origins = () if before is None else self._models.origins(before)
         own = Origin.of(run, begun.role, begun.terms)
@@ -323,6 +329,10 @@ class PartyService:
         check(not is_underway, "the run of this model has not ended")
         is_gone = self._models.drop_baseline(request.model)
         check(is_gone, "the model is no baseline; its owner alone can remove it")
+        return Done()
+
+    def _drop_alignment(self, request: DropAlignment) -> Done:
+        self._standing.remove(request.alignment)
         return Done()
 
     def _give_share(self, request: GiveShare) -> ShareGiven:

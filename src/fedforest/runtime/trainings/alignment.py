@@ -7,14 +7,16 @@ from typing import Any, NamedTuple
 from fedforest.errors import ConfigurationError
 from fedforest.protocol.aggregation.introduction import PartyIdentity, check_pins
 from fedforest.protocol.alignment import messages
-from fedforest.protocol.alignment.contract import KEYED_HASH, PSI
+from fedforest.protocol.alignment.contract import KEYED_HASH, PSI, RECALL
 from fedforest.protocol.alignment.coordinator import CommonRows, align
 from fedforest.protocol.alignment.party import Aligner, KeyedHashAligner, OwnIds
 from fedforest.protocol.alignment.psi_coordinator import intersect
 from fedforest.protocol.alignment.psi_party import IntersectionAligner
+from fedforest.protocol.alignment.recall_party import RecallAligner
+from fedforest.protocol.alignment.standing_alignment import StandingIds
 from fedforest.protocol.asking import Conversation, Handler, Message
 from fedforest.protocol.contract import Clause, Gate
-from fedforest.protocol.label_door import Accountant
+from fedforest.protocol.label_door import OWNER, Accountant
 from fedforest.runtime.disclosure.leakage import LeakageReport
 from fedforest.runtime.disclosure.run_leakage import Conclusions, count_traffic
 from fedforest.runtime.driver import Exchange
@@ -38,30 +40,28 @@ from fedforest.runtime.trainings.party_task import (
     PartyStores,
 )
 from fedforest.tree.canonical_json import JsonValue
-from fedforest.tree.workers import Workers
+from fedforest.tree.workers import ALONE, Workers
 
 _NO_COLUMNS: Mapping[str, Role] = {}
 
 
-class Method(NamedTuple):
-    """Both sides of a method of alignment, and its contract."""
-
-    converse: Callable[[bytes, Sequence[str]], Conversation[CommonRows]]
-    answer: Callable[[PartyIdentity, OwnIds, Accountant, Workers], Aligner]
-    contract: Sequence[Clause[None]]
+Converse = Callable[[bytes, Sequence[str]], Conversation[CommonRows]]
 
 
-METHODS: Mapping[AlignmentMethod, Method] = {
-    "keyed-hash": Method(align, KeyedHashAligner, KEYED_HASH),
-    "psi": Method(intersect, IntersectionAligner, PSI),
-}
+def intersect_once(run: bytes, parties: Sequence[str]) -> Conversation[CommonRows]:
+    """Intersect without keeping what an extension would need."""
+    return (yield from intersect(run, parties)).common
+
+
+CONVERSATIONS: Mapping[AlignmentMethod, Converse] = {"keyed-hash": align, "psi": intersect_once}
 
 
 class RowIds(NamedTuple):
-    """The name of a data set and the ids of its rows."""
+    """The name of a data set, the ids of its rows, and the standing alignment that is used."""
 
     data: str
     own: OwnIds
+    before: StandingIds | None = None
 
 
 @dataclass(slots=True)
@@ -70,6 +70,7 @@ class AlignmentWork:
 
     party: Aligner
     rows: RowIds
+    role: AlignmentRole
     contract: InitVar[Sequence[Clause[None]]]
     requests: tuple[type[Message], ...] = messages.REQUESTS
     handler: Handler = field(init=False)
@@ -78,9 +79,31 @@ class AlignmentWork:
         self.handler = Gate(contract, None, self.party)
 
     def keep(self, kept: KeptOutcome, stores: PartyStores) -> JsonValue:
-        """Store the rows that all parties have."""
-        stores.alignments.keep(kept.id, self.rows.data, self.rows.own.ids, self.party.rows)
+        """Store the rows that all parties have, or what makes the alignment a standing one."""
+        if self.role.is_standing:
+            assert isinstance(self.party, IntersectionAligner), "no other method is kept"
+            ids = self.party.standing(bytes.fromhex(kept.id))
+            stores.standing.keep(kept.id, ids, self.role)
+        else:
+            stores.alignments.keep(kept.id, self.rows.data, self.rows.own.ids, self.party.rows)
         return None
+
+
+def make_aligner(
+    role: AlignmentRole,
+    rows: RowIds,
+    member: PartyIdentity,
+    accountant: Accountant = OWNER,
+    workers: Workers = ALONE,
+) -> tuple[Aligner, Sequence[Clause[None]]]:
+    """Make a party's side of the method of a role; return it with its contract."""
+    own, before = rows.own, rows.before
+    if role.recalls is not None:
+        assert before is not None, "read with the ids"
+        return RecallAligner(member, own, before), RECALL
+    if role.method == "keyed-hash":
+        return KeyedHashAligner(member, own, accountant), KEYED_HASH
+    return IntersectionAligner(member, own, accountant, workers, before), PSI
 
 
 class RowAlignment(Training[AlignRows, AlignmentRole, RowIds, CommonRows, Alignment]):
@@ -100,6 +123,7 @@ class RowAlignment(Training[AlignRows, AlignmentRole, RowIds, CommonRows, Alignm
     def check(self, order: AlignRows) -> None:
         """Refuse an invalid request before any party is asked."""
         check_alignment(order.data)
+        check_standing(order)
 
     def roles(
         self,
@@ -115,7 +139,7 @@ class RowAlignment(Training[AlignRows, AlignmentRole, RowIds, CommonRows, Alignm
 
     def conversation(self, order: AlignRows, means: CoordinatorMeans) -> Conversation[CommonRows]:
         """Start the coordinator's side of the alignment."""
-        return METHODS[order.method].converse(means.run, tuple(order.data))
+        return CONVERSATIONS[order.method](means.run, tuple(order.data))
 
     def result(self, order: AlignRows, trained: CommonRows, ended: Ended) -> Alignment:  # noqa: ARG002 - follows from the rows
         """Return the user's result; parties store their rows under its id."""
@@ -142,20 +166,29 @@ class RowAlignment(Training[AlignRows, AlignmentRole, RowIds, CommonRows, Alignm
 
     def demands(self, role: AlignmentRole, terms: Terms) -> Demands:  # noqa: ARG002 - of the role
         """Return what the owner of the data must allow; alignment has a rule of its own."""
-        return Demands(None, alignment=role.method, peers=role.peers)
+        return Demands(
+            None,
+            alignment=role.method,
+            peers=role.peers,
+            standing_days=role.days,
+            extends=role.extends,
+            recalls=role.recalls,
+        )
 
     def read(self, role: AlignmentRole, data: Any, holdings: Holdings) -> RowIds:
         """Read the ids; check pins, label and weight now, before ids are hashed."""
         check_pins(role.peers, holdings.keys.pins)
         for name in filter(None, (role.label, role.weight)):
             data.check_has(name)
-        return RowIds(data.name, OwnIds(data.own_ids(), data.id_form))
+        version = role.extends or role.recalls
+        before = None if version is None else holdings.standing.read(version)
+        return RowIds(data.name, OwnIds(data.own_ids(), data.id_form), before)
 
     def work(self, role: AlignmentRole, columns: RowIds, means: PartyMeans) -> AlignmentWork:
         """Make a fresh handler."""
-        method, member = METHODS[role.method], means.keys.member(means.randomness)
-        party = method.answer(member, columns.own, means.accountant, means.workers)
-        return AlignmentWork(party, columns, method.contract)
+        member = means.keys.member(means.randomness)
+        party, contract = make_aligner(role, columns, member, means.accountant, means.workers)
+        return AlignmentWork(party, columns, role, contract)
 
 
 ALIGNMENT = RowAlignment()
@@ -167,12 +200,32 @@ def check_alignment(data: Mapping[str, str]) -> None:
         raise ConfigurationError("rows are aligned between parties; name data sets of two or more")
 
 
+def check_standing(order: AlignRows) -> None:
+    """Refuse a standing alignment that could not be kept, or extended."""
+    if not order.name and not order.extends:
+        if order.days is not None:
+            raise ConfigurationError("days are for an alignment that is kept; give it a name")
+        return
+    if order.name and order.extends:
+        raise ConfigurationError("an alignment is either made under a name or extended")
+    if order.extends and order.days is not None:
+        raise ConfigurationError("an extension does not change how long an alignment lives")
+    if order.method != "psi":
+        raise ConfigurationError(
+            "a standing alignment is an intersection, method psi: hashing ids anew takes seconds"
+        )
+
+
 def align_roles(
     data: Mapping[str, str],
     method: AlignmentMethod,
     next_roles: Mapping[str, Role] = _NO_COLUMNS,
+    **standing: Any,
 ) -> dict[str, AlignmentRole]:
-    """Return the roles of an alignment, with the label and weight columns of the next roles."""
+    """Return the roles of an alignment, with the label and weight columns of the next roles.
+
+    `standing` are the fields of a role that make, extend or recall a standing alignment.
+    """
     return {
         party: AlignmentRole(
             data=name,
@@ -180,6 +233,7 @@ def align_roles(
             peers=tuple(peer for peer in data if peer != party),
             label=next_roles[party].label if party in next_roles else None,
             weight=next_roles[party].weight if party in next_roles else None,
+            **standing,
         )
         for party, name in data.items()
     }

@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from fedforest.protocol.aggregation.introduction import PartyIdentity
 from fedforest.protocol.alignment.payloads import IdForm
+from fedforest.protocol.alignment.standing_alignment import StandingIds
 from fedforest.protocol.asking import Handler, Message
 from fedforest.protocol.label_door import OWNER, Accountant
 from fedforest.protocol.linear.party import LinearShare
 from fedforest.protocol.vertical.party import PartyModel
 from fedforest.runtime.messages.orders import AlignmentMethod
-from fedforest.runtime.messages.roles import Role, RowChoice
+from fedforest.runtime.messages.roles import AlignmentRole, Role, RowChoice
 from fedforest.runtime.messages.terms import Terms
 from fedforest.runtime.randomness import RandomnessSource
 from fedforest.runtime.trainings.origins import Origins
@@ -106,6 +107,13 @@ class ModelSource(Protocol):
         """Tell whether this party's labels went into the model only with noise."""
 
 
+class StandingSource(Protocol):
+    """The standing alignments of a party."""
+
+    def read(self, version: str) -> StandingIds:
+        """Read one; raises `DataError` if there is none, or it has expired."""
+
+
 class Holdings(Protocol):
     """The keys, models and rows that a party has before a run."""
 
@@ -116,6 +124,10 @@ class Holdings(Protocol):
     @property
     def models(self) -> ModelSource:
         """The models of earlier runs."""
+
+    @property
+    def standing(self) -> StandingSource:
+        """The standing alignments."""
 
     def take_rows(self, data: Any, choice: RowChoice | None) -> Any:
         """Return the rows of a data set that a role uses; raises `DataError` if there are none."""
@@ -166,11 +178,19 @@ class AlignmentStore(Protocol):
         """Store rows of a data set with these ids."""
 
 
+class StandingStore(Protocol):
+    """A party's store of standing alignments."""
+
+    def keep(self, version: str, ids: StandingIds, role: AlignmentRole) -> None:
+        """Store one, with the name and the days that its role gives it."""
+
+
 class PartyStores(NamedTuple):
     """A party's stores of models and alignments."""
 
     models: ModelStore
     alignments: AlignmentStore
+    standing: StandingStore
 
 
 class Work(Protocol):
@@ -202,6 +222,9 @@ class Demands(NamedTuple):
 
     protocol: str | None  # the name in the policy; None: the role has a rule of its own
     alignment: AlignmentMethod | None = None
+    standing_days: int = 0  # for which the alignment is to be kept
+    extends: str | None = None  # the standing alignment that gets further ids
+    recalls: str | None = None  # the standing alignment whose rows are used
     scores: bool = False
     stands_alone: bool = False
     grows_trees: bool = False
