@@ -13,13 +13,12 @@ from typing import Annotated
 import typer
 
 from fedforest import __version__
-from fedforest.cli.align import align, alignments
+from fedforest.cli.align import align, alignments, party_alignments
 from fedforest.cli.audit import audit
 from fedforest.cli.data import data
 from fedforest.cli.demo import demo
 from fedforest.cli.export import export
 from fedforest.cli.membership import join_as_user
-from fedforest.cli.party_alignments import party_alignments
 from fedforest.cli.policy import policy
 from fedforest.cli.predict import predict
 from fedforest.cli.reproduce import reproduce

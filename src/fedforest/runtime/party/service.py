@@ -58,7 +58,7 @@ from fedforest.runtime.party.tasks import task_of
 from fedforest.runtime.randomness import RandomnessSource
 from fedforest.runtime.recovery.run_store import RunStore, StoredRun
 from fedforest.runtime.trainings.origins import Origin
-from fedforest.runtime.trainings.party_task import KeptOutcome, PartyStores, Work
+from fedforest.runtime.trainings.party_task import Demands, KeptOutcome, PartyStores, Work
 from fedforest.transport.codec import decode, encode
 from fedforest.transport.error_table import refuse
 from fedforest.transport.frames import encode_frame
@@ -183,12 +183,7 @@ class PartyService:
         check_part(whole, request.role, request.terms)
         rules = self._rules_of(request.role.data)
         asked = check_run(rules, request.role, request.terms)
-        for model in filter(None, (asked.continued_model, asked.scored_model)):
-            self._check_model(model, ModelUse(request.terms.asker, asked.protocol, "run"))
-        if asked.continued_model is not None and asked.label_epsilon is not None:
-            check_continued(self._models.origins(asked.continued_model), request.role)
-        for version in filter(None, (asked.extends, asked.recalls)):
-            self._standing.check(version, rules)
+        self._check_earlier(request, asked, rules)
         self._data.renew(request.role.data)
         if isinstance(self._keys.pins, Pins):
             self._keys.pins.note_peers(asked.peers)
@@ -206,6 +201,15 @@ class PartyService:
         begun = Begun(request.role, request.terms, rules)
         self._hold(self._store.begin(request.run, msgspec.msgpack.encode(begun)))
         return Done()
+
+    def _check_earlier(self, request: BeginRun, asked: Demands, rules: DataSetRules) -> None:
+        """Refuse models and standing alignments of earlier runs that the run must not use."""
+        for model in filter(None, (asked.continued_model, asked.scored_model)):
+            self._check_model(model, ModelUse(request.terms.asker, asked.protocol, "run"))
+        if asked.continued_model is not None and asked.label_epsilon is not None:
+            check_continued(self._models.origins(asked.continued_model), request.role)
+        for version in filter(None, (asked.extends, asked.recalls)):
+            self._standing.check(version, rules)
 
     def _rules_of(self, data: str) -> DataSetRules:
         """Return the rules of a data set under the ceiling and labels of all that read its table.
