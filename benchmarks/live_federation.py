@@ -22,7 +22,9 @@ import pyarrow.parquet
 
 from benchmarks.shaping_proxy import Line, ShapingProxy
 from benchmarks.tasks import Split
+from fedforest.masking.key_agreement import fingerprint
 from fedforest.runtime.client.connection import Federation
+from fedforest.runtime.membership.homes import load_keys
 from fedforest.transport.authority import Authority, make_authority
 
 PARTIES = ("bank", "shop")
@@ -38,10 +40,12 @@ Tables = Mapping[str, Mapping[str, pyarrow.Table]]  # party -> data set -> table
 
 
 class Footprint(NamedTuple):
-    """What a process holds at a moment."""
+    """What a process holds at a moment, and what it took so far."""
 
     resident_bytes: int
     n_files: int
+    processor_seconds: float
+    peak_bytes: int  # resident, of its whole life
 
 
 @dataclass(slots=True)
@@ -84,7 +88,15 @@ class Role:
         assert self.process is not None
         about = Path(f"/proc/{self.process.pid}")
         n_pages = int((about / "statm").read_text().split()[1])
-        return Footprint(n_pages * os.sysconf("SC_PAGE_SIZE"), len(os.listdir(about / "fd")))
+        ticks = (about / "stat").read_text().rpartition(")")[2].split()[11:13]
+        seconds = sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+        [peak] = [
+            int(line.split()[1]) * 1024
+            for line in (about / "status").read_text().splitlines()
+            if line.startswith("VmHWM:")
+        ]
+        n_bytes, n_files = n_pages * os.sysconf("SC_PAGE_SIZE"), len(os.listdir(about / "fd"))
+        return Footprint(n_bytes, n_files, seconds, peak)
 
 
 @dataclass(slots=True)
@@ -94,6 +106,7 @@ class LiveFederation:
     folder: Path
     tables: Tables
     line: Line | None = None
+    id_column: str = ""  # of all tables, where rows are to be aligned
     coordinator: Role = field(init=False)
     parties: dict[str, Role] = field(init=False, default_factory=dict)
     _proxy: ShapingProxy | None = field(init=False, default=None)
@@ -145,21 +158,36 @@ class LiveFederation:
         return address
 
     def _start_party(
-        self, authority: Authority, name: str, data_sets: Mapping[str, pyarrow.Table], address: str
+        self,
+        authority: Authority,
+        name: str,
+        data_sets: Mapping[str, pyarrow.Table],
+        address: str,
     ) -> None:
         home = self.folder / name
         authority.issue("party", name, _VALID).save(home / "tls")
         settings = [f'coordinator = "{address}"', f"threads = {THREADS_PER_PARTY}"]
+        if self.id_column:
+            settings += ["[pins]", *self._pins_of_others(name)]
         policy = "[default]\nmin_rows_per_leaf = 1\nprediction_rows_per_day = 1_000_000_000_000\n"
         (home / "policy.toml").write_text(policy)
         (home / "catalogue").mkdir()
         for data_set, table in data_sets.items():
             pyarrow.parquet.write_table(table, home / f"{data_set}.parquet")
             entry = f'source = "{data_set}.parquet"\n'
+            entry += f'id = ["{self.id_column}"]\n' if self.id_column else ""
             (home / "catalogue" / f"{data_set}.toml").write_text(entry)
         (home / "party.toml").write_text("\n".join(settings) + "\n")
         self.parties[name] = Role("party", home)
         self.parties[name].start()
+
+    def _pins_of_others(self, name: str) -> Iterator[str]:
+        """Lines that pin the keys of all parties but one; a party without a key gets one."""
+        for other in self.tables:
+            (self.folder / other).mkdir(mode=0o700, parents=True, exist_ok=True)
+            key = load_keys(self.folder / other, other, {}).identity.public
+            if other != name:
+                yield f'{other} = "{fingerprint(key)}"'
 
     def _said(self, beginning: str) -> str:
         """A line that the coordinator said; empty where it did not yet."""

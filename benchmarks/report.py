@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `python benc
 
 from benchmarks.runs import (
     ablation_findings,
+    alignment_findings,
     federation_findings,
     horizontal_findings,
     pooled_findings,
@@ -31,6 +32,7 @@ RUNS: dict[str, tuple[str, Callable[[dict[str, Any]], list[Finding]]]] = {
     "vertical": ("Federated Forest: columns at several parties", vertical_findings.find),
     "horizontal": ("Federated Extra-Trees: rows at several parties", horizontal_findings.find),
     "federation": ("A live federation: every role a process", federation_findings.find),
+    "alignment": ("Alignment: rows that two parties have in common", alignment_findings.find),
     "ablations": ("What each fast path is worth", ablation_findings.find),
 }
 
