@@ -152,7 +152,7 @@ def test_a_standing_alignment_is_removed_by_its_maker_or_an_operator(tmp_path: P
     access = access_for(tmp_path, "sam")
     access.check_alignment("people", "sam", "sam")
     access.check_alignment("people", "sam", "oda")
-    with pytest.raises(AccessRefused, match="'people' was made by another user than ben"):
+    with pytest.raises(AccessRefused, match="people was made by another user than ben"):
         access.check_alignment("people", "sam", "ben")
 
 
