@@ -24,9 +24,10 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 
-from benchmarks.live_federation import PARTIES, LiveFederation, Tables
+from benchmarks.live_federation import PARTIES
 from benchmarks.report import RESULTS, write_page
 from fedforest.experiments.environment import describe_environment
+from fedforest.experiments.live.federation import LiveFederation, Tables
 from fedforest.runtime.messages.orders import AlignRows
 from fedforest.runtime.messages.results import Alignment
 

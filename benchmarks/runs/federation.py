@@ -20,7 +20,7 @@ from rich.console import Console
 from benchmarks import network_floor
 from benchmarks.comparisons import xgboost_federated
 from benchmarks.contestants import BY_NAME, FEDERATED, N_THREADS, SKLEARN
-from benchmarks.live_federation import THREADS_PER_PARTY, LiveFederation, divide_columns
+from benchmarks.live_federation import divide_columns
 from benchmarks.measure import interleave, timed
 from benchmarks.publishing import Run
 from benchmarks.runs.federation_figure import draw
@@ -34,10 +34,11 @@ from benchmarks.runs.federation_serving import (
     soak,
 )
 from benchmarks.runs.federation_training import Training, find_phases, predict, train
-from benchmarks.shaping_proxy import Line
 from benchmarks.tasks import SEED, ForestSettings, SpeedTask, Split, make_split
 from benchmarks.trial import accuracy
 from fedforest.experiments.environment import describe_environment
+from fedforest.experiments.live.federation import THREADS_PER_PARTY, LiveFederation
+from fedforest.experiments.live.line import Line
 from fedforest.runtime.client.connection import Federation
 
 # `target`: how many times scikit-learn's speed is aimed at.

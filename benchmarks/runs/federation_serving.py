@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.live_federation import LiveFederation
 from benchmarks.runs.federation_training import predict, train
 from benchmarks.tasks import SEED, ForestSettings
+from fedforest.experiments.live.federation import LiveFederation
 from fedforest.runtime.client.connection import Federation
 
 N_CALLERS = 8

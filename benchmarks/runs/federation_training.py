@@ -4,9 +4,10 @@ import time
 from collections import Counter
 from typing import Any, NamedTuple
 
-from benchmarks.live_federation import LABEL, PARTIES, TESTING, TRAINING, LiveFederation
+from benchmarks.live_federation import LABEL, PARTIES, TESTING, TRAINING
 from benchmarks.network_floor import Steps, Work
 from benchmarks.tasks import ForestSettings
+from fedforest.experiments.live.federation import LiveFederation
 from fedforest.runtime.client.connection import Federation
 from fedforest.runtime.messages.orders import PredictVertical, TrainVertical
 from fedforest.runtime.messages.results import Exchanged, News, Predictions, VerticalResult

@@ -13,8 +13,8 @@ import pytest
 
 from benchmarks.runs.federation import RUN
 from benchmarks.runs.federation_findings import divide, expected_seconds, find, overhead
-from benchmarks.shaping_proxy import Line, ShapingProxy
 from fedforest.experiments.findings import MISSED
+from fedforest.experiments.live.line import CountingLine, Line
 from tests.benchmarks.quick_runs import (
     QuickRun,
     check_page,
@@ -128,7 +128,7 @@ def test_a_line_takes_its_round_trip_and_its_bandwidth_and_changes_nothing(
     echo_address: str,
 ) -> None:
     data = os.urandom(50_000)
-    proxy = ShapingProxy(echo_address, Line(round_trip_seconds=0.1, bytes_per_second=500_000))
+    proxy = CountingLine(echo_address, Line(round_trip_seconds=0.1, bytes_per_second=500_000))
     host, _, port = proxy.start().rpartition(":")
     try:
         with socket.create_connection((host, int(port)), timeout=60) as connection:

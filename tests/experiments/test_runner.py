@@ -49,3 +49,9 @@ def test_no_repetition_begins_past_the_deadline() -> None:
     called: list[tuple[str, int]] = []
     measure(experiment(called), Setting(deadline=time.monotonic() - 1.0), None, QUIET)
     assert called == []
+
+
+def test_repetitions_are_limited_where_the_user_says_so() -> None:
+    called: list[tuple[str, int]] = []
+    measure(experiment(called), Setting(most_repetitions=2), None, QUIET)
+    assert sorted(called) == [("one", 0), ("one", 1), ("two", 0), ("two", 1)]

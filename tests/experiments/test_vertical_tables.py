@@ -119,7 +119,7 @@ def test_a_difference_from_the_printed_value_is_judged_by_both_spreads() -> None
     rows = {row[1]: row for row in table.rows}
     assert rows["FF"][table.header.index("verdict")] == "same"
     assert rows["RF1"][table.header.index("verdict")] == "higher"
-    assert rows["RF1"][-1] == "depth 4 gives 0.850, as printed"
+    assert rows["RF1"][-1] == "depth 4 gives 0.850 ± 0.000, as printed"
     assert rows["NonFF"][table.header.index("verdict")] == "not measured"
 
 

@@ -19,9 +19,10 @@ from fedforest.cli.data import data
 from fedforest.cli.demo import demo
 from fedforest.cli.export import export
 from fedforest.cli.membership import join_as_user
+from fedforest.cli.mpi import mpi
+from fedforest.cli.papers.reproduce import reproduce
 from fedforest.cli.policy import policy
 from fedforest.cli.predict import predict
-from fedforest.cli.reproduce import reproduce
 from fedforest.cli.runs import runs
 from fedforest.cli.services import coordinator, party
 from fedforest.cli.train import train
@@ -48,6 +49,7 @@ app.add_typer(alignments, name="alignments")
 app.command()(predict)
 app.command()(export)
 app.command()(reproduce)
+app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(mpi)
 app.add_typer(coordinator, name="coordinator")
 app.add_typer(party, name="party")
 party.add_typer(data, name="data")

@@ -60,6 +60,7 @@ class Setting:
     n_jobs: int = 2
     again: bool = False  # forget what was measured before
     deadline: float | None = None  # on the monotonic clock: no repetition begins later
+    most_repetitions: int | None = None  # of a cell; None: as many as it names
     stack: ExitStack = field(default_factory=ExitStack)  # closed when the experiment ends
     record: Record | None = None  # of the experiment under way: later cells may use earlier ones
     _tables: dict[str, PaperTable] = field(default_factory=dict)

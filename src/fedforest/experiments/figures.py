@@ -69,15 +69,17 @@ def draw_groups(
     axes: "Axes",
     names: Sequence[str],
     series: Sequence[tuple[str, Sequence[float], Sequence[float]]],
-    printed: Sequence[Sequence[float | None]],
+    printed: Sequence[Sequence[float | None]] | None,
 ) -> None:
-    """Draw each series' value and spread by name, and the paper's printed values beside them."""
+    """Draw each series' value and spread by name, and the paper's printed values, if it has any."""
     width = 0.8 / len(series)
     for number, (label, values, spreads) in enumerate(series):
         at = np.arange(len(names)) + (number - (len(series) - 1) / 2) * width
         colour = COLOURS[number % len(COLOURS)]
         axes.errorbar(at, values, spreads, fmt="o", color=colour, capsize=2, label=label)
-        theirs = [np.nan if value is None else value for value in printed[number]]
-        axes.plot(at, theirs, "_", color=PAPER_COLOUR, markersize=9, markeredgewidth=2)
-    axes.plot([], [], "_", color=PAPER_COLOUR, markersize=9, markeredgewidth=2, label="printed")
+        if printed is not None:
+            theirs = [np.nan if value is None else value for value in printed[number]]
+            axes.plot(at, theirs, "_", color=PAPER_COLOUR, markersize=9, markeredgewidth=2)
+    if printed is not None:
+        axes.plot([], [], "_", color=PAPER_COLOUR, markersize=9, markeredgewidth=2, label="printed")
     axes.set_xticks(range(len(names)), names, rotation=30, ha="right")

@@ -10,6 +10,9 @@ from fedforest.experiments.horizontal.participation import FIGURE_2
 from fedforest.experiments.horizontal.table_1 import TABLE_1
 from fedforest.experiments.horizontal.table_2 import TABLE_2
 from fedforest.experiments.horizontal.threshold_variance import THRESHOLD_VARIANCE
+from fedforest.experiments.live.domains import FIGURE_4
+from fedforest.experiments.live.mpi import MPI_EXPERIMENT
+from fedforest.experiments.live.prediction_time import FIGURE_6, FIGURE_7, FIGURE_8
 from fedforest.experiments.vertical.convergence import FIGURE_5
 from fedforest.experiments.vertical.tables import TABLE_3, TABLE_4
 
@@ -18,7 +21,12 @@ EXPERIMENTS = {
     for experiment in (
         TABLE_3,
         TABLE_4,
+        FIGURE_4,
         FIGURE_5,
+        FIGURE_6,
+        FIGURE_7,
+        FIGURE_8,
+        MPI_EXPERIMENT,
         TABLE_2,
         FIGURE_3,
         THRESHOLD_VARIANCE,

@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import groupby
 from pathlib import Path
@@ -32,11 +32,17 @@ def measure(
     try:
         with ExitStack() as stack:
             setting.stack, setting.record = stack, record
-            cells = list(experiment.cells(setting))
+            cells = _limit(experiment.cells(setting), setting.most_repetitions)
             _measure_missing(cells, record, console, experiment.name, setting.deadline)
     finally:
         record.close()
     return record
+
+
+def _limit(cells: Iterable[Cell], most: int | None) -> list[Cell]:
+    if most is None:
+        return list(cells)
+    return [cell._replace(repetitions=min(most, cell.repetitions)) for cell in cells]
 
 
 def _measure_missing(

@@ -6,10 +6,13 @@ travelling errors are those of the gRPC transport; MPI itself cuts long messages
 """
 
 import logging
+import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 from mpi4py import MPI
@@ -40,6 +43,7 @@ from fedforest.transport.frames import (
 _LOG = logging.getLogger(__name__)
 _COORDINATOR = 0
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 1e-5, 1e-3  # seconds between looks for a message
+_LONGEST_IDLE_PAUSE = 2e-2  # between trainings
 _END = Forget(0)  # request ids begin at 1, so that this one ends a party
 
 Endpoint = Callable[[bytes], bytes]
@@ -132,6 +136,54 @@ class MpiHub:
             if frame.request_id != self._next_id:
                 continue
             return error_of_party(frame, party) if isinstance(frame, Refusal) else bytes(frame.data)
+
+
+class MpiJob:
+    """The MPI job that this process is a rank of, beside the messages of its trainings.
+
+    Rank 0 gives objects to other ranks and takes objects back, pickled: all ranks are one user's.
+    """
+
+    def __init__(self) -> None:
+        world = MPI.COMM_WORLD
+        self.rank: int = world.Get_rank()
+        self.size: int = world.Get_size()
+        self.traffic = world.Dup()  # of transports
+        self._objects = world.Dup()
+
+    def give(self, rank: int, value: Any) -> None:
+        """Send an object to a rank."""
+        self._objects.send(value, dest=rank)
+
+    def take(self, rank: int) -> Any:
+        """Return the next object of a rank; waiting takes no processor time."""
+        pause = _SHORTEST_PAUSE
+        while (message := self._objects.improbe(source=rank)) is None:
+            time.sleep(pause)
+            pause = min(1.2 * pause, _LONGEST_IDLE_PAUSE)
+        return message.recv()
+
+
+@cache
+def open_job() -> MpiJob:
+    """Return the job of this process; all ranks must call it, at the same time."""
+    return MpiJob()
+
+
+@contextmanager
+def ending_all_ranks_on_error() -> Iterator[None]:
+    """End the job where a rank fails, or the others would wait for it for ever."""
+    try:
+        yield
+    except SystemExit as ended:
+        if ended.code:
+            MPI.COMM_WORLD.Abort(1)
+        raise
+    except BaseException:
+        traceback.print_exc()
+        sys.stderr.flush()
+        MPI.COMM_WORLD.Abort(1)
+        raise
 
 
 def serve_rank(

@@ -91,7 +91,8 @@ class ProcessParameters:
         None,
         "A profile's name or folder, or the coordinator's address, to train in a live federation: "
         "`fit` then takes a mapping of party to data set for X, and the label's column for y. "
-        "None: parties live in this process.",
+        "None: parties live in this process. Vertical forests: 'mpi' trains with each party at a "
+        "rank of `mpiexec -n 3 fedforest mpi SCRIPT`, for two parties.",
         TRANSPORT,
         run_key=NOT_IN_RUN_FILES,
         stored=False,

@@ -32,6 +32,7 @@ from fedforest.runtime.driver import ExchangeLog
 from fedforest.runtime.messages.orders import TrainVertical
 from fedforest.runtime.messages.results import VerticalResult
 from fedforest.runtime.trainings.base import Circumstances
+from fedforest.runtime.trainings.mpi_ranks import MPI
 from fedforest.runtime.trainings.vertical import VERTICAL
 from fedforest.runtime.trainings.warm_start import count_new_trees
 from fedforest.tree.forest.forest import Forest
@@ -70,7 +71,8 @@ class VerticalForest(KnowsItsTraining, VerticalParameters, BaseEstimator):  # ty
             The fitted estimator; if an error is raised, it is as it was before.
         """
         options = read_options(self, self._task)
-        begin: Any = VerticalTrainingHere if self.transport is None else VerticalTrainingThere
+        is_live = self.transport not in (None, MPI)
+        begin: Any = VerticalTrainingThere if is_live else VerticalTrainingHere
         training = begin(self, options, (X, y, sample_weight))
         order, before = training.order, training.before
         if before is not None:
@@ -82,9 +84,7 @@ class VerticalForest(KnowsItsTraining, VerticalParameters, BaseEstimator):  # ty
         log = ExchangeLog()
         with watch(log, order.parameters.n_estimators, self.verbose, training.kernels):
             result, model, learned = training.train(log)
-        how = Circumstances(
-            0.0 if before is None else before.label_epsilon, self.transport is not None
-        )
+        how = Circumstances(0.0 if before is None else before.label_epsilon, is_live)
         reports = VERTICAL.reports(order, result, how)
         attributes = {
             **learned,

@@ -29,6 +29,7 @@ from fedforest.runtime.trainings.in_process import (
     TrainedHere,
     train_in_process,
 )
+from fedforest.runtime.trainings.mpi_ranks import MPI, train_over_ranks
 from fedforest.runtime.trainings.vertical import VERTICAL, VerticalColumns
 from fedforest.runtime.trainings.warm_start import CoordinatorModel
 from fedforest.tree.growth.seeds import derive_seed
@@ -105,7 +106,8 @@ class VerticalTrainingHere:
                 self.before,
                 self._estimator._batch_bytes,
             )
-            here = train_in_process(order, self._columns, means, log)
+            carry_out = train_over_ranks if self._estimator.transport == MPI else train_in_process
+            here = carry_out(order, self._columns, means, log)
         start = Start(earlier=self.before)
         coordinator = VERTICAL.coordinator_model(order, here.trained, start)
         assert coordinator.seed is not None

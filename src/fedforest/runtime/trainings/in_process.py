@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from fedforest.masking.key_agreement import IdentityKey, fingerprint
 from fedforest.privacy.randomized_response import Randomness
 from fedforest.protocol.aggregation.introduction import PartyIdentity
+from fedforest.protocol.asking import Conversation
 from fedforest.runtime.driver import ExchangeLog, run
 from fedforest.runtime.federation import connect
 from fedforest.runtime.messages.envelope import RUN_ID_BYTES
@@ -48,14 +49,32 @@ def train_in_process(
     training = training_of(order)
     training.check(order)
     members = cache(lambda: make_members(tuple(order.data), means.randomness))
-    each = means.workers.divided(means.n_at_once)
-    works, terms = {}, training.terms(order)
-    for party, role in training.roles(order).items():
-        own = _Own(means.randomness, party)
-        party_means = PartyMeans(own, _Keys(own, members), terms, workers=each)
-        works[party] = training.work(role, columns[party], party_means)
+    works = {
+        party: make_work(order, (party, columns[party]), means, members) for party in order.data
+    }
+    handlers = {party: work.handler for party, work in works.items()}
+    transport = connect(handlers, training.requests, means.workers)
+    return TrainedHere(run(begin_conversation(order, means), transport, log), works)
+
+
+def make_work(
+    order: Any,
+    holder: tuple[str, Any],
+    means: ProcessMeans,
+    members: Callable[[], Mapping[str, PartyIdentity]],
+) -> Any:
+    """Make the work of one party with its columns."""
+    party, columns = holder
+    training = training_of(order)
+    own, each = _Own(means.randomness, party), means.workers.divided(means.n_at_once)
+    party_means = PartyMeans(own, _Keys(own, members), training.terms(order), workers=each)
+    return training.work(training.roles(order)[party], columns, party_means)
+
+
+def begin_conversation(order: Any, means: ProcessMeans) -> Conversation[Any]:
+    """Begin the coordinator's side of a training."""
     randomness = means.randomness.of("/coordinator")
-    conversation = training.conversation(
+    return training_of(order).conversation(
         order,
         CoordinatorMeans(
             randomness(RUN_ID_BYTES),
@@ -65,9 +84,6 @@ def train_in_process(
             means.batch_bytes,
         ),
     )
-    handlers = {party: work.handler for party, work in works.items()}
-    transport = connect(handlers, training.requests, means.workers)
-    return TrainedHere(run(conversation, transport, log), works)
 
 
 class _Own(NamedTuple):

@@ -35,6 +35,9 @@ def reproduce(  # noqa: PLR0913, PLR0917 - options of a command
     minutes: Annotated[
         float | None, typer.Option(help="Begin no repetition later than this; go on another time.")
     ] = None,
+    repetitions: Annotated[
+        int | None, typer.Option(min=1, help="At most so many of each measurement.")
+    ] = None,
     jobs: Annotated[
         int | None, typer.Option(help="Threads of each training, by default one per core.")
     ] = None,
@@ -65,7 +68,7 @@ def reproduce(  # noqa: PLR0913, PLR0917 - options of a command
     folder = output or Path("-".join(parts))
     deadline = None if minutes is None else time.monotonic() + 60.0 * minutes
     n_jobs = jobs or os.cpu_count() or 1
-    setting = Setting(seed, quick, synthetic, n_jobs, again, deadline)
+    setting = Setting(seed, quick, synthetic, n_jobs, again, deadline, repetitions)
     for experiment in chosen:
         terminal.say(f"{experiment.name}: {experiment.source}. Full run: {experiment.full_run}.")
         record = measure(experiment, setting, folder, terminal.err)

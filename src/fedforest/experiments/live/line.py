@@ -1,11 +1,12 @@
-"""A line between two processes that is as slow as it is told: a delay and a bandwidth, over TCP.
+"""A line between two processes that is as slow as it is told, and counts what passes, over TCP.
 
 Every connection has a line of its own, both directions alike. Bytes leave in order, at the pace of
 the bandwidth, and arrive half a round trip later. It runs on a thread of this process and listens
-on loopback only.
+on loopback only. The bytes it counts are those of TCP: frames, TLS and gRPC's own included.
 """
 
 import asyncio
+import math
 import threading
 from typing import NamedTuple
 
@@ -15,13 +16,13 @@ START_SECONDS = 10.0
 
 
 class Line(NamedTuple):
-    """What a connection is like."""
+    """The properties of a connection."""
 
-    round_trip_seconds: float
-    bytes_per_second: float
+    round_trip_seconds: float = 0.0
+    bytes_per_second: float = math.inf
 
 
-class ShapingProxy:
+class CountingLine:
     """Accepts connections and passes them on to one address."""
 
     def __init__(self, target: str, line: Line) -> None:
@@ -30,9 +31,10 @@ class ShapingProxy:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._tasks: set[asyncio.Task[None]] = set()
+        self.n_bytes = 0  # of all connections, in both directions
 
     def start(self) -> str:
-        """The address to connect to instead of the target."""
+        """Return the address to connect to instead of the target."""
         self._thread.start()
         listening = asyncio.run_coroutine_threadsafe(self._listen(), self._loop)
         return f"127.0.0.1:{listening.result(START_SECONDS)}"
@@ -81,6 +83,7 @@ class ShapingProxy:
         """Note of every chunk when it arrives at the other end."""
         is_free_at = 0.0
         while data := await reader.read(CHUNK_BYTES):
+            self.n_bytes += len(data)
             begins = max(is_free_at, self._loop.time())
             is_free_at = begins + len(data) / self._line.bytes_per_second
             await chunks.put((is_free_at + self._line.round_trip_seconds / 2, data))
