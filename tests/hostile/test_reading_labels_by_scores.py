@@ -146,6 +146,19 @@ def test_baselines_are_not_scored_again_and_again(tmp_path: Path) -> None:
         played.begin(_alone(), part)
 
 
+def test_a_baseline_of_another_protocol_than_its_run_is_refused(tmp_path: Path) -> None:
+    """A party's own rows alone would be scored beside each party's columns alone."""
+    over_columns = VerticalRole(data="people", label="y", rows=HELD_OUT)
+    played = _play(tmp_path / "columns")
+    run = played.begin(over_columns, VALIDATED).hex()
+    with pytest.raises(RemoteProtocolError, match="another protocol"):
+        played.begin(_alone(), msgspec.structs.replace(VALIDATED, part_of=run))
+    played, run = _trained(tmp_path / "rows")
+    baseline = msgspec.structs.replace(over_columns, is_alone=True)
+    with pytest.raises(RemoteProtocolError, match="another protocol"):
+        played.begin(baseline, msgspec.structs.replace(VALIDATED, part_of=run))
+
+
 def test_a_forest_grown_on_made_up_labels_does_not_pass_for_one_of_true_ones(
     tmp_path: Path,
 ) -> None:

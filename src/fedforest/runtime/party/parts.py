@@ -9,16 +9,12 @@ import msgspec
 
 from fedforest.errors import PrivacyError, ReplayError
 from fedforest.protocol.asking import check
-from fedforest.runtime.messages.roles import (
-    AlignmentRole,
-    AloneRole,
-    AnyRole,
-    Role,
-    ScoringRole,
-    VerticalRole,
-)
+from fedforest.runtime.messages.roles import AnyRole, Role
 from fedforest.runtime.messages.terms import Terms
 from fedforest.runtime.party.policy import DataSetRules
+from fedforest.runtime.party.tasks import task_of
+from fedforest.runtime.trainings.party_task import Demands
+from fedforest.runtime.trainings.vertical import VERTICAL
 
 
 class Begun(msgspec.Struct, frozen=True, array_like=True):
@@ -27,6 +23,11 @@ class Begun(msgspec.Struct, frozen=True, array_like=True):
     role: AnyRole
     terms: Terms
     rules: DataSetRules
+
+    @property
+    def demands(self) -> Demands:
+        """The demands of the role on the owner of the data."""
+        return task_of(self.role).demands(self.role, self.terms)
 
 
 _BEGUN = msgspec.msgpack.Decoder(Begun)
@@ -54,63 +55,76 @@ class PartsBegun(msgspec.Struct, frozen=True, array_like=True):
         known = self.ids.get(kind, [])
         if part in known:
             return self
-        check(len(known) < _count_allowed(whole, role), "the run has no more parts of this kind")
+        wanted = task_of(role).demands(role, whole.terms)
+        is_allowed = len(known) < _count_allowed(whole, wanted)
+        check(is_allowed, "the run has no more parts of this kind")
         return PartsBegun({**self.ids, kind: [*known, part]})
 
 
-def is_part(role: AnyRole) -> bool:
+def is_part(wanted: Demands) -> bool:
     """Tell whether a role belongs to another run: scores and baselines do."""
-    return isinstance(role, ScoringRole | AloneRole) or getattr(role, "is_alone", False)
+    return wanted.scores or wanted.stands_alone
 
 
 def check_part(whole: Begun | None, role: AnyRole, terms: Terms) -> None:
     """Refuse a part that its run does not have, or that is on other terms or rows than it."""
+    wanted = task_of(role).demands(role, terms)
     # classes or the range of one row's label would be declared before anything is charged
     is_held_out = role.rows is not None and role.rows.is_validation
-    check(isinstance(role, ScoringRole) or not is_held_out, "a run is on rows held out for scores")
-    if isinstance(role, AlignmentRole):  # comes before its run
+    check(_is_score(wanted) or not is_held_out, "a run is on rows held out for scores")
+    if wanted.alignment is not None:  # comes before its run
         return
-    if not is_part(role):
+    if not is_part(wanted):
         check(not terms.part_of, "a training is no part of another run")
         return
     check(whole is not None, "a score or a baseline is of a run that was not agreed on here")
     assert whole is not None
     is_same = msgspec.structs.replace(terms, part_of="") == whole.terms
     check(is_same, "a part of a run is on other terms than the run")
-    check(_is_of_run(whole.role, role), "a part of a run is on other data, labels or rows")
+    check(_is_of_run(whole, role, wanted), "a part of a run is on other data, labels or rows")
     is_noisy = terms.privacy is not None or terms.label_epsilon is not None
-    if is_noisy and not isinstance(role, VerticalRole):
+    if is_noisy and wanted.scores:
         raise PrivacyError.stating(
             "the labels of this run are protected by noise; scores on the true labels would be a "
             "release without any"
         )
-    if isinstance(role, ScoringRole):
-        is_own = role.model == terms.part_of or terms.stands_alone  # baselines have ids of parts
+    if wanted.scored_model is not None:
+        # baselines have ids of parts
+        is_own = wanted.scored_model == terms.part_of or terms.stands_alone
         check(is_own, "a score is of another model than its run's")
-    is_declared = terms.validates if isinstance(role, ScoringRole) else terms.stands_alone
+    is_declared = terms.validates if _is_score(wanted) else terms.stands_alone
     check(is_declared, "the run did not declare scores or baselines")
+    is_like_run = _is_score(wanted) or wanted.protocol == whole.demands.protocol
+    check(is_like_run, "a baseline is of another protocol than its run")
 
 
-def _is_of_run(whole: Role, part: Role) -> bool:
+def _is_score(wanted: Demands) -> bool:
+    """Tell whether a part only scores a model; a horizontal baseline scores itself."""
+    return wanted.scores and not wanted.stands_alone
+
+
+def _is_of_run(whole: Begun, part: Role, wanted: Demands) -> bool:
     """Tell whether a part uses the data set, the label and the rows of its run."""
-    rows = whole.rows
-    if rows is not None and isinstance(part, ScoringRole):
+    own, rows = whole.role, whole.role.rows
+    if rows is not None and _is_score(wanted):
         rows = msgspec.structs.replace(rows, is_validation=True)
-    wanted = (whole.data, whole.is_regression, whole.label, rows)
-    if (part.data, part.is_regression, part.label, part.rows) != wanted:
+    used = (part.data, part.is_regression, part.label, part.rows)
+    if used != (own.data, own.is_regression, own.label, rows):
         return False
-    if isinstance(part, ScoringRole):
+    if _is_score(wanted):
         return True
     # whose labels are encrypted; others' ciphertexts would be marks of rows
-    has_key = getattr(part, "label_party", None) == getattr(whole, "label_party", None)
-    return part.weight == whole.weight and has_key
+    has_key = getattr(part, "label_party", None) == getattr(own, "label_party", None)
+    return part.weight == own.weight and has_key
 
 
-def _count_allowed(whole: Begun, role: AnyRole) -> int:
-    """Return how many parts of this kind a run has at one party."""
-    n_baselines = whole.terms.n_parties if isinstance(whole.role, VerticalRole) else 0
-    if isinstance(role, VerticalRole):
-        return n_baselines
-    if isinstance(role, ScoringRole):
-        return 1 + (n_baselines if whole.terms.stands_alone else 0)
-    return 1
+def _count_allowed(whole: Begun, wanted: Demands) -> int:
+    """Return how many parts of this kind a run has at one party.
+
+    Parties of a vertical run help with every party's baseline and its score. A horizontal baseline
+    is a party's own, scores included.
+    """
+    is_vertical = whole.demands.protocol == VERTICAL.protocol
+    if wanted.stands_alone:
+        return whole.terms.n_parties if is_vertical else 1
+    return 1 + (whole.terms.n_parties if is_vertical and whole.terms.stands_alone else 0)

@@ -194,7 +194,7 @@ class PartyService:
         if asked.scored_model is not None:
             is_first = self._models.note_scoring(asked.scored_model, request.run)
             check(is_first, "votes of this model were scored already")
-        if whole is not None and is_part(request.role):
+        if whole is not None and is_part(asked):
             self._note_part(whole, request)
         if asked.alignment is not None:
             self._alignment_quota.take(rules, request.terms.asker, request.role.data)
