@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fedforest.errors import BudgetExhausted
+from fedforest.errors import BudgetExhausted, StorageError
 from fedforest.runtime.party.approval import spending_of_labels
 from fedforest.runtime.party.catalogue.entries import Entry, EntryFolder
 from fedforest.runtime.party.policy import PolicyFile
@@ -28,14 +28,6 @@ def spent(home: Path, data: str) -> float:
     return Budgets(home).read(data, NO_LIMIT).spent
 
 
-def write_earlier_ledger(home: Path, data: str, run: str, epsilon: float) -> None:
-    """As versions wrote it that had one ledger for each name."""
-    line = {"run": run, "memory": "", "composed": epsilon, "cap": None}
-    (home / "budgets").mkdir(exist_ok=True)
-    ledger = {"ceiling": None, "spends": [line]}
-    (home / "budgets" / f"{data}.json").write_text(json.dumps(ledger))
-
-
 def test_names_of_one_table_share_a_ledger_and_other_tables_do_not(home: Path) -> None:
     Budgets(home).book("rows", NO_LIMIT, "a", ONE)
     Budgets(home).book("again", NO_LIMIT, "b", ONE)
@@ -55,14 +47,11 @@ def test_the_ceiling_of_a_table_is_the_lowest_of_its_names(home: Path) -> None:
     assert tell_epsilon(home, "a") == {"rows": told}
 
 
-def test_ledgers_of_earlier_versions_count_for_the_table_of_their_name(home: Path) -> None:
-    write_earlier_ledger(home, "rows", "a", 1.0)
-    write_earlier_ledger(home, "again", "b", 2.0)
-    assert spent(home, "rows") == spent(home, "again") == 3.0
-    Budgets(home).book("again", NO_LIMIT, "c", ONE)
-    assert spent(home, "rows") == 4.0  # each run once, although two files hold it now
-    EntryFolder(home).remove("again")
-    assert spent(home, "rows") == 4.0
+def test_a_ledger_that_names_no_table_is_not_passed_over(home: Path) -> None:
+    (home / "budgets").mkdir()
+    (home / "budgets" / "rows.json").write_text(json.dumps({"ceiling": None, "spends": []}))
+    with pytest.raises(StorageError, match="cannot be read; restore a copy"):
+        spent(home, "other")
 
 
 def test_a_table_that_moves_takes_its_ledger_along(home: Path) -> None:

@@ -75,8 +75,7 @@ def read_settings(home: Path, name: str, kind: type[Settings]) -> Settings:
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from None
     except (msgspec.DecodeError, ValueError) as error:
-        hint = "; name data sets with `fedforest party data add`" if "`data`" in str(error) else ""
-        raise ConfigurationError(f"{path}: {error}{hint}") from None
+        raise ConfigurationError(f"{path}: {error}") from None
 
 
 def load_credentials(home: Path) -> Credentials:

@@ -29,12 +29,12 @@ from fedforest.runtime.recovery.run_store import write_file
 
 
 class _StoredLedger(msgspec.Struct, frozen=True):
-    """A ledger file; one without a table is of an earlier version, and of the data set NAME."""
+    """A ledger file."""
 
+    table: str
+    data_sets: list[str]  # all through which the table was used
     spends: list[dict[str, str | float | None]]
-    ceiling: float | None = None
-    table: str = ""
-    data_sets: list[str] = []  # all through which the table was used
+    ceiling: float | None
 
 
 class Budgets:
@@ -109,10 +109,9 @@ class Budgets:
 
 def _load(path: Path) -> _StoredLedger:
     try:
-        stored = msgspec.json.decode(path.read_bytes(), type=_StoredLedger)
+        return msgspec.json.decode(path.read_bytes(), type=_StoredLedger)
     except (OSError, msgspec.DecodeError):
         raise StorageError(f"the privacy ledger {path} cannot be read; restore a copy") from None
-    return stored if stored.table else msgspec.structs.replace(stored, data_sets=[path.stem])
 
 
 def _merge(ledgers: list[_StoredLedger], ceiling: float) -> BudgetLedger:
@@ -160,10 +159,6 @@ class DailyCounts:
     def count(self, key: str) -> int:
         """Return the count of a key so far today."""
         return self._load().counts.get(key, 0)
-
-    def count_all(self) -> int:
-        """Return the count of all keys so far today."""
-        return sum(self._load().counts.values())
 
     def _load(self) -> _Counted:
         try:
