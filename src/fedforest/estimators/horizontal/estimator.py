@@ -24,7 +24,7 @@ from fedforest.estimators.inputs.parameters import HorizontalParameters
 from fedforest.estimators.inputs.validation import count_workers
 from fedforest.estimators.progress.fit_log import describe_counted_steps
 from fedforest.estimators.progress.terminal import watch
-from fedforest.estimators.progress.training_attributes import KnowsItsTraining
+from fedforest.estimators.progress.training_attributes import KnowsItsTraining, replace_fitted
 from fedforest.runtime.driver import ExchangeLog
 from fedforest.runtime.federation import start_workers
 from fedforest.runtime.trainings.base import Circumstances
@@ -93,10 +93,7 @@ class HorizontalForest(KnowsItsTraining, HorizontalParameters, BaseEstimator):  
             fitted["feature_names_in_"] = np.array(model.bins.names, dtype=object)
         if model.classes is not None:
             fitted |= {"classes_": model.classes, "n_classes_": len(model.classes)}
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)
-        for name, value in fitted.items():
-            setattr(self, name, value)
+        replace_fitted(self, fitted)
 
     @property
     def n_trees_(self) -> int:

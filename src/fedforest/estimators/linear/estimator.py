@@ -18,6 +18,7 @@ from fedforest.estimators.inputs.parameters import LinearParameters
 from fedforest.estimators.linear.federation import FederatedLinearModel, LinearTrainingThere
 from fedforest.estimators.linear.training import LinearModel, LinearTrainingHere
 from fedforest.estimators.progress.fit_log import describe_exchanges
+from fedforest.estimators.progress.training_attributes import replace_fitted
 from fedforest.protocol.linear.labels import Labels
 from fedforest.runtime.driver import Exchange, ExchangeLog
 from fedforest.runtime.messages.orders import TrainLinear
@@ -59,7 +60,8 @@ class VerticalLinearModel(LinearParameters, BaseEstimator):  # type: ignore[misc
         how = Circumstances(in_federation=self.transport is not None)
         reports = LINEAR.reports(training.order, result, how)
         coefficients = model.coefficients()
-        attributes = {
+        fitted = {
+            "_model": model,
             **learned,
             **model.describe(),
             **({} if coefficients is None else self._name_coefficients(*coefficients)),
@@ -67,11 +69,7 @@ class VerticalLinearModel(LinearParameters, BaseEstimator):  # type: ignore[misc
             "leakage_": reports.leakage,
             "privacy_spent_": reports.privacy_spent,
         }
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)
-        self._model = model
-        for name, value in attributes.items():
-            setattr(self, name, value)
+        replace_fitted(self, fitted)
         return self
 
     @abstractmethod

@@ -1,5 +1,6 @@
-"""Attributes that only a training gives: a model read from a file says why it has none of them."""
+"""Attributes that a training sets; a model read from a file says why it has none of them."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 OF_TRAINING = (
@@ -23,3 +24,11 @@ class KnowsItsTraining:
                     "Ask whoever trained it"
                 )
             raise AttributeError(problem, name=name, obj=self)
+
+
+def replace_fitted(estimator: object, attributes: Mapping[str, Any]) -> None:
+    """Forget what earlier fits set, and set these attributes, all at once."""
+    for name in [name for name in vars(estimator) if name.endswith("_")]:
+        delattr(estimator, name)
+    for name, value in attributes.items():
+        setattr(estimator, name, value)

@@ -20,7 +20,7 @@ from fedforest.estimators.inputs.parameters import VerticalParameters
 from fedforest.estimators.inputs.validation import count_workers
 from fedforest.estimators.progress.fit_log import describe_steps
 from fedforest.estimators.progress.terminal import watch
-from fedforest.estimators.progress.training_attributes import KnowsItsTraining
+from fedforest.estimators.progress.training_attributes import KnowsItsTraining, replace_fitted
 from fedforest.estimators.vertical import partial_files
 from fedforest.estimators.vertical.federation import FederatedModel, VerticalTrainingThere
 from fedforest.estimators.vertical.model import PredictionCost, VerticalModel
@@ -142,10 +142,7 @@ class VerticalForest(KnowsItsTraining, VerticalParameters, BaseEstimator):  # ty
     def _become(self, model: VerticalModel | FederatedModel, attributes: Mapping[str, Any]) -> None:
         """Forget what earlier fits set and take on the new model, all at once."""
         fitted = {"_model": model, "n_outputs_": 1, **model.describe(), **attributes}
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)
-        for name, value in fitted.items():
-            setattr(self, name, value)
+        replace_fitted(self, fitted)
 
     @property
     def n_trees_(self) -> int:
