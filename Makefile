@@ -56,7 +56,7 @@ wheel: $(VENV)/dev.stamp  ## build a wheel that holds the kernels compiled, in d
 	FEDFOREST_KERNELS=build/kernels $(BIN)/python -m pip wheel --disable-pip-version-check -q --no-deps -w dist .
 
 signatures: $(VENV)/dev.stamp  ## record which kernels trainings call, for `make wheel` and warm-up
-	$(BIN)/python -m tests.signatures
+	$(BIN)/python -m tests.signatures $(if $(KIND),"$(KIND)")
 
 clean-kernels: $(VENV)/dev.stamp  ## forget the kernels compiled on this machine
 	$(BIN)/python -m fedforest.kernels.compiled.shipping --forget

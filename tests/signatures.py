@@ -3,7 +3,7 @@
 Every kind of training runs twice, in processes of its own. The first fills an empty cache and
 measures how long each call takes to compile. In the second nothing is compiled, so numba looks for
 a kernel's machine code exactly when Python calls the kernel: calls by other kernels are part of
-their code.
+their code. `make signatures KIND="linear"` records one kind anew and leaves the others as they are.
 """
 
 import json
@@ -13,31 +13,36 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from numba.core import event
 
 from fedforest.kernels.compiled import preparation
 from fedforest.kernels.compiled.cache import KernelCache
-from fedforest.kernels.compiled.signatures import Call, describe_arguments, write_calls
+from fedforest.kernels.compiled.signatures import (
+    Call,
+    describe_arguments,
+    listed_calls,
+    write_calls,
+)
 from tests.trainings import KINDS
 
 Record = tuple[str, str, str, float]  # module, kernel, types of arguments, seconds
 
 
 class CompilationTimes(event.Listener):
-    """Seconds that each kernel took to compile, with those it calls, if Python called it."""
+    """Processor time of compiling each kernel, with those it calls, if Python called it."""
 
     def __init__(self) -> None:
         self._started: list[float] = []
         self.records: list[Record] = []
 
     def on_start(self, _: Any) -> None:
-        self._started.append(time.perf_counter())
+        self._started.append(time.process_time())
 
     def on_end(self, ended: Any) -> None:
-        seconds = time.perf_counter() - self._started.pop()
+        seconds = time.process_time() - self._started.pop()
         if not self._started:
             self.records.append(describe(ended.data["dispatcher"], ended.data["args"], seconds))
 
@@ -86,10 +91,10 @@ def record_apart(kind: str, cache: str, *, compiles: bool) -> list[Record]:
     return [(*names, seconds) for *names, seconds in json.loads(outcome.stdout)]
 
 
-def record_calls(cache: str) -> Iterator[Call]:
+def record_calls(cache: str, recorded: Iterable[str] = KINDS) -> Iterator[Call]:
     seconds: dict[tuple[str, str, str], float] = {}
     kinds: dict[tuple[str, str, str], list[str]] = {}
-    for kind in KINDS:
+    for kind in recorded:
         started = time.perf_counter()
         for module, kernel, arguments, needed in record_apart(kind, cache, compiles=True):
             seconds[module, kernel, arguments] = needed
@@ -100,13 +105,29 @@ def record_calls(cache: str) -> Iterator[Call]:
         yield Call(*call, tuple(dict.fromkeys(used)), seconds.get(call, 0.0))
 
 
+def with_kind(known: Sequence[Call], kind: str, found: Iterable[Call]) -> list[Call]:
+    """The list with what one kind calls now in place of what it called."""
+    calls = {
+        call[:3]: call._replace(kinds=tuple(other for other in call.kinds if other != kind))
+        for call in known
+    }
+    for call in found:
+        same = calls.get(call[:3], call._replace(kinds=()))
+        calls[call[:3]] = same._replace(kinds=(*same.kinds, kind))
+    return [call for call in calls.values() if call.kinds]
+
+
 def main() -> None:
     if len(sys.argv) == 3:
         kind, step = sys.argv[1:]
         sys.stdout.write(json.dumps(record_here(kind, compiles=step == "compile")))
         return
     with tempfile.TemporaryDirectory() as cache:
-        write_calls(list(record_calls(cache)))
+        if len(sys.argv) == 2:
+            kind = sys.argv[1]
+            write_calls(with_kind(listed_calls(), kind, record_calls(cache, [kind])))
+        else:
+            write_calls(list(record_calls(cache)))
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fedforest import (
+    Encrypted,
     GlobalDP,
     HorizontalExtraTreesClassifier,
     HorizontalExtraTreesRegressor,
@@ -211,7 +212,6 @@ def every_option_of_columns() -> None:
         {"min_weight_fraction_leaf": 0.1},
         {"min_impurity_decrease": 0.01},
         {"max_samples": 0.5, "voting": "hard"},
-        {"max_samples": 0.5, "bootstrap": False, "oob_score": True},
         {"labels": RandomizedResponse(epsilon=2.0)},
         {"prediction": "one_round"},
         {"prediction": "classical"},
@@ -233,11 +233,55 @@ def every_option_of_columns() -> None:
     grow_on(VerticalForestRegressor, X, numbers)
 
 
-def grow_on(kind: Callable[..., Any], X: Table, y: Target) -> None:
-    forest = kind(n_estimators=20, parties=2, warm_start=True, oob_score=True, random_state=0)
+def grow_on(kind: Callable[..., Any], X: Table, y: Target, **options: Any) -> None:
+    forest = kind(
+        n_estimators=20, parties=2, warm_start=True, oob_score=True, random_state=0, **options
+    )
     forest.fit(X, y).set_params(n_estimators=30).fit(X, y)
     forest.complete_model(dict.fromkeys(forest.parties_, True))
     forest.prediction_cost(X)
+
+
+ENCRYPTED: dict[str, Any] = {"labels": Encrypted(), "n_estimators": 3, "max_depth": 4}
+
+
+def encrypted_labels() -> None:
+    """Few trees and rows: what is encrypted takes long."""
+    X, numbers = draw_rows(120)
+    for y in (two_classes(numbers), classes(numbers)):
+        by_columns(VerticalForestClassifier, X, y, **ENCRYPTED)
+    by_columns(VerticalForestRegressor, X, numbers, **ENCRYPTED)
+
+
+def every_option_of_encrypted_labels() -> None:
+    X, numbers = draw_rows(120)
+    with_gaps = np.where(X > 1.5, np.nan, X)
+    weights = np.abs(X[:, 1]) + 0.5
+    forests: list[dict[str, Any]] = [
+        {"sample_weight": weights},
+        {"class_weight": "balanced"},
+        {"criterion": "entropy", "min_samples_leaf": 5},
+        {"max_features": None, "bootstrap": False},
+        {"max_features": 1, "feature_sampling": "tree"},
+        {"oob_score": True, "n_estimators": 12},
+        {"early_stopping": True},
+        {"min_weight_fraction_leaf": 0.1},
+        {"max_samples": 0.5, "voting": "hard"},
+        {"prediction": "one_round"},
+        {"prediction": 1},
+        {"parties": 1},
+        {"max_bins": 16},
+    ]
+    for options in forests:
+        for y in (two_classes(numbers), classes(numbers)):
+            by_columns(VerticalForestClassifier, with_gaps, y, **{**ENCRYPTED, **options})
+        if not {"class_weight", "voting"} & set(options):
+            options.pop("criterion", None)
+            by_columns(VerticalForestRegressor, X, numbers, **{**ENCRYPTED, **options})
+    by_columns(VerticalForestRegressor, X, np.abs(numbers), criterion="poisson", **ENCRYPTED)
+    by_columns(VerticalForestClassifier, X, classes(numbers, 26), **ENCRYPTED)
+    grow_on(VerticalForestClassifier, X, two_classes(numbers), labels=Encrypted(), max_depth=3)
+    grow_on(VerticalForestRegressor, X, numbers, labels=Encrypted(), max_depth=3)
 
 
 def every_option_of_rows() -> None:
@@ -253,7 +297,6 @@ def every_option_of_rows() -> None:
         {"min_weight_fraction_leaf": 0.1},
         {"min_impurity_decrease": 0.01},
         {"bootstrap": True, "max_samples": 0.5, "voting": "hard"},
-        {"max_samples": 0.5},
         {"n_parties": 1},
         {"n_jobs": 1},
         {"aggregation": Masked(k=2), "n_parties": 6},
@@ -296,7 +339,7 @@ def under_noise(*noises: Any) -> None:
 def local_noise() -> None:
     under_noise(LocalDP(keep=0.9), LocalDP(keep=0.9, bits=8, hashes=2), LocalDP(keep=0.7))
     X, numbers = draw_rows()
-    some_rows = {"max_samples": 0.5, "max_depth": 4}
+    some_rows = {"bootstrap": True, "max_samples": 0.5, "max_depth": 4}
     by_rows(
         HorizontalExtraTreesClassifier, X, numbers > 0.0, privacy=LocalDP(keep=0.9), **some_rows
     )
@@ -362,4 +405,6 @@ KINDS: dict[str, Callable[[], None]] = {
     "many rows": many_rows,
     "mapped models": mapped_models,
     "linear": linear_models,
+    "encrypted labels": encrypted_labels,
+    "encrypted options": every_option_of_encrypted_labels,
 }

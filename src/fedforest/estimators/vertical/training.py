@@ -79,6 +79,8 @@ class VerticalTrainingHere:
     @property
     def kernels(self) -> tuple[str, ...]:
         """The kind of kernels that training on these labels, and then predicting, calls."""
+        if self.order.encrypts_labels:
+            return ("encrypted labels",)
         if "classes_" not in self._learned:
             return ("vertical numbers",)
         two = len(self._learned["classes_"]) == 2
