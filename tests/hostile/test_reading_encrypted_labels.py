@@ -19,11 +19,16 @@ from fedforest.masking.homomorphic.summands import Summands
 from fedforest.protocol.payloads import RowBits
 from fedforest.protocol.vertical.encrypted.messages import (
     REQUESTS,
+    ApplyCuts,
     ChooseCuts,
     JudgeChildren,
     TakeCiphertexts,
 )
-from fedforest.protocol.vertical.encrypted.payloads import EncryptedCuts, EncryptedLabels
+from fedforest.protocol.vertical.encrypted.payloads import (
+    CutChoice,
+    EncryptedCuts,
+    EncryptedLabels,
+)
 from fedforest.transport.base import Transport
 from fedforest.transport.codec import decode, encode
 from tests.protocol.vertical.cases import VerticalCase
@@ -64,7 +69,7 @@ class LyingCoordinator:
         return data if changed is request else encode(changed)
 
 
-def assert_refused(change: Change, reason: str) -> None:
+def assert_refused(change: Change, reason: str, of: VerticalCase | None = None) -> None:
     liars: list[LyingCoordinator] = []
 
     def wrap(transport: Transport) -> Transport:
@@ -72,7 +77,7 @@ def assert_refused(change: Change, reason: str) -> None:
         return liars[0]
 
     with pytest.raises(FederationError, match=reason):
-        train_encryptedly(case(), wrap=wrap)
+        train_encryptedly(of or case(), wrap=wrap)
     assert liars[0].n_changed > 0
 
 
@@ -150,6 +155,31 @@ def test_cuts_of_an_earlier_step_are_not_decrypted_again() -> None:
 
 def test_the_cuts_of_one_party_are_not_taken_for_those_of_another() -> None:
     assert_refused(change_offers(lambda offers: offers[::-1]), "sealed")
+
+
+def words_case() -> VerticalCase:
+    """The others have one column of words each, whose rarest word is in one row."""
+    rng = np.random.default_rng(3)
+    words = np.array([*rng.choice(["a", "b", "c", "d"], N_ROWS - 1), "rare"], object)
+    columns: dict[str, Any] = {f"w{k}": rng.permutation(words) for k in range(3)}
+    y = np.isin(columns["w2"], ["a", "c"]).astype(np.int64)
+    parameters = {"n_estimators": 1, "max_features": None, "min_samples_leaf": 5, "max_depth": 2}
+    return VerticalCase(columns, y, None, parameters, (1, 1, 1), label_party=1)
+
+
+@pytest.mark.parametrize("left", [[4], [0, 1, 2, 3], [0, 1, 2, 3, 4], [], [0, 0], [5]])
+def test_no_word_of_few_rows_is_told_apart_by_choosing_it(left: list[int]) -> None:
+    """The rare word alone, all but it, all, none, one twice, or one that there is not."""
+
+    def change(party: str, request: Any) -> Any:
+        if party != "p2" or not isinstance(request, ApplyCuts):
+            return request
+        positions = [np.array(left, np.int64)]
+        return ApplyCuts(CutChoice.of(np.ones(1, np.bool_), positions))
+
+    assert_refused(
+        change, "divided that cannot be|a chosen cut is none|more cuts are chosen", words_case()
+    )
 
 
 def test_other_bits_than_the_winners_do_not_make_a_wrong_tree() -> None:

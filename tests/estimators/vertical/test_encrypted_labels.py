@@ -5,10 +5,11 @@ import sys
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from fedforest import Encrypted, VerticalForestClassifier, VerticalForestRegressor
+from fedforest import Encrypted, VerticalForestClassifier
 from fedforest.errors import ConfigurationError, DamagedModelError, FederationError
 from fedforest.runtime.disclosure.leakage import COORDINATOR, EVERY_PARTY, LABEL_PARTY
 from fedforest.tree.table.frames import read_table
@@ -20,13 +21,13 @@ from tests.estimators.vertical_samples import (
     numbers,
     regressor,
 )
-from tests.protocol.vertical.cases import VerticalCase, numeric_cases, whole_file
+from tests.protocol.vertical.cases import VerticalCase, small_cases, whole_file
 
 pytestmark = few_trees
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow], deadline=None)
-@given(numeric_cases())
+@given(small_cases())
 def test_the_forest_is_the_encoded_one_to_the_byte_and_predicts_as_it(case: VerticalCase) -> None:
     encoded, encrypted = case.vertical(), case.vertical(labels=Encrypted())
     assert whole_file(encrypted) == whole_file(encoded)
@@ -171,10 +172,26 @@ def test_without_the_extra_nothing_begins_and_the_error_says_what_to_install(
         regressor(labels=Encrypted()).fit(X, amounts(X))
 
 
-def test_rows_of_no_weight_are_refused_and_the_fitted_forest_stays() -> None:
+def test_columns_of_words_and_rows_without_weight_give_the_encoded_forest() -> None:
+    rng = np.random.default_rng(2)
+    X = pandas.DataFrame(numbers(), columns=[f"n{k}" for k in range(numbers().shape[1])])
+    X["city"] = rng.choice(["Bern", "Genf", "Köln", None], len(X))  # type: ignore[arg-type] # a gap
+    weights = np.where(np.arange(len(X)) % 9 == 3, 0.0, 1.0 + np.arange(len(X)) % 3)
+    for kind, y in ((classifier, labels(numbers())), (regressor, amounts(numbers()))):
+        encoded, encrypted = both(kind, oob_score=True)
+        for forest in (encoded, encrypted):
+            forest.fit(X, y, sample_weight=weights)
+        assert whole_file(encrypted) == whole_file(encoded)
+        assert np.array_equal(encrypted.predict(X), encoded.predict(X))
+        assert "which rows weigh nothing" in " ".join(encrypted.leakage_.about(EVERY_PARTY))
+
+
+def test_a_class_without_weight_is_refused_and_the_fitted_forest_stays() -> None:
     X = numbers()
-    forest = VerticalForestRegressor(n_estimators=2, random_state=0, labels=Encrypted(), parties=2)
-    before = forest.fit(X, amounts(X)).predict(X)
-    with pytest.raises(FederationError, match="leave these rows out"):
-        forest.fit(X, amounts(X), np.where(np.arange(len(X)) == 3, 0.0, 1.0))
-    assert np.array_equal(forest.predict(X), before)
+    forest = VerticalForestClassifier(
+        n_estimators=2, random_state=0, labels=Encrypted(), parties=2, class_weight={"blue": 1.0}
+    )
+    before = forest.fit(X, labels(X)).predict(X)
+    with pytest.raises(FederationError, match="class"):
+        forest.set_params(class_weight={"blue": 0.0}).fit(X, labels(X))
+    assert np.array_equal(forest.set_params(class_weight=None).predict(X), before)

@@ -129,10 +129,10 @@ def vertical_cases(draw: st.DrawFn, max_rows: int = 1500) -> VerticalCase:
 
 
 @st.composite
-def numeric_cases(draw: st.DrawFn) -> VerticalCase:
-    """Tables of numbers with gaps and ties, any task, one to six parties."""
+def small_cases(draw: st.DrawFn) -> VerticalCase:
+    """Numbers and words with gaps and ties, any task, one to six parties."""
     n_rows = draw(st.sampled_from([2, 9, 40, 130]), label="rows")
-    columns = {f"c{k}": draw(numeric_columns(n_rows)) for k in range(draw(st.integers(1, 6)))}
+    columns = {f"c{k}": draw(table_columns(n_rows)) for k in range(draw(st.integers(1, 6)))}
     n_classes = draw(st.sampled_from([0, 2, 2, 3, 5, 9]), label="classes")
     rng = np.random.default_rng(draw(SEEDS, label="label seed"))
     target = make_target(list(columns.values()), n_classes, rng)
@@ -152,7 +152,10 @@ def numeric_cases(draw: st.DrawFn) -> VerticalCase:
     case = VerticalCase(
         columns, target, None, parameters, shares, label_party, batch_bytes, seed=seed
     )
-    weights = rng.choice([0.1, 1.0, 2.5], n_rows) if draw(st.booleans(), label="weights") else None
+    weights = None
+    if draw(st.booleans(), label="weights"):
+        weights = rng.choice([draw(st.sampled_from([0.0, 0.1])), 1.0, 2.5], n_rows)
+        weights[0] = 1.0
     is_balanced = n_classes > 0 and draw(st.booleans(), label="class weights")
     return replace(case, weights=weights, class_weight="balanced" if is_balanced else None)
 

@@ -1,15 +1,19 @@
 """Encrypted labels: the same forest, and nobody but the label party learns of labels."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
 from fedforest.errors import FederationError
+from fedforest.protocol.vertical.encrypted.messages import EncryptLabels
+from fedforest.protocol.vertical.messages import BinColumns
 from fedforest.protocol.vertical.order import EarlyStopping
 from tests.estimators.vertical_samples import few_trees
-from tests.protocol.vertical.cases import VerticalCase, numeric_cases, sample_case, whole_file
-from tests.protocol.vertical.conversations import train_openly
-from tests.protocol.vertical.encrypted_trainings import train_encryptedly
+from tests.protocol.vertical.cases import VerticalCase, small_cases, whole_file
+from tests.protocol.vertical.conversations import make_order, train_openly
+from tests.protocol.vertical.encrypted_trainings import make_encrypted_parties, train_encryptedly
 
 pytestmark = few_trees  # drawn cases grow one or a few
 
@@ -34,18 +38,30 @@ def test_early_stopping_keeps_the_trees_that_the_encoded_training_keeps() -> Non
     assert encrypted.trained.out_of_bag_curve.tobytes() == curve.tobytes()
 
 
-def test_a_row_without_weight_is_refused_with_what_to_do() -> None:
+def test_a_class_without_weight_is_refused_because_its_rows_would_be_known() -> None:
     rng = np.random.default_rng(5)
-    weights = np.where(np.arange(20) == 7, 0.0, 1.0)
     columns = {f"c{k}": rng.standard_normal(20) for k in range(2)}
-    case = VerticalCase(columns, rng.integers(0, 2, 20), weights, {"n_estimators": 1}, (1, 1))
-    with pytest.raises(FederationError, match="leave these rows out"):
-        train_encryptedly(case)
+    case = VerticalCase(columns, np.arange(20) % 3, None, {"n_estimators": 1}, (1, 1))
+    order = make_order(case)
+    parties = make_encrypted_parties(case, order, seed=0)
+    label_party = parties["p0"]
+    label_party._labels = replace(label_party._labels, class_weights=np.array([1.0, 0.0, 1.0]))  # type: ignore[union-attr, type-var] # classes
+    parties["p0"].handle(BinColumns(1, 8, order.parameters.scored_by.wire))
+    with pytest.raises(FederationError, match="a class has no weight"):
+        label_party._encrypt_labels(EncryptLabels((0, 1, 2), 2))  # type: ignore[union-attr] # of labels
 
 
-def test_a_column_of_categories_is_refused_with_what_to_do() -> None:
-    with pytest.raises(FederationError, match="turn them into numbers"):
-        train_encryptedly(sample_case())
+def test_rows_without_weight_are_known_and_no_other_weight_is() -> None:
+    rng = np.random.default_rng(5)
+    weights = np.where(np.arange(40) % 7 == 3, 0.0, rng.choice([0.5, 1.0, 2.0], 40))
+    columns = {f"c{k}": rng.standard_normal(40) for k in range(2)}
+    case = VerticalCase(columns, rng.integers(0, 2, 40), weights, {"n_estimators": 1}, (1, 1))
+    training = train_encryptedly(case)
+    assert training.whole_file() == whole_file(case.vertical())
+    targets = training.parties["p1"]._targets
+    assert targets is not None
+    assert np.array_equal(targets.allowed, weights > 0)
+    assert not len(targets.kernel.weights)
 
 
 def test_a_cut_that_only_the_label_party_rules_out_does_not_end_the_training() -> None:
@@ -59,7 +75,7 @@ def test_a_cut_that_only_the_label_party_rules_out_does_not_end_the_training() -
 
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow], deadline=None)
-@given(numeric_cases())
+@given(small_cases())
 def test_the_encrypted_forest_is_the_encoded_one_to_the_byte(case: VerticalCase) -> None:
     encoded, encrypted = case.vertical(), train_encryptedly(case)
     assert encrypted.whole_file() == whole_file(encoded)

@@ -1,7 +1,7 @@
 """Remembering the best split of a node."""
 
 from fedforest.kernels.bits.bitsets import fill_set, put_in_set
-from fedforest.kernels.jit import borrowing, embedded
+from fedforest.kernels.jit import borrowing, embedded, kernel
 from fedforest.kernels.layout import MISSING_BIN
 
 
@@ -33,3 +33,9 @@ def keep_categories(found, node, feature, cut, visit, count, larger_is_left):
     found.bin[node] = 0
     found.missing_left[node] = 1 if others_left else 0
     return score
+
+
+@kernel
+def keep_chosen_categories(found, node, feature, visit, n_left, larger_is_left):
+    """Store a cut that another role chose: the first `n_left` of the visited bins go left."""
+    keep_categories(found, node, feature, (0.0, n_left - 1), visit, len(visit), larger_is_left)

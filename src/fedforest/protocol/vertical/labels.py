@@ -54,6 +54,10 @@ class LabelSource(Protocol):
     def is_weighted(self) -> bool:
         """Return whether rows differ in weight."""
 
+    @property
+    def row_weights(self) -> NDArray[np.float64] | None:
+        """Return the weights of rows, whatever their class; None if all weigh the same."""
+
     def scored_by(self, criterion: Criterion) -> "LabelSource":
         """Return the labels for trees of this criterion; refuse labels that do not allow it."""
 

@@ -57,6 +57,8 @@ def _at_coordinator(run: VerticalRun) -> Iterator[Learned]:
     yield Learned(
         COORDINATOR, "the root seed, and with it the rows and columns drawn by every tree"
     )
+    if run.is_weighted:
+        yield Learned(COORDINATOR, "which rows weigh nothing, not what others do")
     if run.out_of_bag:
         yield Learned(COORDINATOR, "the out-of-bag score after every tree")
         yield Learned(COORDINATOR, LEFT_OUT)
@@ -79,6 +81,10 @@ def _at_parties(run: VerticalRun) -> Iterator[Learned]:
         "if it has columns: the shape of every tree and which rows pass which node, also where "
         "others split; and at which of its own cuts it splits. Of labels it has ciphertexts",
     )
+    if run.is_weighted:
+        yield Learned(
+            EVERY_PARTY, "if it has columns: which rows weigh nothing, not what others do"
+        )
     yield Learned(
         EVERY_PARTY,
         "where growing stops though rows, depth and columns allow a split: that the rows of the "
@@ -110,7 +116,8 @@ def _at_label_party(run: VerticalRun) -> Iterator[Learned]:
     yield Learned(
         LABEL_PARTY,
         "of every other party, at each node, how many different cuts its sampled columns have, and "
-        "the number of rows and the sum of labels left of each; not in which column or where",
+        "the number of rows and the sum of labels left of each; not in which column or where. Of a "
+        "column of categories the same of each category, in their order; not which they are",
     )
     yield Learned(
         LABEL_PARTY,

@@ -1,7 +1,9 @@
 """Cuts on their way from a party to the label party: ciphertexts of sums, and sealed counts.
 
-Cuts are listed node by node. How many counts a plaintext holds follows from the draws of the node,
-which both sides know: the cuts of nodes of about as many draws are encrypted together.
+Cuts are listed node by node. Of a column of categories each category is listed, one after the
+other: only the label party can say in which order they are to be cut. How many counts a plaintext
+holds follows from the draws of the node, which both sides know: the cuts of nodes of about as many
+draws are encrypted together.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,6 +28,7 @@ from fedforest.tree.workers import Workers
 Seal = Callable[[bytes, bytes], memoryview]  # (text, what it holds for) to the label party
 Unseal = Callable[[memoryview, bytes], bytes]
 
+A_CUT, A_COLUMN, A_CATEGORY = 0, 1, 2  # what is listed
 CUTS_AT_ONCE = 1024  # of one call to re-randomise or decrypt; the ciphertexts do not depend on it
 _CUTS = b"encrypted cuts"
 
@@ -43,8 +46,9 @@ class CutCounts(NamedTuple):
     """What a party tells of its cuts beside encrypted sums."""
 
     n_cuts: NDArray[np.int64]  # of each open node
-    rows: NDArray[np.int64]  # left of each cut
-    draws: NDArray[np.int64]  # left of each cut: rows as often as they were drawn
+    rows: NDArray[np.int64]  # left of each cut, or of a category
+    draws: NDArray[np.int64]  # of the same: rows as often as they were drawn
+    kind: NDArray[np.int64]  # A_CUT, or A_COLUMN for the first category of a column, or A_CATEGORY
 
     @property
     def node(self) -> NDArray[np.int64]:
@@ -127,9 +131,16 @@ def _read_counts(data: NDArray[np.uint8], n_nodes: int) -> CutCounts:
     n_cuts, of_cuts = flat[:n_nodes], flat[n_nodes:]
     is_known = bool((n_cuts >= 0).all() and (n_cuts <= len(of_cuts)).all())
     check(
-        is_known and 2 * int(n_cuts.sum()) == len(of_cuts), "cuts are not as many as their counts"
+        is_known and 3 * int(n_cuts.sum()) == len(of_cuts), "cuts are not as many as their counts"
     )
-    return CutCounts(n_cuts, *of_cuts.reshape(2, -1))
+    counts = CutCounts(n_cuts, *of_cuts.reshape(3, -1))
+    begins = np.zeros(len(counts.kind), np.bool_)
+    begins[(np.cumsum(n_cuts) - n_cuts)[n_cuts > 0]] = True
+    goes_on = counts.kind == A_CATEGORY
+    follows = np.concatenate([[False], counts.kind[:-1] != A_CUT]) & ~begins
+    is_kind = np.isin(counts.kind, (A_CUT, A_COLUMN, A_CATEGORY))
+    check(bool(is_kind.all() and follows[goes_on].all()), "categories are of no column")
+    return counts
 
 
 def digest(*parts: bytes | memoryview) -> bytes:

@@ -125,10 +125,10 @@ class LabelParty(BlindParty):
         assert shared.labels is not None
         scale, wire = source.scale(), self._parameters.scored_by.wire
         targets = read_labels(TakeLabels(scale.n_classes, wire, shared.labels), source.n_rows)
-        if not targets.allowed.all():
+        if not _tells_only_weights(targets, source.row_weights):
             raise ConfigurationError.stating(
-                "encrypted labels do not go together with rows of no weight, which every party "
-                "would have to know: leave these rows out"
+                "a class has no weight, and every party has to know which rows have none, which "
+                "would tell their class: give the class a weight, or leave its rows out"
             )
         kind = targets.kind.with_codes(request.code_of_class)
         if kind.is_regression:
@@ -165,6 +165,7 @@ class LabelParty(BlindParty):
             highest,
             memoryview(keys.public.encode()),
             memoryview(rows.tobytes()),
+            EncryptedLabels.pack_weightless(targets.allowed),
         )
 
     def _make_trees(
@@ -225,6 +226,12 @@ class LabelParty(BlindParty):
         if self._outlines:
             self._outlines = [concatenate_outlines(self._outlines).first_trees(n_trees)]
         return ended
+
+
+def _tells_only_weights(targets: TrainingTargets, weights: NDArray[np.float64] | None) -> bool:
+    """Tell whether all rows without weight have none by themselves, whatever their class."""
+    own = np.ones(targets.n_rows) if weights is None else weights
+    return not bool((~targets.allowed & (own > 0)).any())
 
 
 def list_numbers(targets: TrainingTargets) -> tuple[NDArray[np.int64], int, int]:

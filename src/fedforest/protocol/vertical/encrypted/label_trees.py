@@ -11,21 +11,20 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.cuts.listed_cuts import score_list_by_classes, score_list_by_moments
-from fedforest.kernels.cuts.scores import Sides
 from fedforest.kernels.growth.gains import outbid
 from fedforest.kernels.growth.partition import STAYS
-from fedforest.kernels.layout import NO_SPLIT, Columns, Rules
+from fedforest.kernels.layout import NO_SPLIT, Columns
 from fedforest.kernels.prediction.walk import Leaves
 from fedforest.kernels.splits.binary import weigh_nodes
 from fedforest.protocol.asking import blame, check
 from fedforest.protocol.fates import pack_fates
 from fedforest.protocol.payloads import RowBits
-from fedforest.protocol.vertical.encrypted.cut_lists import (
-    CutCounts,
-    CutReader,
-    Unseal,
-    refuse_spoiled,
+from fedforest.protocol.vertical.encrypted.cut_lists import CutReader, Unseal, refuse_spoiled
+from fedforest.protocol.vertical.encrypted.cut_scores import (
+    describe_left,
+    keep_best_of_columns,
+    order_categories,
+    score_cuts,
 )
 from fedforest.protocol.vertical.encrypted.messages import ChooseCuts, CutsChosen, JudgeChildren
 from fedforest.protocol.vertical.encrypted.payloads import CutChoice, EncryptedCuts
@@ -47,11 +46,13 @@ UnsealOf = Callable[[int, memoryview, bytes], bytes]
 
 
 class OfferedCuts(NamedTuple):
-    """A party's cuts as the label party reads them."""
+    """A party's cuts as the label party reads and orders them (`cut_scores.py`)."""
 
     first: NDArray[np.int64]  # cut of each node, and last the number of cuts
     left: NDArray[np.int64]  # (cuts, sums) as those that describe nodes
     score: NDArray[np.float64]
+    place: NDArray[np.int64]  # of each cut in the party's list
+    column: NDArray[np.int64]  # the first category of the cut's column; of numbers the cut itself
 
     def best(self, n_nodes: int) -> NDArray[np.float64]:
         """Return the best score of each node."""
@@ -62,8 +63,17 @@ class OfferedCuts(NamedTuple):
         return best
 
     def tied(self, node: int, score: float) -> NDArray[np.int64]:
-        """Return the positions among the cuts of a node that score so much."""
-        return np.flatnonzero(self.score[self.first[node] : self.first[node + 1]] == score)
+        """Return the cuts of a node that score so much."""
+        first, last = self.first[node], self.first[node + 1]
+        tied: NDArray[np.int64] = first + np.flatnonzero(self.score[first:last] == score)
+        return tied
+
+    def positions(self, node: int, score: float) -> NDArray[np.int64]:
+        """Return where a node's cuts that score so much are in its list, or what goes left."""
+        spans = [self.place[self.column[cut] : cut + 1] for cut in self.tied(node, score).tolist()]
+        places = np.concatenate([np.zeros(0, np.int64), *spans])
+        positions: NDArray[np.int64] = places - self.first[node]
+        return positions
 
 
 class LabelTrees(VerticalPartyTrees):
@@ -132,8 +142,8 @@ class LabelTrees(VerticalPartyTrees):
     def _tell(self, number: int) -> CutChoice:
         is_won = self._owner == number
         cuts = self._offered[number]
-        tied = [cuts.tied(node, self._best[node]) for node in np.flatnonzero(is_won).tolist()]
-        return CutChoice.of(is_won, tied)
+        nodes = np.flatnonzero(is_won).tolist()
+        return CutChoice.of(is_won, [cuts.positions(node, self._best[node]) for node in nodes])
 
     def _read(self, cuts: EncryptedCuts, unseal: Unseal) -> OfferedCuts:
         """Decrypt and score the cuts of a party."""
@@ -146,9 +156,12 @@ class LabelTrees(VerticalPartyTrees):
         fits = (left >= 0) & (left <= totals) if not kind.is_regression else np.ones(1, np.bool_)
         is_real = bool(fits.all()) and bool((counts.rows <= rows_of(totals, kind)).all())
         check(is_real, "an encrypted sum is more than its node has: it was spoiled")
+        ordered = order_categories(counts, left, sums, kind)
         first = np.concatenate([[0], np.cumsum(counts.n_cuts)])
         rules = self._search._rules_at(self._structure.open)
-        return OfferedCuts(first, left, score_cuts(first, left, sums, kind, rules))
+        score = score_cuts(first, ordered.left, sums, kind, rules)
+        keep_best_of_columns(ordered, score)
+        return OfferedCuts(first, ordered.left, score, ordered.place, ordered.column)
 
     def _node_draws(self) -> NDArray[np.int64]:
         """Count the rows of every open node as often as they were drawn."""
@@ -191,8 +204,8 @@ class LabelTrees(VerticalPartyTrees):
             if number == len(self._offered):
                 continue
             cuts = self._offered[number]
-            tied = cuts.first[node] + cuts.tied(node, self._best[node])
-            said = (cuts.left[tied][:, columns] == found[columns]).all(axis=1)
+            tied = cuts.left[cuts.tied(node, self._best[node])]
+            said = (tied[:, columns] == found[columns]).all(axis=1)
             check(
                 bool(said.any()), "the rows of a split do not add up to the sums it was chosen by"
             )
@@ -210,48 +223,3 @@ class LabelTrees(VerticalPartyTrees):
         leaves = Leaves(*growth.leaves.assemble(offsets))
         nobody, decrease = np.full(shape.n_nodes, NOBODY, np.int16), growth.flat_decrease()
         return ForestOutline(shape, nobody, leaves, decrease, growth.kind.n_classes)
-
-
-def describe_left(
-    counts: CutCounts, numbers: NDArray[np.int64], kind: TargetKind, *, is_weighted: bool
-) -> NDArray[np.int64]:
-    """Return the left of cuts as the integers that describe nodes; of moments, none is pure.
-
-    Where rows weigh the same, the draws tell the weight, and so the first class.
-    """
-    left = np.zeros((len(counts.rows), kind.n_sums), np.int64)
-    n_numbers = 2 if kind.is_regression else kind.n_classes
-    if is_weighted:
-        left[:, :n_numbers] = numbers[:, :n_numbers]
-    else:
-        left[:, 0] = counts.draws
-        left[:, 1:n_numbers] = numbers[:, : n_numbers - 1]
-        if not kind.is_regression:
-            left[:, 0] -= left[:, 1:n_numbers].sum(axis=1)
-    rows_of(left, kind)[:] = counts.rows
-    return left
-
-
-def score_cuts(
-    first: NDArray[np.int64],
-    left: NDArray[np.int64],
-    totals: NDArray[np.int64],
-    kind: TargetKind,
-    rules: Rules,
-) -> NDArray[np.float64]:
-    """Score each cut by the formula of the searches over columns."""
-    scores = np.empty(len(left))
-    if kind.search == "classes":
-        sides = Sides(first, left, np.ascontiguousarray(totals), kind.n_sums)
-        score_list_by_classes(sides, kind.n_classes, rules, scores)
-        return scores
-    sides = Sides(first, _as_moments(left, kind), _as_moments(totals, kind), 3)
-    score_list_by_moments(sides, rules, scores)
-    return scores
-
-
-def _as_moments(sums: NDArray[np.int64], kind: TargetKind) -> NDArray[np.int64]:
-    """(weight, sum, rows); of two classes, the second counts as one and the first as zero."""
-    if kind.is_regression:
-        return np.ascontiguousarray(sums[:, :3])
-    return np.stack([sums[:, 0] + sums[:, 1], sums[:, 1], sums[:, 2]], axis=1)

@@ -7,11 +7,11 @@ rows go at the nodes it won.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from fedforest.errors import ConfigurationError
 from fedforest.kernels.criteria.registry import BY_NAME
 from fedforest.kernels.layout import Columns
 from fedforest.masking.homomorphic.group import POINT_BYTES
@@ -52,7 +52,7 @@ SEAL_OF_LABELS, SEAL_OF_CUTS = b"encrypted labels", b"counts of cuts"  # context
 def digest_labels(labels: EncryptedLabels) -> bytes:
     """Digest all that other parties get of the labels."""
     numbers = (labels.n_numbers, labels.lowest, labels.highest)
-    return digest(repr(numbers).encode(), labels.key, labels.ciphertexts)
+    return digest(repr(numbers).encode(), labels.key, labels.ciphertexts, labels.weightless)
 
 
 class BlindParty(VerticalParty):
@@ -75,16 +75,6 @@ class BlindParty(VerticalParty):
             FinishTrees: self._finish_trees,
             EndTraining: self._end,
         }
-
-    def _prepare(self, request: BinColumns) -> ColumnsBinned:
-        prepared = super()._prepare(request)
-        assert self._columns is not None
-        if self._columns.is_categorical.any():
-            raise ConfigurationError.stating(
-                "encrypted labels do not go together with columns of categories: turn them into "
-                "numbers, or leave them out"
-            )
-        return prepared
 
     def _end(self, request: EndTraining) -> Accepted:
         check(self._trees is None or request.ends_early, "trees are still growing")
@@ -134,9 +124,11 @@ class ColumnParty(BlindParty):
             check(len(labels.ciphertexts) == n_bytes, "ciphertexts are not of all rows")
             points = np.frombuffer(labels.ciphertexts, np.uint8)
             rows = scheme.decode(points.reshape(n_rows, -1, POINT_BYTES))
+            allowed = labels.read_allowed(n_rows)
         self._cipher = CutCipher(scheme, rows, self._seal, self._workers)
         self._secret = draw_bytes(self._randomness, KEY_BYTES)
-        self._targets = encode_classes(np.zeros(n_rows, np.int64), 1, None, _ANY_CRITERION)
+        unlabelled = encode_classes(np.zeros(n_rows, np.int64), 1, None, _ANY_CRITERION)
+        self._targets = replace(unlabelled, allowed=allowed)
         return Accepted()
 
     def _seal(self, text: bytes, holds_for: bytes) -> memoryview:

@@ -13,7 +13,8 @@ from fedforest.protocol.payloads import Count, NodeSums, RowBits
 class EncryptedLabels(LabelStatistic, frozen=True):
     """A public key, and what the criterion sums of every row, encrypted under it.
 
-    A row has `n_numbers` integers from `lowest` to `highest`.
+    A row has `n_numbers` integers from `lowest` to `highest`. Rows without weight are named, a bit
+    each, because every party draws rows among the others; nothing if all have some.
     """
 
     n_numbers: Count
@@ -21,6 +22,22 @@ class EncryptedLabels(LabelStatistic, frozen=True):
     highest: int
     key: memoryview  # a point per plaintext
     ciphertexts: memoryview
+    weightless: memoryview
+
+    @classmethod
+    def pack_weightless(cls, allowed: NDArray[np.bool_]) -> memoryview:
+        """Encode which rows may not be drawn."""
+        return memoryview(b"") if allowed.all() else np.packbits(~allowed).data
+
+    def read_allowed(self, n_rows: int) -> NDArray[np.bool_]:
+        """Read which rows may be drawn."""
+        packed = np.frombuffer(self.weightless, np.uint8)
+        if not len(packed):
+            return np.ones(n_rows, np.bool_)
+        check(len(packed) == (n_rows + 7) // 8, "rows without weight are not of this table")
+        allowed: NDArray[np.bool_] = np.unpackbits(packed, count=n_rows) == 0
+        check(bool(allowed.any()), "no row has a weight")
+        return allowed
 
 
 class SealOfLabels(Payload, frozen=True):
