@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `python benc
 from benchmarks.runs import (
     ablation_findings,
     alignment_findings,
+    encrypted_findings,
     federation_findings,
     horizontal_findings,
     pooled_findings,
@@ -30,6 +31,7 @@ PAGE = RESULTS.parent / "RESULTS.md"
 RUNS: dict[str, tuple[str, Callable[[dict[str, Any]], list[Finding]]]] = {
     "pooled": ("The engine on one table", pooled_findings.find),
     "vertical": ("Federated Forest: columns at several parties", vertical_findings.find),
+    "encrypted": ("Labels that only their owner reads", encrypted_findings.find),
     "horizontal": ("Federated Extra-Trees: rows at several parties", horizontal_findings.find),
     "federation": ("A live federation: every role a process", federation_findings.find),
     "alignment": ("Alignment: rows that two parties have in common", alignment_findings.find),
