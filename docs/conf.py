@@ -5,6 +5,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # so that `docs.book` is found
 
+from jupyter_client.manager import KernelManager
 from sphinx.application import Sphinx
 
 from docs.book.pages import insert_generated
@@ -19,6 +20,7 @@ exclude_patterns = ["_build", "book"]
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 4
 
+KernelManager.transport.default_value = "ipc"  # notebooks talk over files; no port is opened
 nb_execution_mode = "cache"  # a notebook is run again when one of its cells has changed
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300
@@ -43,7 +45,7 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
     "navbar_align": "left",
-    "header_links_before_dropdown": 8,
+    "header_links_before_dropdown": 6,
     "secondary_sidebar_items": ["page-toc"],
 }
 copyright = f"{author}; Apache-2.0. Version {version}"  # noqa: A001 - Sphinx names it so

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.structure
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "fedforest"
-CODE = ("src", "tests", "benchmarks")
+CODE = ("src", "tests", "benchmarks", "docs", "examples")
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")])
 MODULES = {path.name for top in CODE for path in (ROOT / top).rglob("*.py")}
 SOURCES = sorted(PACKAGE.rglob("*.py"))

@@ -45,6 +45,15 @@ class FederationError(Exception):
 
     `party` is whom it names or who refused, where that is somebody; where several parties refused
     at once, `refusals` are their errors one by one, and `told` is what each of them said.
+
+    Examples
+    --------
+    >>> from fedforest import FederationError, VerticalForestClassifier
+    >>> try:
+    ...     VerticalForestClassifier(max_depth=0).fit([[0.0], [1.0]], ["no", "yes"])
+    ... except FederationError as error:
+    ...     print(error)
+    max_depth is 0; it must be None or a whole number of at least 1.
     """
 
     party: str = ""

@@ -1,7 +1,8 @@
 """Every Python block of the documents runs as it stands there, notebooks' cells included.
 
-The blocks of a page share their names and an empty folder, as if a reader typed them one by one. Of
-pages that need a federation of processes, `test_commands.py` runs the blocks against one.
+The blocks of a page share their names and an empty folder, as if a reader typed them one by one.
+Where a block of text follows, it is what the Python above it prints. Of pages that need a
+federation of processes, `test_commands.py` runs the blocks against one.
 """
 
 import re
@@ -9,34 +10,45 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.documents import DOCUMENTS, IN_A_FEDERATION, ROOT, python_blocks
+from tests.docs.documents import DOCS, DOCUMENTS, IN_A_FEDERATION, ROOT, python_blocks
 
-WITH_PYTHON = [path for path in DOCUMENTS if python_blocks(path)]
-
-
-@pytest.mark.parametrize(
+WITH_PYTHON = [path for path in DOCUMENTS if python_blocks(path) and path not in IN_A_FEDERATION]
+of_every_document_with_python = pytest.mark.parametrize(
     "document",
-    [path for path in WITH_PYTHON if path not in IN_A_FEDERATION],
+    [
+        pytest.param(path, marks=[pytest.mark.slow] * (DOCS / "tutorials" in path.parents))
+        for path in WITH_PYTHON
+    ],
     ids=lambda path: str(path.relative_to(ROOT)),
 )
-def test_the_python_of_a_document_runs(
-    document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+
+
+@of_every_document_with_python
+def test_the_python_of_a_document_runs_and_prints_what_it_says(
+    document: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "agg")
     names: dict[str, object] = {"__name__": "__main__"}
-    for line, block in python_blocks(document):
-        exec(compile("\n" * line + block, str(document), "exec"), names)
+    for block in python_blocks(document):
+        exec(compile("\n" * block.line + block.code, str(document), "exec"), names)
+        printed = capsys.readouterr().out
+        assert block.output is None or printed == block.output
 
 
-def test_blocks_are_found_with_their_lines(tmp_path: Path) -> None:
+def test_blocks_are_found_with_their_lines_and_output(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text("# A\n```python\none\n```\n```{code-cell}\n:tags: [hide-input]\ntwo\n```\n")
-    assert python_blocks(page) == [(2, "one\n"), (5, "\ntwo\n")]
+    page.write_text(
+        "# A\n```python\none\n```\n\n```text\n1\n```\n```{code-cell}\n:tags: [x]\ntwo\n```\n"
+    )
+    assert python_blocks(page) == [(2, "one\n", "1\n"), (9, "\ntwo\n", None)]
 
 
 def test_every_block_of_code_says_its_language() -> None:
+    known = {"python", "sh", "toml", "text", "json", ""}
     for path in DOCUMENTS:
         fences = re.findall(r"^```(.*)$", path.read_text(), flags=re.MULTILINE)
-        opening = fences[::2]
-        known = {"python", "sh", "toml", "text", "json"}
-        assert {word for word in opening if not word.startswith("{")} <= known | {""}, path
+        assert {word for word in fences[::2] if not word.startswith("{")} <= known, path

@@ -24,7 +24,8 @@ def menu_of(page: Path) -> list[Path]:
     for block in re.findall(r"```\{toctree\}\n(.*?)```", page.read_text(), flags=re.DOTALL):
         for line in block.splitlines():
             if line and not line.startswith(":"):
-                pattern = f"{line}.md" if "*" not in line else f"{line.rstrip('*')}*.md"
+                path = re.sub(r"^.*<(.+)>$", r"\1", line)
+                pattern = f"{path}.md" if "*" not in path else f"{path.rstrip('*')}*.md"
                 found = sorted(page.parent.glob(pattern))
                 named += found or [page.parent / pattern]
     return named

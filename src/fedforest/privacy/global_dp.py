@@ -49,10 +49,15 @@ class GlobalDP(NoiseSettings):
 
     Examples
     --------
-    >>> from fedforest.privacy.global_dp import GlobalDP
-    >>> from fedforest.privacy.queries import Queries
-    >>> GlobalDP(epsilon=6.0).resolve(Queries(candidates=3, levels=4, trees=5))
-    0.1
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from fedforest import GlobalDP, HorizontalExtraTreesClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> owner = ["north", "south"] * 284 + ["north"]
+    >>> forest = HorizontalExtraTreesClassifier(
+    ...     n_estimators=5, max_depth=3, privacy=GlobalDP(epsilon=6.0), random_state=0
+    ... )
+    >>> round(forest.fit(X, y, party=owner).privacy_spent_["label_epsilon"], 6)
+    6.0
     """
 
     epsilon: float | None = None

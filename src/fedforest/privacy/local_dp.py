@@ -57,10 +57,14 @@ class LocalDP(NoiseSettings):
 
     Examples
     --------
-    >>> from fedforest.privacy.local_dp import LocalDP
-    >>> LocalDP(epsilon=2.0).resolve(n_classes=3).distance
-    2
-    >>> round(LocalDP(epsilon=2.0).resolve(n_classes=3).cap, 6)
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from fedforest import HorizontalExtraTreesClassifier, LocalDP
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> owner = ["north", "south"] * 284 + ["north"]
+    >>> forest = HorizontalExtraTreesClassifier(
+    ...     n_estimators=5, max_depth=3, privacy=LocalDP(epsilon=2.0), random_state=0
+    ... )
+    >>> round(forest.fit(X, y, party=owner).privacy_spent_["label_epsilon"], 6)
     2.0
     """
 

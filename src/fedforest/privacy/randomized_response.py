@@ -27,6 +27,15 @@ class RandomizedResponse:
     epsilon : float
         The most that a noisy label may tell: any observation is at most exp(epsilon) times as
         likely under one class as under another. Smaller is more private and less accurate.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from fedforest import RandomizedResponse, VerticalForestClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> forest = VerticalForestClassifier(parties=2, labels=RandomizedResponse(epsilon=2.0))
+    >>> forest.fit(X, y).privacy_spent_["label_epsilon"]
+    2.0
     """
 
     epsilon: float

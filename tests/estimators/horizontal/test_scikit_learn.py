@@ -1,6 +1,5 @@
 """Horizontal extra-trees are scikit-learn estimators like others."""
 
-import doctest
 import pickle
 from typing import Any
 
@@ -27,7 +26,6 @@ from fedforest import (
     Masked,
     Shamir,
 )
-from fedforest.estimators.horizontal import forests as horizontal
 from tests.estimators.heavy_classes import share_of_heavy_class
 from tests.estimators.horizontal_samples import classifier, fitted_state, owners, regressor
 from tests.estimators.vertical_samples import (
@@ -210,12 +208,6 @@ def test_a_random_state_object_is_drawn_from() -> None:
     X = numbers()
     one, same = (classifier(random_state=np.random.RandomState(3)).fit(X, labels(X)) for _ in "ab")
     assert one.to_bytes() == same.to_bytes()
-
-
-def test_the_examples_in_the_documentation_run() -> None:
-    results = doctest.testmod(horizontal)
-    assert results.attempted >= 18
-    assert results.failed == 0
 
 
 def test_notebooks_show_parameters_and_whether_the_forest_is_fitted() -> None:

@@ -1,6 +1,5 @@
 """Vertical forests are scikit-learn estimators like others."""
 
-import doctest
 import pickle
 from typing import Any
 
@@ -18,7 +17,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fedforest import RandomizedResponse, VerticalForestClassifier, VerticalForestRegressor
-from fedforest.estimators.vertical import forests as vertical
 from tests.estimators.heavy_classes import share_of_heavy_class
 from tests.estimators.vertical_samples import (
     amounts,
@@ -175,12 +173,6 @@ def test_a_random_state_object_is_drawn_from() -> None:
     X = numbers()
     one, same = (classifier(random_state=np.random.RandomState(3)).fit(X, labels(X)) for _ in "ab")
     assert fitted_state(one)["forest"] == fitted_state(same)["forest"]
-
-
-def test_the_examples_in_the_documentation_run() -> None:
-    results = doctest.testmod(vertical)
-    assert results.attempted >= 8
-    assert results.failed == 0
 
 
 def test_notebooks_show_parameters_and_whether_the_forest_is_fitted() -> None:

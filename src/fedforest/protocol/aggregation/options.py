@@ -23,8 +23,15 @@ class Masked:
 
     Examples
     --------
-    >>> from fedforest.protocol.aggregation.options import Masked
-    >>> Masked(k=3).check(n_parties=5)
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from fedforest import HorizontalExtraTreesClassifier, Masked
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> owner = [f"hospital {row % 5}" for row in range(len(y))]
+    >>> forest = HorizontalExtraTreesClassifier(n_estimators=5, max_depth=3, random_state=0)
+    >>> plain = forest.fit(X, y, party=owner).predict_proba(X)
+    >>> forest = forest.set_params(aggregation=Masked(k=3)).fit(X, y, party=owner)
+    >>> bool((forest.predict_proba(X) == plain).all())
+    True
     """
 
     k: int | None = None
@@ -50,8 +57,15 @@ class Ring:
 
     Examples
     --------
-    >>> from fedforest.protocol.aggregation.options import Ring
-    >>> Ring().check(n_parties=5)
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from fedforest import HorizontalExtraTreesClassifier, Ring
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> owner = [f"hospital {row % 5}" for row in range(len(y))]
+    >>> forest = HorizontalExtraTreesClassifier(n_estimators=5, max_depth=3, random_state=0)
+    >>> plain = forest.fit(X, y, party=owner).predict_proba(X)
+    >>> forest = forest.set_params(aggregation=Ring()).fit(X, y, party=owner)
+    >>> bool((forest.predict_proba(X) == plain).all())
+    True
     """
 
     def check(self, n_parties: int) -> None:
@@ -72,8 +86,15 @@ class Shamir:
 
     Examples
     --------
-    >>> from fedforest.protocol.aggregation.options import Shamir
-    >>> Shamir(threshold=3).check(n_parties=5)
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from fedforest import HorizontalExtraTreesClassifier, Shamir
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> owner = [f"hospital {row % 5}" for row in range(len(y))]
+    >>> forest = HorizontalExtraTreesClassifier(n_estimators=5, max_depth=3, random_state=0)
+    >>> plain = forest.fit(X, y, party=owner).predict_proba(X)
+    >>> forest = forest.set_params(aggregation=Shamir(threshold=3)).fit(X, y, party=owner)
+    >>> bool((forest.predict_proba(X) == plain).all())
+    True
     """
 
     threshold: int
