@@ -81,21 +81,37 @@ def _parameter(name: str, of: Mapping[str, Parameter]) -> tuple[str, str, str, s
 
 
 def _keys(kind: Any, skipped: Collection[str] = ()) -> str:
-    """Return a table of the fields of a structure."""
+    """Return a table of the fields of a structure, and of the tables inside it."""
     comments = read_comments(kind)
-    rows = [
-        (code(field.name), name_type(field.type), _default(field), comments.get(field.name, ""))
-        for field in msgspec.structs.fields(kind)
-        if field.name not in skipped
+    told = [field for field in msgspec.structs.fields(kind) if field.name not in skipped]
+    parts = [
+        to_table(
+            HEADER,
+            [
+                (code(f.name), name_type(f.type), _default(f), comments.get(f.name, ""))
+                for f in told
+            ],
+        )
     ]
-    return to_table(HEADER, rows)
+    for field in told:
+        if isinstance(field.type, type) and issubclass(field.type, msgspec.Struct):
+            parts += [f"**`[{field.name}]`**", _keys(field.type)]
+    return "\n\n".join(parts)
 
 
 def read_comments(kind: Any) -> dict[str, str]:
-    """Return the comment beside each field of a class, or on the lines above it."""
+    """Return the comment beside each field of a structure, or on the lines above it."""
+    found: dict[str, str] = {}
+    for inherited in kind.__mro__:
+        if inherited.__module__.startswith("fedforest"):
+            found = _comments_in(inspect.getsource(inherited)) | found
+    return found
+
+
+def _comments_in(source: str) -> dict[str, str]:
     found: dict[str, str] = {}
     above: list[str] = []
-    for line in inspect.getsource(kind).splitlines():
+    for line in source.splitlines():
         field = re.match(r"    (\w+): [^#]+?(?:  # (.+))?$", line)
         if line.strip().startswith("# "):
             above.append(line.strip()[2:])

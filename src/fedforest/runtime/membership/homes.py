@@ -50,7 +50,7 @@ class CoordinatorSettings(SettingsFile, frozen=True):
     certificate_days: Annotated[float, msgspec.Meta(gt=0, le=3650)] = 30.0
     patience_seconds: float = 60.0  # for a party that is away, in one exchange
     threads: int = 2  # that work at the same time
-    limits: LimitsOfUsers = LimitsOfUsers()
+    limits: LimitsOfUsers = LimitsOfUsers()  # of the runs of users
 
 
 class PartySettings(SettingsFile, frozen=True):

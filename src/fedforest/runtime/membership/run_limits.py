@@ -26,9 +26,9 @@ Count = Annotated[int, msgspec.Meta(ge=1)]
 class RunLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The limits of one user's runs."""
 
-    most_trees: Count = 10_000
+    most_trees: Count = 10_000  # of one run
     most_depth: Count | None = None  # None: trees may be grown out
-    most_run_seconds: Annotated[float, msgspec.Meta(gt=0)] = 7 * 86_400.0
+    most_run_seconds: Annotated[float, msgspec.Meta(gt=0)] = 7 * 86_400.0  # of one run
     most_queued_runs: Count = 100  # each of them is on the disk
 
     def check(self, order: "AnyRun") -> None:
@@ -58,7 +58,7 @@ class RunLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class LimitsOfUsers(RunLimits, frozen=True, forbid_unknown_fields=True):
     """The limits of every user, and other limits of some."""
 
-    users: dict[str, dict[str, Any]] = {}
+    users: dict[str, dict[str, Any]] = {}  # other limits of single users, by name
 
     def __post_init__(self) -> None:
         for user in self.users:
