@@ -5,32 +5,7 @@ import string
 
 from docs.book.tables import code, to_table
 from fedforest import errors
-from fedforest.error_texts import FIELDS, PUBLIC_TEXT_OF_CLASS, STATED, TEXTS, Sight
-
-_CURES = {
-    "ConfigurationError": "change the setting that `key` names",
-    "DataError": "mend the table, or leave the column or rows out",
-    "UnknownColumn": "name a column that the data set has: `fedforest party data show`",
-    "ModelFileError": "take the file from its owner again",
-    "DamagedModelError": "take the file from its owner again, or train anew",
-    "NewerModelError": "install the release that wrote it, or a newer one",
-    "ProtocolError": "install the same release at both ends; if it comes back, report it",
-    "LocalProtocolError": "report it with the log: it is a mistake of this program",
-    "RemoteProtocolError": "install the same release at both ends; ask the party that is named",
-    "PartyError": "see which party is named, and its log",
-    "PartyLost": "start the party again; the run goes on by itself or by `fedforest runs resume`",
-    "PredictionForgotten": "order the prediction again",
-    "TooFewParties": "start the parties that are missing, or ask for fewer (`min_participants`)",
-    "PolicyRefusal": "change the run as the text says, or have the owner change `policy.toml`",
-    "PrivacyError": "ask for less: fewer trees, less depth, or a larger epsilon",
-    "BudgetExhausted": "the budget of the table is spent: its owner may raise the ceiling",
-    "MaskingError": "compare pins of all parties, then begin the run anew",
-    "StorageError": "make room or mend permissions, then `fedforest runs resume`",
-    "DamagedJournalError": "cancel the run and begin it anew; other runs are not affected",
-    "ReplayError": "put table, settings and release back, then `fedforest runs resume`",
-    "TransportError": "see whether address, port and network are right",
-    "VersionMismatch": "install the same release at both ends",
-}
+from fedforest.error_texts import CURE_OF_CLASS, FIELDS, PUBLIC_TEXT_OF_CLASS, STATED, TEXTS, Sight
 
 
 def error_classes() -> dict[str, type[Exception]]:
@@ -47,7 +22,7 @@ def error_classes() -> dict[str, type[Exception]]:
 def describe_classes() -> str:
     """Describe the classes of errors: what happened, what to do, what a peer is told."""
     rows = [
-        (code(name), _sentence(kind), _CURES[name], PUBLIC_TEXT_OF_CLASS[name])
+        (code(name), _sentence(kind), CURE_OF_CLASS[name], PUBLIC_TEXT_OF_CLASS[name])
         for name, kind in error_classes().items()
     ]
     return to_table(("Class", "What happened", "What to do", "What a peer is told"), rows)

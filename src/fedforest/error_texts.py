@@ -377,6 +377,33 @@ PUBLIC_TEXT_OF_CLASS: Mapping[str, str] = {
     "VersionMismatch": "the two ends are of different releases; install the same at both",
 }
 
+# The advice of the reference for errors of a class, where an error brings none of its own.
+CURE_OF_CLASS: Mapping[str, str] = {
+    "ConfigurationError": "change the setting that `key` names",
+    "DataError": "mend the table, or leave the column or rows out",
+    "UnknownColumn": "name a column that the data set has: `fedforest party data show`",
+    "ModelFileError": "take the file from its owner again",
+    "DamagedModelError": "take the file from its owner again, or train anew",
+    "NewerModelError": "install the release that wrote it, or a newer one",
+    "ProtocolError": "install the same release at both ends; if it comes back, report it",
+    "LocalProtocolError": "report it with the log: it is a mistake of this program",
+    "RemoteProtocolError": "install the same release at both ends; ask the party that is named",
+    "PartyError": "see which party is named, and its log",
+    "PartyLost": "start the party again; the run goes on by itself or by `fedforest runs resume`",
+    "PredictionForgotten": "order the prediction again",
+    "TooFewParties": "start the parties that are missing, or ask for fewer (`min_participants`)",
+    "AccessRefused": "ask the coordinator's operator for the role, or the owner of the run",
+    "PolicyRefusal": "change the run as the text says, or have the owner change `policy.toml`",
+    "PrivacyError": "ask for less: fewer trees, less depth, or a larger epsilon",
+    "BudgetExhausted": "the budget of the table is spent: its owner may raise the ceiling",
+    "MaskingError": "compare pins of all parties, then begin the run anew",
+    "StorageError": "make room or mend permissions, then `fedforest runs resume`",
+    "DamagedJournalError": "cancel the run and begin it anew; other runs are not affected",
+    "ReplayError": "put table, settings and release back, then `fedforest runs resume`",
+    "TransportError": "see whether address, port and network are right",
+    "VersionMismatch": "install the same release at both ends",
+}
+
 
 def fields_of(code: str) -> set[str]:
     """The names of the fields that the text of a code has."""
