@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PYTEST_FLAGS ?= -n 2
 
 # Tests that only read files; the others in there take longer.
-STRUCTURE := tests/test_architecture.py tests/test_documents.py tests/docs/test_site.py
+STRUCTURE := tests/test_architecture.py tests/test_documents.py tests/docs/test_site.py tests/docs/test_figures.py
 CODE := hatch_build.py src tests docs $(wildcard benchmarks examples)
 PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt
 # By environment as well, because -c alone does not reach the isolated build of this package.

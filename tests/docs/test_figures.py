@@ -22,6 +22,7 @@ MEASURED = re.compile(
 )
 
 
+@pytest.mark.structure
 @pytest.mark.parametrize("name", ["README.md", "CHANGELOG.md"])
 def test_a_document_without_results_names_no_measured_figure(name: str) -> None:
     assert MEASURED.findall((ROOT / name).read_text()) == []
