@@ -20,6 +20,7 @@ from fedforest.cli.demo import demo
 from fedforest.cli.export import export
 from fedforest.cli.membership import join_as_user
 from fedforest.cli.mpi import mpi
+from fedforest.cli.papers.data_sets import paper_data
 from fedforest.cli.papers.reproduce import reproduce
 from fedforest.cli.policy import policy
 from fedforest.cli.predict import predict
@@ -49,6 +50,7 @@ app.add_typer(alignments, name="alignments")
 app.command()(predict)
 app.command()(export)
 app.command()(reproduce)
+app.add_typer(paper_data, name="data")
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(mpi)
 app.add_typer(coordinator, name="coordinator")
 app.add_typer(party, name="party")

@@ -13,6 +13,7 @@ from fedforest.experiments.horizontal.threshold_variance import THRESHOLD_VARIAN
 from fedforest.experiments.live.domains import FIGURE_4
 from fedforest.experiments.live.mpi import MPI_EXPERIMENT
 from fedforest.experiments.live.prediction_time import FIGURE_6, FIGURE_7, FIGURE_8
+from fedforest.experiments.live.traffic import COMPLEXITY
 from fedforest.experiments.vertical.convergence import FIGURE_5
 from fedforest.experiments.vertical.tables import TABLE_3, TABLE_4
 
@@ -26,6 +27,7 @@ EXPERIMENTS = {
         FIGURE_6,
         FIGURE_7,
         FIGURE_8,
+        COMPLEXITY,
         MPI_EXPERIMENT,
         TABLE_2,
         FIGURE_3,

@@ -27,6 +27,10 @@ class PaperDataSet:
     originals: tuple[str, ...] = ()
     sha256: str = ""
     remark: str = ""
+    group_keys: tuple[str, ...] = ()  # columns in front that say which rows belong together
+    n_ungrouped: int = 0  # features in front of the first group
+    groups: tuple[tuple[str, int], ...] = ()  # names and sizes of groups of consecutive features
+    is_float32: bool = False
 
     @property
     def task(self) -> str:
@@ -78,6 +82,18 @@ DATA_SETS = {
             "C. O. Sakar and others, Applied Soft Computing 74 (2019)",
             originals=("pd_speech_features.csv",),
             sha256="2643dcd935e67d1a77d286234fa2000f353f647d46ded8cbf038b19867d01669",
+            group_keys=("id",),
+            n_ungrouped=1,  # gender
+            groups=(
+                ("baseline", 21),
+                ("intensity", 3),
+                ("formant", 4),
+                ("bandwidth", 4),
+                ("vocal_fold", 22),
+                ("mfcc", 84),
+                ("wavelet", 182),
+                ("tqwt", 432),
+            ),
             remark="a further column `id` says which rows belong to one subject; it is no feature",
         ),
         PaperDataSet(
@@ -90,6 +106,8 @@ DATA_SETS = {
             "S. Stolfo, W. Fan, W. Lee, A. Prodromidis, P. Chan (1999)",
             originals=("kddcup.data_10_percent",),
             sha256="83b7c30a780b26aeda702a9caf7f7d256a98a0c77c6e8a5a0d86741af172ee84",
+            is_float32=True,
+            groups=(("basic", 9), ("content", 13), ("traffic_2s", 9), ("traffic_host", 10)),
             remark="the official tenth of the 4 million rows that the papers name",
         ),
         PaperDataSet(
@@ -113,6 +131,18 @@ DATA_SETS = {
             "K. Hamidieh, Computational Materials Science 154 (2018)",
             originals=("train.csv",),
             sha256="085669e6f33d373687abb23fc31617e0913a48ec8e09e0d98369f462f6adf49e",
+            is_float32=True,
+            groups=(
+                ("count", 1),
+                ("atomic_mass", 10),
+                ("fie", 10),
+                ("atomic_radius", 10),
+                ("Density", 10),
+                ("ElectronAffinity", 10),
+                ("FusionHeat", 10),
+                ("ThermalConductivity", 10),
+                ("Valence", 10),
+            ),
             remark="the expected file was computed again from the compositions, equal to 2e-7",
         ),
         PaperDataSet(
@@ -148,6 +178,7 @@ DATA_SETS = {
             "R. Duin (1998)",
             originals=tuple(f"mfeat-{view}" for view in ("fac", "fou", "kar", "mor", "pix", "zer")),
             sha256="aa12e544a77f9df6f9a64472438d0f26a902c63e561678c6500c78ecef5b5c57",
+            groups=(("fac", 216), ("fou", 76), ("kar", 64), ("mor", 6), ("pix", 240), ("zer", 47)),
         ),
         PaperDataSet(
             "year_prediction_sample",
@@ -159,6 +190,8 @@ DATA_SETS = {
             "T. Bertin-Mahieux, D. Ellis, B. Whitman, P. Lamere (2011)",
             originals=("YearPredictionMSD.txt",),
             sha256="85d65a2cb59f1f059a64694774c07b2f1a6216467c530b62484244b221ab83fd",
+            is_float32=True,
+            groups=(("timbre_avg", 12), ("timbre_cov", 78)),
             remark="1,176 of 515,345 rows; a converter of the whole file takes its first rows",
         ),
         PaperDataSet(

@@ -4,7 +4,6 @@ They are looked for in the folder named by FEDFOREST_DATA, else in `../shared/da
 its features first and a last column `target`.
 """
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
 
 FOLDER_VARIABLE = "FEDFOREST_DATA"
 DEFAULT_FOLDER = Path("..") / "shared" / "data"
-GROUP_KEYS = {"parkinson": ("id",)}  # a subject's number: it says which rows belong together
-GROUPS_FILE = "feature_groups.json"
 QUICK_ROWS, QUICK_COLUMNS = 1_000, 200
 N_MADE_GROUPS = 8
 BANK_COLUMNS = 11  # of target marketing; the others are the shop's
@@ -102,7 +99,7 @@ def read_table(name: str, *, synthetic: bool = False, quick: bool = False) -> Pa
         frame, target = frame.iloc[rows].reset_index(drop=True), target[rows]
     task = DATA_SETS[name].task
     y = target.astype(np.float64) if task == "regression" else target.astype(str)
-    groups = _read_groups(name, list(frame.columns))
+    groups = _group_columns(DATA_SETS[name])
     texts = text_columns(frame)
     if not texts:
         X = frame.to_numpy()
@@ -121,7 +118,7 @@ def read_frame(name: str) -> tuple["pd.DataFrame", NDArray[Any]]:
 
     frame = pd.read_parquet(path_of(name))
     target = frame.pop("target").to_numpy()
-    return frame.drop(columns=list(GROUP_KEYS.get(name, ()))), target
+    return frame.drop(columns=list(DATA_SETS[name].group_keys)), target
 
 
 def text_columns(frame: "pd.DataFrame") -> list[str]:
@@ -146,10 +143,9 @@ def _make_groups(name: str, n_columns: int) -> dict[str, NDArray[np.int64]]:
     return {f"group {number}": part for number, part in enumerate(parts, start=1)}
 
 
-def _read_groups(name: str, columns: list[str]) -> dict[str, NDArray[np.int64]]:
-    path = data_folder() / GROUPS_FILE
-    if not path.is_file():
-        return {}
-    named: dict[str, list[str]] = json.loads(path.read_text()).get(name, {})
-    place = {column: number for number, column in enumerate(columns)}
-    return {group: np.array([place[one] for one in members]) for group, members in named.items()}
+def _group_columns(data: PaperDataSet) -> dict[str, NDArray[np.int64]]:
+    ends = data.n_ungrouped + np.cumsum([size for _, size in data.groups], dtype=np.int64)
+    return {
+        group: np.arange(end - size, end)
+        for (group, size), end in zip(data.groups, ends, strict=True)
+    }
