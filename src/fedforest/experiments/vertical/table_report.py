@@ -104,7 +104,8 @@ def _reason(record: Record, name: str, method: str, verdict: str) -> str:
         return ""
     if DATA_SETS[name].is_made:
         return "the table is made"
-    return tell_nearest(record, name, method)
+    nearest = tell_nearest(record, name, method)
+    return f"a sample of the rows; {nearest}" if name.endswith("sample") else nearest
 
 
 def _lossless(record: Record, names: list[str]) -> Finding:
@@ -148,7 +149,8 @@ def _grid(record: Record, names: list[str]) -> Finding:
         f"scikit-learn's forest on pooled training rows of the first repetition, at most "
         f"{MOST_SEARCHED_ROWS:,} of them; {N_FOLDS}-fold cross-validation. The usual "
         "ones (grown out; sqrt of the columns, a third in regression) are chosen where they are "
-        "within a standard error of the best. All forests of a data set have what was chosen.",
+        "within a standard error of the best, and for gene without a search. All forests of a "
+        "data set have what was chosen.",
     )
 
 

@@ -32,10 +32,14 @@ FOREST_TRIALS: Mapping[str, Mapping[str, Any]] = {
     "per tree, depth 6, 10 trees": {**_PER_TREE, "max_depth": 6, "n_estimators": 10},
     "per tree, half of the columns, depth 6": {**_PER_TREE, "max_depth": 6, "max_features": 0.5},
 }
-LINEAR_TRIALS: Mapping[str, Mapping[str, Any]] = {
+LINEAR_TRIALS: dict[str, Mapping[str, Any]] = {
     "C = 0.001": {"C": 0.001},
     "2 steps": {"max_iter": 2},
     "least squares": {"by_least_squares": True},
+}
+RIDGE_TRIALS: dict[str, Mapping[str, Any]] = {
+    "alpha = 100": {"alpha": 100.0},
+    "alpha = 1000": {"alpha": 1000.0},
 }
 TRIED_METHODS: Mapping[str, tuple[str, ...] | None] = {
     "RF1": ("party_1",),
@@ -53,15 +57,16 @@ def trials_of(name: str) -> dict[str, tuple[str, ...]]:
         forests = tuple(trial for trial in forests if not trial.endswith("hard"))
     trials = dict.fromkeys(TRIED_METHODS, forests)
     target = printed(name, "F-LR")
-    if DATA_SETS[name].task == "classification" and target is not None:
-        trials["F-LR"] = tuple(LINEAR_TRIALS)
+    is_number = DATA_SETS[name].task == "regression"
+    if target is not None:
+        trials["F-LR"] = tuple(RIDGE_TRIALS if is_number else LINEAR_TRIALS)
     return trials
 
 
 def try_setting(division: Division, method: str, trial: str, n_jobs: int) -> float:
     """Train one method with one likely setting and score it."""
     if method == "F-LR":
-        return division.score(predict_linearly(division, **LINEAR_TRIALS[trial]))
+        return division.score(predict_linearly(division, **(LINEAR_TRIALS | RIDGE_TRIALS)[trial]))
     chosen = {
         "n_estimators": N_TREES,
         "max_features": "sqrt",
@@ -101,6 +106,7 @@ def table_of_trials(record: Record, names: list[str]) -> list[Finding]:
     for title, methods, trials in (
         ("Likely settings of the paper's forests", tuple(TRIED_METHODS), FOREST_TRIALS),
         ("Likely settings of the paper's F-LR", ("F-LR",), LINEAR_TRIALS),
+        ("Penalties of linear regression", ("F-LR",), RIDGE_TRIALS),
     ):
         rows = []
         for name in names:
