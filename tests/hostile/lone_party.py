@@ -66,11 +66,11 @@ class LoneParty(Asking):
         """Add an entry to the catalogue."""
         Catalogue(self.home).add(name, Entry(**entry))
 
-    def align(self, name: str, rows: NDArray[np.int64]) -> str:
+    def align(self, name: str, rows: NDArray[np.int64], alignment: str = ALIGNMENT) -> str:
         """Keep these rows as the ones that an alignment found, in this order."""
         ids = Catalogue(self.home).read(name).ids().tolist()
-        Alignments(self.home / "alignments").keep(ALIGNMENT, name, ids, rows)
-        return ALIGNMENT
+        Alignments(self.home / "alignments").keep(alignment, name, ids, rows)
+        return alignment
 
     def agree(
         self, data: str, noise: LocalDP | GlobalDP, rows: RowChoice | None = None, label: str = "y"

@@ -14,7 +14,8 @@ from fedforest.errors import PolicyRefusal, RemoteProtocolError
 from fedforest.kernels.criteria.registry import BY_NAME
 from fedforest.privacy.global_dp import GlobalDP
 from fedforest.protocol.horizontal.messages import DeclareTable
-from fedforest.protocol.vertical.messages import BinColumns, ShareLabels
+from fedforest.protocol.vertical.encrypted.messages import EncryptLabels, EndTraining, JudgeRoots
+from fedforest.protocol.vertical.messages import BinColumns, FinishTrees, ShareLabels, StartTrees
 from fedforest.runtime.messages.orders import OptionChoice
 from fedforest.runtime.messages.roles import AnyRole, HorizontalRole, RowChoice, VerticalRole
 from fedforest.runtime.messages.terms import Terms
@@ -34,6 +35,7 @@ NUMBERS = msgspec.structs.replace(
 PLAIN = Terms(n_parties=2, forest=FOREST)
 NOISY = msgspec.structs.replace(PLAIN, privacy=OptionChoice.of(GlobalDP(epsilon_query=0.01)))
 CEILING = DataSetRules(epsilon_ceiling=0.1, label_columns=("y", "z"))
+ENCRYPTED = DataSetRules(label_protection="encrypted", label_columns=("y", "z"))
 RESPONSE = DataSetRules(label_protection="randomized_response", label_columns=("y", "z"))
 ONE_ROW = RowChoice(held_out=1e-9, seed=1, is_validation=True)
 ALL_BUT_ONE = RowChoice(held_out=1e-9, seed=1)
@@ -59,11 +61,11 @@ def test_a_run_on_one_held_out_row_does_not_declare_its_label(
         _play(tmp_path, DataSetRules()).begin(role, terms)
 
 
-def _play_rare(folder: Path) -> PlayedCoordinator:
+def _play_rare(folder: Path, rules: DataSetRules = CEILING) -> PlayedCoordinator:
     """A party whose only row of class 1 is the one held out."""
     y = np.zeros(N_ROWS, np.int64)
     y[hold_out(N_ROWS, 1e-9, 1)] = 1
-    return PlayedCoordinator(folder, CEILING, people={"x": np.arange(60.0), "y": y})
+    return PlayedCoordinator(folder, rules, people={"x": np.arange(60.0), "y": y})
 
 
 def test_classes_under_noise_are_those_of_the_table_not_of_chosen_rows(tmp_path: Path) -> None:
@@ -72,6 +74,25 @@ def test_classes_under_noise_are_those_of_the_table_not_of_chosen_rows(tmp_path:
     told = played.ask(DeclareTable(is_regression=False, criterion=GINI))
     assert told.size.n_rows == N_ROWS - 1
     assert told.labels.classes == (0, 1)
+
+
+def test_names_of_classes_with_encrypted_labels_are_those_of_the_table(tmp_path: Path) -> None:
+    pytest.importorskip("rbcl")
+    played = _play_rare(tmp_path, ENCRYPTED)
+    terms = msgspec.structs.replace(PLAIN, encrypts_labels=True)
+    role = VerticalRole(data="people", label="y", rows=ALL_BUT_ONE, label_party="bank")
+    run = played.begin(role, terms)
+    assert played.ask(BinColumns(1, FOREST.max_bins, GINI)).scale.n_classes == 2
+    played.ask(EncryptLabels((1, 0), 1))
+    seed, n_rows = memoryview(bytes(8)), N_ROWS - 1
+    start = StartTrees(seed, bootstrap=True, n_draws=n_rows, min_rows_leaf=5, with_left_out=False)
+    played.ask(start)
+    played.ask(JudgeRoots())
+    played.ask(FinishTrees(None))
+    played.ask(EndTraining(1))
+    named = played.end(run).classes
+    assert named is not None
+    assert named.labels == [0, 1]
 
 
 def test_names_of_classes_with_noisy_labels_are_those_of_the_table(tmp_path: Path) -> None:
@@ -102,7 +123,7 @@ def test_nothing_is_declared_in_a_run_that_the_ceiling_will_refuse(
 
 
 def test_the_range_of_targets_that_no_noise_protects_is_not_told(tmp_path: Path) -> None:
-    with pytest.raises(PolicyRefusal, match="protected by RandomizedResponse"):
+    with pytest.raises(PolicyRefusal, match="protected by noise"):
         _play(tmp_path, RESPONSE).begin(
             VerticalRole(data="people", label="z", is_regression=True), NUMBERS
         )

@@ -157,15 +157,20 @@ def _train_one_tree(played: PlayedCoordinator, data: str) -> str:
     return run.hex()
 
 
+@pytest.mark.parametrize(
+    "protection", [{}, {"label_epsilon": None, "encrypts_labels": True}], ids=["noisy", "encrypted"]
+)
 def test_a_forest_of_another_data_set_does_not_tell_which_classes_chosen_rows_have(
-    tmp_path: Path,
+    tmp_path: Path, protection: dict[str, Any]
 ) -> None:
     """The classes of that forest are compared with those of the chosen rows."""
     open_rules = DataSetRules(label_columns=("y",))
     known = _table() | {"y": np.arange(N_ROWS) % 2}
     played = _play(tmp_path, open_rules, people=_table(), known=known)
     model = _train_one_tree(played, "known")
-    more = msgspec.structs.replace(VERTICAL, forest=dataclasses.replace(FOREST, n_estimators=2))
+    more = msgspec.structs.replace(
+        VERTICAL, forest=dataclasses.replace(FOREST, n_estimators=2), **protection
+    )
     for rows in CHOICES:
         role = VerticalRole(data="people", label="y", continues=model, rows=rows)
         with pytest.raises(RemoteProtocolError, match="forest of another data set or label"):

@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 from fedforest.errors import RemoteProtocolError
 from fedforest.kernels.criteria.registry import BY_NAME
 from fedforest.kernels.growth.partition import OPEN_LEFT, OPEN_RIGHT
+from fedforest.kernels.growth.sampling import count_draws
 from fedforest.protocol.fates import pack_fates, pack_flags
-from fedforest.protocol.payloads import EncodedLabels, RowBits
+from fedforest.protocol.linear.messages import Propose, StandardiseColumns
+from fedforest.protocol.payloads import Curvatures, EncodedLabels, Residuals, RowBits
 from fedforest.protocol.vertical.messages import (
     ApplySplits,
     BinColumns,
@@ -24,7 +26,7 @@ from fedforest.protocol.vertical.messages import (
     StartTrees,
     TakeLabels,
 )
-from fedforest.runtime.messages.roles import VerticalRole
+from fedforest.runtime.messages.roles import LinearRole, VerticalRole
 from fedforest.runtime.messages.terms import Terms
 from fedforest.runtime.party.policy import DataSetRules
 from fedforest.tree.growth.parameters import ForestParameters
@@ -37,25 +39,39 @@ Rows = NDArray[np.int64]
 
 
 class MadeUpRun:
-    """One tree over one column of a party, towards labels that the coordinator made up."""
+    """Trees over one column of a party, towards labels that the coordinator made up."""
 
-    def __init__(self, folder: Path, values: NDArray[np.float64], labels: Rows) -> None:
+    def __init__(
+        self, folder: Path, values: NDArray[np.float64], labels: Rows, n_trees: int = 1
+    ) -> None:
+        """One tree is over all rows; of several, each draws half of them."""
         self._played = PlayedCoordinator(folder, DataSetRules(), people={"x": values})
-        forest = ForestParameters(n_estimators=1, min_samples_leaf=LEAST, bootstrap=False)
+        forest = ForestParameters(
+            n_estimators=n_trees,
+            min_samples_leaf=LEAST,
+            bootstrap=n_trees > 1,
+            max_samples=0.5 if n_trees > 1 else None,
+        )
+        sampling = forest.sampling(N_ROWS)
         terms = Terms(asker="ann", n_parties=2, forest=forest)
         self._played.begin(VerticalRole(data="people"), terms)
         self._played.ask(BinColumns(1, forest.max_bins, GINI))
         codes = EncodedLabels(memoryview(labels.astype("u1").tobytes()), NOTHING, NOTHING)
         self._played.ask(TakeLabels(2, GINI, codes))
+        seeds = np.arange(n_trees, dtype="<u8")
         start = StartTrees(
-            memoryview(bytes(8)),
-            bootstrap=False,
-            n_draws=N_ROWS,
+            memoryview(seeds.tobytes()),
+            bootstrap=sampling.bootstrap,
+            n_draws=sampling.n_draws,
             min_rows_leaf=LEAST,
             with_left_out=False,
         )
         self._played.ask(start)
-        self.nodes: list[Rows] = [np.arange(N_ROWS)]  # rows of the open nodes
+        counts = np.ones((n_trees, N_ROWS), np.uint8)
+        for seed, drawn in zip(seeds if sampling.bootstrap else [], counts, strict=False):
+            drawn[:] = 0
+            count_draws(seed, sampling.n_draws, drawn)
+        self.nodes: list[Rows] = [np.flatnonzero(drawn) for drawn in counts]  # of open nodes
 
     def search(self, moves: RowMoves | None = None) -> NDArray[np.float64]:
         """The gain of the column in every open node."""
@@ -103,6 +119,51 @@ def _order_rows(run: MadeUpRun) -> Rows:
     for number, path in enumerate(sorted(leaves)):
         place[leaves[path]] = number
     return place
+
+
+def _divide(run: MadeUpRun) -> NDArray[np.bool_]:
+    """Grow all trees out; tell of every two rows whether any split divided them."""
+    divided = np.zeros((N_ROWS, N_ROWS), np.bool_)
+    moves = None
+    while run.nodes:
+        is_split = np.isfinite(run.search(moves))
+        sides = iter(run.split(is_split))
+        fate, nodes = np.zeros(len(run.nodes), np.uint8), []
+        for number in np.flatnonzero(is_split).tolist():
+            left, right = next(sides)
+            divided[np.ix_(left, right)] = divided[np.ix_(right, left)] = True
+            for rows, opens in ((left, OPEN_LEFT), (right, OPEN_RIGHT)):
+                if len(rows) >= 2 * LEAST:
+                    fate[number] |= opens
+                    nodes.append(rows)
+        moves = RowMoves(pack_fates(is_split, fate), RowBits(NOTHING), RowBits(NOTHING))
+        run.nodes = nodes
+    return divided
+
+
+@pytest.mark.parametrize(("n_trees", "told"), [(1, 0.15), (10, 0.22), (100, 0.70), (1000, 0.94)])
+def test_many_trees_over_other_rows_tell_the_order_within_leaves(
+    tmp_path: Path, n_trees: int, told: float
+) -> None:
+    """Cuts of trees that draw other rows fall at other places: few neighbours stay together."""
+    rng = np.random.default_rng(3)
+    values = rng.normal(size=N_ROWS)
+    run = MadeUpRun(tmp_path, values, rng.integers(0, 2, N_ROWS), n_trees)
+    divided, order = _divide(run), np.argsort(values)
+    share = float(divided[order[:-1], order[1:]].mean())
+    assert share == pytest.approx(told, abs=0.03)
+
+
+def test_a_linear_model_of_one_column_tells_its_values_but_for_their_unit(tmp_path: Path) -> None:
+    """In one step, whatever rows per leaf the policy demands: there are no leaves."""
+    values = np.random.default_rng(6).normal(size=N_ROWS)
+    played = PlayedCoordinator(tmp_path, DataSetRules(), people={"x": values})
+    played.begin(LinearRole(data="people"), Terms(asker="ann", n_parties=2))
+    played.ask(StandardiseColumns(1.0))
+    residuals = np.random.default_rng(7).normal(size=N_ROWS)
+    asked = Propose(Residuals.of(residuals), NOTHING, Curvatures.of(np.ones(N_ROWS)))
+    scores = played.ask(asked).scores.read(N_ROWS)
+    assert abs(np.corrcoef(scores, values)[0, 1]) == pytest.approx(1.0, abs=1e-9)
 
 
 def _rank(values: NDArray[Any]) -> Rows:

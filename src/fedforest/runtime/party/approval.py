@@ -90,9 +90,13 @@ def check_run(rules: DataSetRules, role: AnyRole, terms: Terms) -> Demands:
 
 
 def _check_labels(rules: DataSetRules, asked: Demands, *, is_regression: bool) -> None:
-    """Refuse labels that leave row by row in another protection than the rules demand."""
-    _check_label_protection(rules, asked.label_epsilon, is_encrypted=asked.encrypts_labels)
-    if asked.label_epsilon is None or is_regression:
+    """Refuse labels that leave row by row in another protection than the rules demand.
+
+    Noise of vertical runs protects classes only.
+    """
+    epsilon = None if is_regression else asked.label_epsilon
+    _check_label_protection(rules, epsilon, is_encrypted=asked.encrypts_labels)
+    if epsilon is None:
         _check_without_noise(rules)
 
 
@@ -174,13 +178,13 @@ def check_origins(
 
 
 def check_continued(origins: Origins, role: AnyRole) -> None:
-    """Refuse noisy labels of another column or data set than those of the earlier forest.
+    """Refuse protected labels of another column or data set than those of the earlier forest.
 
     They are compared with its classes: a refusal would tell which of them some rows have.
     """
     last = origins[-1]
     is_same = (last.data, last.label) == (role.data, role.label)
-    check(is_same, "noisy labels go on with a forest of another data set or label")
+    check(is_same, "protected labels go on with a forest of another data set or label")
 
 
 def check_forest(rules: DataSetRules, terms: Terms, n_rows: int) -> None:

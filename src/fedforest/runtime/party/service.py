@@ -206,7 +206,8 @@ class PartyService:
         """Refuse models and standing alignments of earlier runs that the run must not use."""
         for model in filter(None, (asked.continued_model, asked.scored_model)):
             self._check_model(model, ModelUse(request.terms.asker, asked.protocol, "run"))
-        if asked.continued_model is not None and asked.label_epsilon is not None:
+        is_protected = asked.label_epsilon is not None or asked.encrypts_labels
+        if asked.continued_model is not None and is_protected:
             check_continued(self._models.origins(asked.continued_model), request.role)
         for version in filter(None, (asked.extends, asked.recalls)):
             self._standing.check(version, rules)

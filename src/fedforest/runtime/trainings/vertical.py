@@ -349,7 +349,8 @@ class VerticalTraining(
         terms, before = means.terms, columns.before
         parameters = forests.declared_forest(terms)
         labels, classes = columns.labels, columns.classes
-        if terms.label_epsilon is not None and columns.of_whole is not None:
+        is_protected = terms.label_epsilon is not None or terms.encrypts_labels
+        if is_protected and columns.of_whole is not None:
             labels, classes = columns.of_whole
         declared = VerticalDeclared(
             parameters,
