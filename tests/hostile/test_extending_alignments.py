@@ -6,6 +6,7 @@ are as long as the policy wants, and have as much in common.
 """
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,11 +33,17 @@ from fedforest.protocol.alignment.payloads import (
 )
 from fedforest.protocol.alignment.psi_party import IntersectionAligner
 from fedforest.protocol.asking import Message
+from fedforest.runtime.messages.envelope import RunRequest
+from fedforest.runtime.messages.orders import AlignRows
+from fedforest.runtime.messages.party_requests import TO_PARTY
+from fedforest.runtime.messages.results import Alignment
 from fedforest.runtime.party.approval import RunAccountant
 from fedforest.runtime.party.policy import DataSetRules
 from fedforest.transport.codec import decode, encode
+from tests.integration.local_federation import local_federation, make_party
 from tests.protocol.alignment.federations import Aligning
 from tests.protocol.alignment.standing import StandingRuns, pieces_of
+from tests.runtime.partly_shared import PARTIES, make_pattern
 
 BANK = [b"anna", b"ben", b"carla", b"dan", b"emma", b"frida"]
 SHOP = [b"ben", b"carla", b"dan", b"gus", b"hanna"]
@@ -229,3 +236,38 @@ def test_a_recall_asks_about_nobody_who_was_not_told_of_before() -> None:
     assert parties.common_ids()["shop"] == [b"ben"]
     with pytest.raises(DataError, match="no id in common"):
         runs.meet({"bank": BANK, "shop": [b"anna"]}, recalls=True).recall(len(runs.common()))
+
+
+@pytest.mark.parametrize("is_changed", [False, True])
+def test_a_restarted_party_blinds_no_list_again_and_no_other_in_its_place(
+    tmp_path: Path, is_changed: bool
+) -> None:
+    """What a party blinded before it was killed, it knows after it."""
+    refused: list[str] = []
+    with local_federation(tmp_path / "local", make_pattern(tmp_path / "pattern")) as federation:
+
+        def answer(data: bytes) -> bytes:
+            reply = federation.parties["bank"].answer(data)
+            request = decode(data, TO_PARTY)
+            if isinstance(request, RunRequest):
+                asked = decode(request.payload, REQUESTS)
+                if isinstance(asked, BlindLists):
+                    federation.parties["bank"].close()
+                    federation.parties["bank"] = make_party(federation.homes["bank"])
+                    refused.append(ask_again(request, asked))
+            return reply
+
+        def ask_again(request: RunRequest, asked: BlindLists) -> str:
+            """The same list under the next number, or another list under the same."""
+            number = request.sequence if is_changed else request.sequence + 1
+            other = BlindLists(asked.lists[::-1], asked.seals[::-1]) if is_changed else asked
+            repeated = RunRequest(request.run, number, memoryview(encode(other)))
+            with pytest.raises(ProtocolError) as caught:
+                federation.parties["bank"].answer(encode(repeated))
+            return str(caught.value)
+
+        federation.hub.endpoints["bank"] = answer
+        order = AlignRows(data=dict.fromkeys(PARTIES, "people"), method="psi")
+        federation.ask(order, Alignment, bytes([1]) * 16)
+    [text] = refused
+    assert ("another request in place of" if is_changed else "out of turn") in text

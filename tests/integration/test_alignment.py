@@ -3,17 +3,23 @@
 from collections.abc import Callable, Iterator
 
 import numpy as np
+import pyarrow
+import pyarrow.parquet
 import pytest
 
+from fedforest.errors import FederationError
 from fedforest.runtime.messages.orders import (
     Align,
     AlignmentMethod,
     AlignRows,
     PredictVertical,
+    RemoveAlignment,
+    StandingName,
     TrainHorizontal,
 )
 from fedforest.runtime.messages.results import (
     Alignment,
+    AlignmentList,
     Exchanged,
     News,
     Predictions,
@@ -131,3 +137,72 @@ def test_parties_score_a_horizontal_model_beside_their_own(
 ) -> None:
     order = make(data=dict.fromkeys(TWO, "rows"))
     two.check(order, train_and_kill(two, order, "shop", part))
+
+
+def write_people(two: Processes, party: str, rows: slice) -> None:
+    """Give a party another table of people, while its process does not run."""
+    table = make_tables(TWO)[party]["people"]
+    chosen = table.take(pyarrow.array(range(table.num_rows)[rows]))
+    pyarrow.parquet.write_table(chosen, two.folder.parties[party].home / "people.parquet")
+
+
+@pytest.fixture
+def whole_tables(two: Processes) -> Iterator[None]:
+    """Tables that a test changed are as they were for the next one."""
+    yield
+    for party in TWO:
+        write_people(two, party, slice(None))
+
+
+@pytest.mark.usefixtures("whole_tables")
+def test_a_list_that_changed_while_its_party_was_dead_is_refused(two: Processes) -> None:
+    is_killed = False
+
+    def tell(event: News) -> None:
+        nonlocal is_killed
+        if not is_killed and isinstance(event, Exchanged) and event.request == "BlindIds":
+            is_killed = True
+            two.folder.role("shop").kill()
+            write_people(two, "shop", slice(10, None))
+            two.folder.role("shop").start()
+
+    with two.user() as user, pytest.raises(FederationError, match=r"'shop'.* cannot answer"):
+        user.train(AlignRows(data=PEOPLE, method="psi"), Alignment, tell)
+    assert is_killed
+
+
+@pytest.mark.usefixtures("whole_tables")
+def test_a_standing_alignment_outlives_every_process_and_is_extended(two: Processes) -> None:
+    two.folder.role("bank").kill()
+    write_people(two, "bank", slice(0, None, 2))
+    two.folder.role("bank").start()
+    with two.user() as user:
+        order = AlignRows(data=PEOPLE, method="psi", name="people", days=3)
+        made = user.train(order, Alignment)
+    for role in ("coordinator", *TWO):
+        two.folder.role(role).kill()
+    write_people(two, "bank", slice(None, None, -1))
+    two.folder.start()
+    extend = AlignRows(data=PEOPLE, method="psi", extends="people")
+    is_killed: set[str] = set()
+
+    def tell(event: News) -> None:
+        if isinstance(event, Exchanged) and event.request == "GiveList" and not is_killed:
+            is_killed.add("shop")
+            kill_and_restart(two, "shop")()
+
+    with two.user() as user:
+        extended = user.train(extend, Alignment, tell)
+        assert is_killed
+        common = set(members("bank")) & set(members("shop"))
+        assert made.n_common < extended.n_common == len(common)
+        train = vertical_order(data=PEOPLE, align=StandingName("people"), validation=None)
+        result = user.train(train, VerticalResult)
+        assert result.alignment is not None
+        taken = people_of(two, "shop", result.alignment.id)
+        kept = Alignments(two.folder.parties["bank"].home / "alignments").read(result.alignment.id)
+        assert taken == [members("bank")[::-1][row] for row in kept.rows()]
+        assert set(taken) == common
+        assert user.ask(RemoveAlignment("people"), AlignmentList) == AlignmentList([])
+    for party in TWO:
+        assert not list((two.folder.parties[party].home / "standing").iterdir())
