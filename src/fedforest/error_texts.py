@@ -186,9 +186,9 @@ TEXTS: Mapping[str, Text] = {
     "policy.alignment": Text(_POLICY + "alignment by ids"),
     "policy.alignment_method": Text(_POLICY + "alignment must be by one of: {choices} (align)"),
     "policy.aligned_ids": Text(
-        _POLICY + "a list of fewer than {limit} ids asks who is in another one"
+        _POLICY + "a list of fewer than {limit} ids asks who is in another one (least_aligned_ids)"
     ),
-    "policy.common_ids": Text(_POLICY + "fewer than {limit} ids in common"),
+    "policy.common_ids": Text(_POLICY + "fewer than {limit} ids in common (least_common_ids)"),
     "policy.common_fraction": Text(_POLICY + "less than a fraction of {limit} of a list in common"),
     "policy.alignments": Text(_POLICY + "at most {limit} alignments a day"),
     "policy.alignments_of_asker": Text(_POLICY + "at most {limit} alignments a day of one asker"),

@@ -54,6 +54,7 @@ def standing(**rules: Any) -> StandingRuns:
     """An alignment that bank and shop made; from then on the bank has these rules."""
     runs = StandingRuns()
     runs.compare({"bank": BANK, "shop": SHOP})
+    rules = {"least_aligned_ids": 0, "least_common_ids": 1, **rules}
     accountant = RunAccountant(DataSetRules(**rules), lambda _: None, bytes(32))
     runs.accountants = {"bank": accountant}
     return runs

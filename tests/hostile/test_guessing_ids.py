@@ -230,6 +230,7 @@ def test_a_party_in_league_with_the_coordinator_spends_an_entry_for_every_guess(
 
 def owned(parties: Aligning, party: str, **rules: int) -> None:
     """Give a party the accountant that its service makes of these rules."""
+    rules = {"least_aligned_ids": 0, "least_common_ids": 1, **rules}
     accountant = RunAccountant(DataSetRules(**rules), lambda _: None, bytes(32))  # type: ignore[arg-type] # numbers
     parties.accountants = {party: accountant}
     parties.put_together()

@@ -58,6 +58,22 @@ def test_a_list_that_is_too_short_is_refused(
 
 
 @METHODS
+def test_a_data_set_of_one_row_is_no_question_about_one_person(
+    federation: LocalFederation, method: AlignmentMethod
+) -> None:
+    """Without any policy file: the asking party has one row, and the others refuse to compare."""
+    for party, home in federation.homes.items():
+        if party != "coordinator":
+            (home / "policy.toml").unlink()
+    table = make_tables()["shop"]["people"].slice(0, 1)
+    pyarrow.parquet.write_table(table, federation.homes["shop"] / "people.parquet")
+    with pytest.raises(PolicyRefusal, match="fewer than 10 ids"):
+        align(federation, method)
+    for home in federation.homes.values():
+        assert not list(home.glob("alignments/*"))
+
+
+@METHODS
 def test_common_rows_that_are_too_few_are_told_to_nobody(
     federation: LocalFederation, method: AlignmentMethod
 ) -> None:
