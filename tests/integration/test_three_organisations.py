@@ -151,6 +151,7 @@ def test_they_train_predict_and_audit_by_commands_alone(
     association, clinic = organisations["association"], organisations["clinic"]
     wait_until(lambda: connected(association) == set(HOSPITALS), "all came", START_SECONDS)
     check_vertical(clinic, n_common)
+    check_standing(clinic, n_common)
     check_horizontal(clinic)
     check_policy(organisations)
     check_revocation(organisations)
@@ -174,6 +175,31 @@ def check_vertical(clinic: Organisation, n_common: int) -> None:
     truth = dict(zip(own["patient"], own["diagnosis"], strict=True))
     rows = zip(answers["patient"].to_pylist(), answers["predicted"].to_pylist(), strict=True)
     assert np.mean([truth[patient] == predicted for patient, predicted in rows]) > 0.9
+
+
+def check_standing(clinic: Organisation, n_common: int) -> None:
+    """An alignment that is kept; ids join its predictions without the folder of a party."""
+    data = [word for name in HOSPITALS for word in ("--data", f"{name}=patients")]
+    made = clinic.ask("align", "--name", "patients", "--days", "7", *data)
+    assert (made["standing"], made["common"]) == ("patients", n_common)
+    assert clinic.ask("align", "--extend", "patients")["common"] == n_common
+    [listed] = clinic.ask("alignments", "list")
+    assert (listed["name"], listed["n_extensions"]) == ("patients", 1)
+    kept = clinic.ask("party", "alignments", "list", "--home", "party")
+    assert {each["name"] for each in kept} == {"patients"}
+    answers = ("--standing", "patients", *data, "--out", "answers.csv")
+    told = clinic.ask("predict", "together", *answers)
+    own = ("--data", "patients", "--home", "party", "--out", "ids.csv")
+    clinic.run("party", "alignments", "ids", told["alignment"], *own)
+    clinic.run("predict", "together", *answers, "--ids", "ids.csv")
+    by_file = pyarrow.csv.read_csv(clinic.folder / "answers.csv")
+    clinic.run("predict", "together", *answers, "--home", "party")
+    assert by_file.equals(pyarrow.csv.read_csv(clinic.folder / "answers.csv"))
+    (clinic.folder / "few.csv").write_text("patient\n1\n")
+    refused = clinic.run("predict", "together", *answers, "--ids", "few.csv", fails=True)
+    assert "1 ids are no names of" in refused
+    assert clinic.ask("alignments", "remove", "patients") == {"removed": "patients", "away": []}
+    assert clinic.ask("party", "alignments", "list", "--home", "party") == []
 
 
 def check_horizontal(clinic: Organisation) -> None:

@@ -5,6 +5,7 @@ What a party keeps is listed and removed on its owner's machine; the coordinator
 
 from __future__ import annotations
 
+from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -216,6 +217,34 @@ def remove_own_alignment(
         Terminal(as_json).show_json({"removed": name})
     elif not quiet:
         typer.echo(f"The keys of the standing alignment {name} are removed.")
+
+
+@party_alignments.command("ids")
+def write_aligned_ids(  # noqa: PLR0913, PLR0917 - options of a command
+    alignment: Annotated[
+        str, typer.Argument(help="The id of an alignment, as predict --json says.")
+    ],
+    data: Annotated[str, typer.Option("--data", "-d", help="The data set that was aligned.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="A .parquet or .csv file.")],
+    home: Home,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write the ids of aligned rows, in the order in which they were trained on or predicted.
+
+    Example: fedforest party alignments ids ID --data customers --out ids.csv --home ./bank
+    """
+    from fedforest.cli.prediction_file import check_name, write_table
+    from fedforest.runtime.party.aligned_ids import read_ids
+
+    check_name(out)
+    ids = read_ids(home, data, alignment)
+    write_table(ids, out)
+    terminal = Terminal(as_json, quiet)
+    if as_json:
+        terminal.show_json({"rows": ids.num_rows, "file": str(out)})
+    else:
+        terminal.say(f"{ids.num_rows:,} ids, in {out}")
 
 
 def _describe(version: str, file: Any) -> dict[str, Any]:

@@ -48,6 +48,12 @@ def predict(  # noqa: PLR0913, PLR0917 - options of a command
             "--home", help="A party's folder on this machine: its ids stand beside the rows."
         ),
     ] = None,
+    ids_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--ids", help="A file with the ids of the rows, in the order they are predicted in."
+        ),
+    ] = None,
     lookahead: Annotated[
         int | None,
         typer.Option(min=1, help="Levels that each exchange settles; chosen by default."),
@@ -58,7 +64,8 @@ def predict(  # noqa: PLR0913, PLR0917 - options of a command
 ) -> None:
     """Predict rows and write them to a file.
 
-    It holds the number of each row, the predicted class and probabilities, or the value.
+    It holds the number of each row, ids if they are here, the predicted class and probabilities, or
+    the value.
 
     Example: fedforest predict 4f2a --data bank=new_customers --data shop=baskets -o p.parquet
 
@@ -67,16 +74,20 @@ def predict(  # noqa: PLR0913, PLR0917 - options of a command
     from fedforest.cli.prediction_file import check_name, make_table, write_table
 
     check_name(out)
-    ids = None
+    own_ids = _read_ids_file(ids_file, home)
     if Path(model).is_file():
-        votes, classes = _predict_here(Path(model).read_bytes(), data)
+        predicted = _Predicted(*_predict_here(Path(model).read_bytes(), data))
     else:
         wishes = _Wishes(data, align, lookahead, home, standing)
-        votes, classes, ids = _predict_run(profile, model, wishes)
+        predicted = _predict_run(profile, model, wishes)
+    votes, classes, ids, alignment = predicted
+    if own_ids is not None:
+        ids = _check_ids(own_ids, len(votes), alignment)
     write_table(make_table(votes, classes, ids), out)
     terminal = Terminal(as_json, quiet)
     if as_json:
-        terminal.show_json({"rows": len(votes), "file": str(out)})
+        told = None if alignment is None else alignment.id
+        terminal.show_json({"rows": len(votes), "file": str(out), "alignment": told})
     else:
         terminal.say(f"{len(votes):,} rows predicted, in {out}")
 
@@ -95,6 +106,7 @@ class _Predicted(NamedTuple):
     votes: NDArray[Any]
     classes: NDArray[Any] | None
     ids: Any = None  # pyarrow table
+    alignment: Alignment | None = None
 
 
 def _predict_run(profile: str, model: str, wishes: _Wishes) -> _Predicted:
@@ -154,7 +166,7 @@ def _predict_there(federation: Federation, details: RunDetails, wishes: _Wishes)
     predicted = predict_rows(federation, order)
     ids = None if wishes.home is None else _read_ids(wishes.home, pairs, predicted.alignment)
     classes = None if packed is None else unpack_labels(packed)
-    return _Predicted(predicted.values, classes, ids)
+    return _Predicted(predicted.values, classes, ids, predicted.alignment)
 
 
 def _choose_alignment(in_training: Any, wishes: _Wishes) -> Align:
@@ -167,6 +179,32 @@ def _choose_alignment(in_training: Any, wishes: _Wishes) -> Align:
     if wishes.align is None:
         return align
     return wishes.align and (align or True)
+
+
+def _read_ids_file(path: Path | None, home: Path | None) -> Any:
+    """Read the ids that the asker has; before anything is predicted, or mistakes would cost it."""
+    from fedforest.cli.prediction_file import read_local_table
+
+    if path is None:
+        return None
+    if home is not None:
+        raise typer.BadParameter("ids come from --home or from --ids; leave one out")
+    return read_local_table(path)
+
+
+def _check_ids(ids: Any, n_rows: int, alignment: Alignment | None) -> Any:
+    """Refuse ids of other rows than those that were predicted."""
+    if ids.num_rows == n_rows:
+        return ids
+    advice = ""
+    if alignment is not None:
+        advice = (
+            "; they were aligned: a party's owner writes theirs with "
+            f"fedforest party alignments ids {alignment.id}"
+        )
+    raise typer.BadParameter(
+        f"{ids.num_rows:,} ids are no names of {n_rows:,} rows{advice}", param_hint="--ids"
+    )
 
 
 def _read_ids(home: Path, pairs: dict[str, str], alignment: Alignment | None = None) -> Any:
