@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fedforest.experiments.findings import NOTHING, Finding, megabytes, seconds, verdict
+from fedforest.experiments.findings import NOTHING, Finding, megabytes, seconds, unjudged, verdict
 
 TARGETS = {
     100_000: 12.0,
@@ -10,11 +10,12 @@ TARGETS = {
 }  # seconds by the clock, of an intersection, on two cores
 ANCHORS = {100_000: 2.1, 1_000_000: 19.8}  # processor seconds of spu's ECDH, as its figures say
 N_CORES = 2
+BUSY_LOAD = 0.3  # above it, others slow the clock down
 
 
 def find(result: dict[str, Any]) -> list[Finding]:
     """One line per size and kind."""
-    return [
+    found = [
         Finding(
             "Two parties, half of their ids common, every role a process",
             [
@@ -33,9 +34,12 @@ def find(result: dict[str, Any]) -> list[Finding]:
             "Processor time is of all processes together; over 2 cores, what it comes to by the "
             "clock where nothing else runs. Peaks are of whole processes, with the interpreter and "
             "libraries; a party that has begun holds about "
-            f"{megabytes(_base(result))}. An extension compares the ids that are new only.",
+            f"{megabytes(_base(result))}. An extension compares the ids that are new only. Targets "
+            f"of the clock are judged where the load was below {BUSY_LOAD} when it began.",
         )
     ]
+    is_busy = result["environment"]["load_at_start"] > BUSY_LOAD
+    return [unjudged(finding) for finding in found] if is_busy else found
 
 
 def _row(task: dict[str, Any]) -> list[str]:
