@@ -10,7 +10,13 @@ import pyarrow.parquet
 import pytest
 
 from fedforest import VerticalForestClassifier, VerticalForestRegressor
-from fedforest.errors import ConfigurationError, DataError, MaskingError, UnknownColumn
+from fedforest.errors import (
+    ConfigurationError,
+    DataError,
+    MaskingError,
+    PolicyRefusal,
+    UnknownColumn,
+)
 from fedforest.runtime.coordinator.run_stages import derive_part
 from fedforest.runtime.messages.orders import (
     AlignRows,
@@ -277,10 +283,10 @@ def test_a_warm_start_goes_on_with_the_same_rows(
 REFUSED: list[tuple[AnyOrder, type[Exception], str]] = [
     (AlignRows(data={"bank": "people"}), ConfigurationError, "two or more"),
     (AlignRows(data=dict.fromkeys(PARTIES, "rows")), DataError, "no id column"),
-    (AlignRows(data=dict.fromkeys(PARTIES, "people_twice")), DataError, "no id in common"),
+    (AlignRows(data=dict.fromkeys(PARTIES, "people_twice")), PolicyRefusal, "fewer than 10 ids"),
     (vertical_order(label_epsilon=2.0), ConfigurationError, "no noise covers"),
     (vertical_order(validation=None, alone=True), ConfigurationError, "ask for validation"),
-    (vertical_order(continues="0" * 32), ConfigurationError, "leave align out"),
+    (vertical_order(continues=run_id(2).hex()), ConfigurationError, "leave align out"),
     (
         PredictVertical(
             data=dict.fromkeys(PARTIES, "people"), model=run_id(2).hex(), align=True, rows=[1]
