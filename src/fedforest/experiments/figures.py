@@ -24,12 +24,12 @@ def check_matplotlib() -> None:
     import_extra("matplotlib", "a figure of the results")
 
 
-def new_figure(n_panels: int, n_rows: int = 1) -> "tuple[Figure, list[Axes]]":
+def new_figure(n_panels: int, n_rows: int = 1, width: float = 4.2) -> "tuple[Figure, list[Axes]]":
     """Return a figure with panels side by side, row by row."""
     from matplotlib.figure import Figure  # noqa: PLC0415 - an extra that only figures need
 
     n_columns = -(-n_panels // n_rows)
-    figure = Figure(figsize=(4.2 * n_columns, 3.6 * n_rows), layout="constrained")
+    figure = Figure(figsize=(width * n_columns, 3.6 * n_rows), layout="constrained")
     axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
     for panel in axes:
         panel.grid(color="#e6e6e6", linewidth=0.8)

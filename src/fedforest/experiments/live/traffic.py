@@ -143,7 +143,9 @@ def _value(record: Record, axis: str, n_trees: int, point: str, quantity: str) -
 
 
 def _points(record: Record, axis: str) -> list[str]:
-    return record.points(f"by {axis}", _name_trees(1))
+    """Return the points at which everything was measured."""
+    counted = [record.points(f"by {axis}", _name_trees(n_trees)) for n_trees in TREES]
+    return [point for point in counted[0] if all(point in points for points in counted)]
 
 
 _TRAINING = (
@@ -194,6 +196,10 @@ _NOTES = (
 
 
 def _checks(record: Record) -> Iterator[Check]:
+    if any(len(_points(record, axis)) < 2 for axis in (BY_DEPTH, BY_PARTIES)):
+        yield judge("messages as in section 4.5", holds=None, why="not all points are measured")
+        return
+
     def values(axis: str, quantity: str, n_trees: int = 1) -> list[float]:
         return [_value(record, axis, n_trees, p, quantity) for p in _points(record, axis)]
 
@@ -265,6 +271,7 @@ def _draw(record: Record) -> "Figure":
             ys = [_value(record, axis, n_trees, point, quantity) for point in _points(record, axis)]
             panel.plot(xs, ys, line, marker="o", markersize=3, color=colour, label=label)
         panel.set_yscale("log")
+        panel.minorticks_off()
         name_panel(panel, f"{title}, by {axis}", axis, "messages")
         panel.legend(frameon=False, fontsize=7)
     return figure

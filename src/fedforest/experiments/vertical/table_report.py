@@ -200,7 +200,8 @@ def _equal_check(record: Record, name: str) -> Check:
 def draw_tables(names: tuple[str, ...], record: Record) -> "Figure":
     there = [name for name in names if len(record.values(name, "FF"))]
     by_scale = [there] if DATA_SETS[names[0]].task == "classification" else [[n] for n in there]
-    figure, panels = new_figure(max(1, len(by_scale)))
+    is_wide = len(by_scale) == 1 and len(there) > 2
+    figure, panels = new_figure(max(1, len(by_scale)), width=9.0 if is_wide else 4.2)
     for panel, shown in zip(panels, by_scale, strict=False):
         series, theirs = [], []
         for method in METHODS:
@@ -210,7 +211,7 @@ def draw_tables(names: tuple[str, ...], record: Record) -> "Figure":
             series.append((method, means, spreads))
             targets = [printed(name, method) for name in shown]
             theirs.append([None if target is None else target.mean for target in targets])
-        draw_groups(panel, shown, series, theirs)
+        draw_groups(panel, [name.replace("_", " ") for name in shown], series, theirs)
         panel.set_ylabel("accuracy" if DATA_SETS[shown[0]].task == "classification" else "RMSE")
     if by_scale and by_scale[0]:
         panels[0].legend(frameon=False, fontsize=7, ncols=2)
