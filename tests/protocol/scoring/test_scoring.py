@@ -10,7 +10,13 @@ from fedforest.errors import RemoteProtocolError
 from fedforest.protocol.asking import Message
 from fedforest.protocol.payloads import to_bytes
 from fedforest.protocol.scoring.coordinator import score_own_votes, score_there
-from fedforest.protocol.scoring.messages import REQUESTS, Scored, ScoreOwnVotes, ScoreVotes
+from fedforest.protocol.scoring.messages import (
+    REQUESTS,
+    Scored,
+    ScoreLeaves,
+    ScoreOwnVotes,
+    ScoreVotes,
+)
 from fedforest.protocol.scoring.party import ScoringParty, TrueClasses, TrueNumbers
 from fedforest.protocol.scoring.payloads import ScoreSheet
 from fedforest.runtime.driver import run
@@ -81,6 +87,28 @@ def test_what_cannot_be_scored_is_refused_and_spends_nothing(request_: Message, 
 def test_a_party_with_a_model_of_its_own_takes_no_votes() -> None:
     with pytest.raises(RemoteProtocolError, match="no request of this protocol"):
         party(lambda: VOTES).handle(ask(VOTES))
+
+
+def test_a_party_that_alone_reads_leaves_takes_leaves_once_and_no_votes() -> None:
+    told: list[tuple[bytes, bool]] = []
+
+    def vote(leaves: memoryview, hard: bool) -> np.ndarray:
+        told.append((bytes(leaves), hard))
+        return VOTES
+
+    truth = TrueClasses(CODES, VOTES.shape[1])
+    reader = ScoringParty(truth, votes_of=vote)
+    with pytest.raises(RemoteProtocolError, match="no request of this protocol"):
+        reader.handle(ask(VOTES))
+    leaves = ScoreLeaves(memoryview(b"leaves"), hard_votes=True)
+    judged = run(score_there("bank", leaves, is_regression=False), connect(bank=reader))
+    wanted = run(score_there("bank", ask(VOTES), is_regression=False), connect(bank=party()))
+    assert judged.values == wanted.values
+    assert told == [(b"leaves", True)]
+    with pytest.raises(RemoteProtocolError, match="asked for twice"):
+        reader.handle(leaves)
+    with pytest.raises(RemoteProtocolError, match="no request of this protocol"):
+        party().handle(leaves)
 
 
 def test_votes_of_any_size_are_judged_without_a_crash() -> None:

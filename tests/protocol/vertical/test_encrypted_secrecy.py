@@ -5,10 +5,11 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import pytest
 
 from fedforest.kernels.layout import RowOrder
 from fedforest.kernels.points.encoding import encode_doubles
-from fedforest.masking.homomorphic.scheme import accumulate_bins
+from fedforest.masking.homomorphic.scheme import Scheme, accumulate_bins, pack
 from fedforest.protocol.asking import Accepted
 from fedforest.protocol.vertical.encrypted.messages import (
     REQUESTS,
@@ -104,16 +105,39 @@ def test_nobody_is_told_a_sum_a_gain_or_a_leaf() -> None:
     assert all(message["root_sums"] is None for message in started)
 
 
-def test_the_label_party_cannot_find_a_sum_among_the_sums_of_its_own_ciphertexts() -> None:
-    """It knows the ciphertexts of all rows: not re-randomised, a cut would be one of their sums."""
-    every_row = {"n_estimators": 2, "max_bins": 8, "max_features": None, "bootstrap": False}
-    training = train_encryptedly(replace(case(), parameters=every_row))
+EVERY_ROW = {"n_estimators": 1, "max_bins": 8, "max_features": None, "bootstrap": False}
+
+
+def link_sums() -> tuple[set[bytes], set[bytes]]:
+    """The sums of its own ciphertexts that the label party can make, and what it is offered."""
+    training = train_encryptedly(replace(case(), parameters=EVERY_ROW))
     replies = messages(training, CutsOffered)
     data = [np.frombuffer(offered.cuts.sums, np.uint8).reshape(-1, 32) for offered in replies]
     offered = {bytes(point) for points in data for point in points}
-    sums = sums_at_root(training.parties["p2"])
+    return sums_at_root(training.parties["p2"]), offered
+
+
+def test_the_label_party_cannot_find_a_sum_among_the_sums_of_its_own_ciphertexts() -> None:
+    sums, offered = link_sums()
     assert len(sums) > 20
     assert not sums & offered
+
+
+def test_a_sum_that_is_not_rerandomised_would_be_found_and_its_rows_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The attack works: it knows the ciphertexts of all rows, and a cut is one of their sums."""
+
+    def encode_as_they_are(scheme: Scheme, sums: Any, most_rows: int, key: bytes) -> Any:
+        del key  # which would hide them
+        packed = pack(sums, scheme.summands.packing(most_rows))
+        words = np.empty((*packed.shape[:2], 4), np.uint64)
+        encode_doubles(packed.reshape(-1, packed.shape[-1]), words.reshape(-1, 4))
+        return words.astype("<u8").view(np.uint8)
+
+    monkeypatch.setattr(Scheme, "rerandomise", encode_as_they_are)
+    sums, offered = link_sums()
+    assert len(sums & offered) > 10
 
 
 def sums_at_root(party: Any) -> set[bytes]:
