@@ -39,6 +39,7 @@ from fedforest.protocol.vertical.prediction.party import PredictingParty
 
 N_ROWS = 400
 N_COLUMNS = 6
+MIXED = -3  # among `tables`: numbers and words
 
 Table = Any
 Target = NDArray[Any]
@@ -280,6 +281,11 @@ def every_option_of_encrypted_labels() -> None:
             by_columns(VerticalForestRegressor, X, numbers, **{**ENCRYPTED, **options})
     by_columns(VerticalForestRegressor, X, np.abs(numbers), criterion="poisson", **ENCRYPTED)
     by_columns(VerticalForestClassifier, X, classes(numbers, 26), **ENCRYPTED)
+    mixed = tables(X)[MIXED]
+    words_of_another: dict[str, Any] = {**ENCRYPTED, "label_party": "party_1"}
+    by_columns(VerticalForestClassifier, mixed, classes(numbers), **words_of_another)
+    no_weight = np.where(np.arange(len(numbers)) % 7, weights, 0.0)
+    by_columns(VerticalForestRegressor, mixed, numbers, sample_weight=no_weight, **words_of_another)
     grow_on(VerticalForestClassifier, X, two_classes(numbers), labels=Encrypted(), max_depth=3)
     grow_on(VerticalForestRegressor, X, numbers, labels=Encrypted(), max_depth=3)
 
