@@ -42,6 +42,7 @@ class Declared:
 
 
 def _has_depth(declared: type[Declared], request: Plant) -> None:
+    """Require the depth."""
     check(request.depth == declared.depth, "trees are of another depth than declared")
 
 
@@ -140,6 +141,6 @@ def test_documents_show_the_contracts_as_they_are(
 
 def test_a_contract_reads_as_a_table() -> None:
     assert list_clauses(CONTRACT).splitlines()[2:] == [
-        "| `Open` | the beginning | once |",
-        "| `Plant` | `Open`, `Plant` | the trees declared |",
+        "| `Open` | the beginning | once | – |",
+        "| `Plant` | `Open`, `Plant` | the trees declared | the depth |",
     ]

@@ -40,7 +40,8 @@ class Clause(Generic[Declared]):
     most: Callable[[Declared], int]  # how much of it a run may ask in all
     limit: str  # the same in words, for documents: "once", "the trees declared"
     amount: Callable[[Any], int] = once  # how much one request asks
-    fits: Callable[[Declared, Any], None] | None = None  # raises if it contradicts the declaration
+    # raises if it contradicts the declaration; documents show its docstring
+    fits: Callable[[Declared, Any], None] | None = None
 
 
 class Gate(Generic[Declared]):
@@ -93,11 +94,21 @@ class Gate(Generic[Declared]):
 
 def list_clauses(clauses: Sequence[Clause[Any]]) -> str:
     """Return a contract as a Markdown table, as the documents show it."""
-    rows = ["| request | comes after | how much in one run |", "|---|---|---|"]
+    names = "request", "comes after", "how much in one run", "must be as declared"
+    rows = [f"| {' | '.join(names)} |", "|---|---|---|---|"]
     for clause in clauses:
         before = [
             "the beginning" if kind is BEGINNING else f"`{kind.__name__}`"
             for kind in clause.follows
         ]
-        rows.append(f"| `{clause.request.__name__}` | {', '.join(before)} | {clause.limit} |")
+        name, agrees = clause.request.__name__, _tell_agreement(clause)
+        rows.append(f"| `{name}` | {', '.join(before)} | {clause.limit} | {agrees} |")
     return "\n".join(rows)
+
+
+def _tell_agreement(clause: Clause[Any]) -> str:
+    """Return what a request must have in common with the declaration, in the words of its check."""
+    if clause.fits is None:
+        return "–"
+    assert clause.fits.__doc__ is not None
+    return clause.fits.__doc__.strip().removeprefix("Require ").removesuffix(".")

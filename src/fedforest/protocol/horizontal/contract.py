@@ -81,6 +81,7 @@ def describe_protection(
 
 
 def _table_as_declared(declared: HorizontalDeclared, request: DeclareTable) -> None:
+    """Require the task and the criterion."""
     parameters = declared.parameters
     is_regression = parameters.task == "regression"
     check(request.is_regression == is_regression, "the task is not the one declared")
@@ -89,6 +90,7 @@ def _table_as_declared(declared: HorizontalDeclared, request: DeclareTable) -> N
 
 
 def _agreed_as_declared(declared: HorizontalDeclared, request: AgreeOnTable) -> None:
+    """Require the trees, depth, candidates, noise, side counted and most restarts."""
     parameters, noise = declared.parameters, declared.noise
     rules = parameters.growth_rules(declared.n_rows, len(request.names))
     depth = min(rules.max_depth, NO_DEPTH_LIMIT)
@@ -112,6 +114,7 @@ def _is_same(asked: Protection, expected: Protection) -> bool:
 
 
 def _trees_as_declared(declared: HorizontalDeclared, request: ProposeThresholds) -> None:
+    """Require the way to draw rows."""
     if request.start is not None:
         is_same = _draws_as_declared(declared.parameters, declared.n_rows, request.start)
         check(is_same, "trees are to draw rows in another way than declared")

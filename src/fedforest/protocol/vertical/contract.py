@@ -39,7 +39,7 @@ class VerticalDeclared:
 
 
 def check_bins(declared: VerticalDeclared, request: BinColumns) -> None:
-    """Refuse bins, or a criterion, that were not declared."""
+    """Require the number of bins and the criterion."""
     parameters = declared.parameters
     check(request.max_bins == parameters.max_bins, "bins are not as many as declared")
     is_same = request.criterion == parameters.scored_by.wire
@@ -47,11 +47,13 @@ def check_bins(declared: VerticalDeclared, request: BinColumns) -> None:
 
 
 def _protected_as_declared(declared: VerticalDeclared, request: ShareLabels) -> None:
+    """Require the protection of labels."""
     is_same = request.epsilon == declared.label_epsilon
     check(is_same, "labels are asked for in another protection than declared")
 
 
 def _labels_as_declared(declared: VerticalDeclared, request: TakeLabels) -> None:
+    """Require the task and the criterion."""
     parameters = declared.parameters
     is_same = request.criterion == parameters.scored_by.wire
     check(is_same, "the criterion is not the one declared")
@@ -60,7 +62,7 @@ def _labels_as_declared(declared: VerticalDeclared, request: TakeLabels) -> None
 
 
 def check_trees(declared: VerticalDeclared, request: StartTrees) -> None:
-    """Refuse trees that draw other rows, or have other leaves, than was declared."""
+    """Require the way to draw rows, the size of leaves, and whether rows left out are followed."""
     parameters, n_rows = declared.parameters, declared.n_rows
     sampling = parameters.sampling(n_rows)
     is_same = (request.bootstrap, request.n_draws) == (sampling.bootstrap, sampling.n_draws)
@@ -73,6 +75,7 @@ def check_trees(declared: VerticalDeclared, request: StartTrees) -> None:
 
 
 def _votes_as_declared(declared: VerticalDeclared, request: WeighColumns) -> None:
+    """Require whether votes of rows left out are told."""
     is_declared = declared.tells_votes or not request.with_votes
     check(is_declared, "votes are asked for, which was not declared")
 
