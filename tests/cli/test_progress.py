@@ -53,6 +53,21 @@ def test_nothing_is_guessed_before_the_depth_of_trees_is_known() -> None:
     assert progress.seconds_left == pytest.approx(1.0)  # two exchanges of half a second so far
 
 
+def test_time_left_is_guessed_from_the_ids_that_are_compared() -> None:
+    clock = Clock()
+    progress = RunProgress(10, clock=clock)
+    progress.hear(prepare())
+    clock.now = 100.0  # before the alignment began
+    for done in (1, 2):
+        note = {"part": "alignment", "done": done, "total": 8}
+        progress.hear(Exchanged("BlindIds", 2, {}, {}, 3.0, note))
+        clock.now += 3.0
+    assert progress.share == 0.25
+    assert progress.seconds_left == pytest.approx(27.0)  # 9 seconds since the first one began
+    assert "alignment: blind ids, 25% of the ids" in progress.describe()
+    assert "left" in progress.describe()
+
+
 def test_the_score_of_earlier_batches_is_told_until_there_is_another() -> None:
     progress = RunProgress(20)
     progress.hear(exchange((10, 20), 0, oob_score=0.91234))

@@ -108,7 +108,12 @@ def test_alignment_validation_and_standing_alone_are_ordered(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     ("said", "method"),
-    [("true", "keyed-hash"), ('"keyed-hash"', "keyed-hash"), ('"psi"', "psi")],
+    [
+        ("true", "keyed-hash"),
+        ('"keyed-hash"', "keyed-hash"),
+        ('"psi"', "psi"),
+        ('{ standing = "customers" }', "psi"),
+    ],
 )
 def test_a_file_says_how_rows_are_aligned(tmp_path: Path, said: str, method: str) -> None:
     ordered = order(tmp_path, vertical(f"align = {said}"))

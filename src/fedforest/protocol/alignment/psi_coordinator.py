@@ -133,7 +133,8 @@ def _exchange_lists(counts: Mapping[str, IdCounts], parties: Sequence[str]) -> C
     n_pieces = {party: _count_pieces(each.n_ids) for party, each in counts.items()}
     for number in range(max(n_pieces.values())):
         givers = [party for party in parties if number < n_pieces[party]]
-        given = yield from ask(dict.fromkeys(givers, GiveList()))
+        note = work.note(n_own + work.count_lists(number))
+        given = yield from ask(dict.fromkeys(givers, GiveList()), note)
         for party in givers:
             with blame(party):
                 _check_given(given[party], number, counts[party], party, parties)
