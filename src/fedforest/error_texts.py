@@ -344,6 +344,10 @@ TEXTS: Mapping[str, Text] = {
         "make it anew",
     ),
     "standing.damaged": Text("the standing alignment {alignment} is damaged", "make it anew"),
+    "standing.other": Text(
+        "the standing alignment {alignment} was made of another data set than {data_set}",
+        "extend it with that one",
+    ),
     "standing.expired": Text("the time of standing alignment {alignment} is over", "make it anew"),
     "validation.too_few": Text("of {n_rows} row(s) none can be held out for validation"),
 }

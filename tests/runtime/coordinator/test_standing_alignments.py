@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow
@@ -35,6 +36,7 @@ from tests.integration.federation_folder import FederationFolder
 from tests.integration.local_federation import LocalFederation, local_federation, make_party
 from tests.runtime.partly_shared import (
     PARTIES,
+    REGRESSION,
     common_people,
     make_pattern,
     make_tables,
@@ -46,6 +48,7 @@ from tests.runtime.ruled_federations import demand
 PEOPLE = dict.fromkeys(PARTIES, "people")
 NAME = StandingName("people")
 DAY = 86_400.0
+PARAMETERS = ForestParameters(n_estimators=4, max_depth=3, min_samples_leaf=5)
 
 
 @pytest.fixture(scope="module")
@@ -74,8 +77,7 @@ def extend(federation: LocalFederation, number: int) -> Alignment:
 
 
 def train(federation: LocalFederation, number: int) -> VerticalResult:
-    parameters = ForestParameters(n_estimators=4, max_depth=3, min_samples_leaf=5)
-    order = vertical_order(align=NAME, validation=None, parameters=parameters)
+    order = vertical_order(align=NAME, validation=None, parameters=PARAMETERS)
     result = federation.ask(order, VerticalResult, bytes([number]) * 16)
     assert isinstance(result, VerticalResult)
     return result
@@ -305,3 +307,23 @@ def test_standing_alignments_are_listed(federation: LocalFederation) -> None:
     [state] = listed.alignments
     assert (state.name, state.user, state.data) == ("people", "user", PEOPLE)
     assert state.expires == made.expires == state.created + 7 * DAY
+
+
+def test_ids_are_compared_under_the_rules_of_the_data_set_that_they_are_of(
+    federation: LocalFederation,
+) -> None:
+    """An entry with loose rules is no way round those of the one whose ids are kept."""
+    make(federation)
+    rules = '[data.people]\nleast_aligned_ids = 300\naskers = ["anna"]\n'
+    (federation.homes["bank"] / "policy.toml").write_text(rules)
+    other = {**PEOPLE, "bank": "people_measured"}
+    with pytest.raises(DataError, match=r"'bank': the standing alignment .* another data set"):
+        federation.ask(AlignRows(data=other, method="psi", extends="people"), Alignment)
+    parameters = replace(REGRESSION, min_samples_leaf=5)
+    order = vertical_order(data=other, align=NAME, validation=None, parameters=parameters)
+    with pytest.raises(PolicyRefusal, match="'bank'"):
+        federation.ask(order, VerticalResult, bytes([2]) * 16)
+    (federation.homes["bank"] / "policy.toml").unlink()
+    result = federation.ask(order, VerticalResult, bytes([3]) * 16)
+    assert isinstance(result, VerticalResult)
+    assert result.n_rows == len(common_people())

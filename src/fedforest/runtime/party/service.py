@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from fedforest.errors import ProtocolError
+from fedforest.errors import DataError, ProtocolError
 from fedforest.privacy.randomized_response import Randomness
 from fedforest.protocol.asking import Handler, Message, blame, check
 from fedforest.runtime.disclosure.egress_ledger import NO_LEDGER, Departure, Ledger
@@ -44,6 +44,7 @@ from fedforest.runtime.party.approval import (
     check_forest,
     check_origins,
     check_run,
+    check_use,
 )
 from fedforest.runtime.party.data_sets import DataSets
 from fedforest.runtime.party.handlers import OwnerLimits, RoleMaker
@@ -210,7 +211,13 @@ class PartyService:
         if asked.continued_model is not None and is_protected:
             check_continued(self._models.origins(asked.continued_model), request.role)
         for version in filter(None, (asked.extends, asked.recalls)):
-            self._standing.check(version, rules)
+            made_of, data = self._standing.data_of(version), request.role.data
+            if asked.extends is not None and made_of != data:  # its limits are those of its ids
+                raise DataError.of("standing.other", alignment=version, data_set=data)
+            own_rules = self._policy.rules(made_of)
+            check_use(own_rules, made_of, request.terms.asker, None)
+            for each in (own_rules, rules):
+                self._standing.check(version, each)
 
     def _rules_of(self, data: str) -> DataSetRules:
         """Return the rules of a data set under the ceiling and labels of all that read its table.

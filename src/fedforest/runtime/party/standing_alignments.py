@@ -59,6 +59,10 @@ class PartyStandingAlignments:
         """Read one; raises `DataError` if there is none, or it has expired."""
         return self._load(version).ids
 
+    def data_of(self, version: str) -> str:
+        """Return the data set whose ids it was made of: its rules hold for every use."""
+        return self._load(version).data
+
     def check(self, version: str, rules: DataSetRules) -> None:
         """Refuse one that is older than the rules of a data set let it become."""
         age = self._clock() - self._load(version).created
