@@ -6,6 +6,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))  # so that `docs.book` is found
 
 from jupyter_client.manager import KernelManager
+from nbclient import NotebookClient
 from sphinx.application import Sphinx
 
 from docs.book.pages import insert_generated
@@ -21,6 +22,7 @@ myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 4
 
 KernelManager.transport.default_value = "ipc"  # notebooks talk over files; no port is opened
+NotebookClient.startup_timeout.default_value = 300  # seconds; others may use the machine
 nb_execution_mode = "cache"  # a notebook is run again when one of its cells has changed
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300

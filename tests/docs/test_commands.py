@@ -116,7 +116,9 @@ class Reader:
         if line.endswith("&"):
             at.start(*words)
             if words[0] == "coordinator":
-                wait_until(lambda: is_listening(int(self.places["7401"])), "the coordinator listens")
+                wait_until(
+                    lambda: is_listening(int(self.places["7401"])), "the coordinator listens"
+                )
             return ""
         typed = None
         if words[-1] == "join" or words[:2] == ["party", "join"]:
