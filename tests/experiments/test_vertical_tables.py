@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 
-from fedforest.experiments.data.reading import PaperTable, reason_missing
+from fedforest.experiments.data.reading import PaperTable, read_table, reason_missing
 from fedforest.experiments.record import Record
 from fedforest.experiments.statistics import paired_interval, z_test
 from fedforest.experiments.vertical.methods import (
@@ -123,11 +123,14 @@ def test_a_difference_from_the_printed_value_is_judged_by_both_spreads() -> None
     assert rows["NonFF"][table.header.index("verdict")] == "not measured"
 
 
+def test_the_made_wide_table_can_be_learned_and_not_perfectly() -> None:
+    division = divide(read_table("gene", quick=True), 3, 0)
+    assert 0.4 < score_forest(division, {"n_estimators": 50, "random_state": 1}) < 1.0
+
+
 @pytest.mark.data
 @pytest.mark.skipif(reason_missing("ionosphere") is not None, reason="the data set is missing")
 def test_a_method_on_real_rows_scores_as_the_committed_repetition_says() -> None:
-    from fedforest.experiments.data.reading import read_table  # noqa: PLC0415 - needs pandas
-
     division = divide(read_table("ionosphere"), 0, 0)
     for method in METHODS:
         assert 0.7 < score_method(method, division, USUAL["classification"], 2) <= 1.0

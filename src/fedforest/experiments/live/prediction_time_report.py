@@ -130,9 +130,10 @@ def _checks(what: TimeFigure, record: Record, group: str) -> Iterator[Check]:
 
 
 def draw_times(what: TimeFigure, record: Record) -> "Figure":
-    figure, panels = new_figure(2 * len(NAMES), n_rows=2)
-    places = [(name, line) for line in (DIRECT, SLOW) for name in NAMES]
-    for panel, (name, line) in zip(panels, places, strict=True):
+    there = [name for name in NAMES if record.points(f"{name}, {DIRECT}", CLASSICAL)]
+    figure, panels = new_figure(max(2, 2 * len(there)), n_rows=2)
+    places = [(name, line) for line in (DIRECT, SLOW) for name in there]
+    for panel, (name, line) in zip(panels, places, strict=False):
         group = f"{name}, {line}"
         styles = ((CLASSICAL, "-", "o"), (ONE_ROUND_NAME, "--", "x"), (AUTO, ":", "s"))
         for (manner, stroke, marker), colour in zip(styles, COLOURS, strict=False):
