@@ -56,7 +56,7 @@ def test_the_demo_compares_alone_federated_and_joined_and_says_who_learned_what(
     for expected in ("bank alone", "insurer alone", "shop alone", "federated", "joined table"):
         assert expected in words
     assert "bit for bit the same" in words
-    for expected in ("Who learned what", "Risk", "Who could", "What helps", "noisy labels"):
+    for expected in ("Who learned what", "Risk", "Who could", "What helps", "min_samples_leaf"):
         assert expected in words
 
 

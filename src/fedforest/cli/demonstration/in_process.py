@@ -53,8 +53,7 @@ def demonstrate(rows: int, trees: int, seed: int, plot: Path | None = None) -> N
         f"{rows:,} people known to three parties (columns: {n_columns}); the {PARTIES[0]} knows "
         f"the outcome. {len(tables.y_train):,} to learn from, {len(tables.y_test):,} to score on."
     )
-    with console.status("Preparing the kernels (compiled once per machine)"):
-        _train(tables, PARTIES, 1, seed)
+    _train(tables, PARTIES, 1, seed)  # compiles kernels, and tells how far it is, before the clock
     together = _train(tables, PARTIES, trees, seed, verbose=1)
     pooled = _train_pooled(tables, trees, seed)
     alone = {party: _train(tables, (party,), trees, seed) for party in PARTIES}
