@@ -23,6 +23,7 @@ PUBLIC_NAMES = [
     "HorizontalExtraTreesRegressor",
     "LocalDP",
     "Masked",
+    "NoiseExceedsSignalWarning",
     "RandomizedResponse",
     "Ring",
     "Shamir",

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fedforest.errors import FederationError
+    from fedforest.errors import FederationError, NoiseExceedsSignalWarning
     from fedforest.estimators.horizontal.forests import (
         HorizontalExtraTreesClassifier,
         HorizontalExtraTreesRegressor,
@@ -37,6 +37,7 @@ __all__ = [
     "HorizontalExtraTreesRegressor",
     "LocalDP",
     "Masked",
+    "NoiseExceedsSignalWarning",
     "RandomizedResponse",
     "Ring",
     "Shamir",
@@ -55,6 +56,7 @@ _HOME_OF_NAME = {
     "HorizontalExtraTreesRegressor": "fedforest.estimators.horizontal.forests",
     "LocalDP": "fedforest.privacy.local_dp",
     "Masked": "fedforest.protocol.aggregation.options",
+    "NoiseExceedsSignalWarning": "fedforest.errors",
     "RandomizedResponse": "fedforest.privacy.randomized_response",
     "Ring": "fedforest.protocol.aggregation.options",
     "Shamir": "fedforest.protocol.aggregation.options",

@@ -25,6 +25,8 @@
     └── TransportError                    a message could not be carried
         └── VersionMismatch               the two ends speak different versions of the protocol
 
+NoiseExceedsSignalWarning (UserWarning) is the only warning: a training goes on, and learns little.
+
 A message says what failed, where, and what to do. It never holds a row, a key, a mask, a label or
 a plain statistic: messages end up in logs and on other machines.
 
@@ -38,6 +40,10 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from fedforest.error_texts import STATED, Text, join, render
+
+
+class NoiseExceedsSignalWarning(UserWarning):
+    """The noise of a training exceeds the counts that it hides; told before the first tree."""
 
 
 class FederationError(Exception):

@@ -49,6 +49,7 @@ class HorizontalDeclared:
     n_rows: int
     n_parties: int
     noise: LocalDP | GlobalDP | None = None
+    share: float | None = None  # by which parties draw participants; None: plain sums
 
 
 def count_queries(parameters: ForestParameters, rules: GrowthRules) -> Queries:
@@ -100,6 +101,8 @@ def _agreed_as_declared(declared: HorizontalDeclared, request: AgreeOnTable) -> 
     most_losses = count_losses(declared.n_parties, noise)
     check(request.most_losses <= most_losses, "trees may be begun anew more often than declared")
     check(request.both_sides == (noise is not None), "cuts are to be counted on another side")
+    share = None if request.draw is None else request.draw.share
+    check(share == declared.share, "participants are not to be drawn as declared")
     expected = describe_protection(noise, len(request.classes), count_queries(parameters, rules))
     check(_is_same(request.protection, expected), "the noise is not the one declared")
 

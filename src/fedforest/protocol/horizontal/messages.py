@@ -56,13 +56,21 @@ class Protection(Payload, frozen=True):
     high: float = 0.0
 
 
+class SharedDraw(Payload, frozen=True):
+    """The seed and the probability by which blocks of parties are drawn for trees or steps."""
+
+    seed: Annotated[memoryview, msgspec.Meta(min_length=8, max_length=8)]
+    share: Annotated[float, msgspec.Meta(gt=0.0, le=1.0)]
+    least: Limit  # parties with rows that are drawn at least
+
+
 class AgreeOnTable(Request[Accepted], frozen=True):
     """Agree on the common description of all tables, and on the limits of the run."""
 
     reveals: ClassVar[str] = (
         "all parties' columns, categories and classes, not whose they are, and how large "
-        "targets are; where sums are protected, which parties take part only together, and "
-        "which of them have no rows"
+        "targets are; where sums are protected, which parties take part only together, in which "
+        "trees, and which of them have no rows"
     )
 
     names: tuple[str, ...]
@@ -82,6 +90,7 @@ class AgreeOnTable(Request[Accepted], frozen=True):
     most_losses: Count  # after so many, no trees are begun anew
     blocks: tuple[tuple[PartyName, ...], ...]  # of parties that take part together; plain: none
     without_rows: tuple[PartyName, ...]  # parties that hide nobody
+    draw: SharedDraw | None = None  # None: parties do not know how participants are drawn
 
 
 class BeginTrees(Payload, frozen=True):
@@ -92,6 +101,8 @@ class BeginTrees(Payload, frozen=True):
     n_draws: Rows  # of `n_rows` rows: the fraction is the same for all parties
     n_rows: Rows
     left: tuple[Count, ...]  # numbers of the blocks that left the run; more than before: a restart
+    first: Count = 0  # number of the batch's first tree
+    total: Count = 0  # trees of the batch, those without this party included
 
 
 class CutMoves(Payload, frozen=True):

@@ -182,6 +182,11 @@ class TrainHorizontal(TrainingOrderOnWire, frozen=True, kw_only=True):
             return "run"
         return Participation(self.participation, self.participation_scope).kept_for
 
+    @property
+    def share_of_sums(self) -> float | None:
+        """By which probability parties draw who takes part in sums; plain sums name nobody."""
+        return None if self.aggregation is None else self.participation
+
     def plug(self) -> Plug:
         """Return the aggregation of sums."""
         return "plain" if self.aggregation is None else self.aggregation.make()

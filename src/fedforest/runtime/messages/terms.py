@@ -33,6 +33,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     tells_votes: bool = False  # the user gets these votes
     privacy: OptionChoice | None = None  # of horizontal training: noise on labels
     scope: Scope = "run"  # of horizontal training: how long protected sums keep their participants
+    share: Annotated[float, msgspec.Meta(gt=0.0, le=1.0)] | None = None  # of parties in such sums
     most_steps: Annotated[int, msgspec.Meta(ge=1)] = 1  # of linear training
     aligns: bool = False
     validates: bool = False

@@ -157,7 +157,9 @@ class HorizontalTraining(
 
     def terms(self, order: TrainHorizontal) -> Terms:
         """Return the terms that parties check against their policies."""
-        return forests.declare(order, privacy=order.privacy, scope=order.scope)
+        return forests.declare(
+            order, privacy=order.privacy, scope=order.scope, share=order.share_of_sums
+        )
 
     def conversation(
         self, order: TrainHorizontal, means: CoordinatorMeans
@@ -290,6 +292,7 @@ class HorizontalTraining(
             columns.table.n_rows,
             terms.n_parties,
             noise,
+            terms.share,
         )
         gate = Gate(CONTRACT, declared, party, means.accountant)
         return HorizontalWork(party, gate, is_noisy)

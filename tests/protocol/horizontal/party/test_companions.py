@@ -2,15 +2,21 @@
 
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fedforest.errors import ProtocolError
-from fedforest.protocol.horizontal.order import Scope
+from fedforest.protocol.horizontal.coordinator.participants import Participants
+from fedforest.protocol.horizontal.messages import SharedDraw
+from fedforest.protocol.horizontal.order import Participation, Scope
 from fedforest.protocol.horizontal.party.companions import Companions
 from tests.protocol.horizontal.asking_one import AskedParty, describe, start_trees
 
 PAIRS = ("ab", "cd", "ef")
+SEED = 2026
 
 
 def agree(
@@ -20,9 +26,81 @@ def agree(
     least: int = 2,
     without_rows: str = "",
     has_rows: bool = True,
+    share: float | None = None,
 ) -> Companions:
     told = describe(2, 2, blocks=tuple(map(tuple, blocks)), without_rows=tuple(without_rows))
+    if share is not None:
+        draw = SharedDraw(memoryview(SEED.to_bytes(8, "little")), share, least)
+        told = msgspec.structs.replace(told, draw=draw)
     return Companions(party, scope, least).agree(told, has_rows=has_rows)
+
+
+def begin_as_drawn(
+    companions: Companions, coordinator: Participants, trees: range
+) -> tuple[Companions, list[tuple[str, ...]]]:
+    """Begin trees as the coordinator tells a party, and return who takes part in each tree."""
+    by_tree = coordinator.of_trees(trees)
+    groups = list(dict.fromkeys(by_tree))
+    own = [groups.index(members) for members in by_tree if companions.party in members]
+    return companions.begin_trees(coordinator.left, trees, own), by_tree
+
+
+@given(
+    st.integers(4, 9),
+    st.floats(0.1, 1.0),
+    st.sampled_from(["tree", "run", "step"]),
+    st.integers(0, 2**64 - 1),
+    st.booleans(),
+)
+def test_parties_draw_what_the_coordinator_draws(
+    n_parties: int, share: float, scope: Scope, seed: int, has_loss: bool
+) -> None:
+    names = tuple("abcdefghi"[:n_parties])
+    drawn = Participants(names, Participation(share, scope, 2), seed)
+    told = SharedDraw(memoryview(seed.to_bytes(8, "little")), share, 2)
+    agreed = describe(2, 2, blocks=tuple(drawn.blocks()), draw=told)
+    party = next(name for name in names if name not in drawn.blocks()[0])
+    companions = Companions(party, drawn.participation.kept_for, 2).agree(agreed, has_rows=True)
+    companions, by_tree = begin_as_drawn(companions, drawn, range(7))
+    if has_loss and n_parties > 5:
+        drawn = drawn.without(drawn.blocks()[0][:1])
+        companions, by_tree = begin_as_drawn(companions, drawn, range(7))
+    for step in range(3):
+        for group in drawn.of_step(step, by_tree):
+            if party in group.participants:
+                companions.join(group.number, group.participants, step + 1)
+
+
+def test_a_coordinator_cannot_choose_who_takes_part() -> None:
+    companions = agree(*PAIRS, share=0.5)
+    own = companions._own_segments(range(8), frozenset())[1]
+    companions = companions.begin_trees(frozenset(), range(8), own)
+    assert len(companions.drawn) > 2
+    for segment, drawn in enumerate(companions.drawn):
+        together = {name for number in drawn for name in PAIRS[number]}
+        for others in ("ab", "abcd", "abef", "abcdef"):
+            if together == {*others}:
+                companions.join(segment, others)
+            else:
+                with pytest.raises(ProtocolError, match="the seed of the run draws"):
+                    companions.join(segment, others)
+    with pytest.raises(ProtocolError, match="trees that were not begun"):
+        companions.join(len(companions.drawn), "ab")
+
+
+def test_a_coordinator_cannot_pass_over_trees_or_begin_them_twice() -> None:
+    companions = agree(*PAIRS, share=0.5)
+    own = companions._own_segments(range(8), frozenset())[1]
+    begun = companions.begin_trees(frozenset(), range(8), own)
+    with pytest.raises(ProtocolError, match="begun twice"):
+        begun.begin_trees(frozenset(), range(7, 9), own)
+    with pytest.raises(ProtocolError, match="left out"):
+        begun.begin_trees(frozenset(), range(30, 38), own)
+    with pytest.raises(ProtocolError, match="not told which trees"):
+        begun.begin_trees(frozenset(), range(8, 8), own)
+    for wrong in (own[:-1], [*own, 0], [number + 1 for number in own]):
+        with pytest.raises(ProtocolError, match="other participants than the seed"):
+            companions.begin_trees(frozenset(), range(8), wrong)
 
 
 def leave(companions: Companions, *left: int) -> Companions:

@@ -16,9 +16,8 @@ import numpy as np
 from fedforest.errors import TooFewParties
 from fedforest.kernels.growth.sampling import draw_unit
 from fedforest.protocol.horizontal.order import Participation
+from fedforest.protocol.horizontal.participation import BlockDraw, Drawn
 from fedforest.tree.growth.seeds import derive_seed
-
-MOST_DRAWS = 1000  # repeated when too few are drawn; after that all parties take part
 
 
 def require_enough(n_parties: int, least: int) -> None:
@@ -41,7 +40,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Participants:
-    """Draws participants by the coordinator's seed (SPP) among blocks of parties."""
+    """Draws participants by the seed of the run (SPP) among blocks of parties."""
 
     parties: tuple[str, ...]  # all of the run
     participation: Participation
@@ -69,46 +68,33 @@ class Participants:
         return replace(self, left=self.left | leaving)
 
     def of_trees(self, trees: range) -> list[tuple[str, ...]]:
-        """Return the participants of each tree: all parties if every step draws anew.
-
-        The drawn sets are sorted, so that trees with the same participants are consecutive and
-        their nodes need no sorting. Trees are alike: which tree gets which set does not matter.
-        """
-        scope = self.participation.scope
-        if self.participation.is_full or scope == "step":
+        """Return the participants of each tree: all parties if every step draws anew."""
+        scope = self.participation.kept_for
+        if scope == "step":
             return [self.present] * len(trees)
-        if scope == "run":
-            return [self._draw("run", 0)] * len(trees)
-        return sorted(self._draw("tree", tree) for tree in trees)
+        return [self._name(drawn) for drawn in self.draw().of_trees(trees, scope, self.left)]
 
     def of_step(self, step: int, by_tree: Sequence[tuple[str, ...]]) -> list[Group]:
         """Group trees by their participants in this step; trees of a group are consecutive."""
         if self.participation.kept_for == "step":
-            return [Group(0, self._draw("step", step), range(len(by_tree)))]
+            drawn = self.draw().draw("step", step, self.left)
+            return [Group(0, self._name(drawn), range(len(by_tree)))]
         groups: list[Group] = []
         for number, (members, trees) in enumerate(groupby(by_tree)):
             first = groups[-1].trees.stop if groups else 0
             groups.append(Group(number, members, range(first, first + len(list(trees)))))
         return groups
 
-    def _draw(self, purpose: str, index: int) -> tuple[str, ...]:
-        """Draw each block with the same probability; draw again if there are too few parties.
+    def draw(self) -> BlockDraw:
+        """Return the draw that all parties can repeat."""
+        with_rows = tuple(map(self._count_with_rows, self.blocks()))
+        share, least = self.participation.share, self.participation.least
+        return BlockDraw(self.seed, share, least, with_rows)
 
-        After a loss the same blocks are drawn, without those that left.
-        """
+    def _name(self, drawn: Drawn) -> tuple[str, ...]:
         blocks = self.blocks()
-        for attempt in range(MOST_DRAWS):
-            key = np.uint64(derive_seed(self.seed, f"participants/{purpose}/{attempt}", index))
-            drawn = {
-                party
-                for number, block in enumerate(blocks)
-                if number not in self.left
-                and draw_unit(key, np.uint64(number)) < self.participation.share
-                for party in block
-            }
-            if self._count_with_rows(drawn) >= self.participation.least:
-                return tuple(party for party in self.parties if party in drawn)
-        return self.present
+        members = {party for number in drawn for party in blocks[number]}
+        return tuple(party for party in self.parties if party in members)
 
     def blocks(self) -> list[tuple[str, ...]]:
         """Divide the parties by the seed into blocks with the minimum of parties with rows each.

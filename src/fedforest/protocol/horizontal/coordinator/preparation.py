@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fedforest.errors import DataError, TooFewParties
 from fedforest.kernels.layout import NO_GROUP
 from fedforest.privacy.global_dp import GlobalDP
+from fedforest.privacy.noise_strength import NoisyGrowth, describe_excess
 from fedforest.protocol.aggregation.base import Aggregation, Segment, choose_least
 from fedforest.protocol.asking import Conversation, ask
 from fedforest.protocol.horizontal.contract import (
@@ -32,6 +33,7 @@ from fedforest.protocol.horizontal.messages import (
     AgreeOnTable,
     CutsQuestion,
     DeclareTable,
+    SharedDraw,
 )
 from fedforest.protocol.horizontal.order import HorizontalOrder
 from fedforest.protocol.horizontal.tables import Categories, ColumnUnion, make_bins
@@ -102,7 +104,7 @@ def prepare(
     drawn = Participants(
         order.parties,
         replace(order.participation, least=least),
-        derive_seed(order.seed, "attempt", 0),
+        derive_seed(order.seed, "participants", 0),
         without_rows,
     )
     rules = order.parameters.growth_rules(n_rows, len(union.names))
@@ -121,10 +123,30 @@ def prepare(
         drawn,
     )
     agreed = _agreement(session, categories)
-    yield from ask(dict.fromkeys(order.parties, agreed))
+    excess = _describe_excess(session)
+    note = None if excess is None else {"warning": excess}
+    yield from ask(dict.fromkeys(order.parties, agreed), note)
     yield from aggregation.introduce(order.parties)
     yield from _weigh_classes(session)
     return session
+
+
+def _describe_excess(session: HorizontalSession) -> str | None:
+    """Say whether noise exceeds what it hides in a forest of this size; users are warned of it."""
+    order, participation = session.order, session.drawn.participation
+    if order.privacy is None:
+        return None
+    n_rows = sum(session.rows.values())
+    drawn = order.parameters.sampling(n_rows).n_draws * participation.share
+    n_parties = max(participation.least, round(len(session.present) * participation.share))
+    growth = NoisyGrowth(
+        max(1.0, drawn),
+        n_parties,
+        session.labels.n_classes,
+        session.rules.min_rows_leaf,
+        count_queries(order.parameters, session.rules),
+    )
+    return describe_excess(order.privacy, growth)
 
 
 def _check_size(n_rows: int, n_columns: int) -> None:
@@ -157,7 +179,13 @@ def _agreement(session: HorizontalSession, categories: Sequence[Categories]) -> 
         count_losses(len(order.parties), order.privacy),
         tuple(drawn.blocks()) if is_protected else (),
         tuple(sorted(drawn.without_rows)) if is_protected else (),
+        _share_draw(drawn) if is_protected else None,
     )
+
+
+def _share_draw(drawn: Participants) -> SharedDraw:
+    seed = memoryview(drawn.seed.to_bytes(8, "little"))
+    return SharedDraw(seed, drawn.participation.share, drawn.participation.least)
 
 
 def _rows_apart(order: HorizontalOrder, labels: LabelUnion) -> bool:

@@ -157,7 +157,7 @@ def _grow_batch(session: HorizontalSession, trees: range) -> Conversation[Forest
     growing = HorizontalCoordinatorTrees(
         _plan_batch(session, seed, trees), _holders(session.present, by_tree), session.workers
     )
-    start: Mapping[str, BeginTrees] | None = _start(session, drawn, by_tree)
+    start: Mapping[str, BeginTrees] | None = _start(session, drawn, by_tree, trees.start)
     while growing.n_open:
         place = {"level": growing.level, "step": growing.n_steps}
         note = {"trees": trees, **place, "open_nodes": growing.n_open}
@@ -220,7 +220,7 @@ def _holders(
 
 
 def _start(
-    session: HorizontalSession, drawn: Participants, by_tree: list[tuple[str, ...]]
+    session: HorizontalSession, drawn: Participants, by_tree: list[tuple[str, ...]], first: int = 0
 ) -> dict[str, BeginTrees]:
     """Tell each party how to draw the rows of its trees."""
     order = session.order
@@ -229,11 +229,12 @@ def _start(
     sampling = order.parameters.sampling(total)
     common = gcd(sampling.n_draws, total)  # a fraction tells no more than it must
     drawn_of = sampling.bootstrap, sampling.n_draws // common, total // common
+    batch = first, len(by_tree)
     started = {}
     for party in drawn.present:
         segments = [groups.index(group) for group in by_tree if party in group]
         told = to_bytes(np.array(segments), "<u2")
-        started[party] = BeginTrees(told, *drawn_of, tuple(sorted(drawn.left)))
+        started[party] = BeginTrees(told, *drawn_of, tuple(sorted(drawn.left)), *batch)
     return started
 
 

@@ -25,7 +25,7 @@ class Told:
     """A running digest for each segment; equal at all parties that were told the same."""
 
     def __init__(self, start: BeginTrees, segments: NDArray[np.uint16]) -> None:
-        drawn = (start.bootstrap, start.n_draws, start.n_rows, start.left)
+        drawn = (start.bootstrap, start.n_draws, start.n_rows, start.left, start.first, start.total)
         numbers, n_trees = np.unique(segments, return_counts=True)
         self._digests = {
             number: sha256(msgspec.msgpack.encode((drawn, n))).digest()

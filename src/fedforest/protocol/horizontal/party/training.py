@@ -26,7 +26,7 @@ from fedforest.protocol.aggregation.base import (
     Aggregator,
     Answers,
 )
-from fedforest.protocol.aggregation.messages import CountParts, Part
+from fedforest.protocol.aggregation.messages import CountParts
 from fedforest.protocol.aggregation.steps import StepMemory
 from fedforest.protocol.asking import Accepted, Message, answer, check
 from fedforest.protocol.horizontal.grouping import cut_at
@@ -170,7 +170,7 @@ class HorizontalParty:
         )
         self._targets, self._statistics, self._agreed = targets, statistics, request
         self._companions = companions
-        self._note(msgspec.structs.replace(request, blocks=(), without_rows=()))
+        self._note(msgspec.structs.replace(request, blocks=(), without_rows=(), draw=None))
         return Accepted()
 
     def _note(self, asked: Message | list[memoryview]) -> None:
@@ -205,21 +205,22 @@ class HorizontalParty:
         moved = trees.read_moves(request.moves)
         candidates = trees.read_candidates(request.candidates, moved)
         if request.start is not None:
-            self._begin(trees, frozenset(request.start.left))
+            self._begin(trees, request.start)
         trees.move(moved)
         # a random word depends on (tree, node, column) only, under a key that only this party knows
         points = trees.propose(candidates, partial(scramble, self._point_key))
         return ThresholdsProposed(Points.of(points))
 
-    def _begin(self, trees: HorizontalPartyTrees, left: frozenset[int]) -> None:
+    def _begin(self, trees: HorizontalPartyTrees, start: BeginTrees) -> None:
         """Replace the growing trees by a new batch; after a loss, count trees anew."""
+        left = frozenset(start.left)
         if left != self._companions.left:
             self._n_trees = 0
         self._n_batches += 1
         number = self._n_batches.to_bytes(8, "little")
         self._point_key = derive_key(self._point_secret, b"points", number)
         self._n_trees += trees.n_trees
-        self._trees, self._companions = trees, self._companions.begin_batch(left)
+        self._trees, self._companions = trees, self._follow(start)
 
     def _start(self, start: BeginTrees) -> HorizontalPartyTrees:
         agreed = self._agreement()
@@ -238,7 +239,7 @@ class HorizontalParty:
             bool(agreed.protection.kind),
             agreed.rows_apart,
         )
-        self._check_start(agreed, frozenset(start.left), len(segments))
+        self._check_start(agreed, start, len(segments))
         key = derive_key(self._row_secret, b"rows", self._n_batches.to_bytes(8, "little"))
         sampling = choose_sampling(start, self._table.n_rows, is_private=limits.asks_once)
         rows, _ = draw_rows(expand(key, len(segments)), self._targets, sampling, self._workers)
@@ -247,9 +248,17 @@ class HorizontalParty:
             self._values, self._targets, rows, segments, limits, self._workers, told
         )
 
-    def _check_start(self, agreed: AgreeOnTable, left: frozenset[int], n_trees: int) -> None:
+    def _follow(self, start: BeginTrees) -> Companions:
+        """Return the companions of a new batch; refuse other participants than were agreed on."""
+        trees = range(start.first, start.first + start.total)
+        check(trees.stop <= self._agreement().n_trees, "more trees are asked for than agreed on")
+        segments = np.frombuffer(start.segments, "<u2").tolist()
+        return self._companions.begin_trees(frozenset(start.left), trees, segments)
+
+    def _check_start(self, agreed: AgreeOnTable, start: BeginTrees, n_trees: int) -> None:
         """Refuse a restart with parties that left the run, and too many restarts or trees."""
-        self._companions.begin_batch(left)
+        self._follow(start)
+        left = frozenset(start.left)
         check(len(left) <= agreed.most_losses, "trees are begun anew more often than agreed on")
         n_begun = self._n_trees if left == self._companions.left else 0
         check(n_begun + n_trees <= agreed.n_trees, "more trees are asked for than agreed on")
@@ -260,7 +269,7 @@ class HorizontalParty:
         questions = [_read_question(part.question) for part in request.parts]
         told: Sequence[bytes] = ()
         if self._is_protected:
-            self._join(request.parts, questions)
+            self._join(request, questions)
             told = self._digests_told(questions)
         admitted = self._aggregator.admit(request, told)
         if admitted.reply is not None:
@@ -280,11 +289,11 @@ class HorizontalParty:
             return [b""] * len(questions)  # of a whole table nothing more
         return self._trees.digests_told([question.segment for question in questions])
 
-    def _join(self, parts: Sequence[Part], questions: Sequence[CutsQuestion]) -> None:
+    def _join(self, request: CountParts[Message], questions: Sequence[CutsQuestion]) -> None:
         """Take part in these sums only if their participants expose no single party."""
-        for part, question in zip(parts, questions, strict=True):
+        for part, question in zip(request.parts, questions, strict=True):
             segment = None if question.whole_table else question.segment
-            self._companions = self._companions.join(segment, part.participants)
+            self._companions = self._companions.join(segment, part.participants, request.step)
 
     def _answer(self, agreed: AgreeOnTable, questions: Sequence[CutsQuestion]) -> Answers:
         """Compute the answers to the questions of a request, without noise in one pass."""
