@@ -121,6 +121,14 @@ def test_away_from_a_terminal_a_stage_is_told_at_once_and_then_every_few_seconds
     assert 3 <= len(lines) < 8
 
 
+def test_a_warning_of_the_coordinator_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    warned = Exchanged("AgreeOnTable", 2, {}, {}, 0.1, {"warning": "noise exceeds"})
+    with watching(Terminal(), "ab", RunProgress(10)) as tell:
+        tell(warned)
+        tell(exchange((0, 10), 1))
+    assert capsys.readouterr().err.count("Warning: noise exceeds") == 1
+
+
 def test_with_json_every_event_is_one_object_on_standard_output(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

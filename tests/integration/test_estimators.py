@@ -22,7 +22,7 @@ from fedforest import (
     VerticalForestClassifier,
     VerticalForestRegressor,
 )
-from fedforest.errors import ConfigurationError
+from fedforest.errors import ConfigurationError, NoiseExceedsSignalWarning
 from fedforest.estimators.horizontal import federation as federated_horizontal
 from fedforest.estimators.horizontal import options as horizontal_options
 from fedforest.estimators.vertical import federation as federated_vertical
@@ -276,6 +276,17 @@ def test_a_horizontal_forest_over_processes_is_that_of_the_same_services_in_this
     assert forest.apply(rows).shape == (len(truth), forest.n_trees_)
     is_private = forest.privacy_spent_["mechanism"] == "local"
     assert is_private == ("privacy" in name)
+
+
+def test_noise_beyond_its_signal_is_warned_of_over_processes_too(pair: Processes) -> None:
+    """The coordinator knows the rows of all parties; its note comes before the first tree."""
+    label = HORIZONTAL[next(name for name in HORIZONTAL if "privacy" in name)][1]
+    forest = HorizontalExtraTreesClassifier(
+        **SMALL, privacy=LocalDP(epsilon=0.2), transport=pair.folder.profile
+    )
+    with pytest.warns(NoiseExceedsSignalWarning, match="One of these helps: ") as warned:
+        forest.fit(BY_ROWS, label)
+    assert warned[0].filename == __file__
 
 
 @pytest.mark.parametrize(

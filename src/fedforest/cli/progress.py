@@ -50,6 +50,7 @@ class RunProgress:
     _deepest: int = 0  # level of batches that are complete
     part: str = ""  # of the run, such as its alignment
     pieces: tuple[int, int] | None = None  # of lists of ids: done, and all
+    warning: str = ""  # that came with the last exchange
     _first_step: int | None = None  # of this level: further ones ask nodes again
     _since: float = field(init=False)
 
@@ -72,6 +73,7 @@ class RunProgress:
         self.n_bytes += sum(event.bytes_to.values()) + sum(event.bytes_from.values())
         self._seconds += event.seconds
         note = event.note
+        self.warning = str(note.get("warning", ""))
         self.oob_score = note.get("oob_score", self.oob_score)
         part = f"{note['part']}: " if "part" in note else ""
         if part != self.part:  # trees and levels begin anew in every part
@@ -169,6 +171,9 @@ def _tell_lines(terminal: Terminal, progress: RunProgress) -> Callable[[News], N
     def tell(event: News) -> None:
         nonlocal stage, told
         progress.hear(event)
+        if progress.warning:
+            terminal.say(f"Warning: {progress.warning}")
+            progress.warning = ""
         now = (progress.part, progress.is_anybody_away)
         if now != stage or progress.clock() - told >= LINE_SECONDS:
             terminal.say(progress.describe())
@@ -212,6 +217,9 @@ def _draw_bar(terminal: Terminal, progress: RunProgress) -> Iterator[Callable[[N
 
         def tell(event: News) -> None:
             progress.hear(event)
+            if progress.warning:
+                bars.console.print(f"Warning: {progress.warning}", markup=False)
+                progress.warning = ""
             share = progress.share
             bars.update(
                 bar,

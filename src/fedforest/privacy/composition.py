@@ -15,7 +15,7 @@ from typing import Any, Literal
 from fedforest.privacy.accounting import ApproximateEpsilon, compose_laplace
 from fedforest.privacy.local_dp import ResponseCode
 from fedforest.privacy.queries import Queries
-from fedforest.privacy.spent import SpentPrivacy
+from fedforest.privacy.spent import SpentPrivacy, summarise
 
 NOT_PROTECTED = (
     "columns: features are not noisy, and which rows fall on which side of a split is what trees "
@@ -67,6 +67,7 @@ class PrivacySpending:
         approximate = self.approximate
         return {
             "mechanism": self.mechanism,
+            "summary": self._summarise(),
             "label_epsilon": self.epsilon,
             "epsilon_query": self.epsilon_query,
             "candidates": self.queries.candidates,
@@ -88,6 +89,20 @@ class PrivacySpending:
     def describe(self) -> SpentPrivacy:
         """Return a dictionary that users can print."""
         return SpentPrivacy.of(self.as_dict(), self._arithmetic())
+
+    def _summarise(self) -> str:
+        """Return the sentence to hand on."""
+        is_capped = self.epsilon_cap <= self.epsilon_composed
+        scope, against, exposed = _SCOPE_AND_READERS[self.mechanism]
+        if is_capped:
+            scope = "this training and all others that answer from its permanent responses"
+        return summarise(
+            self.epsilon,
+            scope,
+            against=against,
+            uncovered="columns, thresholds, which classes a party has, and numbers of rows",
+            exposed=exposed,
+        )
 
     def _arithmetic(self) -> list[str]:
         if self.mechanism == "none":
@@ -111,6 +126,21 @@ class PrivacySpending:
         return lines
 
 
+_NOT_LIMITED = "nothing limits how often a label is asked about; set max_depth"
+_SCOPE_AND_READERS = {
+    "none": ("", "", "statistics of labels left their parties without noise; see `leakage_`"),
+    "local": (
+        "this training",
+        "everybody but the party that holds it (coordinator, other parties, readers of the model)",
+        _NOT_LIMITED,
+    ),
+    "global": (
+        "this training",
+        "everybody but the party that holds it, which must be fully trusted (coordinator, other "
+        "parties, readers of the model)",
+        _NOT_LIMITED,
+    ),
+}
 _PROTECTED = {
     "none": "nothing; statistics of labels left their parties without noise",
     "local": "each row's label, by noise on it before it is counted; nobody need be trusted",

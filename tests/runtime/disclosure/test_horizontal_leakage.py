@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedforest import GlobalDP, LocalDP, Masked, Ring, Shamir
+from fedforest import GlobalDP, HorizontalExtraTreesClassifier, LocalDP, Masked, Ring, Shamir
 from fedforest.privacy.composition import spend_global, spend_local, spend_nothing_private
 from fedforest.privacy.queries import Queries
 from fedforest.protocol.horizontal.coordinator.participants import Participants
@@ -280,7 +280,7 @@ def test_a_single_party_learns_nothing_from_others() -> None:
 
 def test_roles_appear_once_and_in_order() -> None:
     for changes in ({}, {"aggregation": Masked(), "spending": LOCAL}, {"is_regression": True}):
-        text = str(report_horizontal_forest(facts(**changes)))
+        text = str(report_horizontal_forest(facts(**changes))).split("\n\n")[1]
         titles = [line for line in text.splitlines() if not line.startswith("  ")]
         order = (COORDINATOR, EVERY_PARTY, EVERY_PREDICTION, NOBODY, CAVEATS)
         assert titles == [f"{who}:" for who in order]
@@ -324,3 +324,27 @@ def test_spending_of_a_training_is_in_its_privacy_and_in_its_report() -> None:
     plain = classifier().fit(X, labels(X))
     assert plain.privacy_spent_["label_epsilon"] == float("inf")
     assert plain.privacy_spent_["protected"].startswith("nothing")
+
+
+@pytest.mark.parametrize(
+    ("changes", "grade"),
+    [
+        ({"aggregation": None}, "exposed"),
+        ({"aggregation": Masked()}, "sums"),
+        ({"aggregation": Masked(), "participation": 0.5, "scope": "step"}, "exposed"),
+    ],
+)
+def test_labels_are_graded_by_what_protects_their_sums(changes: dict[str, Any], grade: str) -> None:
+    report = report_horizontal_forest(facts(**changes))
+    assert report.grades[0].subject == "labels"
+    assert report.grades[0].grade == grade
+    assert str(report).startswith(f"labels: {grade} (")
+
+
+def test_noise_protects_labels_whatever_the_sums() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    forest = HorizontalExtraTreesClassifier(2, privacy=LocalDP(epsilon=3.0), max_depth=2)
+    report = forest.fit(X, X[:, 0] > 0, party=np.arange(60) % 2).leakage_
+    assert report.grades[0].grade == "protected"
+    assert report.grades[0].why == "noise, epsilon 3"

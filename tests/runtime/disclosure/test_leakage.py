@@ -11,6 +11,7 @@ from fedforest.runtime.disclosure.leakage import (
     COORDINATOR,
     EVERY_PARTY,
     EVERY_PREDICTION,
+    GRADES,
     LABEL_PARTY,
     NOBODY,
     LeakageReport,
@@ -139,13 +140,27 @@ def test_predictions_node_membership_and_collusion_are_in_every_report() -> None
 def test_the_text_groups_entries_by_role() -> None:
     report = LeakageReport((Learned("A", "one"), Learned("A", "two"), Learned("B", "three")))
     assert str(report) == "A:\n  - one\n  - two\nB:\n  - three"
-    assert report._repr_markdown_() == "**A**\n\n- one\n- two\n\n**B**\n\n- three"
+    shown = report._repr_html_()
+    assert shown.startswith("<details><summary>A (2)</summary><ul><li>one</li><li>two</li></ul>")
+    assert shown.count("<details>") == 2
     assert repr(report) == "<LeakageReport of 3 entries; print it to read them>"
     assert [entry.what for entry in report] == ["one", "two", "three"]
 
 
+def test_a_report_begins_with_grades_that_follow_the_protection_of_labels() -> None:
+    def grade(**changes: Any) -> str:
+        report = report_vertical_forest(facts(**changes))
+        labels = report.grades[0]
+        assert str(report).startswith(f"labels: {labels.grade} ({labels.why})\n")
+        assert f"<td>labels</td><td title='{GRADES[labels.grade]}'>" in report._repr_html_()
+        return labels.grade
+
+    assert grade() == "exposed"
+    assert grade(label_epsilon=2.0) == "protected"
+
+
 def test_roles_appear_once_and_in_order() -> None:
-    text = str(report_vertical_forest(facts(out_of_bag=True)))
+    text = str(report_vertical_forest(facts(out_of_bag=True))).split("\n\n")[1]
     titles = [line for line in text.splitlines() if not line.startswith("  ")]
     order = (COORDINATOR, EVERY_PARTY, LABEL_PARTY, EVERY_PREDICTION, NOBODY, CAVEATS)
     assert titles == [f"{who}:" for who in order]

@@ -23,6 +23,7 @@ from fedforest.estimators.inputs.forest_parameters import tree_parameters
 from fedforest.estimators.inputs.parameters import HorizontalParameters
 from fedforest.estimators.inputs.validation import count_workers
 from fedforest.estimators.progress.fit_log import describe_counted_steps
+from fedforest.estimators.progress.noise_warning import warn_of_noise
 from fedforest.estimators.progress.terminal import watch
 from fedforest.estimators.progress.training_attributes import KnowsItsTraining, replace_fitted
 from fedforest.runtime.driver import ExchangeLog
@@ -62,7 +63,7 @@ class HorizontalForest(KnowsItsTraining, HorizontalParameters, BaseEstimator):  
         options = read_options(self, self._task)
         begin: Any = HorizontalTrainingHere if self.transport is None else HorizontalTrainingThere
         training = begin(self, options, (X, y, sample_weight, party))
-        order, log = training.order, ExchangeLog()
+        order, log = training.order, ExchangeLog(observers=[warn_of_noise])
         with watch(log, order.parameters.n_estimators, self.verbose, training.kernels):
             result, model = training.train(log)
         how = Circumstances(

@@ -243,8 +243,7 @@ class HorizontalParameters(ProcessParameters, TreeParameters):
         1.0,
         "Fraction of the parties that take part. Where they differ from tree to tree, they are "
         "drawn in blocks of `min_participants` that stay together, so that differences between "
-        "trees expose blocks, not parties. Only after a party was lost, each leaves out a secret "
-        "part of its rows from the trees that follow.",
+        "trees expose blocks, not parties.",
         FRACTION,
         run_key="[participation] share",
     )

@@ -22,6 +22,7 @@ from fedforest.runtime.disclosure.leakage import (
     Learned,
     VerticalRun,
     arrange,
+    grade_columns,
 )
 
 
@@ -36,7 +37,8 @@ def report_encrypted_forest(run: VerticalRun) -> LeakageReport:
             *_in_predictions(),
             *_kept(run),
             *_caveats(run),
-        ]
+        ],
+        grade_columns(run),
     )
 
 

@@ -19,6 +19,7 @@ from fedforest.runtime.disclosure.leakage import (
     NOBODY,
     ON_THEIR_OWN,
     SAFER_LEAF,
+    Graded,
     LeakageReport,
     Learned,
 )
@@ -92,7 +93,38 @@ def report_horizontal_forest(run: HorizontalRun) -> LeakageReport:
         *_kept(run),
         *_caveats(run),
     ]
-    return LeakageReport(tuple(entries))
+    return LeakageReport(tuple(entries), _grade(run))
+
+
+def _grade(run: HorizontalRun) -> tuple[Graded, ...]:
+    """Grade a training over rows."""
+    columns = "random points inside a party's ranges, over many trees close to the ranges"
+    sizes = "exact numbers of rows beside every cut"
+    if run.aggregation is not None:
+        sizes += f", of {run.least_participants} or more parties together"
+    leaves = "exact leaves; small ones tell single labels"
+    if run.noise != "none":
+        leaves = "leaves made of noisy labels"
+    elif run.min_rows_leaf >= SAFER_LEAF:
+        leaves = f"exact leaves of {run.min_rows_leaf} rows or more"
+    is_small = run.noise == "none" and run.min_rows_leaf < SAFER_LEAF
+    return (
+        _grade_labels(run),
+        Graded("values of columns", "sums", columns),
+        Graded("numbers of rows", "sums", sizes),
+        Graded("what the model tells", "exposed" if is_small else "sums", leaves),
+    )
+
+
+def _grade_labels(run: HorizontalRun) -> Graded:
+    if run.noise != "none":
+        return Graded("labels", "protected", f"noise, epsilon {run.spending.epsilon:.3g}")
+    if run.aggregation is None:
+        return Graded("labels", "exposed", "exact sums of each party, of single rows, too")
+    if run.participation < 1.0 and run.scope == "step":
+        return Graded("labels", "exposed", "differences of sums are a party's own")
+    together = f"exact sums of {run.least_participants} or more parties together"
+    return Graded("labels", "sums", together)
 
 
 def _statistics(run: HorizontalRun) -> Iterator[Learned]:

@@ -4,11 +4,13 @@ A sentence is here for everything in a message of the protocol and for what foll
 what a role could work out, not what it is expected to look at.
 """
 
+import html
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
-from fedforest.privacy.spent import SpentPrivacy
+from fedforest.privacy.spent import SpentPrivacy, summarise
 
 COORDINATOR = "The coordinator"
 EVERY_PARTY = "Every party"
@@ -42,11 +44,29 @@ class Learned:
     what: str
 
 
+Grade = Literal["protected", "sums", "exposed"]
+GRADES: Mapping[Grade, str] = {
+    "protected": "nothing, or under noise or encryption",
+    "sums": "sums over rows or parties, or parts of it",
+    "exposed": "row by row, or close to it",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Graded:
+    """How much of one kind of data left its owner, and why it is graded so."""
+
+    subject: str
+    grade: Grade
+    why: str
+
+
 @dataclass(frozen=True, slots=True)
 class LeakageReport:
     """Everything that roles learned beyond their own data; printing it gives the full text."""
 
     entries: tuple[Learned, ...]
+    grades: tuple[Graded, ...] = ()  # the report in short
 
     def __iter__(self) -> Iterator[Learned]:
         return iter(self.entries)
@@ -59,7 +79,8 @@ class LeakageReport:
         return tuple(entry.what for entry in self.entries if entry.who == who)
 
     def __str__(self) -> str:
-        lines: list[str] = []
+        lines = [f"{each.subject}: {each.grade} ({each.why})" for each in self.grades]
+        lines += [""] if lines else []
         who = ""
         for entry in self.entries:
             if entry.who != who:
@@ -71,12 +92,22 @@ class LeakageReport:
     def __repr__(self) -> str:
         return f"<LeakageReport of {len(self)} entries; print it to read them>"
 
-    def _repr_markdown_(self) -> str:
-        """The report as notebooks show it."""
+    def _repr_html_(self) -> str:
+        """Return the grades as notebooks show them; who learned what, role by role, on demand."""
+        rows = [
+            f"<tr><td>{html.escape(each.subject)}</td><td title='{GRADES[each.grade]}'>"
+            f"<b>{each.grade}</b></td><td>{html.escape(each.why)}</td></tr>"
+            for each in self.grades
+        ]
+        table = f"<table>{''.join(rows)}</table>" if rows else ""
         by_role: dict[str, list[str]] = {}
         for entry in self.entries:
-            by_role.setdefault(entry.who, []).append(f"- {entry.what}")
-        return "\n\n".join(f"**{who}**\n\n" + "\n".join(said) for who, said in by_role.items())
+            by_role.setdefault(entry.who, []).append(f"<li>{html.escape(entry.what)}</li>")
+        return table + "".join(
+            f"<details><summary>{html.escape(who)} ({len(said)})</summary>"
+            f"<ul>{''.join(said)}</ul></details>"
+            for who, said in by_role.items()
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,12 +147,27 @@ def report_vertical_forest(run: VerticalRun) -> LeakageReport:
         *_kept(run),
         *_caveats(run),
     ]
-    return arrange(entries)
+    return arrange(entries, grade_columns(run))
 
 
-def arrange(entries: Iterable[Learned]) -> LeakageReport:
+def arrange(entries: Iterable[Learned], grades: tuple[Graded, ...] = ()) -> LeakageReport:
     """Make a report, role by role."""
-    return LeakageReport(tuple(sorted(entries, key=lambda entry: _ORDER.index(entry.who))))
+    return LeakageReport(tuple(sorted(entries, key=lambda entry: _ORDER.index(entry.who))), grades)
+
+
+def grade_columns(run: VerticalRun) -> tuple[Graded, ...]:
+    """Grade a training over columns."""
+    labels = Graded("labels", "exposed", "as codes at the coordinator and every party")
+    if run.is_noisy:
+        how = f"randomized response, epsilon {run.label_epsilon:g}"
+        labels = Graded("labels", "protected", how)
+    elif run.encrypts_labels:
+        labels = Graded("labels", "protected", "encrypted; only the label party reads them")
+    return (
+        labels,
+        Graded("which rows go together", "exposed", "every role learns the rows of every node"),
+        Graded("values of columns", "protected", "no value and no threshold leaves its owner"),
+    )
 
 
 def describe_spending(run: VerticalRun) -> SpentPrivacy:
@@ -138,7 +184,18 @@ def describe_spending(run: VerticalRun) -> SpentPrivacy:
         )
     else:
         protected = "nothing: labels left their owner encoded, without noise (epsilon is infinite)"
+    exposed = "labels left their owner encoded, without noise; see `leakage_`"
+    if run.encrypts_labels:
+        exposed = "labels left their owner encrypted, and the shape of trees follows from true ones"
+    summary = summarise(
+        run.label_epsilon,
+        "all fits of this forest",
+        against="everybody but the label party",
+        uncovered="columns, which rows go together, numbers of rows and of classes",
+        exposed=exposed,
+    )
     figures = {
+        "summary": summary,
         "label_epsilon": run.label_epsilon,
         "protected": protected,
         "not_protected": tuple(_unprotected(run)),

@@ -3,11 +3,12 @@
 import math
 from collections.abc import Iterator, Mapping
 
-from fedforest.privacy.spent import SpentPrivacy
+from fedforest.privacy.spent import SpentPrivacy, summarise
 from fedforest.runtime.disclosure.leakage import (
     CAVEATS,
     COORDINATOR,
     NOBODY,
+    Graded,
     LeakageReport,
     Learned,
 )
@@ -43,7 +44,11 @@ def report_linear_training(
             "this is a baseline without label protection; use it where labels may be known to all",
         ),
     ]
-    return LeakageReport(tuple(Learned(who, what) for who, what in said))
+    grades = (
+        Graded("labels", "exposed", f"{how} tell them"),
+        Graded("values of columns", "sums", "each party's part of every row's score"),
+    )
+    return LeakageReport(tuple(Learned(who, what) for who, what in said), grades)
 
 
 def describe_linear_spending(*, is_regression: bool) -> SpentPrivacy:
@@ -51,6 +56,13 @@ def describe_linear_spending(*, is_regression: bool) -> SpentPrivacy:
     labels = "targets" if is_regression else "classes"
     return SpentPrivacy.of(
         {
+            "summary": summarise(
+                math.inf,
+                "this training",
+                against="",
+                uncovered="",
+                exposed=f"residuals tell the {labels}; see `leakage_`",
+            ),
             "label_epsilon": math.inf,
             "protected": f"nothing: residuals tell the {labels} (epsilon is infinite)",
             "not_protected": (
