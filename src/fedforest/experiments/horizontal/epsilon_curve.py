@@ -215,7 +215,8 @@ def _draw(record: Record) -> "Figure":
         panel.set_xscale("log", base=2)
         panel.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
         name_panel(panel, name, "ε of the whole training", QUANTITIES[quantity])
-    panels[0].legend(frameon=False, fontsize=6)
+    curves = panels[0].get_legend_handles_labels()
+    figure.legend(*curves, loc="outside lower center", ncols=3, frameon=False, fontsize=8)
     return figure
 
 
