@@ -84,8 +84,8 @@ def _report(record: Record) -> Report:
         checks.append(
             judge(
                 f"{name}: several parties beat one on the same rows",
-                holds=None if best is None else best.low > 0,
-                why=f"at best: {tell_interval(best)}",
+                holds=None if best is None or best.low <= 0 <= best.high else best.low > 0,
+                why=f"at best: {tell_interval(best)}, over {record.n_repetitions(one)} repetitions",
             )
         )
     header = ["data set", "parties", "variance", "accuracy", "less ET", "less one party"]
