@@ -5,7 +5,6 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # so that `docs.book` is found
 
-from jupyter_client.manager import KernelManager
 from nbclient import NotebookClient
 from sphinx.application import Sphinx
 
@@ -21,7 +20,6 @@ exclude_patterns = ["_build", "book"]
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 4
 
-KernelManager.transport.default_value = "ipc"  # notebooks talk over files; no port is opened
 NotebookClient.startup_timeout.default_value = 300  # seconds; others may use the machine
 nb_execution_mode = "cache"  # a notebook is run again when one of its cells has changed
 nb_execution_raise_on_error = True
