@@ -42,6 +42,7 @@ wire: $(VENV)/dev.stamp  ## pin what messages look like, once the changelog name
 	$(BIN)/python -m tests.transport.wire
 
 bench: $(VENV)/bench.stamp  ## compare with other libraries on one machine
+	$(BIN)/python benchmarks/runs/real_tables.py
 	$(BIN)/python benchmarks/runs/pooled.py
 	$(BIN)/python benchmarks/runs/vertical.py
 	$(BIN)/python benchmarks/runs/horizontal.py

@@ -19,6 +19,7 @@ from benchmarks.runs import (
     federation_findings,
     horizontal_findings,
     pooled_findings,
+    real_tables_findings,
     vertical_findings,
 )
 from fedforest.experiments.environment import tell_environment
@@ -29,6 +30,7 @@ PAGE = RESULTS.parent / "RESULTS.md"
 
 # Run -> its heading and what its result file says. A new run is added here.
 RUNS: dict[str, tuple[str, Callable[[dict[str, Any]], list[Finding]]]] = {
+    "real_tables": ("Real tables at default settings", real_tables_findings.find),
     "pooled": ("The engine on one table", pooled_findings.find),
     "vertical": ("Federated Forest: columns at several parties", vertical_findings.find),
     "encrypted": ("Labels that only their owner reads", encrypted_findings.find),

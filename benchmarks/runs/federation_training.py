@@ -36,6 +36,8 @@ def train(client: Federation, forest: ForestSettings, seed: int) -> Training:
         label=LABEL,
         label_party=PARTIES[0],
         parameters=ForestParameters(
+            task=forest.task,
+            criterion="squared_error" if forest.task == "regression" else "gini",
             n_estimators=forest.n_trees,
             max_depth=forest.max_depth,
             max_features=forest.max_features,

@@ -11,7 +11,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-LIBRARIES = ("numpy", "numba", "scikit-learn", "pandas", "xgboost", "lightgbm")
+LIBRARIES = (
+    *("numpy", "numba", "scikit-learn", "scikit-learn-intelex"),
+    *("pandas", "xgboost", "lightgbm"),
+)
 BYTES_PER_GIB = 1024**3
 _CHECKOUT = Path(__file__).resolve().parents[3]  # in an installed package: some other folder
 
