@@ -73,28 +73,45 @@ def _title(table: dict[str, Any]) -> str:
     return f"{table['name']}, {table['n_rows']:,} × {table['n_columns']}{classes}"
 
 
+def is_judged_by_processor(result: dict[str, Any]) -> bool:
+    """Whether others kept the cores busy, so that seconds on the clock mean little."""
+    environment = result["environment"]
+    return bool(environment["load_at_start"] > environment["cores"])
+
+
 def targets(result: dict[str, Any]) -> Finding:
+    judging = "cpu" if is_judged_by_processor(result) else "wall"
     rows = []
     for target in TARGETS:
-        named = [
-            (value, table["name"])
-            for table in result["tables"]
-            if (value := ratio(table, target.ours, target.theirs)) is not None
-        ]
-        if not named:
-            continue
-        middle, (lowest, where) = median(value for value, _ in named), min(named)
-        reached = middle >= target.median and lowest >= target.least
-        cells = [times(middle), times(target.median), f"{times(lowest)} ({where})"]
-        least = times(target.least) if target.least else NOTHING
-        rows.append([target.ours, target.theirs, *cells, least, verdict(reached=reached)])
+        cells: list[str] = []
+        reached = True
+        for quantity in ("wall", "cpu"):
+            named = [
+                (value, table["name"])
+                for table in result["tables"]
+                if (value := ratio(table, target.ours, target.theirs, quantity)) is not None
+            ]
+            if not named:
+                break
+            middle, (lowest, where) = median(value for value, _ in named), min(named)
+            cells += [times(middle), f"{times(lowest)} ({where})"]
+            if quantity == judging:
+                reached = middle >= target.median and lowest >= target.least
+        else:
+            least = times(target.least) if target.least else NOTHING
+            wanted = [times(target.median), least]
+            rows.append([target.ours, target.theirs, *cells, *wanted, verdict(reached=reached)])
+    judged = "processor time, for the machine was busy" if judging == "cpu" else "the clock"
     return Finding(
         "Times faster over all tables",
-        ["ours", "beside", "median", "target", "lowest", "target", "verdict"],
+        [
+            *("ours", "beside", "median, clock", "lowest, clock", "median, processor"),
+            *("lowest, processor", "target, median", "target, lowest", "verdict"),
+        ],
         rows,
-        "Default settings: 100 trees, grown out, two threads. Seconds on the clock, best of the "
-        "repeats, in rotating order in one process; over TLS every role is a process, timed after "
-        "the others.",
+        "Default settings: 100 trees, grown out, two threads. Best of the repeats, in rotating "
+        "order in one process; over TLS every role is a process, timed after the others. Judged "
+        f"by {judged}.",
     )
 
 
@@ -152,11 +169,11 @@ def processor(result: dict[str, Any]) -> Finding:
 
 def categories(result: dict[str, Any]) -> Finding:
     rows = []
+    is_busy = is_judged_by_processor(result)
+    quantities = ("cpu", "predict_cpu") if is_busy else ("wall", "predict")
     for table in result["tables"]:
         for native, coded in ((NATIVE, VERTICAL_TWO), (ROWS_NATIVE, ROWS_MASKED)):
-            fit, answer = (
-                ratio(table, coded, native, quantity) for quantity in ("wall", "predict")
-            )
+            fit, answer = (ratio(table, coded, native, quantity) for quantity in quantities)
             if fit is None or answer is None:
                 continue
             reached = fit <= NATIVE_FIT and answer <= NATIVE_PREDICTION
@@ -172,7 +189,8 @@ def categories(result: dict[str, Any]) -> Finding:
             *("verdict", "training, native", "as numbers", "prediction, native", "as numbers"),
         ],
         rows,
-        "Codes are made before the clock starts. Native prediction reads text.",
+        "Codes are made before the clock starts. Native prediction reads text. Ratios are of "
+        + ("processor time." if is_busy else "the clock."),
     )
 
 

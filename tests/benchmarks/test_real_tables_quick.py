@@ -60,8 +60,9 @@ def test_one_party_and_two_give_the_same_scores(result: dict[str, Any]) -> None:
 def test_a_target_is_missed_by_the_median_or_by_a_single_table(result: dict[str, Any]) -> None:
     def judge(walls: tuple[float, float]) -> list[str]:
         for table, wall in zip(result["tables"], walls, strict=True):
-            table["fits"][ROWS_MASKED]["wall"] = [wall]
-            table["fits"][SKLEARN_EXTRA]["wall"] = [1.0]
+            for quantity in ("wall", "cpu"):
+                table["fits"][ROWS_MASKED][quantity] = [wall]
+                table["fits"][SKLEARN_EXTRA][quantity] = [1.0]
         rows = [row for row in targets(result).rows if row[0] == ROWS_MASKED]
         return list(rows[0])
 
@@ -71,12 +72,26 @@ def test_a_target_is_missed_by_the_median_or_by_a_single_table(result: dict[str,
 
 
 @pytest.mark.slow
+def test_targets_are_judged_by_processor_time_where_the_machine_was_busy(
+    result: dict[str, Any],
+) -> None:
+    for table in result["tables"]:
+        table["fits"][ROWS_MASKED] |= {"wall": [9.0], "cpu": [0.1]}
+        table["fits"][SKLEARN_EXTRA] |= {"wall": [1.0], "cpu": [1.0]}
+    words = {}
+    for load in (0.1, 50.0):
+        result["environment"]["load_at_start"] = load
+        words[load] = [row[-1] for row in targets(result).rows if row[0] == ROWS_MASKED]
+    assert words == {0.1: ["missed"], 50.0: ["reached"]}
+
+
+@pytest.mark.slow
 def test_native_categories_are_judged_by_training_and_by_prediction(result: dict[str, Any]) -> None:
     fits = result["tables"][0]["fits"]
     for name, wall in ((NATIVE, 1.2), (VERTICAL_TWO, 1.0)):
-        fits[name] |= {"wall": [wall], "predict": [wall]}
+        fits[name] |= {key: [wall] for key in ("wall", "cpu", "predict", "predict_cpu")}
     assert categories(result).rows[0][6] == "reached"
-    fits[NATIVE]["predict"] = [1.6]
+    fits[NATIVE] |= {"predict": [1.6], "predict_cpu": [1.6]}
     assert categories(result).rows[0][6] == "missed"
 
 
