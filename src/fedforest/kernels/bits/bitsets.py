@@ -9,6 +9,7 @@ from numba import config, types
 from numba.extending import intrinsic
 
 from fedforest.kernels.jit import borrowing, embedded, inlined, kernel
+from fedforest.kernels.layout import SET_WORDS
 
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
@@ -74,6 +75,20 @@ def list_candidates(bitmap, node, features):
             bits &= bits - _ONE
             count += 1
     return count
+
+
+@embedded
+def empty_set(words, at, members):
+    """List the bins of the set words[at : at + 4], ascending, and empty it; returns how many."""
+    count = np.uint64(0)
+    for word in range(SET_WORDS):
+        bits = words[at + word]
+        words[at + word] = _ZERO
+        while bits != _ZERO:
+            members[count] = np.uint64(word * 64) + lowest_bit(bits)
+            bits &= bits - _ONE
+            count += _ONE
+    return np.int64(count)
 
 
 @kernel

@@ -11,15 +11,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.bits.bitsets import list_candidates, lowest_bit
+from fedforest.kernels.bits.bitsets import empty_set, list_candidates, lowest_bit
 from fedforest.kernels.criteria.candidates import make_cuts
 from fedforest.kernels.criteria.squared_error import SquaredError, score_squares
-from fedforest.kernels.jit import kernel
+from fedforest.kernels.jit import borrowing, kernel
 from fedforest.kernels.layout import (
     MAX_MULTIPLICITY,
     MISSING_BIN,
     N_CODES,
     NO_SPLIT,
+    SET_WORDS,
     SMALL_NODE,
     UNSEEN,
 )
@@ -33,7 +34,13 @@ from fedforest.kernels.splits.binary_histogram import (
     mark_columns,
     pack_increments,
 )
-from fedforest.kernels.splits.moment_histogram import BIN_ROWS, STRIDE, SUM, offer_histogram
+from fedforest.kernels.splits.moment_histogram import (
+    BIN_ROWS,
+    STRIDE,
+    SUM,
+    offer_histogram,
+    visit_occupied,
+)
 from fedforest.kernels.sums.packed_moments import MomentNode
 
 PACKED_LIMIT = 1 << 21  # weight of a node
@@ -203,14 +210,40 @@ def widen(packed, slot, wide):
             wide[to + BIN_ROWS] += np.int64(value >> ROWS_SHIFT)
 
 
+@borrowing
+def widen_listed(packed, slot, visit, count, wide):
+    """Move the listed bins of one of three packed histograms into wide integers."""
+    first = np.uint64(slot * N_CODES)
+    for position in range(count):
+        at = first + visit[position]
+        value, to = packed[at], visit[position] * STRIDE
+        packed[at] = _ZERO
+        wide[to] = np.int64(value & FIELD_MASK)
+        wide[to + SUM] = np.int64((value >> FIELD_BITS) & FIELD_MASK)
+        wide[to + BIN_ROWS] = np.int64(value >> ROWS_SHIFT)
+
+
+@borrowing
+def offer_few(columns, feature, slot, scratch, total, leaf, found, node, best):
+    """Search one of the three histograms of a small node, by its few occupied bins."""
+    wide, visit = scratch.wide, scratch.visit
+    count = empty_set(scratch.occupied, slot * SET_WORDS, visit)
+    widen_listed(scratch.histogram, slot, visit, count, wide)
+    wide_node = MomentNode(total[0], total[1], total[2], leaf, 0, SquaredError())
+    return offer_histogram(
+        columns, feature, wide, visit, count, scratch.cuts, wide_node, found, node, best
+    )
+
+
 @kernel
 def offer_wide(columns, feature, slot, scratch, total, leaf, found, node, best):
     """Search one of the three packed histograms by way of wide integers."""
-    scratch.occupied[slot * 4 : slot * 4 + 4] = _ZERO
-    widen(scratch.histogram, slot, scratch.wide)
+    wide, visit = scratch.wide, scratch.visit
+    widen(scratch.histogram, slot, wide)
+    count = visit_occupied(wide, visit)
     wide_node = MomentNode(total[0], total[1], total[2], leaf, 0, SquaredError())
     return offer_histogram(
-        columns, feature, scratch.wide, scratch.visit, scratch.cuts, wide_node, found, node, best
+        columns, feature, wide, visit, count, scratch.cuts, wide_node, found, node, best
     )
 
 
@@ -298,7 +331,10 @@ def find_binary(columns, order, candidates, rules, found, first, last):
                 f = features[low + slot]
                 at = np.uint64(slot * N_CODES)
                 has_missing = histogram[at + np.uint64(MISSING_BIN)] != _ZERO
-                if is_categorical[f] or (small and has_missing):
+                if small and (is_categorical[f] or has_missing):
+                    best = offer_few(columns, f, slot, scratch, total, leaf, found, node, best)
+                    continue
+                if is_categorical[f]:
                     best = offer_wide(columns, f, slot, scratch, total, leaf, found, node, best)
                     continue
                 if small:

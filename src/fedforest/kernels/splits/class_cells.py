@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fedforest.kernels.bits.bitsets import empty_set
 from fedforest.kernels.criteria.candidates import (
     LEFT,
     RIGHT,
@@ -28,12 +29,14 @@ from fedforest.kernels.criteria.dispatch import (
 )
 from fedforest.kernels.criteria.gini import score_purity
 from fedforest.kernels.jit import borrowing
-from fedforest.kernels.layout import MISSING_BIN, N_CODES, UNSEEN
+from fedforest.kernels.layout import MISSING_BIN, UNSEEN
 from fedforest.kernels.splits.best import keep_categories, keep_numeric
 from fedforest.kernels.splits.category_order import sort_by_key
 
 IN_NODE, ON_LEFT = 0, 1  # rows of a tally: class weights of the node and left of the cut
 _ONE = np.uint64(1)
+_SIX = np.uint64(6)
+_LOW_SIX = np.uint64(63)
 
 
 class ClassCells(NamedTuple):
@@ -41,30 +44,22 @@ class ClassCells(NamedTuple):
 
     weight: NDArray[np.int64]  # (bins, classes)
     rows: NDArray[np.int64]
+    occupied: NDArray[np.uint64]  # the set of bins that hold rows
 
 
 @borrowing
 def fill_cells(bins, base, entries, span, row_bits, weights, cells):
     """Histogram, over the rows of a node, of the column that begins at `base`."""
-    cell_weight, cell_rows = cells
+    cell_weight, cell_rows, occupied = cells
     row_mask = (_ONE << row_bits) - _ONE
     for i in range(span[0], span[1]):
         entry = np.uint64(entries[i])
         row = entry & row_mask
         code = entry >> row_bits
-        at = bins[base + row]
+        at = np.uint64(bins[base + row])
         cell_weight[at, code >> CLASS_SHIFT] += row_weight(code, row, weights)
         cell_rows[at] += 1
-
-
-@borrowing
-def visit_occupied(cell_rows, visit):
-    """List the bins that hold rows; return how many there are."""
-    count = np.uint64(0)
-    for code in range(N_CODES):
-        visit[count] = np.uint64(code)
-        count += np.uint64(cell_rows[code] > 0)
-    return np.int64(count)
+        occupied[at >> _SIX] |= _ONE << (at & _LOW_SIX)
 
 
 @borrowing
@@ -207,7 +202,7 @@ def best_visited(cells, visit, span, node, tally, table, cuts):
 
     Bins before them are on the left of every cut.
     """
-    cell_weight, cell_rows = cells
+    cell_weight, cell_rows, _ = cells
     begin, count = span
     if node.weight >= EXACT_WEIGHT:
         sweep_heavy(cell_weight, visit, count, tally, node.formula, cuts)
@@ -239,8 +234,8 @@ def put_last_first(visit, count):
 @borrowing
 def offer_cells(is_categorical, feature, cells, visit, node, tally, table, cuts, found, k, best):
     """Search a column given by its histogram, which is emptied; keep a split that is better."""
-    cell_weight, cell_rows = cells
-    count = visit_occupied(cell_rows, visit)
+    cell_weight, cell_rows, occupied = cells
+    count = empty_set(occupied, 0, visit)
     has_missing = visit[count - 1] == MISSING_BIN and not is_categorical
     if is_categorical:
         sort_by_majority(cell_weight, tally, visit, count, cuts[RIGHT])

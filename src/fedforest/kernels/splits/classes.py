@@ -20,7 +20,7 @@ from fedforest.kernels.criteria.classes import (
 )
 from fedforest.kernels.criteria.dispatch import is_squares, make_table, part
 from fedforest.kernels.jit import borrowing, embedded, kernel
-from fedforest.kernels.layout import N_CODES, NO_SPLIT
+from fedforest.kernels.layout import N_CODES, NO_SPLIT, SET_WORDS
 from fedforest.kernels.splits.best import keep_numeric
 from fedforest.kernels.splits.class_cells import IN_NODE, ClassCells, fill_cells, offer_cells
 from fedforest.kernels.splits.class_rows import cut_ordered
@@ -92,7 +92,11 @@ def make_class_scratch(n_features, n_classes, formula):
         np.zeros(TOGETHER * N_CODES, np.uint64),
         make_cuts(),
         np.zeros(N_CODES, np.uint64),
-        ClassCells(np.zeros((N_CODES, width), np.int64), np.zeros(N_CODES, np.int64)),
+        ClassCells(
+            np.zeros((N_CODES, width), np.int64),
+            np.zeros(N_CODES, np.int64),
+            np.zeros(SET_WORDS, np.uint64),
+        ),
     )
 
 

@@ -6,6 +6,7 @@ The general way: categorical columns, nodes whose moments do not fit the two wor
 
 import numpy as np
 
+from fedforest.kernels.bits.bitsets import empty_set
 from fedforest.kernels.criteria.candidates import (
     LEFT,
     RIGHT,
@@ -28,6 +29,8 @@ BIN_ROWS = np.uint64(2)
 PADDING = np.uint64(3)
 _ONE = np.uint64(1)
 _TWO = np.uint64(2)
+_SIX = np.uint64(6)
+_LOW_SIX = np.uint64(63)
 
 
 @borrowing
@@ -81,9 +84,11 @@ def sort_by_mean(histogram, visit, count, keys):
 
 
 @borrowing
-def offer_histogram(columns, feature, histogram, visit, cuts, node, found, k, best):
-    """Search a column given by its histogram, which is emptied; keep a split that is better."""
-    count = visit_occupied(histogram, visit)
+def offer_histogram(columns, feature, histogram, visit, count, cuts, node, found, k, best):
+    """Search a column given by its histogram, which is emptied; keep a split that is better.
+
+    `visit` lists its `count` occupied bins, ascending.
+    """
     is_categorical = columns.is_categorical[feature]
     has_missing = visit[count - 1] == MISSING_BIN
     n_cuts = count - 1 if has_missing and not is_categorical else count
@@ -104,7 +109,9 @@ def offer_histogram(columns, feature, histogram, visit, cuts, node, found, k, be
         cut, where = best_cut(cuts, n_cuts, node)
         if cut > best:
             best = keep_numeric(found, k, feature, (cut, visit[where], 1))
-    histogram[:] = 0
+    for position in range(count):
+        at = visit[position] * STRIDE
+        histogram[at], histogram[at + SUM], histogram[at + BIN_ROWS] = 0, 0, 0
     return best
 
 
@@ -141,14 +148,32 @@ def fill_moments(bins, base, rows, moments, count, histogram):
 
 
 @borrowing
-def widen(packed, at, shift, wide):
-    """Move one packed histogram, which begins at `at`, into wide integers."""
+def fill_few(bins, base, rows, moments, n, shift, occupied, visit, histogram):
+    """Add the packed moments of a small node's rows; list the bins that they occupy."""
     weight_mask = (1 << shift) - 1
+    for i in range(n):
+        code = np.uint64(bins[base + rows[i]])
+        at = code * STRIDE
+        histogram[at] += moments[i, 0] & weight_mask
+        histogram[at + SUM] += moments[i, 1]
+        histogram[at + BIN_ROWS] += 1
+        occupied[code >> _SIX] |= _ONE << (code & _LOW_SIX)
+    return empty_set(occupied, 0, visit)
+
+
+@borrowing
+def widen(packed, at, shift, visit, wide):
+    """Move one packed histogram, which begins at `at`, into wide integers; list occupied bins."""
+    weight_mask = (1 << shift) - 1
+    count = np.uint64(0)
     for code in range(N_CODES):
         a = at + np.uint64(code) * _TWO
         to = np.uint64(code) * STRIDE
         wide[to] = packed[a] & weight_mask
         wide[to + SUM] = packed[a + _ONE]
         wide[to + BIN_ROWS] = packed[a] >> shift
+        visit[count] = np.uint64(code)
+        count += np.uint64(packed[a] != 0)
         packed[a] = 0
         packed[a + _ONE] = 0
+    return np.int64(count)

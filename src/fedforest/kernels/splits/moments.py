@@ -17,12 +17,14 @@ from fedforest.kernels.bits.bitsets import list_candidates
 from fedforest.kernels.bits.instructions import LANES, prefetch
 from fedforest.kernels.criteria.candidates import make_cuts
 from fedforest.kernels.jit import borrowing, embedded, kernel
-from fedforest.kernels.layout import N_CODES, NO_SPLIT
+from fedforest.kernels.layout import N_CODES, NO_SPLIT, SET_WORDS
 from fedforest.kernels.splits.best import keep_numeric
 from fedforest.kernels.splits.moment_histogram import (
+    fill_few,
     fill_moments,
     offer_histogram,
     read_block,
+    visit_occupied,
     widen,
 )
 from fedforest.kernels.splits.moment_rows import CutList, list_columns, make_cut_list, pick_listed
@@ -34,13 +36,11 @@ from fedforest.kernels.sums.packed_moments import (
     MomentNode,
     cut_histogram,
     fill_columns,
-    fill_one,
     read_packed,
     rows_shift,
 )
 
 ROWS_AHEAD = 24  # far enough for rows to arrive in the cache before they are needed
-_ZERO = np.uint64(0)
 _ONE = np.uint64(1)
 
 
@@ -55,6 +55,7 @@ class MomentScratch(NamedTuple):
     histogram: NDArray[np.int64]  # packed columns; all zero between searches
     wide: NDArray[np.int64]  # (columns, four per bin); all zero between searches
     visit: NDArray[np.uint64]
+    occupied: NDArray[np.uint64]  # a set of bins; empty between uses
     lefts: NDArray[np.int64]
     cuts: NDArray[np.float64]
     keys: NDArray[np.int16]  # of sorted rows
@@ -76,6 +77,7 @@ def make_moment_scratch(n_features):
         np.zeros(PACKED_COLUMNS * COLUMN_WORDS, np.int64),
         np.zeros((PACKED_COLUMNS, N_CODES * 4), np.int64),
         np.zeros(N_CODES, np.uint64),
+        np.zeros(SET_WORDS, np.uint64),
         np.zeros(N_CODES, np.int64),
         make_cuts(),
         make_keys(),
@@ -107,8 +109,9 @@ def search_wide(columns, order, targets, n_features, span, limits, scratch, foun
                 fill_moments(bins, features[j] * n_rows, rows, moments, count, wide[j - low])
         node = MomentNode(weight, total, span[1] - span[0], limits[0], limits[1], limits[2])
         for j in range(low, high):
+            listed = visit_occupied(wide[j - low], visit)
             best = offer_histogram(
-                columns, features[j], wide[j - low], visit, cuts, node, found, k, best
+                columns, features[j], wide[j - low], visit, listed, cuts, node, found, k, best
             )
     return best
 
@@ -116,11 +119,9 @@ def search_wide(columns, order, targets, n_features, span, limits, scratch, foun
 @borrowing
 def offer_category(columns, feature, at, node, shift, scratch, found, k, best):
     """Search a categorical column given by its packed histogram, which is emptied."""
-    wide = scratch.wide[0]
-    widen(scratch.histogram, at, shift, wide)
-    return offer_histogram(
-        columns, feature, wide, scratch.visit, scratch.cuts, node, found, k, best
-    )
+    wide, visit = scratch.wide[0], scratch.visit
+    count = widen(scratch.histogram, at, shift, visit, wide)
+    return offer_histogram(columns, feature, wide, visit, count, scratch.cuts, node, found, k, best)
 
 
 @borrowing
@@ -203,8 +204,11 @@ def search_small(columns, order, targets, n_features, span, rules, shift, scratc
     while low < n_features:
         f = features[low]
         if is_categorical[f]:
-            fill_one(by_row, f, rows, moments, n, scratch.histogram, _ZERO)
-            best = offer_category(columns, f, _ZERO, node, shift, scratch, found, k, best)
+            wide, visit, occupied = scratch.wide[0], scratch.visit, scratch.occupied
+            count = fill_few(by_row, f, rows, moments, n, shift, occupied, visit, wide)
+            best = offer_histogram(
+                columns, f, wide, visit, count, scratch.cuts, node, found, k, best
+            )
             low += 1
             continue
         high = end_of_run(is_categorical, features, low, n_features)
