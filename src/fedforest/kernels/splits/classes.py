@@ -183,7 +183,8 @@ def search_ordered(columns, order, targets, n_features, node, scratch, found, k)
         if is_categorical[f]:
             best = offer_wide(columns, order, targets, f, node, scratch, found, k, best)
             continue
-        fetch_keys(bins, f * n_rows, rows, n, keys)
+        if not fetch_keys(bins, f * n_rows, rows, n, keys):
+            continue  # one bin has no cut
         if n <= RANKED_NODE:
             rank_keys(keys, n, ordered)
         else:

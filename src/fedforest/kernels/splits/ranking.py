@@ -35,11 +35,15 @@ def make_ordered():
 
 @embedded
 def fetch_keys(bins, base, rows, n, keys):
-    """The keys of n rows in the column that begins at `base`."""
+    """Make the keys of n rows in the column that begins at `base`; return whether bins differ."""
+    first, others = bins[base + rows[0]], np.uint8(0)
     for i in range(n):
-        keys[i] = ((np.int64(bins[base + rows[i]]) << POSITION_BITS) | i) - _MIDDLE
+        code = bins[base + rows[i]]
+        others |= code ^ first
+        keys[i] = ((np.int64(code) << POSITION_BITS) | i) - _MIDDLE
     for i in range(n, (n + _LANES - 1) & -_LANES):
         keys[i] = _LAST
+    return others != 0
 
 
 @embedded
