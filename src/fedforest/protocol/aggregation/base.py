@@ -40,13 +40,15 @@ class Segment:
     """One requested sum: of the answers of these parties to this question.
 
     No number of the sum is above `largest` in magnitude. A tighter bound detects more reliably that
-    masks did not cancel or that shares do not belong together.
+    masks did not cancel or that shares do not belong together. Where all numbers are counts, never
+    below zero, `largest_count` is a closer bound of those of honest parties: some may share a word.
     """
 
     participants: tuple[str, ...]
     question: bytes
     length: int  # numbers in an answer, and in the sum
     largest: int = LARGEST_SUM - 1
+    largest_count: int | None = None
 
     def __post_init__(self) -> None:
         if len(set(self.participants)) != len(self.participants):

@@ -13,6 +13,7 @@ of horizontal training join no sum without their block.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from fedforest.masking.masks import Summand
@@ -32,6 +33,13 @@ from fedforest.protocol.aggregation.base import (
 from fedforest.protocol.aggregation.introduction import PartyIdentity, introduce_parties
 from fedforest.protocol.aggregation.meeting import ProtectedAggregator
 from fedforest.protocol.aggregation.messages import CountMasked, MaskedCounted
+from fedforest.protocol.aggregation.packing import (
+    bind_packing,
+    choose_per_word,
+    count_words,
+    pack,
+    unpack,
+)
 from fedforest.protocol.aggregation.payloads import MaskedSums, StepEcho
 from fedforest.protocol.aggregation.session import PeerSession
 from fedforest.protocol.asking import AsTheyCome, Conversation, ask
@@ -55,14 +63,17 @@ class MaskedAggregation:
     ) -> Conversation[Gathered]:
         """Gather the sums in one exchange."""
         require_participants(segments, self._least)
-        parts = PartsByParty(segments, name_participants=True)
-        requests = parts.requests(partial(CountMasked, step))
+        per_word = choose_per_word(segments)
+        sent = [replace(one, length=count_words(one.length, per_word)) for one in segments]
+        parts = PartsByParty(sent, name_participants=True)
+        requests = parts.requests(lambda own: CountMasked(step, own, per_word))
         read = AsTheyCome(partial(parts.read, step))
         replies = yield from ask(requests, note, may_lose=True, read=read)
         lost = who_is_lost(requests, replies)
         if lost:
             return Gathered([], lost)
-        totals = parts.add_up(read.of(replies))  # all masks cancel here
+        words = parts.add_up(read.of(replies))  # all masks cancel here
+        totals = [unpack(own, one, per_word) for own, one in zip(words, segments, strict=True)]
         return Gathered(list(map(require_in_range, totals, segments)), frozenset())
 
 
@@ -82,8 +93,10 @@ class MaskedAggregator(ProtectedAggregator):
         self, session: PeerSession, request: CountMasked, digests: Sequence[bytes], own: Answers
     ) -> MaskedCounted:
         partners = self._choose_partners(session, request)
-        summands = list(map(Summand, own.lengths, partners, digests))
-        masked = session.masker.mask(own.together, summands, request.step)
+        packed = pack(own, request.per_word)
+        bound = [bind_packing(digest, request.per_word) for digest in digests]
+        summands = list(map(Summand, packed.lengths, partners, bound))
+        masked = session.masker.mask(packed.together, summands, request.step)
         return MaskedCounted(StepEcho(request.step), MaskedSums.of(masked))
 
     def _choose_partners(self, session: PeerSession, request: CountMasked) -> list[tuple[str, ...]]:

@@ -4,7 +4,7 @@ Fields of replies are payloads from the allow-list (`payloads.py`). A request to
 party holds only the parts it takes part in. This module does not interpret questions.
 """
 
-from typing import Annotated, ClassVar, Generic
+from typing import Annotated, ClassVar, Generic, Literal
 
 import msgspec
 
@@ -141,9 +141,14 @@ class MaskedCounted(Message, frozen=True):
 
 
 class CountMasked(CountParts[MaskedCounted], frozen=True):
-    """Answer the question of every part, under masks that cancel over its participants."""
+    """Answer the question of every part, under masks that cancel over its participants.
+
+    So many numbers are packed into one word (`kernels/sums/fields.py`), which is masked as a whole.
+    """
 
     reveals: ClassVar[str] = "the thresholds that are tried, and who takes part"
+
+    per_word: Literal[1, 2, 4, 8] = 1
 
 
 class Passed(Message, frozen=True):

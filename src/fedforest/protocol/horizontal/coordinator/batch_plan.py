@@ -37,4 +37,5 @@ class BatchPlan:
     totals_anew: bool  # whole nodes are counted in every step, as each step has other participants
     least_rows: int  # a party with fewer rows in a node names no point
     largest_sum: int  # upper limit of a count over all parties
+    are_counts: bool  # whether no sum is ever below zero
     asks_once: bool  # a node whose cuts were counted tries no further columns

@@ -35,6 +35,7 @@ class LevelCuts:
     missing_left: NDArray[np.uint8]  # empty if no value is missing anywhere
     left_set: NDArray[np.uint64]
     wholes: NDArray[np.bool_]  # nodes whose totals are asked for
+    heaviest: int  # no node weighs more
 
     @property
     def n_asked(self) -> int:
@@ -64,6 +65,7 @@ class LevelCuts:
                 msgspec.msgpack.encode(CutsQuestion(group.number, *own)),
                 length,
                 self.plan.largest_sum,
+                self.heaviest if self.plan.are_counts else None,
             )
             for group, own, length in zip(groups, asked, lengths, strict=True)
         ]

@@ -199,6 +199,7 @@ def _plan_batch(session: HorizontalSession, seed: int, trees: range) -> BatchPla
         session.order.totals_anew,
         session.order.least_rows,
         _largest_sum(session),
+        not (session.kind.is_regression or session.order.privacy is not None),
         session.order.privacy is not None,
     )
 

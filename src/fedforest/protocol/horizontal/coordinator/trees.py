@@ -204,7 +204,17 @@ class HorizontalCoordinatorTrees:
             self._missing_left,
             left_set,
             self._choose_wholes(asked_start),
+            self._find_heaviest(),
         )
+
+    def _find_heaviest(self) -> int:
+        """Return the weight, or the rows, of the heaviest open node; the limit if not known."""
+        plan, opened = self._plan, self._growth.structure.open
+        is_known = plan.are_counts and not (plan.both_sides or plan.totals_anew)
+        if not is_known or (opened.node == 0).any():
+            return plan.largest_sum
+        sums = self._growth.sums
+        return int(max(own(sums, plan.kind).max(initial=0) for own in (weight_of, rows_of)))
 
     def _choose_wholes(self, asked_start: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return the nodes whose totals must be asked for, as no other answer gives them."""

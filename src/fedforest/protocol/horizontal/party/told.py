@@ -9,12 +9,12 @@ masks do not cancel and shares do not open (docs/decisions/0032).
 
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
+from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.cuts.pairs import Pairs
 from fedforest.protocol.horizontal.messages import BeginTrees
 from fedforest.tree.growth.split_search import SplitTable
 
@@ -40,37 +40,31 @@ class Told:
         table: SplitTable,
     ) -> None:
         """Take in the fates of the open nodes, and the splits of those that were split."""
-        n_before = [0, *np.cumsum(is_split).tolist()]
-        nodes, splits = fate << 1 | is_split, _pack_splits(table)
-        fates, width = nodes.tobytes(), splits.shape[1]
-        cuts = splits.tobytes()
+        n_before = np.cumsum(is_split)
+        fates = fate << 1 | is_split
+        splits = [table.feature, table.cut, table.missing_left, table.left_set]
         for segment, (first, last) in nodes_of.items():
-            told = cuts[width * n_before[first] : width * n_before[last]]
-            self._digests[segment] = _hash(self._digests[segment], fates[first:last], told)
+            begin, end = int(n_before[first - 1]) if first else 0, int(n_before[last - 1])
+            told = [fates[first:last], *(column[begin:end] for column in splits)]
+            self._digests[segment] = _hash(self._digests[segment], told)
 
-    def digests(self, segments: Sequence[int], nodes_of: NodesOf, pairs: Pairs) -> list[bytes]:
-        """Return, per segment, a digest of its trees and of the candidates of their open nodes."""
-        start = pairs.node_start.astype("<u4")
-        n_candidates, begins = np.diff(start).tobytes(), start.tolist()
-        features = pairs.feature.tobytes()
+    def digests(
+        self, segments: Sequence[int], nodes_of: NodesOf, candidates: NDArray[np.uint8]
+    ) -> list[bytes]:
+        """Return, per segment, a digest of its trees and of the candidates of their open nodes.
+
+        These are a bitmap of columns for each open node.
+        """
         digests = []
         for segment in segments:
             first, last = nodes_of.get(segment, (0, 0))  # of other segments nothing is answered
-            counts = n_candidates[4 * first : 4 * last]
-            columns = features[4 * begins[first] : 4 * begins[last]]
-            digests.append(_hash(self._digests.get(segment, b""), counts, columns))
+            digests.append(_hash(self._digests.get(segment, b""), [candidates[first:last]]))
         return digests
 
 
-def _pack_splits(table: SplitTable) -> NDArray[np.uint8]:
-    """Return one row of bytes for each split: column, cut, side of missing values, categories."""
-    columns = [table.feature, table.cut, table.missing_left]
-    parts = [column.reshape(-1, 1).view(np.uint8) for column in columns]
-    if len(table.left_set):
-        parts.append(table.left_set.view(np.uint8))
-    return np.concatenate(parts, axis=1)
-
-
-def _hash(*parts: bytes) -> bytes:
+def _hash(before: bytes, parts: Sequence[NDArray[Any]]) -> bytes:
     """Hash parts whose lengths follow from the ones before."""
-    return sha256(b"".join(parts)).digest()
+    hashed = sha256(before)
+    for part in parts:
+        hashed.update(np.ascontiguousarray(part).data)
+    return hashed.digest()

@@ -291,7 +291,7 @@ class HorizontalPartyTrees:
     def digests_told(self, segments: Sequence[int]) -> list[bytes]:
         """Return, per segment, a digest of all that its participants were told of its trees."""
         assert self._told is not None
-        return self._told.digests(segments, self._nodes_of(), self._search.pairs)
+        return self._told.digests(segments, self._nodes_of(), self._flags)
 
     def _nodes_of(self) -> dict[int, tuple[int, int]]:
         """Return the range of open nodes of each segment that has some."""
