@@ -15,9 +15,16 @@ import pytest
 from numpy.typing import NDArray
 
 from fedforest.masking.peers import choose_peers
+from fedforest.protocol.aggregation.base import Answers
 from fedforest.protocol.aggregation.masked import MaskedAggregator
-from fedforest.protocol.aggregation.messages import Counted, CountParts, MaskedCounted
+from fedforest.protocol.aggregation.messages import (
+    Counted,
+    CountMasked,
+    CountParts,
+    MaskedCounted,
+)
 from fedforest.protocol.aggregation.options import Masked
+from fedforest.protocol.aggregation.packing import PerWord, bind_packing, pack
 from fedforest.protocol.aggregation.plugs import Plug
 from fedforest.protocol.aggregation.session import PeerSession, digest_part
 from fedforest.runtime.trainings.horizontal import REQUESTS
@@ -43,6 +50,7 @@ class Sent(NamedTuple):
 
     use: OneVector
     question: bytes
+    per_word: PerWord
     masked: dict[str, NDArray[np.uint64]]
 
 
@@ -50,7 +58,7 @@ class Sent(NamedTuple):
 def train_masked(plug: Plug) -> OpenTraining:
     rng = np.random.default_rng(0)
     shares = Shares(rng.normal(size=(200, 5)), rng.integers(0, 3, 200), np.arange(200) % 4)
-    return train_openly(shares, plug, party_options={"make_party": SpiedParty}, n_estimators=6)
+    return train_openly(shares, plug, party_options={"make_party": SpiedParty}, n_estimators=40)
 
 
 def exchanges(
@@ -69,9 +77,12 @@ def sums_of(training: OpenTraining) -> Iterator[Sent]:
     for request, replies in exchanges(training, MaskedCounted):
         (part,) = request.parts  # all trees have the same participants
         told = spied(training, "p0").told[bytes(part.question)]
+        assert isinstance(request, CountMasked)
         digest = digest_part(part.participants, part.question, told)
+        digest = bind_packing(digest, request.per_word)
         masked = {p: np.frombuffer(reply.sums.data, "<u8") for p, reply in replies.items()}
-        yield Sent(OneVector(session.id, request.step, digest), bytes(part.question), masked)
+        use = OneVector(session.id, request.step, digest)
+        yield Sent(use, bytes(part.question), request.per_word, masked)
 
 
 def spied(training: OpenTraining, party: str) -> SpiedParty:
@@ -135,9 +146,10 @@ def test_masked_sums_are_the_sums_of_what_parties_counted(k: int) -> None:
 
 
 def answer(training: OpenTraining, party: str, sent: Sent) -> NDArray[np.int64]:
+    """What a party counted, as the words that it masked."""
     spied = training.parties[party]
     assert isinstance(spied, SpiedParty)
-    return spied.answers[sent.question]
+    return pack(Answers.of([spied.answers[sent.question]]), sent.per_word).together
 
 
 def strip(training: OpenTraining, sent: Sent, k: int, colluders: Collection[str]) -> Any:

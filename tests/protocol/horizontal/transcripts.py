@@ -14,8 +14,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.protocol.aggregation.base import Answers
-from fedforest.protocol.aggregation.messages import CountParts, MaskedCounted, Part
+from fedforest.protocol.aggregation.base import Answers, Segment
+from fedforest.protocol.aggregation.messages import CountMasked, CountParts, MaskedCounted, Part
+from fedforest.protocol.aggregation.packing import count_words, unpack
 from fedforest.protocol.fates import unpack_fates, unpack_flags
 from fedforest.protocol.horizontal.messages import (
     AgreeOnTable,
@@ -38,7 +39,8 @@ if TYPE_CHECKING:
 Counts = NDArray[np.int64]
 Parties = frozenset[str]
 Vectors = Mapping[str, NDArray[np.uint64]]
-ReadSum = Callable[[Part, Vectors], Counts | None]
+Unpack = Callable[[Counts], Counts]  # from the words of a sum
+ReadSum = Callable[[Part, Vectors, Unpack], Counts | None]
 
 
 def sizes_of_sums(training: OpenTraining) -> set[int]:
@@ -108,11 +110,11 @@ class Transcript:
         }
 
 
-def add_up(part: Part, vectors: Vectors) -> Counts | None:
+def add_up(part: Part, vectors: Vectors, unpack_sum: Unpack) -> Counts | None:
     """What the coordinator can do with masked vectors: add them up once all are there."""
     if not set(part.participants) <= vectors.keys():
         return None
-    return unmask_sum([vectors[party] for party in part.participants])
+    return unpack_sum(unmask_sum([vectors[party] for party in part.participants]))
 
 
 class SpiedParty(HorizontalParty):
@@ -149,7 +151,7 @@ def read_truth(training: OpenTraining, party: str) -> Transcript:
     assert isinstance(spied, SpiedParty)
     answers = spied.answers
 
-    def read_own(part: Part, _: Vectors) -> Counts | None:
+    def read_own(part: Part, _: Vectors, __: Unpack) -> Counts | None:
         return answers.get(bytes(part.question)) if party in part.participants else None
 
     return read_transcript(training, read_own)
@@ -179,7 +181,7 @@ class _Reader:
                 self._propose(party, request, heard.get(party))
         elif isinstance(first, CountParts):
             for part, vectors in self._sort_by_part(requests, heard):
-                total = self._read_sum(part, vectors)
+                total = self._read_sum(part, vectors, self._unpacker(requests, part))
                 if total is not None:
                     self._count(part, total)
 
@@ -219,12 +221,22 @@ class _Reader:
             reply = decode(heard[party], (MaskedCounted,)) if party in heard else None
             if isinstance(reply, MaskedCounted):
                 masked = np.frombuffer(reply.sums.data, "<u8")
-                ends = np.cumsum([self._measure(party, part) for part in request.parts])
+                assert isinstance(request, CountMasked)
+                lengths = [self._measure(party, part) for part in request.parts]
+                ends = np.cumsum([count_words(length, request.per_word) for length in lengths])
                 assert ends[-1] == len(masked)
                 for part, vector in zip(request.parts, np.split(masked, ends[:-1]), strict=True):
                     vectors[bytes(part.question)][party] = vector
         for key, part in parts.items():
             yield part, vectors[key]
+
+    def _unpacker(self, requests: Mapping[str, CountParts[Any]], part: Part) -> Unpack:
+        """How the words of a part's sum become numbers."""
+        asked = next(iter(requests.values()))
+        if not isinstance(asked, CountMasked):
+            return lambda words: words
+        length = self._measure(part.participants[0], part)
+        return lambda words: unpack(words, Segment((), b"", length), asked.per_word)
 
     def _measure(self, party: str, part: Part) -> int:
         """How many numbers a part is answered with."""
