@@ -143,7 +143,7 @@ class MaskedCounted(Message, frozen=True):
 class CountMasked(CountParts[MaskedCounted], frozen=True):
     """Answer the question of every part, under masks that cancel over its participants.
 
-    So many numbers are packed into one word (`kernels/sums/fields.py`), which is masked as a whole.
+    So many numbers are packed into one word (`packing.py`), which is masked as a whole.
     """
 
     reveals: ClassVar[str] = "the thresholds that are tried, and who takes part"
