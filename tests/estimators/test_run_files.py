@@ -140,7 +140,12 @@ def test_classes_that_are_numbers_are_weighed_by_pairs(tmp_path: Path) -> None:
         (vertical(after=NOISY), 9, 14, "needs its epsilon"),
         (vertical(after=f"{NOISY}\nepsilon = -1.0"), 10, 11, "epsilon must be a positive"),
         (vertical('task = "regression"', f"{NOISY}\nepsilon = 1.0"), 9, 14, "labels='encoded'"),
-        (vertical(after="[parameters]\noob_score = true\nbootstrap = false"), 10, 13, "no tree le"),
+        (
+            vertical(after="[parameters]\noob_score = true\nbootstrap = false"),
+            10,
+            13,
+            "tree leaves",
+        ),
         (vertical(after='[parameters]\nmax_features = "half"'), 10, 16, "max_features is 'half'"),
         (vertical(after="[parameters]\nparties = 2"), 10, 1, "write a table [parties]"),
         (vertical(after='[parameters]\nlabel_party = "a"'), 10, 1, "write party = ... in [label]"),

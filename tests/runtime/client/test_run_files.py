@@ -52,7 +52,8 @@ def test_the_smallest_file_has_defaults_for_everything_else(tmp_path: Path) -> N
         ('seed = "x"', "run.toml:1:8: seed: expected a whole number, got text"),
         (
             "align =  1",
-            "run.toml:1:10: align: expected true or false or 'keyed-hash' or 'psi', got a whole",
+            "run.toml:1:10: align: expected true or false or 'keyed-hash' or 'psi' or a table, "
+            "got a whole",
         ),
         ("weight = []", "run.toml:1:10: weight: expected text, got an array"),
         ("aggregation = 3", "run.toml:1:15: aggregation: expected text or a table, got a whole"),
