@@ -21,7 +21,8 @@ PACKAGE_OF_LIBRARY = {
     "rbcl": "fedforest[encrypted]",
     "skl2onnx": "fedforest[export]",
     "skops": "fedforest[export]",
-    "matplotlib": "matplotlib",
+    "matplotlib": "fedforest[experiments]",
+    "pandas": "fedforest[experiments]",
 }
 
 

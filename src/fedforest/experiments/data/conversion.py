@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from fedforest.errors import DataError
 from fedforest.experiments.data.catalogue import DATA_SETS, PaperDataSet
+from fedforest.extras import import_extra
 
 Frame: TypeAlias = Any  # of pandas
 Originals = Mapping[str, Path]  # name of an original file -> where it is
@@ -20,6 +21,7 @@ Originals = Mapping[str, Path]  # name of an original file -> where it is
 def convert(name: str, originals: Originals) -> Frame:
     """Return the table of a data set; raises `DataError` where the files hold something else."""
     data = DATA_SETS[name]
+    _pandas()  # or its lack would be told as a fault of the files
     try:
         frame = _READERS[name](data, originals)
     except (ValueError, KeyError, UnicodeDecodeError) as error:
@@ -36,9 +38,7 @@ def convert(name: str, originals: Originals) -> Frame:
 
 
 def _pandas() -> Any:
-    import pandas  # noqa: PLC0415 - an extra that only experiments need
-
-    return pandas
+    return import_extra("pandas", "reading a table of the papers")
 
 
 def _only(originals: Originals) -> Path:
