@@ -43,7 +43,21 @@ from fedforest.error_texts import STATED, Text, join, render
 
 
 class NoiseExceedsSignalWarning(UserWarning):
-    """The noise of a training exceeds the counts that it hides; told before the first tree."""
+    """The noise of a training exceeds the counts that it hides; told before the first tree.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from fedforest import GlobalDP, HorizontalExtraTreesClassifier, NoiseExceedsSignalWarning
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> forest = HorizontalExtraTreesClassifier(privacy=GlobalDP(epsilon=0.1), max_depth=4)
+    >>> with warnings.catch_warnings(record=True) as told:
+    ...     warnings.simplefilter("always", NoiseExceedsSignalWarning)
+    ...     _ = forest.fit(X, y, party=[row % 2 for row in range(len(y))])
+    >>> told[0].category.__name__
+    'NoiseExceedsSignalWarning'
+    """
 
 
 class FederationError(Exception):

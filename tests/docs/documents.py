@@ -8,6 +8,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
 IN_A_FEDERATION = {DOCS / "how-to" / "federation.md"}  # pages whose Python needs live parties
+IN_AN_MPI_JOB = {DOCS / "how-to" / "mpi.md"}  # `tests/experiments/test_mpi.py` runs it in one
 
 _PYTHON = re.compile(
     r"^```(?:python|\{code-cell\}[^\n]*)\n(.*?)^```\n(?:\n```text\n(.*?)^```$)?",

@@ -2,7 +2,8 @@
 
 The blocks of a page share their names and an empty folder, as if a reader typed them one by one.
 Where a block of text follows, it is what the Python above it prints. Of pages that need a
-federation of processes, `test_commands.py` runs the blocks against one.
+federation of processes, `test_commands.py` runs the blocks against one; those of the guide to MPI
+run in a job.
 """
 
 import re
@@ -10,9 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.documents import DOCS, DOCUMENTS, IN_A_FEDERATION, ROOT, python_blocks
+from tests.docs.documents import (
+    DOCS,
+    DOCUMENTS,
+    IN_A_FEDERATION,
+    IN_AN_MPI_JOB,
+    ROOT,
+    python_blocks,
+)
 
-WITH_PYTHON = [path for path in DOCUMENTS if python_blocks(path) and path not in IN_A_FEDERATION]
+RUN_ELSEWHERE = IN_A_FEDERATION | IN_AN_MPI_JOB
+WITH_PYTHON = [path for path in DOCUMENTS if python_blocks(path) and path not in RUN_ELSEWHERE]
 of_every_document_with_python = pytest.mark.parametrize(
     "document",
     [

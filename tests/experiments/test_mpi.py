@@ -12,6 +12,7 @@ from fedforest.errors import ConfigurationError
 from fedforest.experiments.data.reading import PaperTable
 from fedforest.experiments.live.mpi import MPIRUN, run_job
 from fedforest.experiments.vertical.methods import divide
+from tests.docs.documents import IN_AN_MPI_JOB, python_blocks
 
 pytest.importorskip("mpi4py", reason="the extra `mpi` is not installed")
 
@@ -39,6 +40,15 @@ def test_a_forest_over_ranks_is_that_of_one_process_to_the_byte() -> None:
     assert measured["identical"] == 1.0
     assert measured["stored"] > 0
     assert measured["exchanges"] > 0
+
+
+@pytest.mark.slow
+def test_the_script_of_the_guide_runs_as_it_stands(tmp_path: Path) -> None:
+    (guide,) = IN_AN_MPI_JOB
+    (block,) = python_blocks(guide)
+    ended = run_script(tmp_path, block.code, n_ranks=3)
+    assert ended.returncode == 0, ended.stderr
+    assert float(ended.stdout.split()[-1]) > 0.95
 
 
 @pytest.mark.slow
