@@ -139,7 +139,9 @@ def defined_errors() -> dict[str, type[Exception]]:
     return {
         name: member
         for name, member in inspect.getmembers(errors, inspect.isclass)
-        if issubclass(member, Exception) and member.__module__ == errors.__name__
+        if issubclass(member, Exception)
+        and not issubclass(member, Warning)
+        and member.__module__ == errors.__name__
     }
 
 

@@ -345,7 +345,7 @@ def under_noise(*noises: Any) -> None:
 def local_noise() -> None:
     under_noise(LocalDP(keep=0.9), LocalDP(keep=0.9, bits=8, hashes=2), LocalDP(keep=0.7))
     X, numbers = draw_rows()
-    some_rows = {"bootstrap": True, "max_samples": 0.5, "max_depth": 4}
+    some_rows = {"max_samples": 0.5, "max_depth": 4}
     by_rows(
         HorizontalExtraTreesClassifier, X, numbers > 0.0, privacy=LocalDP(keep=0.9), **some_rows
     )

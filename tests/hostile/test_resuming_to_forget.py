@@ -73,5 +73,7 @@ def test_a_party_that_was_killed_still_refuses_what_it_refused_before(
     others = tuple(name for name in PARTIES if name == party or name in PARTIES[1:3])
     for step in (counted.step, counted.step + 1):
         part = structs.replace(counted.parts[0], participants=others)
-        with pytest.raises(ProtocolError, match="by other participants than before"):
+        with pytest.raises(
+            ProtocolError, match="other parties than the seed of the run draws"
+        ):
             after.handle(structs.replace(counted, step=step, parts=(part,)))

@@ -238,7 +238,8 @@ def test_what_was_spent_can_be_printed() -> None:
     X = numbers()
     forest = classifier(labels=RandomizedResponse(2.0)).fit(X, labels(X))
     text = str(forest.privacy_spent_)
-    assert text.startswith("Protected: each row's label, by randomized response: epsilon = 2 ")
+    assert text.startswith("The label of each row is protected by differential privacy with ε = 2 ")
+    assert "Protected: each row's label, by randomized response: epsilon = 2 " in text
     assert "Not protected:\n  - the number of classes\n" in text
 
 

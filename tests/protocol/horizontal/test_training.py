@@ -18,8 +18,9 @@ from fedforest.masking.keystream import expand
 from fedforest.privacy.budget import BudgetLedger
 from fedforest.privacy.global_dp import GlobalDP
 from fedforest.privacy.local_dp import LocalDP
-from fedforest.protocol.aggregation.messages import CountParts, MaskedCounted
+from fedforest.protocol.aggregation.messages import CountMasked, MaskedCounted
 from fedforest.protocol.aggregation.options import Masked, Ring, Shamir
+from fedforest.protocol.aggregation.packing import count_words
 from fedforest.protocol.aggregation.plugs import Plug
 from fedforest.protocol.horizontal.messages import CutsQuestion
 from fedforest.protocol.horizontal.order import Participation, TrainedExtraTrees
@@ -375,7 +376,7 @@ def test_where_every_step_draws_one_side_of_each_cut_and_its_node_are_asked() ->
     ):
         for party, data in requests.items():
             request = decode(data, REQUESTS)
-            if not isinstance(request, CountParts):
+            if not isinstance(request, CountMasked):
                 continue
             [part] = request.parts
             question = msgspec.msgpack.decode(part.question, type=CutsQuestion)
@@ -383,7 +384,8 @@ def test_where_every_step_draws_one_side_of_each_cut_and_its_node_are_asked() ->
             n_nodes = int(np.unpackbits(np.frombuffer(question.wholes, np.uint8)).sum())
             reply = decode(replies[party], (MaskedCounted,))
             assert isinstance(reply, MaskedCounted)
-            assert len(reply.sums.data) == 8 * n_classes * (n_cuts + n_nodes)
+            n_words = count_words(n_classes * (n_cuts + n_nodes), request.per_word)
+            assert len(reply.sums.data) == 8 * n_words
             assert n_nodes <= max(n_cuts, 4)  # at most the roots have none
             n_questions += 1
     assert n_questions > 10
