@@ -2,7 +2,14 @@
 
 from typing import Any
 
-from fedforest.experiments.findings import NOTHING, Finding, megabytes, seconds, unjudged, verdict
+from fedforest.experiments.findings import (
+    NOT_JUDGED,
+    NOTHING,
+    Finding,
+    megabytes,
+    seconds,
+    verdict,
+)
 
 TARGETS = {
     100_000: 12.0,
@@ -15,7 +22,8 @@ BUSY_LOAD = 0.3  # above it, others slow the clock down
 
 def find(result: dict[str, Any]) -> list[Finding]:
     """One line per size and kind."""
-    found = [
+    is_busy = result["environment"]["load_at_start"] > BUSY_LOAD
+    return [
         Finding(
             "Two parties, half of their ids common, every role a process",
             [
@@ -30,19 +38,18 @@ def find(result: dict[str, Any]) -> list[Finding]:
                 "peak of a party",
                 "of the coordinator",
             ],
-            [_row(task) for task in result["tasks"]],
+            [_row(task, is_busy=is_busy) for task in result["tasks"]],
             "Processor time is of all processes together; over 2 cores, what it comes to by the "
             "clock where nothing else runs. Peaks are of whole processes, with the interpreter and "
             "libraries; a party that has begun holds about "
-            f"{megabytes(_base(result))}. An extension compares the ids that are new only. Targets "
-            f"of the clock are judged where the load was below {BUSY_LOAD} when it began.",
+            f"{megabytes(_base(result))}. An extension compares the ids that are new only. A "
+            f"target counts as missed where the load was below {BUSY_LOAD} when it began: "
+            "others slow the clock down.",
         )
     ]
-    is_busy = result["environment"]["load_at_start"] > BUSY_LOAD
-    return [unjudged(finding) for finding in found] if is_busy else found
 
 
-def _row(task: dict[str, Any]) -> list[str]:
+def _row(task: dict[str, Any], *, is_busy: bool) -> list[str]:
     n_ids, kind, peaks = task["ids"], task["kind"], dict(task["peak_bytes"])
     target = TARGETS.get(n_ids) if kind == "psi" else None
     anchor = ANCHORS.get(n_ids) if kind == "psi" else None
@@ -52,13 +59,17 @@ def _row(task: dict[str, Any]) -> list[str]:
         kind,
         seconds(task["seconds"]),
         seconds(target),
-        NOTHING if target is None else verdict(reached=task["seconds"] <= target),
+        NOTHING if target is None else _judge(task["seconds"], target, is_busy=is_busy),
         seconds(task["processor_seconds"]),
         seconds(task["processor_seconds"] / N_CORES),
         seconds(anchor),
         megabytes(max(peaks.values())),
         megabytes(of_coordinator),
     ]
+
+
+def _judge(clock: float, target: float, *, is_busy: bool) -> str:
+    return NOT_JUDGED if is_busy and clock > target else verdict(reached=clock <= target)
 
 
 def _base(result: dict[str, Any]) -> float:

@@ -73,7 +73,5 @@ def test_a_party_that_was_killed_still_refuses_what_it_refused_before(
     others = tuple(name for name in PARTIES if name == party or name in PARTIES[1:3])
     for step in (counted.step, counted.step + 1):
         part = structs.replace(counted.parts[0], participants=others)
-        with pytest.raises(
-            ProtocolError, match="other parties than the seed of the run draws"
-        ):
+        with pytest.raises(ProtocolError, match="other parties than the seed of the run draws"):
             after.handle(structs.replace(counted, step=step, parts=(part,)))
