@@ -38,6 +38,7 @@ def test_the_lines_that_init_comments_out_are_rules_that_can_be_read(tmp_path: P
         label_columns=("risk",),
         weight_columns=("weight",),
         standing_askers=("anna",),
+        validation=True,
     )
     assert policy.rules("patients").min_rows_per_leaf == 20
     assert all(f"# {rule} = " in body for rule in DataSetRules.__struct_fields__)

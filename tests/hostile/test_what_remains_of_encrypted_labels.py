@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from fedforest.errors import PolicyRefusal
 from fedforest.kernels.criteria.registry import BY_NAME
 from fedforest.protocol.scoring.messages import ScoreLeaves
 from fedforest.protocol.vertical.encrypted.messages import EncryptLabels, EndTraining, JudgeRoots
@@ -29,6 +30,7 @@ pytest.importorskip("rbcl")
 N_ROWS, HELD_OUT = 40, 0.4
 GINI = BY_NAME["gini"].wire
 RULES = DataSetRules(label_protection="encrypted", label_columns=("y",))
+CHOSEN = RowChoice(held_out=HELD_OUT, seed=0)
 Labels = NDArray[np.int64]
 
 
@@ -79,7 +81,10 @@ def test_scores_of_as_many_runs_as_there_are_rows_tell_every_encrypted_label(
     rng = np.random.default_rng(0)
     y = (rng.random(N_ROWS) < 0.25).astype(np.int64)  # most rows of every run are of class 0
     people: Any = {"x": rng.normal(size=N_ROWS), "y": y}
-    played = PlayedCoordinator(tmp_path, RULES, people=people)
+    with pytest.raises(PolicyRefusal):  # unless the owner allows scores
+        _count_right(PlayedCoordinator(tmp_path / "strict", RULES, people=people), CHOSEN)
+    allowing = msgspec.structs.replace(RULES, validation=True)
+    played = PlayedCoordinator(tmp_path / "allowing", allowing, people=people)
     choices = [RowChoice(held_out=HELD_OUT, seed=seed) for seed in range(N_ROWS + 5)]
     counted = np.array([_count_right(played, rows) for rows in choices])
     asked = np.array([hold_out(N_ROWS, HELD_OUT, rows.seed) for rows in choices], np.float64)

@@ -52,7 +52,7 @@ TEMPLATE = """\
 # alignments_per_day_per_asker = 1000
 # standing_days = 90              # that a standing alignment may live; 0: none
 # standing_askers = ["anna"]      # who may make and extend one; without it, all askers
-# validation = true
+# validation = true               # without it: no scores under label_protection = "encrypted"
 # alone = true
 
 # [data.patients]                 # for one data set; what it does not say is as above

@@ -173,9 +173,20 @@ def test_a_policy_demands_encryption_of_every_use_of_labels(federation: LocalFed
         with pytest.raises(PolicyRefusal, match=r"bank.*labels must be encrypted"):
             train(federation, order(**changes), bytes([7 + number]) * 16)
         assert not Budgets(federation.homes["bank"]).read("people", math.inf).spends
-    scored = order(validation=Validation(SHARE), alone=True)
-    assert train(federation, scored, ENCRYPTED).validation is not None
+    assert train(federation, order(), ENCRYPTED).validation is None
     assert len(predict(federation, ENCRYPTED).values) > 100
+
+
+def test_scores_of_encrypted_labels_leave_only_where_the_policy_says_so(
+    federation: LocalFederation,
+) -> None:
+    """The scores of many runs tell labels, where the coordinator chooses the held-out rows."""
+    scored = order(validation=Validation(SHARE), alone=True)
+    set_rules(federation, PARTIES[0], ENCRYPTED_ONLY)
+    with pytest.raises(PolicyRefusal, match="bank"):
+        train(federation, scored, bytes([9]) * 16)
+    set_rules(federation, PARTIES[0], ENCRYPTED_ONLY + "\nvalidation = true")
+    assert train(federation, scored, ENCRYPTED).validation is not None
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def check_run(rules: DataSetRules, role: AnyRole, terms: Terms) -> Demands:
     _check_named(rules, role)
     if terms.aligns or asked.alignment:
         _check_alignment(rules, asked, terms.asker, role.data)
-    if (terms.validates or asked.scores) and not rules.validation:
+    if (terms.validates or asked.scores) and not rules.allows_scores:
         raise refusal("validation", "run", data_set=role.data)
     if (terms.stands_alone or asked.stands_alone) and not rules.alone:
         raise refusal("alone", "run", data_set=role.data)

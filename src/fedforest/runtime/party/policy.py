@@ -68,13 +68,21 @@ class DataSetRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     alignments_per_day_per_asker: Rows = 1000  # as the coordinator names askers
     standing_days: Rows = 90  # that a standing alignment may live; 0: there is none
     standing_askers: tuple[str, ...] | None = None  # who may make or extend one; None: all askers
-    validation: bool = True  # whether scores on held-out rows may leave
+    # whether scores on held-out rows may leave; None: unless labels must be encrypted
+    validation: bool | None = None
     alone: bool = True  # whether runs may train on this party alone
 
     @property
     def protects_labels(self) -> bool:
         """Return whether labels may leave only encrypted, or with noise or a limited epsilon."""
         return self.label_protection != "encoded" or math.isfinite(self.epsilon_ceiling)
+
+    @property
+    def allows_scores(self) -> bool:
+        """Return whether scores may leave; those of many runs tell labels that are encrypted."""
+        if self.validation is None:
+            return self.label_protection != "encrypted"
+        return self.validation
 
     def hidden(self, names: Collection[str], label: str | None = None) -> frozenset[str]:
         """Return those of these columns that a run with this label may not see."""
