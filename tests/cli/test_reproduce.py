@@ -85,6 +85,7 @@ def test_every_experiment_runs_on_made_tables(name: str, tmp_path: Path) -> None
     assert all(table.rows for table in report.tables)
 
 
+@pytest.mark.slow
 def test_the_committed_page_is_what_the_committed_repetitions_say(tmp_path: Path) -> None:
     for raw in RESULTS.glob("*.raw.json.gz"):
         (tmp_path / raw.name).write_bytes(raw.read_bytes())

@@ -129,6 +129,7 @@ HOLES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOLES)
 def test_the_fuzzer_finds_the_holes_when_the_gate_is_open(
     name: str, monkeypatch: pytest.MonkeyPatch

@@ -171,6 +171,7 @@ def test_a_list_that_changed_while_its_party_was_dead_is_refused(two: Processes)
     assert is_killed
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("whole_tables")
 def test_a_standing_alignment_outlives_every_process_and_is_extended(two: Processes) -> None:
     two.folder.role("bank").kill()

@@ -34,6 +34,7 @@ def federation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FederationF
         yield pattern
 
 
+@pytest.mark.slow
 def test_logs_tell_of_runs_and_predictions_and_of_no_value(federation: FederationFolder) -> None:
     runs = []
     with Federation(Path(federation.profile)) as user:
