@@ -92,7 +92,7 @@ class Experiment:
     cells: Callable[[Setting], Iterator[Cell]]
     report: Callable[[Record], Report]
     draw: Callable[[Record], "Figure"]
-    full_run: str  # how long the full run takes, for whoever starts it
+    full_run: str  # how long the full run takes
     extras: tuple[str, ...] = ()  # libraries that it needs besides
 
 

@@ -1,4 +1,4 @@
-"""Tables made from a seed in the shape of a data set, for those that nobody can download.
+"""Tables made from a seed in the shape of a data set, for machines without the data.
 
 Labels follow a few hidden directions of the features, with noise: trees learn them, not perfectly.
 They say nothing about the real data; only shapes, types and costs are alike.

@@ -143,7 +143,7 @@ class Access:
             return
         if run is not None and self.shown_to(user)(run):
             raise AccessRefused.of("access.owner", user=user, run=about)
-        # The same words for a run that does not exist: nobody is told of others' runs.
+        # The same words for a run that does not exist: users learn nothing of others' runs.
         raise AccessRefused.of("access.unknown", user=user, run=about)
 
     def _is_within(self, reach: Reach, user: str, run: bytes) -> bool:

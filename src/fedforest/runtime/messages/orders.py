@@ -129,7 +129,7 @@ class TrainVertical(TrainingOrderOnWire, frozen=True, kw_only=True):
 
     label_party: PartyName
     label_epsilon: float | None = None
-    encrypts_labels: bool = False  # nobody but the label party sees labels, gains and leaves
+    encrypts_labels: bool = False  # only the label party sees labels, gains and leaves
     out_of_bag: bool = False
     hard_votes: bool = False
     early_stopping: EarlyStopping | None = None
@@ -184,7 +184,7 @@ class TrainHorizontal(TrainingOrderOnWire, frozen=True, kw_only=True):
 
     @property
     def share_of_sums(self) -> float | None:
-        """By which probability parties draw who takes part in sums; plain sums name nobody."""
+        """The fraction of the parties that a protected sum is over; None for plain sums."""
         return None if self.aggregation is None else self.participation
 
     def plug(self) -> Plug:
