@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fedforest.masking.key_agreement import IdentityKey
 from fedforest.masking.keystream import WORD
-from fedforest.masking.masks import Masker, Summand, bind_vector, derive_pair_key, open_streams
+from fedforest.masking.masks import Masker, PairStream, Summand, bind_vector, open_streams
 from fedforest.masking.peers import find_partners
 
 Peers = Mapping[str, tuple[str, ...]]
@@ -44,8 +44,8 @@ def directed_mask(
 ) -> NDArray[np.uint64]:
     """The mask of one vector that the sender subtracts and the receiver adds."""
     words = np.empty(length, WORD)
-    key = derive_pair_key(pair_secret, use.run, (sender, receiver))
-    [[stream]] = open_streams([([key], bind_vector(use.digest, length))], use.step)
+    pair = PairStream.of(pair_secret, use.run, (sender, receiver))
+    [[stream]] = open_streams([[pair]], [bind_vector(use.digest, length)], use.step)
     stream.fill(words)
     return words
 

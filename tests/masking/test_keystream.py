@@ -40,6 +40,14 @@ def test_a_stream_read_in_pieces_is_the_same_stream() -> None:
     assert np.array_equal(np.concatenate(pieces), expand(KEY, 70_011))
 
 
+def test_a_stream_is_read_from_any_block_wherever_it_was_read_before() -> None:
+    stream, words = Keystream(KEY), np.empty(11, "<u8")
+    for first in (3, 0, 3, 2**16):
+        stream.go_to(first.to_bytes(16, "big"))
+        stream.fill(words)  # ends within a block
+        assert np.array_equal(words, expand(KEY, 2 * first + 11)[2 * first :])
+
+
 @pytest.mark.parametrize("n_bytes", [0, 16, 24, 31, 33])
 def test_a_key_of_another_length_is_refused(n_bytes: int) -> None:
     with pytest.raises(MaskingError, match=f"32 bytes, not {n_bytes}"):

@@ -21,13 +21,21 @@ from numpy.typing import NDArray
 
 from fedforest.errors import MaskingError
 from fedforest.kernels.sums.spans import Grouped, apply_streams, count_within, join_neighbours
-from fedforest.masking.key_agreement import derive_key, encode_name, encode_number, expand_each
+from fedforest.masking.key_agreement import (
+    derive_key,
+    encode_name,
+    encode_number,
+    expand_each,
+    expand_key,
+)
 from fedforest.masking.keystream import PIECE_WORDS, WORD, Keystream
 
 DIGEST_BYTES = 32
+PLACE_BYTES = 16
 WORDS_AT_ONCE = 2**17  # of all streams: a megabyte; smaller pieces take more calls than they save
 MOST_KNOWN = 64  # sets of partners that a party remembers
 _PAIR_MASKS = b"pair masks"
+_WORDS = b"words"
 
 Way = tuple[str, str]  # who subtracts a mask, and who adds it
 
@@ -44,6 +52,23 @@ class Summand(NamedTuple):
     digest: bytes
 
 
+class PairStream(NamedTuple):
+    """The masks of two parties in a run: one stream, and the key of places to read it from.
+
+    Places are as good as random to all others: that two steps read a word twice is as likely as
+    that they draw the same key.
+    """
+
+    key: bytes
+    words: Keystream
+
+    @classmethod
+    def of(cls, pair_secret: bytes, run: bytes, way: Way) -> "PairStream":
+        """Derive both from what the two parties share."""
+        key = derive_pair_key(pair_secret, run, way)
+        return cls(key, Keystream(expand_key(key, _WORDS)))
+
+
 class Masker:
     """Masks a party's replies in one run.
 
@@ -55,7 +80,7 @@ class Masker:
         self._party = party
         self._pair_secrets = pair_secrets
         self._run = run
-        self._pair_keys: dict[str, bytes] = {}  # derived when they are first needed
+        self._pairs: dict[str, PairStream] = {}  # derived when they are first needed
         self._partners: list[tuple[str, ...]] = []  # of the last vectors that were masked
         self._shared = _Shared.of({})  # with them
         self._known: dict[tuple[tuple[str, ...], ...], _Shared] = {}  # with those of earlier ones
@@ -98,18 +123,18 @@ class Masker:
     def _group(self, partners: Sequence[str]) -> "_Group":
         before = [partner for partner in partners if partner < self._party]
         others = [partner for partner in partners if not partner < self._party]
-        return _Group([*map(self._pair_key, others)], [*map(self._pair_key, before)])
+        return _Group([*map(self._pair, others)], [*map(self._pair, before)])
 
-    def _pair_key(self, partner: str) -> bytes:
-        if partner not in self._pair_keys:
+    def _pair(self, partner: str) -> PairStream:
+        if partner not in self._pairs:
             if partner not in self._pair_secrets:
                 raise MaskingError.stating(
                     "no secret is shared with party {whom!r}: exchange keys with it first",
                     whom=partner,
                 )
             way = (min(self._party, partner), max(self._party, partner))
-            self._pair_keys[partner] = derive_pair_key(self._pair_secrets[partner], self._run, way)
-        return self._pair_keys[partner]
+            self._pairs[partner] = PairStream.of(self._pair_secrets[partner], self._run, way)
+        return self._pairs[partner]
 
     def _check_partners(self, partners: tuple[str, ...]) -> None:
         if not partners:
@@ -139,36 +164,36 @@ def _find_members(
 
 
 class _Group(NamedTuple):
-    """The keys that a party shares with those of its partners that are in the same vectors."""
+    """The streams that a party shares with those of its partners that are in the same vectors."""
 
-    subtracted: list[bytes]  # with partners whose names come after the party's own
-    added: list[bytes]
+    subtracted: list[PairStream]  # with partners whose names come after the party's own
+    added: list[PairStream]
 
 
 class _Shared(NamedTuple):
     """The vectors that a party masks with its partners, in the same order everywhere."""
 
     places: list[tuple[int, ...]]  # of the vectors, per group
-    keys: list[list[bytes]]
+    pairs: list[list[PairStream]]
     grouped: Grouped  # runs are from which to which vector
 
     @classmethod
     def of(cls, groups: Mapping[tuple[int, ...], _Group]) -> "_Shared":
         of_streams = [(len(own.subtracted), sum(map(len, own))) for own in groups.values()]
         grouped = _lay_out(tuple(groups), tuple(of_streams))
-        keys = [[*subtracted, *added] for subtracted, added in groups.values()]
-        return cls(list(groups), keys, grouped)
+        pairs = [[*subtracted, *added] for subtracted, added in groups.values()]
+        return cls(list(groups), pairs, grouped)
 
     @property
     def n_streams(self) -> int:
         """One for each partner."""
-        return sum(map(len, self.keys))
+        return sum(map(len, self.pairs))
 
     def open_streams(self, summands: Sequence[Summand], step: int) -> list[list[Keystream]]:
-        """Return one stream for each partner, over all vectors that the two have in common."""
+        """Return each partner's stream, where the vectors that the two have in common begin."""
         bound = [bind_vector(summand.digest, summand.length) for summand in summands]
         vectors = [b"".join([bound[place] for place in places]) for places in self.places]
-        return open_streams(zip(self.keys, vectors, strict=True), step)
+        return open_streams(self.pairs, vectors, step)
 
 
 @lru_cache(maxsize=1024)
@@ -199,7 +224,7 @@ def _read_on(
 
 
 def derive_pair_key(pair_secret: bytes, run: bytes, way: Way) -> bytes:
-    """Return the key of all masks that two parties share in a run."""
+    """Return the key of all that two parties share in a run."""
     sender, receiver = way
     if sender == receiver:
         raise MaskingError(f"party {sender!r} cannot share a mask with itself")
@@ -217,15 +242,19 @@ def bind_vector(digest: bytes, length: int) -> bytes:
 
 
 def open_streams(
-    groups: Iterable[tuple[Iterable[bytes], bytes]], step: int
+    groups: Sequence[Sequence[PairStream]], vectors: Sequence[bytes], step: int
 ) -> list[list[Keystream]]:
-    """Return the masks of pairs of parties in a step, by their keys and the vectors that they have.
+    """Return the masks of pairs of parties in a step; each group of pairs has its vectors.
 
-    The key of a stream is bound to all these vectors. Where the coordinator tells two parties of
-    different ones, their masks have nothing in common, and the sums are random.
+    The place where a stream is read is bound to all these vectors. Where the coordinator tells two
+    parties of different ones, their masks have nothing in common, and the sums are random.
     """
-    expanded = expand_each(groups, encode_number(step))
-    return [[Keystream(key) for key in keys] for keys in expanded]
+    keys = [[pair.key for pair in pairs] for pairs in groups]
+    places = expand_each(zip(keys, vectors, strict=True), encode_number(step))
+    for pairs, own in zip(groups, places, strict=True):
+        for pair, place in zip(pairs, own, strict=True):
+            pair.words.go_to(place[:PLACE_BYTES])
+    return [[pair.words for pair in pairs] for pairs in groups]
 
 
 def _check_vector(plain: NDArray[np.int64], summands: Sequence[Summand]) -> None:
