@@ -150,6 +150,12 @@ TEXTS: Mapping[str, Text] = {
         "the parties have less than a fraction of {limit} of their ids in common, and the policy "
         "of party {peer} lets nobody learn which (least_common_fraction)"
     ),
+    # parties
+    "party.revoked": Text(
+        "it was revoked, and does not come back",
+        "go on without it where the run can (`fedforest runs resume RUN --without PARTY`), or "
+        "cancel the run",
+    ),
     # access of users
     "access.role": Text(
         "{user} is a {role} in this federation, who may not ask for {request}",
@@ -268,6 +274,16 @@ TEXTS: Mapping[str, Text] = {
         "{data_set} needs the environment variable {variable}, which is not set",
         "set it to the URI of the database where the party is started",
     ),
+    "storage.full": Text(
+        "{path} cannot be written: no space is left on its disk",
+        "make room there; then go on with a paused run (`fedforest runs resume`), and ask again "
+        "for anything else, such as a prediction",
+    ),
+    "storage.failed": Text(
+        "{path} cannot be written: {detail}",
+        "mend permissions or the disk there; then go on with a paused run (`fedforest runs "
+        "resume`), and ask again for anything else, such as a prediction",
+    ),
     "file.open": Text("the file {path} may be read by others than its owner", "chmod 600 it"),
     "file.unreadable": Text("the file {path} cannot be read: {detail}"),
     # columns and ids
@@ -374,7 +390,7 @@ PUBLIC_TEXT_OF_CLASS: Mapping[str, str] = {
     "PrivacyError": "more would be released than is allowed, see its log",
     "BudgetExhausted": "the budget of privacy does not allow this, see its log",
     "MaskingError": "masks, shares or keys do not fit together, see its log",
-    "StorageError": "a file cannot be written or read, see its log; then resume the run",
+    "StorageError": "a file cannot be written or read, see its log",
     "DamagedJournalError": "its journal of the run is damaged, see its log; begin it anew",
     "ReplayError": "what it answered before it cannot answer again, see its log",
     "TransportError": "a message could not be carried, see its log",
@@ -401,7 +417,7 @@ CURE_OF_CLASS: Mapping[str, str] = {
     "PrivacyError": "ask for less: fewer trees, less depth, or a larger epsilon",
     "BudgetExhausted": "the budget of the table is spent: its owner may raise the ceiling",
     "MaskingError": "compare pins of all parties, then begin the run anew",
-    "StorageError": "make room or mend permissions, then `fedforest runs resume`",
+    "StorageError": "make room or mend permissions; then resume a paused run, or ask again",
     "DamagedJournalError": "cancel the run and begin it anew; other runs are not affected",
     "ReplayError": "put table, settings and release back, then `fedforest runs resume`",
     "TransportError": "see whether address, port and network are right",

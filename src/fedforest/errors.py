@@ -34,12 +34,15 @@ What may travel to a peer is made by `of`, a code with fields, or by `stating`, 
 code (`error_texts.py`). A sentence that is given to a class itself stays on its machine.
 """
 
+import errno
 from collections.abc import Mapping
 from copy import copy
 from types import MappingProxyType
 from typing import Any, Self
 
 from fedforest.error_texts import STATED, Text, join, render
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 class NoiseExceedsSignalWarning(UserWarning):
@@ -218,6 +221,13 @@ class MaskingError(FederationError):
 
 class StorageError(FederationError):
     """A file of a run could not be written, read or locked; earlier records are still there."""
+
+    @classmethod
+    def of_write(cls, path: object, error: OSError) -> Self:
+        """An error about a file that could not be written; a full disk is named as such."""
+        if error.errno in _FULL:
+            return cls.of("storage.full", path=path)
+        return cls.of("storage.failed", path=path, detail=error.strerror)
 
 
 class DamagedJournalError(StorageError):

@@ -119,6 +119,22 @@ def test_check_tries_a_run_against_the_policy(
     assert refusal in " ".join(outcome.output.split())
 
 
+def test_check_names_every_rule_that_a_run_breaks(tmp_path: Path) -> None:
+    rules = '[default]\nhidden_columns = ["name"]\nmost_trees = 2\naskers = ["ann"]\n'
+    (tmp_path / "policy.toml").write_text(rules)
+    (tmp_path / "loans.csv").write_text("amount,paid,name\n1,0,a\n2,1,b\n")
+    Catalogue(tmp_path).add("loans", Entry(source="loans.csv"))
+    (tmp_path / "run.toml").write_text(vertical(column="name", leaf=3))
+    path = str(tmp_path / "run.toml")
+    told = json.loads(
+        run(tmp_path, "check", path, "--asker", "bob", "--party", "bank", "--json").output
+    )
+    assert not told["allowed"]
+    for broken in ("who asks", "column 'name'", "at least 5 rows", "more than 2 trees"):
+        assert sum(broken in reason for reason in told["reasons"]) == 1, broken
+    assert len(told["reasons"]) == 4
+
+
 def test_a_party_that_takes_no_part_is_told_so(tmp_path: Path) -> None:
     (tmp_path / "run.toml").write_text(vertical())
     outcome = run(tmp_path, "check", str(tmp_path / "run.toml"), "--party", "clinic")

@@ -100,7 +100,11 @@ def test_parts_of_a_run_are_named_and_begin_anew() -> None:
 def test_a_run_that_waits_says_for_whom() -> None:
     progress = RunProgress(20)
     progress.hear(Waiting(["shop"]))
-    assert progress.describe().startswith("waiting for shop")
+    assert progress.describe().startswith("waiting for shop, not connected to the coordinator")
+    assert progress.is_anybody_away
+    progress.hear(Waiting([]))
+    assert progress.describe().startswith("all parties are connected again")
+    assert not progress.is_anybody_away
 
 
 def test_away_from_a_terminal_a_stage_is_told_at_once_and_then_every_few_seconds(

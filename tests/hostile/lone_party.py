@@ -47,7 +47,8 @@ class LoneParty(Asking):
 
     def __init__(self, home: Path, secret: int = 0) -> None:
         (home / "keys").mkdir(parents=True)
-        (home / "keys" / "lasting").write_bytes(bytes([secret] * 32))
+        for name in ("lasting", "identity"):
+            (home / "keys" / name).write_bytes(bytes([secret] * 32))
         keys, rules = load_keys(home, "bank", {}), PolicyFile(home)
         super().__init__(PartyService(home, keys, Catalogue(home), policy=rules))
         self.home = home

@@ -16,7 +16,7 @@ import pyarrow
 import pyarrow.parquet
 
 from fedforest.masking.key_agreement import fingerprint
-from fedforest.runtime.membership.homes import load_keys
+from fedforest.runtime.membership.homes import load_identity, make_keys
 from fedforest.runtime.party.catalogue.catalogue import Catalogue
 from fedforest.runtime.party.catalogue.entries import Entry
 from fedforest.transport.authority import make_authority
@@ -164,9 +164,9 @@ def make_federation(
     (coordinator / "coordinator.toml").write_text(settings)
     authority.issue("user", "analyst", DAY).save(folder / "user" / "tls")
     (folder / "user" / "profile.toml").write_text(f'coordinator = "{address}"\n')
-    pins = {
-        party: fingerprint(load_keys(folder / party, party, {}).identity.public) for party in tables
-    }
+    for party in tables:
+        make_keys(folder / party)
+    pins = {party: fingerprint(load_identity(folder / party).public) for party in tables}
     federation = FederationFolder(folder, address, Role("coordinator", coordinator, command))
     for party, data_sets in tables.items():
         home = folder / party

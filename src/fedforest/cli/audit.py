@@ -85,12 +85,19 @@ def report(run: Run, home: Home, as_json: AsJson = False) -> None:
         return
     typer.echo(printable_lines(told.to_text(with_attacks=True)))
     for data, state in epsilon.items():
-        spent, left = map(_say_epsilon, (state["spent"], state["left"]))
-        typer.echo(f"  epsilon on labels of {data}: {spent} spent by all runs so far, {left} left")
+        typer.echo(f"  {_say_epsilon(data, state['spent'], state['left'])}")
 
 
-def _say_epsilon(value: float | None) -> str:
-    return "no limit" if value is None else f"{value:.6g}"
+def _say_epsilon(data: str, spent: float | None, left: float | None) -> str:
+    """Say what all runs spent on the labels of a data set; None stands for infinity."""
+    has_spent = (
+        f"all runs together spent epsilon {spent:.6g} on the labels of {data}"
+        if spent is not None
+        else f"a run used the labels of {data} without noise, which no epsilon bounds"
+    )
+    if left is None:
+        return f"{has_spent}; its policy sets no ceiling (epsilon_ceiling)"
+    return f"{has_spent}; {left:.6g} is left below the ceiling of its policy"
 
 
 def _warn_of_damage(home: Path) -> None:

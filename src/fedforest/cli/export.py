@@ -39,7 +39,7 @@ def export(  # noqa: PLR0913, PLR0917 - options of a command
 
     Example: fedforest export 4f2a --format onnx --out forest.onnx
     """
-    from fedforest.cli.runs import find_run
+    from fedforest.cli.runs import find_model
     from fedforest.errors import ConfigurationError
     from fedforest.runtime.client.connection import Federation
     from fedforest.runtime.membership.profiles import choose_profile
@@ -52,7 +52,7 @@ def export(  # noqa: PLR0913, PLR0917 - options of a command
         raise typer.BadParameter(f"there is no folder {out.parent}", param_hint="--out")
     terminal = Terminal(as_json, quiet)
     with Federation(choose_profile(profile)) as federation:
-        run = find_run(federation, model, has_model=True).run
+        run = find_model(federation, model).run
         details = federation.ask(ShowRun(run=run), RunDetails)
         if details.state.protocol == "vertical":
             _export_vertical(federation, run, form, out)

@@ -202,15 +202,27 @@ def join(
 
 
 @party.command("identity")
-def identity(home: Home, as_json: AsJson = False) -> None:
+def identity(
+    home: Home,
+    new: Annotated[bool, typer.Option("--new", help="Make a new key first.")] = False,
+    as_json: AsJson = False,
+) -> None:
     """Print the fingerprint by which other parties know this one.
 
+    With --new by a new key: stop the party's service and end its runs before, and have every other
+    party pin the new fingerprint (`fedforest party trust --replace`) afterwards.
+
     Example: fedforest party identity --home ./bank
+
+    Example: fedforest party identity --new --home ./bank
     """
     from fedforest.masking.key_agreement import fingerprint
     from fedforest.runtime.membership.homes import load_credentials, load_identity
+    from fedforest.runtime.membership.key_rotation import renew_identity
 
     name = load_credentials(home).identity.name
+    if new:
+        renew_identity(home, name)
     own = fingerprint(load_identity(home).public)
     if as_json:
         Terminal(as_json).show_json({"name": name, "fingerprint": own})

@@ -142,38 +142,38 @@ def check_policy(
 
     rules_file = PolicyFile(home)
     named = rules_file.check()
-    reason = None
+    reasons: list[str] = []
     if file is not None:
-        reason = _try_run(home, rules_file, file, asker, party or _name_of(home))
+        reasons = _try_run(home, rules_file, file, asker, party or _name_of(home))
     if as_json:
-        verdict = {} if file is None else {"allowed": reason is None, "reason": reason}
+        verdict = {} if file is None else {"allowed": not reasons, "reasons": reasons}
         Terminal(as_json).show_json({"data": list(named), **verdict})
     else:
-        _print_verdict(rules_file, named, reason, is_tried=file is not None)
-    if reason is not None:
+        _print_verdict(rules_file, named, reasons, is_tried=file is not None)
+    if reasons:
         raise typer.Exit(1)
 
 
 def _print_verdict(
-    rules_file: PolicyFile, named: Sequence[str], reason: str | None, *, is_tried: bool
+    rules_file: PolicyFile, named: Sequence[str], reasons: Sequence[str], *, is_tried: bool
 ) -> None:
     where = rules_file.path if rules_file.path.exists() else "there is no policy file; the defaults"
     typer.echo(f"{where}: no mistakes, rules of their own for {', '.join(named) or 'no data set'}")
-    if reason is not None:
+    for reason in reasons:
         typer.echo(f"refused: {reason}")
-    elif is_tried:
+    if is_tried and not reasons:
         what = "budgets are looked at when labels are asked for"
         typer.echo(f"allowed: such a run would begin; {what}")
 
 
-def _try_run(home: Path, rules_file: PolicyFile, file: Path, asker: str, party: str) -> str | None:
-    """Return why the policy would refuse a declared run; no peer is asked."""
+def _try_run(home: Path, rules_file: PolicyFile, file: Path, asker: str, party: str) -> list[str]:
+    """List every rule that a declared run would break; no peer is asked."""
     import msgspec
 
-    from fedforest.errors import ConfigurationError, PolicyRefusal
+    from fedforest.errors import ConfigurationError
     from fedforest.estimators.run_files import order_run
     from fedforest.runtime.client.run_files import read_run_file
-    from fedforest.runtime.party.approval import check_forest, check_run
+    from fedforest.runtime.party.approval import find_refusals
     from fedforest.runtime.party.catalogue.catalogue import Catalogue
     from fedforest.runtime.trainings.registry import training_of
 
@@ -183,12 +183,8 @@ def _try_run(home: Path, rules_file: PolicyFile, file: Path, asker: str, party: 
     if role is None:
         raise ConfigurationError(f"{file}: party {party!r} takes no part; name one with --party")
     rules, terms = rules_file.rules(role.data), training.terms(order)
-    try:
-        check_run(rules, role, terms)
-        check_forest(rules, terms, Catalogue(home).read(role.data).n_rows)
-    except PolicyRefusal as refusal:
-        return str(refusal)
-    return None
+    n_rows = Catalogue(home).read(role.data).n_rows
+    return [str(refusal) for refusal in find_refusals(rules, role, terms, n_rows)]
 
 
 def _name_of(home: Path) -> str:

@@ -110,14 +110,14 @@ class _Predicted(NamedTuple):
 
 
 def _predict_run(profile: str, model: str, wishes: _Wishes) -> _Predicted:
-    from fedforest.cli.runs import find_run
+    from fedforest.cli.runs import find_model
     from fedforest.runtime.client.connection import Federation
     from fedforest.runtime.membership.profiles import choose_profile
     from fedforest.runtime.messages.orders import ShowRun, WatchRun
     from fedforest.runtime.messages.results import HorizontalResult, RunDetails
 
     with Federation(choose_profile(profile)) as federation:
-        run = find_run(federation, model, has_model=True).run
+        run = find_model(federation, model).run
         details = federation.ask(ShowRun(run=run), RunDetails)
         if details.state.protocol == "horizontal":
             file = federation.ask(WatchRun(run=run), HorizontalResult).file

@@ -62,9 +62,11 @@ class RunProgress:
         from fedforest.runtime.messages.results import Exchanged, Waiting
 
         self.n_heard += 1
-        self.is_anybody_away = isinstance(event, Waiting)
+        self.is_anybody_away = isinstance(event, Waiting) and bool(event.parties)
         if isinstance(event, Waiting):
-            self.doing = f"waiting for {', '.join(event.parties)}"
+            names = ", ".join(event.parties)
+            away = f"waiting for {names}, not connected to the coordinator"
+            self.doing = away if names else "all parties are connected again"
         elif isinstance(event, Exchanged):
             self._hear_exchange(event)
 

@@ -193,18 +193,42 @@ def _federation(profile: str) -> Iterator[Federation]:
         yield federation
 
 
-def find_run(federation: Federation, text: str, *, has_model: bool = False) -> RunState:
+def find_run(federation: Federation, text: str) -> RunState:
     """Return the run that is meant; raises `ConfigurationError` where it is none, or not only one.
 
-    A name that is used again means the latest; where a model is wanted, the latest that has one.
+    A name that is used again means the latest run of that name, for every command.
     """
+    return _choose_run(_list_states(federation), text)
+
+
+def find_model(federation: Federation, text: str) -> RunState:
+    """Return the run that is meant, which has a model; else an error names the latest that has."""
     from fedforest.errors import ConfigurationError
 
     states = _list_states(federation)
+    found = _choose_run(states, text)
+    if found.state == "finished":
+        return found
+    finished = [
+        state.run
+        for state in states
+        if found.name and (state.name, state.state) == (found.name, "finished")
+    ]
+    hint = (
+        f"; the latest finished one of that name is {finished[-1][:SHORT_ID]}" if finished else ""
+    )
+    raise ConfigurationError(
+        f"run {found.run[:SHORT_ID]} is {found.state} and has no model{hint}; see: fedforest runs "
+        "list"
+    )
+
+
+def _choose_run(states: list[RunState], text: str) -> RunState:
+    from fedforest.errors import ConfigurationError
+
     named = [state for state in states if text and state.name == text]
     if named:
-        finished = [state for state in named if state.state == "finished"]
-        return (finished if has_model and finished else named)[-1]
+        return named[-1]
     found = [state for state in states if state.run.startswith(text.lower())]
     if len(found) == 1:
         return found[0]

@@ -222,4 +222,4 @@ def write_private(folder: Path, contents: Mapping[str, bytes]) -> None:
                 os.fsync(file.fileno())
             draft.replace(folder / name)
     except OSError as error:
-        raise StorageError(f"{folder} cannot be written to: {error.strerror}") from error
+        raise StorageError.of_write(folder, error) from error

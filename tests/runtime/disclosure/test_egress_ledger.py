@@ -228,7 +228,7 @@ def test_nothing_may_leave_where_the_ledger_cannot_be_written(tmp_path: Path) ->
     genuine = os.dup(ledger._file)
     with full.open("wb") as device:
         os.dup2(device.fileno(), ledger._file)
-        with pytest.raises(StorageError, match="cannot write to the ledger"):
+        with pytest.raises(StorageError, match="ledger cannot be written: no space is left"):
             ledger.record(Departure.of_reply("sent", SplitsFound, 1))
     os.dup2(genuine, ledger._file)
     os.close(genuine)

@@ -75,3 +75,11 @@ def test_limits_are_read_from_the_coordinators_file(tmp_path: Path) -> None:
     file.write_text("[limits.users.ann]\nmost_treees = 9\n")
     with pytest.raises(ConfigurationError, match="ann"):
         read_settings(tmp_path, COORDINATOR_FILE, CoordinatorSettings)
+
+
+def test_the_guide_tells_the_default_of_the_patience_with_parties() -> None:
+    guide = (Path(__file__).parents[3] / "docs" / "how-to" / "federation.md").read_text()
+    seconds = f"{CoordinatorSettings().patience_seconds:g}"
+    assert f"`patience_seconds` (`coordinator.toml`, {seconds} seconds unless" in " ".join(
+        guide.split()
+    )

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from fedforest.errors import PolicyRefusal, ProtocolError, RemoteProtocolError
+from fedforest.errors import PolicyRefusal, ProtocolError, RemoteProtocolError, StorageError
 from fedforest.privacy.global_dp import GlobalDP
 from fedforest.privacy.local_dp import LocalDP
 from fedforest.protocol.aggregation.options import Masked
@@ -37,6 +37,7 @@ from fedforest.tree.growth.parameters import ForestParameters
 from tests.integration.federation_folder import FederationFolder
 from tests.integration.local_federation import LocalFederation, make_party
 from tests.integration.processes import result_type
+from tests.runtime.disks import disk_of
 from tests.runtime.ruled_federations import demand, ruled_federation
 from tests.runtime.service_recordings import PLANTED_COLUMN, RUN, make_pattern
 
@@ -387,6 +388,20 @@ def test_rows_of_predictions_are_counted_by_asker_and_day(federation: LocalFeder
     assert PredictionQuota(home).count("user") == 100
     assert PredictionQuota(home).count("ann") == 0
     assert PredictionQuota(home, day=lambda: "2999-01-01").count("user") == 0
+
+
+def test_a_full_disk_in_a_prediction_says_to_make_room_and_ask_again(
+    federation: LocalFederation,
+) -> None:
+    train(federation, vertical())
+    with disk_of(8), pytest.raises(StorageError) as caught:
+        predict(federation)
+    told = str(caught.value)
+    assert "a file (named in its log) cannot be written: no space is left on its disk" in told
+    assert "make room there; then go on with a paused run" in told
+    assert "ask again for anything else, such as a prediction" in told
+    assert str(federation.homes["bank"]) not in told
+    assert predict(federation).shape == (60, 2)
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,20 @@ class Question:
         return self._future.result(DEADLINE_SECONDS)["bank"]
 
 
+def test_a_revoked_party_ends_what_is_asked_of_it_at_once(
+    federation: GrpcFederation, raw: RawParty
+) -> None:
+    del raw  # it is connected, and never answers
+    identity = federation.issue("bank").identity
+    with ThreadPoolExecutor(1) as executor:
+        asked = executor.submit(federation.hub.exchange, {"bank": b"?"}, patience_seconds=60)
+        wait_until(lambda: federation.hub._exchanges.n_open == 1, "it is asked")
+        federation.hub.revoke(identity)
+        for reply in (asked, executor.submit(federation.hub.exchange, {"bank": b"?"})):
+            with pytest.raises(PartyLost, match="'bank': it was revoked, and does not come back"):
+                reply.result(10)
+
+
 def test_a_late_reply_does_not_answer_the_next_request() -> None:
     with (
         GrpcFederation(limits=ChannelLimits(answer_seconds=0.3)) as federation,

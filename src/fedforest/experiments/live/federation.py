@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 from fedforest.experiments.live.line import CountingLine, Line
 from fedforest.masking.key_agreement import fingerprint
 from fedforest.runtime.client.connection import Federation
-from fedforest.runtime.membership.homes import load_keys
+from fedforest.runtime.membership.homes import load_identity, make_keys
 from fedforest.transport.authority import Authority, make_authority
 
 if TYPE_CHECKING:
@@ -183,7 +183,8 @@ class LiveFederation:
         """Return lines that pin the keys of the other parties; parties without a key get one."""
         for other in self.tables:
             (self.folder / other).mkdir(mode=0o700, parents=True, exist_ok=True)
-            key = load_keys(self.folder / other, other, {}).identity.public
+            make_keys(self.folder / other)
+            key = load_identity(self.folder / other).public
             if other != name:
                 yield f'{other} = "{fingerprint(key)}"'
 

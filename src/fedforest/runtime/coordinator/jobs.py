@@ -104,7 +104,7 @@ class Job:
     def tell(self, event: Told) -> None:
         """Send an event to all watchers; keep exchanges for watchers that come later."""
         with self.lock:
-            self.waiting = event if isinstance(event, Waiting) else None
+            self.waiting = event if isinstance(event, Waiting) and event.parties else None
             if isinstance(event, Exchanged):
                 self.history.append(event)
             for watcher in self.watchers:

@@ -6,13 +6,14 @@ tells what the coordinator did.
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
 
-from fedforest.errors import TooFewParties
+from fedforest.errors import PartyLost, TooFewParties
+from fedforest.runtime.coordinator.absences import telling_absences
 from fedforest.runtime.coordinator.alignments import align_for_run
 from fedforest.runtime.coordinator.end_notices import OwedEnds
 from fedforest.runtime.coordinator.jobs import Job
@@ -63,9 +64,14 @@ class TrainingRuns:
     _wait_seconds: float  # for parties to connect before a training begins
     _owed: OwedEnds
     _standing: CoordinatorStandingAlignments
+    _members: Callable[[], Collection[str]] | None = None  # parties not revoked; None: unknown
 
     def carry_out(self, job: Job, observe: Observer) -> None:
         """Carry out a run, have every role store its portion of the model, store the result."""
+        with telling_absences(job, self._hub):
+            self._carry_out(job, observe)
+
+    def _carry_out(self, job: Job, observe: Observer) -> None:
         started = time.perf_counter()
         self._wait_for(job)
         order, log = job.order, ExchangeLog(observers=[observe])
@@ -167,6 +173,8 @@ class TrainingRuns:
         deadline = time.monotonic() + self._wait_seconds
         is_told = False
         while missing := sorted(wanted - set(self._hub.connected())):
+            for party in [] if self._members is None else set(missing).difference(self._members()):
+                raise PartyLost.of("party.revoked", party=party)
             if not is_told:
                 log_event(_LOG, "waiting", run=job.run.hex(), parties=missing)
                 job.tell(Waiting(missing))

@@ -101,7 +101,14 @@ class CoordinatorService:
         self._owed = OwedEnds(self._store, hub)
         self._standing = CoordinatorStandingAlignments(home)
         trainings = TrainingRuns(
-            hub, self._store, self._models, workers, wait_seconds, self._owed, self._standing
+            hub,
+            self._store,
+            self._models,
+            workers,
+            wait_seconds,
+            self._owed,
+            self._standing,
+            members,
         )
         self._runs = RunQueue(home, hub, self._store, trainings, self._owed, limits)
         self._records = self._runs.records

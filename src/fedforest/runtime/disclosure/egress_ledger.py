@@ -243,6 +243,9 @@ class EgressLedger:
         return BEFORE_ALL, n_torn
 
     def _cannot(self, do: str, error: OSError) -> StorageError:
+        full = StorageError.of_write(f"the ledger {self._folder}", error)
+        if full.code == "storage.full":
+            return full
         return StorageError(f"cannot {do} the ledger {self._folder}: {error.strerror}")
 
 

@@ -5,7 +5,8 @@
                   catalogue/  budgets/  ledger/
     user          profile.toml      tls/
 
-A party's keys are created when first needed and never leave its folder.
+A party's keys are made when it joins and never leave its folder; lost ones are never made anew by
+themselves.
 """
 
 import os
@@ -20,7 +21,8 @@ import msgspec
 from fedforest.errors import ConfigurationError
 from fedforest.masking.key_agreement import IdentityKey
 from fedforest.runtime.membership.run_limits import LimitsOfUsers
-from fedforest.runtime.recovery.run_store import write_file
+from fedforest.runtime.recovery.disk import sync_folder
+from fedforest.runtime.recovery.run_store import write_file, write_files
 from fedforest.transport.tls import Credentials
 
 if TYPE_CHECKING:  # these bring numba, which commands about members can do without
@@ -32,6 +34,10 @@ PROFILE_FILE = "profile.toml"
 HOME_VARIABLE = "FEDFOREST_HOME"
 _ADDRESS = re.compile(r"[^\s/:]+:[0-9]{1,5}|\[[0-9a-f:]+\]:[0-9]{1,5}")
 _SECRET_BYTES = 32
+_RESTORE = (
+    "restore it from a copy of the party's folder. It is never made anew by itself: other parties "
+    "know this one by its keys, and its permanent noisy answers come from them"
+)
 
 Settings = TypeVar("Settings", bound="SettingsFile")
 
@@ -84,7 +90,7 @@ def load_credentials(home: Path) -> Credentials:
 
 
 def load_keys(home: Path, name: str, pins: Mapping[str, str]) -> "PartyKeys":
-    """Load a party's key and lasting secret; create them the first time."""
+    """Load a party's key and lasting secret."""
     from fedforest.runtime.messages.roles import PartyKeys  # noqa: PLC0415 - see above
 
     lasting = _load_secret(home / "keys" / "lasting")
@@ -92,15 +98,40 @@ def load_keys(home: Path, name: str, pins: Mapping[str, str]) -> "PartyKeys":
 
 
 def load_identity(home: Path) -> IdentityKey:
-    """Load the key by which other parties know this one; create it the first time."""
+    """Load the key by which other parties know this one."""
     private = _load_secret(home / "keys" / "identity")
     return IdentityKey.from_randomness(lambda _: private)
 
 
+def make_keys(home: Path) -> None:
+    """Make the keys of a party that never had any; keys that are there stay."""
+    folder = home / "keys"
+    if not folder.exists():
+        if (home / "runs").exists():  # a party that worked before had keys
+            raise ConfigurationError(f"{folder} is missing; {_RESTORE}")
+        draft = home / "keys.draft"  # both keys or none
+        draft.mkdir(mode=0o700, parents=True, exist_ok=True)
+        keys = {name: secrets.token_bytes(_SECRET_BYTES) for name in ("lasting", "identity")}
+        write_files(draft, keys)
+        draft.replace(folder)
+        sync_folder(home)
+
+
+def replace_identity(home: Path) -> None:
+    """Make a new key by which other parties know this one; the lasting secret stays."""
+    _load_secret(home / "keys" / "lasting")
+    load_identity(home)
+    write_file(home / "keys" / "identity", secrets.token_bytes(_SECRET_BYTES))
+
+
 def _load_secret(path: Path) -> bytes:
     if not path.exists():
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_file(path, secrets.token_bytes(_SECRET_BYTES))
+        raise ConfigurationError(
+            f"{path} is missing; {_RESTORE}"
+            if path.parent.exists() or (path.parents[1] / "runs").exists()
+            else f"there are no keys in {path.parent}; make them with `fedforest party identity "
+            f"--new --home {path.parents[1]}`"
+        )
     secret = path.read_bytes()
     if len(secret) != _SECRET_BYTES:
         raise ConfigurationError(f"{path} is damaged; restore it from a copy")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fedforest.errors import ConfigurationError
 from fedforest.runtime.disclosure.egress_ledger import Departure, EgressLedger
-from fedforest.runtime.membership.homes import PARTY_FILE, PROFILE_FILE
+from fedforest.runtime.membership.homes import PARTY_FILE, PROFILE_FILE, make_keys
 from fedforest.runtime.membership.invitations import Invitation, InvitedRole
 from fedforest.runtime.recovery.run_store import write_file
 from fedforest.transport.enrolment import Application, apply
@@ -37,6 +37,7 @@ def join(token: str, role: InvitedRole, home: Path) -> Invitation:
     key = load_key(home / "tls")
     application = Application(invitation.secret, make_request(key))
     if role == "party":
+        make_keys(home)
         with EgressLedger(home, invitation.name) as ledger:
             ledger.record(Departure("sent", "Application", _REVEALS, len(application.request)))
     credentials = _enrol(invitation, key, application)

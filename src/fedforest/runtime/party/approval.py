@@ -6,7 +6,7 @@ what the rule protects.
 
 import logging
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -53,87 +53,115 @@ def refusal(rule: str, what: str, **known: Any) -> PolicyRefusal:
     return error
 
 
+Refusals = Iterator[PolicyRefusal]
+
+
+def hold(broken: Refusals) -> None:
+    """Raise the refusal of the first broken rule, if there is one."""
+    for error in broken:
+        raise error
+
+
 def check_use(
     rules: DataSetRules, data: str, asker: str, protocol: str | None, what: str = "run"
 ) -> None:
     """Refuse an asker or a protocol that the rules of this data set do not allow."""
+    hold(_broken_by_use(rules, data, asker, protocol, what))
+
+
+def _broken_by_use(
+    rules: DataSetRules, data: str, asker: str, protocol: str | None, what: str = "run"
+) -> Refusals:
     known = {"data_set": data, "asker": asker, "protocol": protocol}
     if not rules.use:
-        raise refusal("data_set", what, **known)
+        yield refusal("data_set", what, **known)
     if rules.askers is not None and asker not in rules.askers:
-        raise refusal("asker", what, **known)
+        yield refusal("asker", what, **known)
     if protocol is not None and protocol not in rules.protocols:
-        raise refusal("protocol", what, **known)
+        yield refusal("protocol", what, **known)
 
 
 def check_run(rules: DataSetRules, role: AnyRole, terms: Terms) -> Demands:
     """Refuse a run whose declaration breaks the rules; return what it asks for."""
     asked = task_of(role).demands(role, terms)
-    check_use(rules, role.data, terms.asker, asked.protocol)
-    _check_named(rules, role)
-    if terms.aligns or asked.alignment:
-        _check_alignment(rules, asked, terms.asker, role.data)
-    if (terms.validates or asked.scores) and not rules.allows_scores:
-        raise refusal("validation", "run", data_set=role.data)
-    if (terms.stands_alone or asked.stands_alone) and not rules.alone:
-        raise refusal("alone", "run", data_set=role.data)
-    if asked.scores:
-        _check_scores(rules, is_encrypted=asked.encrypts_labels)
-    has_own_scores = asked.protocol == "horizontal" and (terms.validates or asked.scores)
-    if has_own_scores and "plain" not in rules.aggregations:
-        raise refusal("own_scores", "run")  # they are sums over this party's rows alone
-    if asked.gives_labels:
-        _check_labels(rules, asked, is_regression=role.is_regression)
-    if asked.sums is not None:
-        _check_sums(rules, asked.sums)
+    hold(_broken_by_run(rules, role, terms, asked))
     return asked
 
 
-def _check_labels(rules: DataSetRules, asked: Demands, *, is_regression: bool) -> None:
+def find_refusals(
+    rules: DataSetRules, role: AnyRole, terms: Terms, n_rows: int
+) -> list[PolicyRefusal]:
+    """List the refusals of all rules that a run over a table of so many rows would break."""
+    asked = task_of(role).demands(role, terms)
+    broken = [*_broken_by_run(rules, role, terms, asked), *_broken_by_forest(rules, terms, n_rows)]
+    return list({str(each): each for each in broken}.values())
+
+
+def _broken_by_run(rules: DataSetRules, role: AnyRole, terms: Terms, asked: Demands) -> Refusals:
+    yield from _broken_by_use(rules, role.data, terms.asker, asked.protocol)
+    yield from _broken_by_names(rules, role)
+    if terms.aligns or asked.alignment:
+        yield from _broken_by_alignment(rules, asked, terms.asker, role.data)
+    if (terms.validates or asked.scores) and not rules.allows_scores:
+        yield refusal("validation", "run", data_set=role.data)
+    if (terms.stands_alone or asked.stands_alone) and not rules.alone:
+        yield refusal("alone", "run", data_set=role.data)
+    if asked.scores:
+        yield from _broken_by_scores(rules, is_encrypted=asked.encrypts_labels)
+    has_own_scores = asked.protocol == "horizontal" and (terms.validates or asked.scores)
+    if has_own_scores and "plain" not in rules.aggregations:
+        yield refusal("own_scores", "run")  # they are sums over this party's rows alone
+    if asked.gives_labels:
+        yield from _broken_by_labels(rules, asked, is_regression=role.is_regression)
+    if asked.sums is not None:
+        yield from _broken_by_sums(rules, asked.sums)
+
+
+def _broken_by_labels(rules: DataSetRules, asked: Demands, *, is_regression: bool) -> Refusals:
     """Refuse labels that leave row by row in another protection than the rules demand.
 
     Noise of vertical runs protects classes only.
     """
     epsilon = None if is_regression else asked.label_epsilon
-    _check_label_protection(rules, epsilon, is_encrypted=asked.encrypts_labels)
+    yield from _broken_by_protection(rules, epsilon, is_encrypted=asked.encrypts_labels)
     if epsilon is None:
-        _check_without_noise(rules)
+        yield from _broken_without_noise(rules)
 
 
-def _check_alignment(rules: DataSetRules, asked: Demands, asker: str, data: str) -> None:
+def _broken_by_alignment(rules: DataSetRules, asked: Demands, asker: str, data: str) -> Refusals:
     """Refuse alignment, a method of it, or a standing alignment that the rules do not allow."""
     if not rules.alignment:
-        raise refusal("alignment", "run", data_set=data)
+        yield refusal("alignment", "run", data_set=data)
     if asked.alignment is not None and asked.alignment not in rules.alignment_methods:
         allowed = ", ".join(rules.alignment_methods) or "none"
-        raise refusal("alignment_method", "run", choices=allowed, method=asked.alignment)
+        yield refusal("alignment_method", "run", choices=allowed, method=asked.alignment)
     if asked.standing_days > rules.standing_days:
-        raise refusal("standing_days", "run", limit=rules.standing_days)
+        yield refusal("standing_days", "run", limit=rules.standing_days)
     makes_or_extends = asked.standing_days > 0 or asked.extends is not None
     if makes_or_extends and asker not in (
         (asker,) if rules.standing_askers is None else rules.standing_askers
     ):
-        raise refusal("standing_askers", "run", data_set=data, asker=asker)
+        yield refusal("standing_askers", "run", data_set=data, asker=asker)
 
 
-def _check_named(rules: DataSetRules, role: AnyRole) -> None:
+def _broken_by_names(rules: DataSetRules, role: AnyRole) -> Refusals:
     """Refuse a label or a weight that the owner did not mean to be one.
 
     Weights leave as they are, row by row: where noise protects labels, a column that tells of them
     would undo it.
     """
     if rules.protects_labels and rules.label_columns is None:  # or a run could call them features
-        raise refusal("labels_unnamed", "run", data_set=role.data)
+        yield refusal("labels_unnamed", "run", data_set=role.data)
     label, weight, data = role.label, role.weight, role.data
     named = [name for name in (label, weight) if name is not None]
-    check_columns(rules, data, named, "run", label)
+    yield from _broken_by_columns(rules, data, named, "run", label)
     if label is not None and rules.label_columns is not None and label not in rules.label_columns:
-        raise refusal("label_column", "run", data_set=data, column=label)
+        yield refusal("label_column", "run", data_set=data, column=label)
     if weight is None:
         return
     is_open = rules.weight_columns is None and not rules.protects_labels
     if weight == label or not (is_open or weight in (rules.weight_columns or ())):
-        raise refusal("weight_column", "run", data_set=data, column=weight)
+        yield refusal("weight_column", "run", data_set=data, column=weight)
 
 
 def check_columns(
@@ -144,9 +172,14 @@ def check_columns(
     label: str | None = None,
 ) -> None:
     """Refuse columns that the rules hide from a use with this label."""
-    hidden = rules.hidden(names, label)
-    if hidden:
-        raise refusal("column", what, data_set=data, column=min(hidden))
+    hold(_broken_by_columns(rules, data, names, what, label))
+
+
+def _broken_by_columns(
+    rules: DataSetRules, data: str, names: Collection[str], what: str, label: str | None
+) -> Refusals:
+    for name in sorted(rules.hidden(names, label)):
+        yield refusal("column", what, data_set=data, column=name)
 
 
 class ModelUse(NamedTuple):
@@ -170,8 +203,10 @@ def check_origins(
         named = [name for name in (origin.label, origin.weight) if name is not None]
         check_columns(rules, data, [*columns, *named], use.what, origin.label)
         if origin.label is not None:
-            _check_label_protection(
-                rules, origin.label_epsilon, use.what, is_encrypted=origin.encrypts_labels
+            hold(
+                _broken_by_protection(
+                    rules, origin.label_epsilon, use.what, is_encrypted=origin.encrypts_labels
+                )
             )
         if use.what == "export" and not rules.complete_model:
             raise refusal("complete_model", "export", data_set=data)
@@ -189,76 +224,82 @@ def check_continued(origins: Origins, role: AnyRole) -> None:
 
 def check_forest(rules: DataSetRules, terms: Terms, n_rows: int) -> None:
     """Refuse small leaves and many trees; a fraction counts of this party's own rows."""
+    hold(_broken_by_forest(rules, terms, n_rows))
+
+
+def _broken_by_forest(rules: DataSetRules, terms: Terms, n_rows: int) -> Refusals:
     forest = terms.forest
     if forest is None:
         return
-    _check_leaf(rules, forest.min_rows_leaf(n_rows))
+    yield from _broken_by_leaf(rules, forest.min_rows_leaf(n_rows))
     if forest.n_estimators > rules.most_trees:
-        raise refusal("trees", "run", limit=rules.most_trees, n_trees=forest.n_estimators)
+        yield refusal("trees", "run", limit=rules.most_trees, n_trees=forest.n_estimators)
 
 
-def _check_leaf(rules: DataSetRules, least: int) -> None:
+def _broken_by_leaf(rules: DataSetRules, least: int) -> Refusals:
     if least < rules.min_rows_per_leaf:
-        raise refusal("leaf", "run", limit=rules.min_rows_per_leaf, rows_per_leaf=least)
+        yield refusal("leaf", "run", limit=rules.min_rows_per_leaf, rows_per_leaf=least)
 
 
-def _check_label_protection(
+def _broken_by_protection(
     rules: DataSetRules, epsilon: float | None, what: str = "run", *, is_encrypted: bool = False
-) -> None:
-    _check_protection(rules, what, has_noise=epsilon is not None, is_encrypted=is_encrypted)
+) -> Refusals:
+    """Refuse labels that leave in another protection, or with more epsilon, than is allowed."""
+    has_noise = epsilon is not None
+    yield from _broken_by_form(rules, what, has_noise=has_noise, is_encrypted=is_encrypted)
     if epsilon is not None and epsilon > rules.largest_label_epsilon:
         limit = f"{rules.largest_label_epsilon:g}"
-        raise refusal("epsilon", what, limit=limit, epsilon=epsilon)
+        yield refusal("epsilon", what, limit=limit, epsilon=epsilon)
 
 
-def _check_protection(
+def _broken_by_form(
     rules: DataSetRules, what: str = "run", *, has_noise: bool, is_encrypted: bool = False
-) -> None:
-    """Refuse labels that leave in another protection; encryption alone is no noise."""
+) -> Refusals:
+    """Refuse labels that leave in another form; encryption alone is no noise."""
     if rules.label_protection == "encrypted" and not is_encrypted:
-        raise refusal("labels_encrypted", what)
+        yield refusal("labels_encrypted", what)
     if rules.label_protection == "randomized_response" and not has_noise:
-        raise refusal("labels", what)
+        yield refusal("labels", what)
 
 
-def _check_scores(rules: DataSetRules, *, is_encrypted: bool) -> None:
+def _broken_by_scores(rules: DataSetRules, *, is_encrypted: bool) -> Refusals:
     """Refuse scores, which no noise covers, where labels are protected or epsilon is limited.
 
     Where labels are encrypted, the label party scores votes of its own.
     """
-    _check_label_protection(rules, None, is_encrypted=is_encrypted)
+    yield from _broken_by_protection(rules, None, is_encrypted=is_encrypted)
     if math.isfinite(rules.epsilon_ceiling):
-        raise refusal("scores", "run")
+        yield refusal("scores", "run")
 
 
-def _check_without_noise(rules: DataSetRules) -> None:
+def _broken_without_noise(rules: DataSetRules) -> Refusals:
     """Refuse before classes or the range of targets are told what would be refused after."""
     if math.isfinite(rules.epsilon_ceiling):
-        raise refusal("ceiling", "run")
+        yield refusal("ceiling", "run")
 
 
-def _check_sums(rules: DataSetRules, sums: Sums) -> None:
+def _broken_by_sums(rules: DataSetRules, sums: Sums) -> Refusals:
     if sums.aggregation not in rules.aggregations:
         allowed = ", ".join(rules.aggregations) or "none"
-        raise refusal("sums", "run", choices=allowed, aggregation=sums.aggregation)
+        yield refusal("sums", "run", choices=allowed, aggregation=sums.aggregation)
     wanted = rules.least_participants
     if sums.least_participants < wanted:
         declared = sums.least_participants
-        raise refusal("participants", "run", limit=wanted, participants=declared)
+        yield refusal("participants", "run", limit=wanted, participants=declared)
     if sums.scope not in rules.participation_scopes:
         allowed = ", ".join(rules.participation_scopes) or "none"
-        raise refusal("scope", "run", choices=allowed, scope=sums.scope)
-    _check_noise(rules, sums.noise)
+        yield refusal("scope", "run", choices=allowed, scope=sums.scope)
+    yield from _broken_by_noise(rules, sums.noise)
     has_noise = sums.noise != "none"
     if not has_noise:
-        _check_without_noise(rules)
-    _check_protection(rules, has_noise=has_noise)
+        yield from _broken_without_noise(rules)
+    yield from _broken_by_form(rules, has_noise=has_noise)
 
 
-def _check_noise(rules: DataSetRules, noise: str) -> None:
+def _broken_by_noise(rules: DataSetRules, noise: str) -> Refusals:
     if noise not in rules.noise:
         allowed = ", ".join(rules.noise) or "none"
-        raise refusal("noise", "run", choices=allowed, noise=noise)
+        yield refusal("noise", "run", choices=allowed, noise=noise)
 
 
 @dataclass(slots=True)
@@ -288,18 +329,18 @@ class RunAccountant:
     ) -> None:
         """Refuse a request that the rules do not allow, even if the run declared otherwise."""
         if isinstance(request, StartTrees):
-            _check_leaf(self.rules, request.min_rows_leaf)
+            hold(_broken_by_leaf(self.rules, request.min_rows_leaf))
         elif isinstance(request, ShareLabels):
-            _check_label_protection(self.rules, request.epsilon)
+            hold(_broken_by_protection(self.rules, request.epsilon))
             self._book(spending_of_labels(request.epsilon))
         elif isinstance(request, Measure | EncryptLabels):
             # residuals tell every label; trees without noise tell which rows are alike
             is_encrypted = isinstance(request, EncryptLabels)
-            _check_label_protection(self.rules, None, is_encrypted=is_encrypted)
+            hold(_broken_by_protection(self.rules, None, is_encrypted=is_encrypted))
             self._book(spending_of_labels(None))
         elif isinstance(request, ScoreVotes | ScoreOwnVotes | ScoreLeaves):
             is_encrypted = isinstance(request, ScoreLeaves)
-            _check_label_protection(self.rules, None, is_encrypted=is_encrypted)
+            hold(_broken_by_protection(self.rules, None, is_encrypted=is_encrypted))
             if n_rows is None or n_rows < self.least_rows:
                 raise refusal("score", "run", limit=self.least_rows, rows=n_rows)
             self._book(spending_of_labels(None))
@@ -308,10 +349,10 @@ class RunAccountant:
         elif isinstance(request, TakeRows | TakeMatches):
             self._check_common(n_rows or 0, n_longest or 0)
         elif isinstance(request, AgreeOnTable):
-            _check_noise(self.rules, request.protection.kind or "none")
+            hold(_broken_by_noise(self.rules, request.protection.kind or "none"))
             spending = spending_of(request, self.response_key)
             epsilon = spending.epsilon if request.protection.kind else None
-            _check_label_protection(self.rules, epsilon)
+            hold(_broken_by_protection(self.rules, epsilon))
             self._book(spending)
 
     def _check_list(self, n_ids: int | None) -> None:

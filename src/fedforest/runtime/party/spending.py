@@ -127,7 +127,7 @@ def tell_epsilon(home: Path, run: str) -> dict[str, dict[str, float | None]]:
     told = {}
     for data in budgets.data_of(run):
         ledger = budgets.read(data, budgets.ceiling(data, policy))
-        figures = {"spent": ledger.spent, "left": ledger.remaining}
+        figures = {"spent": ledger.spent, "left": max(0.0, ledger.remaining)}
         told[data] = {name: x if math.isfinite(x) else None for name, x in figures.items()}
     return told
 
@@ -177,7 +177,7 @@ class DailyCounts:
                 stream.write(msgspec.json.encode(counted))
             draft.replace(self._path)
         except OSError as error:
-            raise StorageError(f"{self._path} cannot be written: {error.strerror}") from error
+            raise StorageError.of_write(self._path, error) from error
 
 
 class PredictionQuota(DailyCounts):

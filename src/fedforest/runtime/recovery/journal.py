@@ -154,10 +154,7 @@ class Journal:
             with suppress(OSError):  # else it stays unusable, and is cut when it is opened anew
                 os.ftruncate(self._file, self._end.offset)
                 self._is_usable = True
-            raise StorageError(
-                f"a record cannot be added to the journal {self.path}: {error.strerror}. All that "
-                "was written before is there; make room and resume the run"
-            ) from error
+            raise StorageError.of_write(f"the journal {self.path}", error) from error
         self._before_last, self._end, self._is_usable = self._end, after, True
 
     def sync_soon(self) -> None:
@@ -191,10 +188,7 @@ class Journal:
 
     def _did_not_sync(self, error: OSError) -> StorageError:
         self._is_usable = False  # what the disk holds now is found out by opening it anew
-        return StorageError(
-            f"the journal {self.path} could not be brought to the disk: {error.strerror}. Make "
-            "room or mend the disk, and resume the run"
-        )
+        return StorageError.of_write(f"the journal {self.path}", error)
 
     def _require_usable(self) -> None:
         if not self._is_usable:

@@ -228,7 +228,7 @@ def write_files(folder: Path, data_of: Mapping[str, bytes]) -> None:
             _draft_of(path).replace(path)
         sync_folder(folder)
     except OSError as error:
-        raise StorageError(f"the file {path} cannot be written: {error.strerror}") from error
+        raise StorageError.of_write(path, error) from error
 
 
 def _draft_of(path: Path) -> Path:
@@ -250,4 +250,4 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(mode=0o700, exist_ok=True)
         folder.chmod(0o700)
     except OSError as error:
-        raise StorageError(f"the folder {folder} cannot be made: {error.strerror}") from error
+        raise StorageError.of_write(folder, error) from error

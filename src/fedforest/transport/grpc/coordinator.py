@@ -131,8 +131,10 @@ class GrpcHub:
 
     def revoke(self, identity: Identity) -> None:
         """Cut this identity's connections and let it in no more."""
-        if self._thread is None:
-            self._admission.revoke(identity)  # before anybody can connect
+        if self._thread is None:  # before anybody can connect
+            self._admission.revoke(identity)
+            if identity.role == "party":
+                self._exchanges.revoke(identity.name)
         else:
             self._call(self._revoke(identity))
 
@@ -289,6 +291,8 @@ class GrpcHub:
     async def _revoke(self, identity: Identity) -> None:
         self._admission.revoke(identity)
         stream = self._presence.find(identity.name)
+        if identity.role == "party":
+            self._exchanges.revoke(identity.name)
         if identity.role == "party" and stream is not None:
             stream.cut(grpc.StatusCode.PERMISSION_DENIED, f"{identity} was revoked")
         if identity.role == "user" and self._clients is not None:

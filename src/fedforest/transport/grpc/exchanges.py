@@ -36,6 +36,7 @@ class Exchanges:
         self._loop = loop
         self._presence = presence
         self._questions = Questions()
+        self._revoked: set[str] = set()  # parties that never come back
         self._next_id = secrets.randbits(48)  # so that no two hubs use the same ids
 
     @property
@@ -89,6 +90,13 @@ class Exchanges:
             else:
                 keep(asyncio.ensure_future(self._carry(question)))
 
+    def revoke(self, party: str) -> None:
+        """Fail what is asked of this party, now and later, at once: it never comes back."""
+        self._revoked.add(party)
+        for question in self._questions:
+            if question.party == party:
+                question.fail(PartyLost.of("party.revoked", party=party))
+
     def fail_all(self, error: FederationError) -> None:
         """Fail all exchanges, because no answer can arrive any more."""
         for question in self._questions:
@@ -111,6 +119,9 @@ class Exchanges:
 
     async def _carry(self, question: Question) -> None:
         """Send a request on the stream of its party, as soon as there is one."""
+        if question.party in self._revoked:
+            question.fail(PartyLost.of("party.revoked", party=question.party))
+            return
         party, before = question.party, self._loop.time()
         await self._presence.wait_for({party}, question.patience_seconds, unless=question.reply)
         question.patience_seconds -= self._loop.time() - before
