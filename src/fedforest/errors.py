@@ -222,12 +222,12 @@ class MaskingError(FederationError):
 class StorageError(FederationError):
     """A file of a run could not be written, read or locked; earlier records are still there."""
 
-    @classmethod
-    def of_write(cls, path: object, error: OSError) -> Self:
+    @staticmethod
+    def of_write(path: object, error: OSError) -> "StorageError":
         """An error about a file that could not be written; a full disk is named as such."""
         if error.errno in _FULL:
-            return cls.of("storage.full", path=path)
-        return cls.of("storage.failed", path=path, detail=error.strerror)
+            return StorageError.of("storage.full", path=path)
+        return StorageError.of("storage.failed", path=path, detail=error.strerror)
 
 
 class DamagedJournalError(StorageError):
