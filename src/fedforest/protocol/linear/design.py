@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import DataError
-from fedforest.tree.table.categories import order_categories
+from fedforest.tree.table.categories import count_categories, order_categories
 from fedforest.tree.table.columns import Category, CategoryColumn, Column, encode_numbers
 from fedforest.tree.table.frames import Table
 
@@ -112,7 +112,8 @@ def _frequent_categories(column: CategoryColumn, weights: NDArray[np.float64]) -
     """Return the heaviest categories, in category order; ties prefer the first."""
     totals = np.bincount(column.codes + 1, weights, minlength=len(column.values) + 1)[1:]
     weight_of = dict(zip(column.values, totals.tolist(), strict=True))
-    ordered = [category for category in order_categories(column) if weight_of[category] > 0.0]
+    known = order_categories(count_categories(column))
+    ordered = [category for category in known if weight_of[category] > 0.0]
     heaviest = sorted(ordered, key=lambda category: -weight_of[category])[:MAX_CATEGORIES]
     kept = set(heaviest)
     return [category for category in ordered if category in kept]

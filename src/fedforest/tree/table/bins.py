@@ -5,6 +5,7 @@ Value bins count from 0; missing values, and categories that training did not se
 Edges and categories are data of the party that holds them; they leave it only in its model.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +21,7 @@ from fedforest.kernels.layout import MAX_BINS, MISSING_BIN
 from fedforest.tree.canonical_json import JsonValue
 from fedforest.tree.table.blocks import find_blocks, group_columns
 from fedforest.tree.table.categories import (
+    count_categories,
     damaged,
     find_bins,
     order_categories,
@@ -35,15 +37,24 @@ from fedforest.tree.table.columns import (
     encode_numbers,
     is_unicode,
 )
-from fedforest.tree.table.edges import Edges, fit_edges, prepare_search, row_ranges
+from fedforest.tree.table.edges import (
+    EdgeFitter,
+    Edges,
+    prepare_search,
+    row_ranges,
+    sample_rows,
+)
 from fedforest.tree.table.frames import Table, list_names, number_columns
+from fedforest.tree.table.pieces import Allocate, TableSource
 from fedforest.tree.workers import ALONE, Workers
 
 Rule: TypeAlias = Edges | tuple[Category, ...]
 
+_FITTED_TOGETHER = 64  # columns whose samples are in memory at once: 13 MB of float32
+
 
 def fit_bins(
-    table: Table, *, seed: int, max_bins: int = MAX_BINS, workers: Workers = ALONE
+    table: TableSource, *, seed: int, max_bins: int = MAX_BINS, workers: Workers = ALONE
 ) -> "Bins":
     """Find the bins of every column; at most `max_bins` for a numeric one.
 
@@ -52,19 +63,37 @@ def fit_bins(
     """
     if not 2 <= max_bins <= MAX_BINS:
         raise ConfigurationError(f"max_bins must be between 2 and {MAX_BINS}, not {max_bins}")
-    numeric = [(f, c) for f, c in enumerate(table.columns) if not isinstance(c, CategoryColumn)]
-    edges = fit_edges(group_columns(numeric), table.n_rows, seed, max_bins, workers)
-    rules: list[Rule] = [
-        order_categories(column) if isinstance(column, CategoryColumn) else edges[feature]
-        for feature, column in enumerate(table.columns)
-    ]
+    rows = sample_rows(table.n_rows, seed)
+    rules: list[Rule] = []
+    for first in range(0, table.n_features, _FITTED_TOGETHER):
+        together = range(first, min(first + _FITTED_TOGETHER, table.n_features))
+        rules += _fit_rules(table.take(together), rows, max_bins, workers)
     return _build(table.names, rules, has_names=table.has_names)
+
+
+def _fit_rules(
+    table: TableSource, rows: NDArray[np.int64], max_bins: int, workers: Workers
+) -> Iterator[Rule]:
+    """Find the rules of some columns in one pass over their rows."""
+    fitter = EdgeFitter(max_bins, workers)
+    counts: dict[int, Counter[Category]] = {}
+    for piece in table.pieces():
+        numeric: list[tuple[int, Numbers]] = []
+        for feature, column in enumerate(piece.table.columns):
+            if isinstance(column, CategoryColumn):
+                counts.setdefault(feature, Counter()).update(count_categories(column))
+            else:
+                numeric.append((feature, column))
+        fitter.read(numeric, piece.table.n_rows, piece.find(rows))
+    edges = fitter.edges()
+    for feature in range(table.n_features):
+        yield order_categories(counts[feature]) if feature in counts else edges[feature]
 
 
 def fit_categories(table: Table) -> "Bins":
     """Make bins that only number categories, for `Bins.raw_values`, which keeps numbers."""
     categories = [
-        order_categories(column) if isinstance(column, CategoryColumn) else None
+        order_categories(count_categories(column)) if isinstance(column, CategoryColumn) else None
         for column in table.columns
     ]
     return number_categories(table.names, categories, has_names=table.has_names)
@@ -106,14 +135,46 @@ class Bins:
         rule = self.rules[feature]
         return rule if isinstance(rule, tuple) else ()
 
-    def transform(self, table: Table, workers: Workers = ALONE) -> NDArray[np.uint8]:
+    def transform(
+        self, table: TableSource, workers: Workers = ALONE, allocate: Allocate = np.empty
+    ) -> NDArray[np.uint8]:
         """Bin a table: an array (n_features, n_rows), C-contiguous.
 
         Named columns are found by name. Raises `DataError` when columns are missing, left over, or
         hold text where training had numbers.
         """
-        columns = self._arrange(table).columns
-        bins = np.empty((self.n_features, table.n_rows), np.uint8)
+        return self._convert(table, allocate, np.uint8, partial(self._bin, workers))
+
+    def raw_values(
+        self, table: TableSource, workers: Workers = ALONE, allocate: Allocate = np.empty
+    ) -> NDArray[np.float32]:
+        """Convert a table to float32 (n_features, n_rows): numbers rounded, categories as bins.
+
+        Missing values, and categories that training did not see, are NaN. float32 is what
+        scikit-learn's trees compare, too.
+        """
+        return self._convert(table, allocate, np.float32, partial(self._round, workers))
+
+    def _convert(
+        self,
+        table: TableSource,
+        allocate: Allocate,
+        dtype: type,
+        write: Callable[[Table, NDArray[Any]], None],
+    ) -> NDArray[Any]:
+        """Convert a table piece by piece into an array (n_features, n_rows)."""
+        converted = allocate((self.n_features, table.n_rows), dtype)
+        for piece in self._arrange(table).pieces():
+            if piece.is_whole_of(table.n_rows):
+                write(piece.table, converted)
+            else:
+                values: NDArray[Any] = np.empty((self.n_features, piece.table.n_rows), dtype)
+                write(piece.table, values)
+                piece.write(values, converted)
+        return converted
+
+    def _bin(self, workers: Workers, table: Table, bins: NDArray[np.uint8]) -> None:
+        columns = table.columns
         numeric: list[tuple[int, Numbers]] = []
         tasks: list[Callable[[], None]] = []
         for feature, column in enumerate(columns):
@@ -127,28 +188,19 @@ class Bins:
                 bins[feature] = MISSING_BIN
         tasks += self._numeric_tasks(numeric, bins)
         workers.run(lambda task: task(), tasks)
-        return bins
 
-    def raw_values(self, table: Table, workers: Workers = ALONE) -> NDArray[np.float32]:
-        """Convert a table to float32 (n_features, n_rows): numbers rounded, categories as bins.
-
-        Missing values, and categories that training did not see, are NaN. float32 is what
-        scikit-learn's trees compare, too.
-        """
-        arranged = self._arrange(table)
-        values = np.empty((self.n_features, table.n_rows), np.float32)
+    def _round(self, workers: Workers, table: Table, values: NDArray[np.float32]) -> None:
         tasks: list[Callable[[], None]] = []
-        for feature in self._features_of_codes(arranged):
-            column = arranged.columns[feature]
+        for feature in self._features_of_codes(table):
+            column = table.columns[feature]
             if self.is_categorical[feature]:
                 tasks.append(partial(self._number_categories, feature, column, values[feature]))
             elif isinstance(column, CategoryColumn) and column.values:
                 raise DataError.of("column.was_numeric", own_column=self.names[feature])
             else:
                 values[feature] = np.nan  # numbers where training had categories: all missing
-        tasks += self._rounding_tasks(arranged, values)
+        tasks += self._rounding_tasks(table, values)
         workers.run(lambda task: task(), tasks)
-        return values
 
     def _features_of_codes(self, table: Table) -> Sequence[int]:
         """Return which features are categories in the model or in the table."""
@@ -224,7 +276,7 @@ class Bins:
             rules.append(next(rest) if is_category else column_edges)
         return _build(names, rules, has_names=has_names)
 
-    def _arrange(self, table: Table) -> Table:
+    def _arrange(self, table: TableSource) -> TableSource:
         """Put the columns of a table into the order of these bins."""
         if self.has_names and table.has_names:
             place_of = {name: place for place, name in enumerate(table.names)}

@@ -21,12 +21,14 @@ RARE_BIN = N_OWN_BINS
 _TYPES = (str, int, float)
 
 
-def order_categories(column: CategoryColumn) -> tuple[Category, ...]:
-    """Return the categories that occur, in code order; those after N_OWN_BINS are rare."""
-    counts = np.bincount(column.codes + 1, minlength=len(column.values) + 1)[1:]
-    count_of = {
-        value: count for value, count in zip(column.values, counts.tolist(), strict=True) if count
-    }
+def count_categories(column: CategoryColumn) -> dict[Category, int]:
+    """Count the rows of each category that occurs."""
+    counts = np.bincount(column.codes + 1, minlength=len(column.values) + 1)[1:].tolist()
+    return {value: count for value, count in zip(column.values, counts, strict=True) if count}
+
+
+def order_categories(count_of: Mapping[Category, int]) -> tuple[Category, ...]:
+    """Return categories in code order, given their rows; those after N_OWN_BINS are rare."""
     ordered = sort_categories(list(count_of))
     if len(ordered) <= N_OWN_BINS:
         return tuple(ordered)

@@ -6,7 +6,6 @@ the edges of a column depend neither on the column order nor on the party that h
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,11 +13,11 @@ from numpy.typing import NDArray
 
 from fedforest.kernels.bins import binning
 from fedforest.kernels.layout import MAX_BINS
-from fedforest.tree.table.blocks import NumericBlock
+from fedforest.tree.table.blocks import NumericBlock, group_columns
+from fedforest.tree.table.columns import Numbers
 from fedforest.tree.workers import Workers
 
 SAMPLE_ROWS = 50_000
-_BATCH_COLUMNS = 64  # sampled together: 13 MB of float32
 _TASK_CELLS = 1 << 17  # some tenths of a millisecond: tasks that small can be distributed evenly
 
 Edges: TypeAlias = NDArray[np.float64]
@@ -58,128 +57,136 @@ def prepare_search(edges: Sequence[Edges], dtype: np.dtype[Any]) -> binning.Sear
     return search
 
 
-def fit_edges(
-    blocks: Iterable[NumericBlock], n_rows: int, seed: int, max_bins: int, workers: Workers
-) -> dict[int, Edges]:
-    """Find the edges of every feature in the blocks."""
-    fitter = _Fitter(sample_rows(n_rows, seed), n_rows, max_bins, workers)
-    edges: dict[int, Edges] = {}
-    for batch in _batches(blocks):
-        edges |= fitter.fit(batch)
-    return edges
+class EdgeFitter:
+    """Finds the edges of numeric columns while the pieces of a table pass by once.
 
+    Of every column it keeps the sampled values, and all distinct values while they are few.
+    """
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Fitter:
-    """Finds the edges of one batch of columns after the other."""
+    def __init__(self, max_bins: int, workers: Workers) -> None:
+        self._max_bins = max_bins
+        self._workers = workers
+        self._sampled: dict[int, list[NDArray[Any]]] = {}  # by piece: ascending, none missing
+        self._distinct: dict[int, NDArray[Any] | None] = {}  # ascending; None: too many
 
-    rows: NDArray[np.int64]
-    n_rows: int
-    max_bins: int
-    workers: Workers
+    def read(
+        self, columns: Iterable[tuple[int, Numbers]], n_rows: int, sampled: NDArray[np.int64]
+    ) -> None:
+        """Read (feature, values) of `n_rows` rows; those at `sampled` are in the sample."""
+        blocks = group_columns((feature, self._widen(feature, c)) for feature, c in columns)
+        self._workers.run(self._note, self._gather(blocks, sampled))
+        if len(sampled) < n_rows:
+            for block in blocks:
+                self._add_strangers(block, n_rows)
 
-    def fit(self, batch: Sequence[NumericBlock]) -> dict[int, Edges]:
+    def edges(self) -> dict[int, Edges]:
+        """Return the edges of every column that was read."""
         edges: dict[int, Edges] = {}
-        values_of_few: dict[int, NDArray[Any]] = {}
 
-        def settle(column: tuple[int, NDArray[Any]]) -> None:
-            feature, ascending = column
-            ascending.sort()  # missing values come last
-            ascending = ascending[: np.searchsorted(ascending, ascending.dtype.type(np.nan))]
-            distinct = np.empty(self.max_bins, ascending.dtype)
-            n_distinct = binning.list_distinct(ascending, self.max_bins, distinct)
-            if n_distinct <= self.max_bins:
-                values_of_few[feature] = distinct[:n_distinct]
-                edges[feature] = _edges_between(distinct[:n_distinct])
-            else:
-                edges[feature] = _edges_at_quantiles(ascending, self.max_bins)
+        def settle(feature: int) -> None:
+            edges[feature] = self._settle(feature)
 
-        self.workers.run(settle, self._sample(batch))
-        if len(self.rows) < self.n_rows:
-            for block in batch:
-                edges |= self._edges_of_all_rows(block, values_of_few)
+        self._workers.run(settle, self._sampled)
         return edges
 
-    def _sample(self, batch: Sequence[NumericBlock]) -> list[tuple[int, NDArray[Any]]]:
+    def _settle(self, feature: int) -> Edges:
+        distinct = self._distinct[feature]
+        if distinct is not None:
+            return _edges_between(distinct)
+        parts = self._sampled[feature]
+        ascending = parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts))
+        few = self._list_distinct(ascending)
+        if few is None:
+            return _edges_at_quantiles(ascending, self._max_bins)
+        return _edges_between(few)
+
+    def _list_distinct(self, ascending: NDArray[Any]) -> NDArray[Any] | None:
+        """Return the distinct values; None if there are more than bins."""
+        distinct = np.empty(self._max_bins, ascending.dtype)
+        n_distinct = binning.list_distinct(ascending, self._max_bins, distinct)
+        return distinct[:n_distinct] if n_distinct <= self._max_bins else None
+
+    def _widen(self, feature: int, column: Numbers) -> Numbers:
+        """Convert a column to float64 if an earlier piece of it was; both are exact."""
+        known = self._distinct.get(feature)
+        return column if known is None else column.astype(np.result_type(known, column), copy=False)
+
+    def _note(self, column: tuple[int, NDArray[Any]]) -> None:
+        """Add the sampled values of one column and piece."""
+        feature, ascending = column
+        ascending.sort()  # missing values come last
+        ascending = ascending[: np.searchsorted(ascending, ascending.dtype.type(np.nan))]
+        if feature not in self._sampled:
+            self._sampled[feature] = [ascending]
+            self._distinct[feature] = self._list_distinct(ascending)
+        else:
+            self._sampled[feature].append(ascending)
+            self._join(feature, self._list_distinct(ascending))
+
+    def _join(self, feature: int, more: NDArray[Any] | None) -> None:
+        """Add distinct values to those known; None stands for too many."""
+        known = self._distinct[feature]
+        if known is None or more is None:
+            self._distinct[feature] = None
+        elif len(more):
+            joined = np.unique(np.concatenate([known, more]))
+            self._distinct[feature] = joined if len(joined) <= self._max_bins else None
+
+    def _gather(
+        self, blocks: Sequence[NumericBlock], rows: NDArray[np.int64]
+    ) -> list[tuple[int, NDArray[Any]]]:
         """Copy the sampled rows of each feature, contiguous."""
         samples = [
-            np.empty((len(block.features), len(self.rows)), block.cells.memory.dtype)
-            for block in batch
+            np.empty((len(block.features), len(rows)), block.cells.memory.dtype) for block in blocks
         ]
         tasks = [
-            (block, sample, rows)
-            for block, sample in zip(batch, samples, strict=True)
-            for rows in row_ranges(len(self.rows), len(block.features))
+            (block, sample, part)
+            for block, sample in zip(blocks, samples, strict=True)
+            for part in row_ranges(len(rows), len(block.features))
         ]
 
         def gather(task: tuple[NumericBlock, NDArray[Any], tuple[int, int]]) -> None:
             block, sample, (first, last) = task
-            binning.gather_rows(block.cells, self.rows, sample, first, last)
+            binning.gather_rows(block.cells, rows, sample, first, last)
 
-        self.workers.run(gather, tasks)
+        self._workers.run(gather, tasks)
         return [
             (feature, values)
-            for block, sample in zip(batch, samples, strict=True)
+            for block, sample in zip(blocks, samples, strict=True)
             for feature, values in zip(block.features.tolist(), sample, strict=True)
         ]
 
-    def _edges_of_all_rows(
-        self, block: NumericBlock, values_of_few: dict[int, NDArray[Any]]
-    ) -> dict[int, Edges]:
-        """Find the edges of columns whose few distinct values were not all in the sample."""
-        few = block.take(
-            [p for p, feature in enumerate(block.features.tolist()) if feature in values_of_few]
-        )
-        known = [values_of_few[feature] for feature in few.features.tolist()]
-        edges = {}
-        for feature, values, strangers in zip(
-            few.features.tolist(), known, self._find_strangers(few, known), strict=True
-        ):
-            distinct = np.unique(np.concatenate([values, *strangers]))
-            if len(values) < len(distinct) <= self.max_bins:
-                edges[feature] = _edges_between(distinct)
-        return edges
-
-    def _find_strangers(
-        self, block: NumericBlock, known: Sequence[NDArray[Any]]
-    ) -> list[list[NDArray[Any]]]:
-        """Find each column's values that are not known; some of them if there are too many."""
-        strangers: list[list[NDArray[Any]]] = [[] for _ in known]
+    def _add_strangers(self, block: NumericBlock, n_rows: int) -> None:
+        """Add the values that are not known yet, of columns whose distinct values are few."""
+        known: dict[int, NDArray[Any]] = {}
+        for feature in block.features.tolist():
+            distinct = self._distinct[feature]
+            if distinct is not None:
+                known[feature] = distinct
         if not known:
-            return strangers
+            return
+        few = block.take([p for p, f in enumerate(block.features.tolist()) if f in known])
         dtype = block.cells.memory.dtype
-        search = prepare_search([_edges_between(values) for values in known], dtype)
+        search = prepare_search([_edges_between(values) for values in known.values()], dtype)
         table = np.full((len(known), MAX_BINS), np.nan, dtype)
-        for row, values in zip(table, known, strict=True):
+        for row, values in zip(table, known.values(), strict=True):
             row[: len(values)] = values
+        found: list[tuple[int, NDArray[Any] | None]] = []
 
         def find(rows: tuple[int, int]) -> None:
             n_strangers = np.zeros(len(known), np.int64)
             distinct = binning.Distinct(table, np.empty_like(table), n_strangers)
-            binning.find_strangers(block.cells, search, distinct, *rows)
-            for column in np.flatnonzero(n_strangers).tolist():
-                found = distinct.strangers[column, : n_strangers[column]]
-                strangers[column].append(found.copy())  # a view would keep the whole array
+            binning.find_strangers(few.cells, search, distinct, *rows)
+            for place, feature in enumerate(known):
+                n_found = n_strangers.item(place)
+                if n_found > MAX_BINS:
+                    found.append((feature, None))
+                elif n_found:  # a view would keep the whole array
+                    found.append((feature, distinct.strangers[place, :n_found].copy()))
 
-        self.workers.run(find, row_ranges(self.n_rows, len(known)))
-        return strangers
-
-
-def _batches(blocks: Iterable[NumericBlock]) -> Iterator[list[NumericBlock]]:
-    """Divide blocks into batches of at most _BATCH_COLUMNS columns."""
-    batch: list[NumericBlock] = []
-    room = _BATCH_COLUMNS
-    for block in blocks:
-        positions = np.arange(len(block.features))
-        while len(positions):
-            batch.append(block.take(positions[:room]))
-            positions = positions[room:]
-            room -= len(batch[-1].features)
-            if room == 0:
-                yield batch
-                batch, room = [], _BATCH_COLUMNS
-    if batch:
-        yield batch
+        self._workers.run(find, row_ranges(n_rows, len(known)))
+        for feature, strangers in found:
+            self._join(feature, strangers)
 
 
 def _edges_between(distinct: NDArray[Any]) -> Edges:

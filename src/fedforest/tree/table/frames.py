@@ -6,7 +6,7 @@ other libraries (`data_frames.py`). How a model uses a column is decided in
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from fedforest.tree.table.columns import (
     refuse_kind,
 )
 from fedforest.tree.table.data_frames import Frame, open_frame, read_column
+from fedforest.tree.table.pieces import TablePiece
 
 _MAX_ROWS = 2**31 - 1
 
@@ -49,6 +50,10 @@ class Table:
         columns = tuple(self.columns[feature] for feature in features)
         names = tuple(self.names[feature] for feature in features)
         return Table(names, columns, self.n_rows, self.has_names)
+
+    def pieces(self) -> Iterator[TablePiece]:
+        """Return the whole table as one piece."""
+        yield TablePiece(self, range(self.n_rows))
 
     def take_rows(self, rows: slice | NDArray[np.int64]) -> "Table":
         """Return the table of these rows, with only the categories that occur in them."""
