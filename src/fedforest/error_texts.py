@@ -51,6 +51,8 @@ FIELDS: Mapping[str, Field] = {
     "receiver": Field(Sight.SHARED, quoted=True),
     "peers": Field(Sight.SHARED),
     "model": Field(Sight.SHARED),
+    "withdrawer": Field(Sight.SHARED),
+    "moment": Field(Sight.SHARED),
     "n_columns": Field(Sight.SHARED),  # told when a training begins
     "commands": Field(Sight.SHARED),
     "protocol": Field(Sight.SHARED),
@@ -105,6 +107,11 @@ TEXTS: Mapping[str, Text] = {
     ),
     "run.unusable": Text("what the run proposes cannot be used: {detail}"),
     "model.unknown": Text("there is no model {model} here"),
+    "model.withdrawn": Text(
+        "model {model} was withdrawn by {withdrawer} on {moment}, for good: it answers "
+        "nothing, and no training continues it",
+        "train another one",
+    ),
     "model.no_origins": Text(
         "model {model} was stored by an earlier development version, which did not note what went "
         "into it",

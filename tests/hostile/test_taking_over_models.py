@@ -22,6 +22,7 @@ from fedforest.runtime.messages.party_requests import (
     DropModel,
     EndRun,
     GiveShare,
+    WithdrawPart,
 )
 from fedforest.runtime.messages.results import VerticalResult
 from fedforest.runtime.messages.roles import HorizontalRole, ScoringRole, VerticalRole
@@ -263,6 +264,7 @@ def with_id(name: str) -> list[Message]:
         EndRun(OTHER, name),
         CountRows(name, "columns", None, "user"),
         DropModel(name),
+        WithdrawPart(name),
         GiveShare(name, "user"),
     ]
 
@@ -276,6 +278,7 @@ def with_name(name: str) -> list[Message]:
         CountRows(RUN.hex(), name, None, "user"),
         CountRows(RUN.hex(), "columns", None, name),
         GiveShare(RUN.hex(), name),
+        WithdrawPart(RUN.hex(), name),
     ]
 
 

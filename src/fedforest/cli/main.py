@@ -24,6 +24,7 @@ from fedforest.cli.papers.data_sets import paper_data
 from fedforest.cli.papers.reproduce import reproduce
 from fedforest.cli.policy import policy
 from fedforest.cli.predict import predict
+from fedforest.cli.retention.models import models, party_models
 from fedforest.cli.runs import runs
 from fedforest.cli.services import coordinator, party
 from fedforest.cli.train import train
@@ -45,6 +46,7 @@ app.command("warm-up")(warm_up)
 app.command("join")(join_as_user)
 app.command()(train)
 app.add_typer(runs, name="runs")
+app.add_typer(models, name="models")
 app.command()(align)
 app.add_typer(alignments, name="alignments")
 app.command()(predict)
@@ -57,6 +59,7 @@ app.add_typer(party, name="party")
 party.add_typer(data, name="data")
 party.add_typer(policy, name="policy")
 party.add_typer(party_alignments, name="alignments")
+party.add_typer(party_models, name="models")
 app.add_typer(audit, name="audit")
 
 

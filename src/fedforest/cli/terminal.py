@@ -25,6 +25,7 @@ _FILE_WIDTH = 160  # of tables that no terminal cuts off
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but results.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
 Profile = Annotated[
     str,
     typer.Option("--profile", "-p", help="Name or folder of your profile.", show_default=False),
@@ -62,6 +63,15 @@ class Terminal:
     def show_json(self, value: Any) -> None:
         """A result, on one line."""
         typer.echo(json.dumps(value, allow_nan=False, default=str))
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask before what cannot be undone; without a terminal, --yes must say so."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise typer.BadParameter("this cannot be undone; say --yes", param_hint="--yes")
+    typer.confirm(question, abort=True, err=True)
 
 
 def format_bytes(n_bytes: int) -> str:

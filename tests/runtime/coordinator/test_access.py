@@ -68,6 +68,10 @@ ALLOWED = {
     "PredictVertical": ("", "os", "os", "osf"),
     "PredictLinear": ("", "os", "os", "osf"),
     "CompleteModel": ("", "", "os", "osf"),
+    "ListModels": ("n", "n", "n", "n"),
+    "ShowModel": ("os", "os", "os", "osf"),
+    "WithdrawModel": ("", "", "o", "osf"),
+    "DeleteModel": ("", "", "o", "osf"),
 }
 
 
@@ -90,10 +94,11 @@ def requests_of(name: str) -> dict[str, Any]:
         "ListAlignments": orders.ListAlignments,
         "RemoveAlignment": lambda: orders.RemoveAlignment("people"),
         "ListRuns": ListRuns,
+        "ListModels": orders.ListModels,
     }
     if name in new:
         return {"n": new[name]()}
-    about = "model" if kind in {PredictVertical, PredictLinear, CompleteModel} else "run"
+    about = "model" if "model" in kind.__struct_fields__ else "run"
     more: dict[str, Any] = {"user": "ben"} if kind is ShareRun else {}
     more |= {"data": DATA} if kind in {PredictVertical, PredictLinear} else {}
     runs = {"o": OWN, "s": SHARED, "f": FOREIGN}

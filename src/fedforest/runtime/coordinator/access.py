@@ -21,8 +21,10 @@ from fedforest.runtime.messages.orders import (
     AnyOrder,
     CancelRun,
     CompleteModel,
+    DeleteModel,
     EndRunEarly,
     ListAlignments,
+    ListModels,
     ListRuns,
     LogOfRun,
     PredictLinear,
@@ -30,11 +32,13 @@ from fedforest.runtime.messages.orders import (
     RemoveAlignment,
     ResumeRun,
     ShareRun,
+    ShowModel,
     ShowRun,
     TrainHorizontal,
     TrainLinear,
     TrainVertical,
     WatchRun,
+    WithdrawModel,
 )
 from fedforest.runtime.recovery.run_store import RunStore
 
@@ -78,6 +82,10 @@ RIGHTS: Mapping[type[Any], Mapping[UserRole, Reach]] = {
     PredictVertical: _PREDICTING,
     PredictLinear: _PREDICTING,
     CompleteModel: _reach(_NONE, _NONE, _SHARED),
+    ListModels: _reach(_SHARED, _SHARED, _SHARED),
+    ShowModel: _reach(_SHARED, _SHARED, _SHARED),
+    WithdrawModel: _STEERING,
+    DeleteModel: _STEERING,
 }
 
 

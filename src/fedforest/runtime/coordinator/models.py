@@ -14,7 +14,7 @@ from fedforest.runtime.recovery.linear_files import (
     decode_intercept,
     encode_intercept,
 )
-from fedforest.runtime.recovery.model_folder import StoredModels
+from fedforest.runtime.recovery.model_folder import StoredModels, Withdrawal
 from fedforest.runtime.trainings.warm_start import CoordinatorModel
 from fedforest.tree.files.forests import decode_outline, encode_outline
 
@@ -52,6 +52,24 @@ class CoordinatorModels:
         self._open.pop(model, None)
         self._files.remove(model)
 
+    def check(self, model: str) -> None:
+        """Raise `ModelFileError` if the model is withdrawn."""
+        self._files.check(model)
+
+    def withdrawal(self, model: str) -> Withdrawal | None:
+        """Return the withdrawal of a model; None if it may be used."""
+        return self._files.withdrawal(model)
+
+    def withdraw(self, model: str, by: str) -> None:
+        """Withdraw a model for good."""
+        self._open.pop(model, None)
+        self._files.withdraw(model, by)
+
+    def delete(self, model: str, by: str) -> None:
+        """Delete the files of a model, and keep who did it and when."""
+        self._open.pop(model, None)
+        self._files.delete(model, by)
+
     def keep_linear(self, model: str, trained: LinearTrained) -> None:
         """Store the intercept of a linear model."""
         self._files.write(model, encode_intercept(model, trained), "linear")
@@ -61,7 +79,8 @@ class CoordinatorModels:
         return decode_intercept(self._files.read(model, "linear"))
 
     def read(self, model: str) -> CoordinatorModel:
-        """Read a model; raises `ModelFileError` if there is none."""
+        """Read a model; raises `ModelFileError` if there is none, or it is withdrawn."""
+        self.check(model)
         if model not in self._open:
             stored = decode_outline(self._files.read(model))
             about: Any = stored.metadata

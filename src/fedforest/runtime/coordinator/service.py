@@ -25,6 +25,7 @@ from fedforest.runtime.coordinator.models import CoordinatorModels
 from fedforest.runtime.coordinator.predictions import predict, predict_linear
 from fedforest.runtime.coordinator.queue import RunQueue
 from fedforest.runtime.coordinator.refusal_texts import in_own_words
+from fedforest.runtime.coordinator.retention.model_register import ModelRegister
 from fedforest.runtime.coordinator.runs import Hub, TrainingRuns
 from fedforest.runtime.coordinator.standing_alignments import CoordinatorStandingAlignments
 from fedforest.runtime.event_log import log_event
@@ -37,8 +38,10 @@ from fedforest.runtime.messages.orders import (
     AnyRun,
     CancelRun,
     CompleteModel,
+    DeleteModel,
     EndRunEarly,
     ListAlignments,
+    ListModels,
     ListRuns,
     LogOfRun,
     PredictLinear,
@@ -46,8 +49,10 @@ from fedforest.runtime.messages.orders import (
     RemoveAlignment,
     ResumeRun,
     ShareRun,
+    ShowModel,
     ShowRun,
     WatchRun,
+    WithdrawModel,
     decode_order,
     encode_order,
     replace_seed,
@@ -57,6 +62,7 @@ from fedforest.runtime.messages.results import (
     AlignmentList,
     AnyEvent,
     ModelFile,
+    ModelList,
     Predictions,
     RunAccepted,
     RunDetails,
@@ -112,6 +118,9 @@ class CoordinatorService:
         )
         self._runs = RunQueue(home, hub, self._store, trainings, self._owed, limits)
         self._records = self._runs.records
+        self._register = ModelRegister(
+            self._store, hub, self._models, self._records, self._access, self._owed, members
+        )
         self._is_ready = threading.Event()
         self._answers: dict[type[Any], Callable[[Any], Iterator[AnyEvent]]] = {
             PredictVertical: self._predict,
@@ -125,15 +134,18 @@ class CoordinatorService:
             CancelRun: self._cancel,
             ShareRun: self._share,
             ListAlignments: self._list_alignments,
+            ShowModel: self._show_model,
         }
 
     def start(self) -> None:
         """Resume unfinished runs, and accept requests."""
         self._runs.start()
+        self._register.start()
         self._is_ready.set()
 
     def close(self, timeout_seconds: float = 30.0) -> None:
         """Stop after the current exchange; unfinished runs can be resumed."""
+        self._register.close()
         self._runs.close(timeout_seconds)
 
     def serve(self, identity: object, data: bytes) -> Iterator[bytes]:
@@ -149,6 +161,7 @@ class CoordinatorService:
             log_event(_LOG, "refused", severity=logging.WARNING, **told, reason=str(error))
             raise
         log_event(_LOG, "order", **told)
+        self._register.check(order)
         for event in self._answer(order, identity, user):
             yield encode_event(event)
 
@@ -158,6 +171,12 @@ class CoordinatorService:
             return self._list(user)
         if isinstance(order, RemoveAlignment):
             return self._remove_alignment(order, user)
+        if isinstance(order, ListModels):
+            return cut_result(ModelList(self._register.list(user)))
+        if isinstance(order, WithdrawModel):
+            return cut_result(ModelList([self._register.withdraw(order, user)]))
+        if isinstance(order, DeleteModel):
+            return cut_result(ModelList([self._register.delete(order, user)]))
         return self._train(order, identity, user) if answer is None else answer(order)  # type: ignore[arg-type] # what is not answered begins a run
 
     def _train(self, order: AnyRun, identity: object, user: str) -> Iterator[AnyEvent]:
@@ -177,6 +196,9 @@ class CoordinatorService:
     def _show(self, order: ShowRun) -> Iterator[AnyEvent]:
         run = self._run_of(order.run)
         return cut_result(self._describe(run))
+
+    def _show_model(self, order: ShowModel) -> Iterator[AnyEvent]:
+        return cut_result(ModelList([self._register.show(order.model)]))
 
     def _describe(self, run: bytes) -> RunDetails:
         return replace(self._records.show(run), shared_with=self._access.users(run))

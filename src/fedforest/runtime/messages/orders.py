@@ -290,6 +290,28 @@ class LogOfRun(AboutRun, frozen=True, kw_only=True):
     """Send the events and exchanges of a run."""
 
 
+class AboutModel(msgspec.Struct, frozen=True, kw_only=True, tag=True, forbid_unknown_fields=True):
+    """Base of requests about a model, which has the id of its run."""
+
+    model: RunText
+
+
+class ShowModel(AboutModel, frozen=True, kw_only=True):
+    """Say whether a model may be used, or who withdrew it."""
+
+
+class WithdrawModel(AboutModel, frozen=True, kw_only=True):
+    """Withdraw a model for good: from the next request on it answers nothing."""
+
+
+class DeleteModel(AboutModel, frozen=True, kw_only=True):
+    """Withdraw a model, and delete what the coordinator keeps of it."""
+
+
+class ListModels(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """List the models that the user may see."""
+
+
 class ListRuns(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
     """List all runs, also those that ended."""
 
@@ -322,6 +344,10 @@ AnyOrder = (
     | ListRuns
     | ListAlignments
     | RemoveAlignment
+    | ListModels
+    | ShowModel
+    | WithdrawModel
+    | DeleteModel
 )
 
 

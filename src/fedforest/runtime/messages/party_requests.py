@@ -94,6 +94,14 @@ class DropModel(Request[Done], frozen=True):
     model: KeptId
 
 
+class WithdrawPart(Request[Done], frozen=True):
+    """Withdraw a model for good: a user wants it used no more, or its files deleted."""
+
+    model: KeptId
+    by: Asker = ""
+    asks_deletion: bool = False  # by the party's owner, who alone deletes files
+
+
 class DropAlignment(Request[Done], frozen=True):
     """Remove a standing alignment, with all that it was extended from."""
 
@@ -122,6 +130,7 @@ TO_PARTY = (
     InPrediction,
     CountRows,
     DropModel,
+    WithdrawPart,
     DropAlignment,
     GiveShare,
 )

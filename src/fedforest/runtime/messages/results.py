@@ -275,6 +275,34 @@ class RunDetails(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     shared_with: list[str] = []  # users
 
 
+class ModelState(msgspec.Struct, frozen=True, array_like=True):
+    """A model of a finished run; its id is that of the run. Times are in seconds since 1970."""
+
+    model: str
+    name: str
+    user: str
+    protocol: str
+    created: float | None
+    withdrawn_by: str = ""
+    withdrawn_at: float | None = None
+    deleted_by: str = ""
+    deleted_at: float | None = None
+    away: list[str] = []  # parties that have yet to hear of the withdrawal
+
+    @property
+    def state(self) -> str:
+        """Whether the model may be used."""
+        if self.withdrawn_at is None:
+            return "usable"
+        return "withdrawn" if self.deleted_at is None else "deleted"
+
+
+class ModelList(msgspec.Struct, frozen=True, array_like=True):
+    """Models of a coordinator."""
+
+    models: list[ModelState]
+
+
 class LoggedEvent(msgspec.Struct, frozen=True, array_like=True):
     """A change of a run's state, or one party's part in one of its exchanges."""
 
@@ -298,7 +326,8 @@ class RunEvents(msgspec.Struct, frozen=True, array_like=True):
     events: list[LoggedEvent]
 
 
-RECORDS = (Alignment, AlignmentList, RunList, RunDetails, RunEvents)  # to be read by people
+# to be read by people
+RECORDS = (Alignment, AlignmentList, RunList, RunDetails, RunEvents, ModelList)
 
 Result = (
     VerticalResult
@@ -311,6 +340,7 @@ Result = (
     | RunDetails
     | RunEvents
     | AlignmentList
+    | ModelList
 )
 News = RunAccepted | Told  # the events that a user sees
 AnyEvent = RunAccepted | Progress | ResultPiece | Finished

@@ -119,6 +119,20 @@ class PartyModels:
         """Tell whether this party has the model."""
         return self._files.has(model) or self.is_linear(model)
 
+    def check(self, model: str) -> None:
+        """Raise `ModelFileError` if the model is withdrawn, which is looked up each time."""
+        try:
+            self._files.check(model)
+        except ModelFileError:
+            self._open.pop(model, None)
+            raise
+
+    def withdraw(self, model: str, by: str, *, asks_deletion: bool = False) -> None:
+        """Withdraw a model for good; its files stay until the owner deletes them."""
+        self._files.withdraw(model, by)
+        if asks_deletion:
+            self._files.ask_deletion(model, by)
+
     def is_linear(self, model: str) -> bool:
         """Tell whether this party has the model and it is linear."""
         return self._files.has(model, _LINEAR)
@@ -174,6 +188,7 @@ class PartyModels:
 
     def origins(self, model: str) -> Origins:
         """Return the trainings that went into the model, and what they used here."""
+        self.check(model)
         if self.has(model) and not self._files.has(model, _ORIGINS):
             raise ModelFileError.of("model.no_origins", model=model)
         try:
@@ -206,6 +221,7 @@ class PartyModels:
         return decode_linear_share(self._files.read(model, _LINEAR))
 
     def _opened(self, model: str) -> _Opened:
+        self.check(model)
         if model not in self._open:
             stored = decode_partial(self._files.read(model))
             left_out = self._files.read(model, "votes") if self._files.has(model, "votes") else None

@@ -47,6 +47,7 @@ class _Prediction:
 
     endpoint: Any
     party: Clocked
+    model: str
     part_of: str = ""  # the id of the run that it validates
     sequence: int = 0
     digest: bytes = b""
@@ -99,6 +100,7 @@ class PartyPredictions:
             if request.begin is None:  # the prediction was dropped, or began before a restart
                 raise PredictionForgotten.stating(_FORGOTTEN, party=self.name)
             known = self._begin(request.prediction, request.begin)
+        self.models.check(known.model)  # it may have been withdrawn since the last request
         self._underway.move_to_end(request.prediction)
         digest = blake2b(request.payload, digest_size=16).digest()
         if request.sequence == known.sequence and digest == known.digest:
@@ -126,7 +128,7 @@ class PartyPredictions:
         self.quota.take(self.policy.rules(begin.data), begin.asker, table.n_rows)
         handler, requests, depth = self.models.predictor(begin.model, table, self.workers)
         party = Clocked(LookaheadLimit(handler, largest_lookahead, depth))
-        begun = _Prediction(make_endpoint(party, requests), party, begin.part_of)
+        begun = _Prediction(make_endpoint(party, requests), party, begin.model, begin.part_of)
         self._underway[prediction] = begun
         if len(self._underway) > MOST_PREDICTIONS:
             self._underway.popitem(last=False)

@@ -33,6 +33,7 @@ from fedforest.runtime.messages.party_requests import (
     GiveShare,
     InPrediction,
     ShareGiven,
+    WithdrawPart,
     read_class_names,
 )
 from fedforest.runtime.messages.roles import PartyKeys
@@ -134,6 +135,7 @@ class PartyService:
             EndRun: self._end_run,
             CountRows: self._predictions.count_rows,
             DropModel: self._drop_model,
+            WithdrawPart: self._withdraw_model,
             DropAlignment: self._drop_alignment,
             GiveShare: self._give_share,
         }
@@ -178,6 +180,7 @@ class PartyService:
             is_same = (begun.role, begun.terms) == (request.role, request.terms)
             check(is_same, "the run was begun in another role, or on other terms")
             return Done()
+        self._models.check(request.run.hex())
         if self._models.has(request.run.hex()):
             raise ProtocolError.of("run.taken", run=request.run.hex())
         whole = self._agreement(request.terms.part_of)
@@ -343,6 +346,16 @@ class PartyService:
         check(is_gone, "the model is no baseline; its owner alone can remove it")
         return Done()
 
+    def _withdraw_model(self, request: WithdrawPart) -> Done:
+        """Answer nothing about a model from now on; a model that is not here leaves no trace."""
+        is_underway = self._is_underway(bytes.fromhex(request.model))
+        check(not is_underway, "the run of this model has not ended")
+        if self._models.has(request.model):
+            by = f"user {request.by or '-'}, as the coordinator says"
+            self._models.withdraw(request.model, by, asks_deletion=request.asks_deletion)
+            log_event(_LOG, "model withdrawn", model=request.model, by=by)
+        return Done()
+
     def _drop_alignment(self, request: DropAlignment) -> Done:
         self._standing.remove(request.alignment)
         return Done()
@@ -356,7 +369,9 @@ def _find_run(request: Message) -> bytes:
     """Return the run of a request; a model has the id of the run that trained it."""
     if isinstance(request, BeginRun | EndRun):
         return request.run
-    return bytes.fromhex(request.model) if isinstance(request, GiveShare | DropModel) else b""
+    if isinstance(request, GiveShare | DropModel | WithdrawPart):
+        return bytes.fromhex(request.model)
+    return b""
 
 
 def _describe_refusal(error: Exception) -> Departure:

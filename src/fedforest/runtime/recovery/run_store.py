@@ -12,7 +12,8 @@ unless `keep_journal` is set.
 import _thread
 import os
 import secrets
-from collections.abc import Iterator, Mapping
+import shutil
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -172,6 +173,15 @@ class RunStore:
     def remove(self, run: bytes, name: str) -> None:
         """Take away what was kept only for the while."""
         (self.folder(run) / name).unlink(missing_ok=True)
+
+    def empty(self, run: bytes, keep: Collection[str] = ()) -> None:
+        """Delete the result and all other files of a finished run; its id stays taken."""
+        folder = self.folder(run)
+        write_file(folder / _FINISHED, b"")
+        for path in folder.iterdir():
+            if path.name in (_FINISHED, *keep):
+                continue
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
     def result(self, run: bytes) -> bytes | None:
         """Read the result of the run; None if it has none or is not finished."""
