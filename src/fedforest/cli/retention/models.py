@@ -196,9 +196,9 @@ def _ask(federation: Federation, order: Any) -> list[ModelState]:
 
 
 def _find(federation: Federation, text: str) -> str:
-    from fedforest.cli.runs import find_run
+    from fedforest.cli.runs import find_model
 
-    return find_run(federation, text, has_model=True).run
+    return find_model(federation, text).run
 
 
 def _folder(home: Path) -> Any:
