@@ -37,6 +37,7 @@ class Role:
     process: "subprocess.Popen[bytes] | None" = None
     started_at: int = 0  # where its log was when it was started last
     log_format: str = "json"
+    log_level: str = "info"
 
     @property
     def name(self) -> str:
@@ -56,11 +57,15 @@ class Role:
         command = [*(self.command or (sys.executable, "-m", "fedforest")), self.kind, "start"]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [*command, "--home", str(self.home), "--log-format", self.log_format],
+                [*command, "--home", str(self.home), *self._log_options],
                 stdout=log,
                 stderr=log,
                 env={**os.environ, "OMP_NUM_THREADS": "1"},
             )
+
+    @property
+    def _log_options(self) -> tuple[str, ...]:
+        return ("--log-format", self.log_format, "--log-level", self.log_level)
 
     def read_log(self) -> str:
         return self.log.read_text() if self.log.exists() else ""

@@ -1,6 +1,7 @@
 """What roles log of runs, in either format: events with counts, and no value of any table."""
 
 import json
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,8 +11,8 @@ import pytest
 from fedforest.errors import FederationError
 from fedforest.runtime.client.connection import Federation
 from fedforest.runtime.messages.orders import PredictVertical
-from fedforest.runtime.messages.results import Predictions
-from tests.integration.federation_folder import FederationFolder, running
+from fedforest.runtime.messages.results import Predictions, VerticalResult
+from tests.integration.federation_folder import FederationFolder, running, wait_for
 from tests.integration.processes import result_type
 from tests.runtime.service_recordings import (
     PLANTED_COLUMN,
@@ -30,6 +31,8 @@ PLANTED = (*PLANTED_LABELS, str(PLANTED_NUMBER), f"{PLANTED_NUMBER:.6g}", f"{PLA
 def federation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FederationFolder]:
     pattern = make_pattern(tmp_path_factory.mktemp("planted"))
     pattern.coordinator.log_format = pattern.parties["shop"].log_format = "text"
+    for role in pattern.roles:
+        role.log_level = "debug"
     with running(pattern):
         yield pattern
 
@@ -56,3 +59,31 @@ def test_logs_tell_of_runs_and_predictions_and_of_no_value(federation: Federatio
             assert {event["severity"] for event in events} >= {"info"}
     exchanges = federation.coordinator.read_log().count(" exchange run=")
     assert exchanges > 30
+
+
+@pytest.mark.slow
+def test_a_log_of_json_is_nothing_else_and_has_what_matters_at_info(tmp_path: Path) -> None:
+    pattern = make_pattern(tmp_path)
+    with running(pattern):
+        host, port = pattern.address.split(":")
+        with socket.create_connection((host, int(port)), timeout=10) as stranger:
+            stranger.sendall(b"\x16\x03\x01\x00\x05hello")  # gRPC complains on standard error
+        with Federation(Path(pattern.profile)) as user:
+            user.train(vertical_order(), VerticalResult)
+            with pytest.raises(FederationError):
+                user.train(msgspec.structs.replace(vertical_order(), label="none"), VerticalResult)
+        wait_for(lambda: '"library"' in pattern.coordinator.read_log(), pattern)
+    for role in pattern.roles:
+        lines = role.read_log().splitlines()
+        said = [line for line in lines if not line.startswith("{")]
+        assert len(said) == 1, said  # to standard output, that it has started
+        events = [json.loads(line) for line in lines if line.startswith("{")]
+        assert not {"exchange", "answered"} & {event["event"] for event in events}
+        if role is pattern.coordinator:
+            [failed] = [event for event in events if event["event"] == "failed"]
+            assert (failed["severity"], failed["user"]) == ("warning", "analyst")
+            assert len(failed["run"]) == 32
+            [finished] = [event for event in events if event["event"] == "finished"]
+            assert finished["user"] == "analyst"
+            [library] = [event for event in events if event["event"] == "library"][:1]
+            assert "handshake" in library["text"].lower()

@@ -11,7 +11,12 @@ Home = Annotated[
     Path, typer.Option("--home", help="The role's folder.", exists=True, file_okay=False)
 ]
 LogFormat = Annotated[
-    str, typer.Option("--log-format", help="How events are written to standard error: text, json.")
+    Literal["text", "json"],
+    typer.Option("--log-format", help="How events are written to standard error."),
+]
+LogLevel = Annotated[
+    Literal["debug", "info", "warning", "error"],
+    typer.Option("--log-level", help="The least severe events that are written."),
 ]
 
 coordinator = typer.Typer(help="The process that orders runs.", no_args_is_help=True)
@@ -29,25 +34,31 @@ def party_commands() -> None:
 
 
 @coordinator.command("start")
-def start_coordinator(home: Home, log_format: LogFormat = "text") -> None:
+def start_coordinator(
+    home: Home, log_format: LogFormat = "text", log_level: LogLevel = "info"
+) -> None:
     """Accept parties and users until stopped; unfinished runs are resumed.
 
     Example: fedforest coordinator start --home ./coordinator
     """
+    from fedforest.runtime.event_log import logging_to_stderr
     from fedforest.runtime.processes import serve_coordinator
 
-    serve_coordinator(home, stop_on_signals(), _check_format(log_format), typer.echo)
+    with logging_to_stderr(log_format, log_level):
+        serve_coordinator(home, stop_on_signals(), typer.echo)
 
 
 @party.command("start")
-def start_party(home: Home, log_format: LogFormat = "text") -> None:
+def start_party(home: Home, log_format: LogFormat = "text", log_level: LogLevel = "info") -> None:
     """Connect to the coordinator and answer it until stopped.
 
     Example: fedforest party start --home ./bank
     """
+    from fedforest.runtime.event_log import logging_to_stderr
     from fedforest.runtime.processes import serve_party
 
-    serve_party(home, stop_on_signals(), _check_format(log_format), typer.echo)
+    with logging_to_stderr(log_format, log_level):
+        serve_party(home, stop_on_signals(), typer.echo)
 
 
 def stop_on_signals() -> threading.Event:
@@ -56,11 +67,3 @@ def stop_on_signals() -> threading.Event:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     return stop
-
-
-def _check_format(form: str) -> Literal["text", "json"]:
-    if form == "json":
-        return "json"
-    if form == "text":
-        return "text"
-    raise typer.BadParameter("it is text or json", param_hint="--log-format")

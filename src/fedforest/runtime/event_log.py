@@ -7,22 +7,32 @@ service, an event goes directly to the writer: making a `logging` record for eve
 exchange took more time than the work itself.
 """
 
+import faulthandler
 import logging
+import os
 import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple, TextIO
 
 import msgspec
 
+from fedforest.errors import FederationError, LocalProtocolError, ReplayError, StorageError
 from fedforest.printable import printable, printable_in
 from fedforest.runtime.driver import Exchange
 
 Format = Literal["text", "json"]
+Level = Literal["debug", "info", "warning", "error"]
+LEVELS: tuple[Level, ...] = ("debug", "info", "warning", "error")
 _FIELDS = "fedforest_fields"
 _LATER_SECONDS = 0.02
+_STDERR = 2  # the descriptor that libraries print to
+_END_SECONDS = 2.0  # for the last lines of libraries
+# How gRPC's own lines begin, as those of absl do: I0000 00:00:1763.1 ...
+_SEVERITIES = {"I": logging.INFO, "W": logging.WARNING, "E": logging.ERROR, "F": logging.CRITICAL}
 _JSON = msgspec.json.Encoder(enc_hook=str)
 
 
@@ -37,14 +47,29 @@ def log_event(
         logger.log(severity, event, extra={_FIELDS: fields})
 
 
+def severity_of(error: BaseException) -> int:
+    """Return how severe an error is to the operator of the process that logs it.
+
+    A full disk or a bug needs the operator; a party that went, or a request that breaks a rule, may
+    be mended by others.
+    """
+    is_plain = type(error) is FederationError or not isinstance(error, FederationError)
+    if is_plain or isinstance(error, StorageError | ReplayError | LocalProtocolError):
+        return logging.ERROR
+    return logging.WARNING
+
+
 def log_exchange(logger: logging.Logger, run: bytes, exchange: Exchange) -> None:
-    """Log an exchange as one line for each party."""
+    """Log an exchange as one line for each party, for who looks for a mistake."""
+    if not logger.isEnabledFor(logging.DEBUG):
+        return
     note = exchange.note
     trees = note.get("trees")
     for party, n_bytes in exchange.bytes_to.items():
         log_event(
             logger,
             "exchange",
+            severity=logging.DEBUG,
             run=run.hex(),
             step=exchange.request,
             trees=None if trees is None else [trees.start, trees.stop],
@@ -167,12 +192,60 @@ class LineWriter(logging.Handler):
 _writers: list[LineWriter] = []  # of this process: one at most
 
 
-def start_logging(form: Format, *, verbose: bool = False) -> None:
-    """Write the package's events to standard error."""
-    handler = LineWriter(sys.stderr)
+@contextmanager
+def logging_to_stderr(form: Format, level: Level) -> Iterator[None]:
+    """Write the package's events, and what libraries say, to standard error until the block ends.
+
+    Libraries written in C, such as gRPC's, print to the descriptor of standard error itself. They
+    print into a pipe meanwhile, whose lines become events, so that a log of JSON is nothing else.
+    """
+    genuine = os.dup(_STDERR)
+    with os.fdopen(genuine, "w", encoding="utf-8", errors="replace", buffering=1) as stream:
+        start_logging(form, level, stream)
+        handler, root = _writers[-1], logging.getLogger()
+        faulthandler.enable(stream)  # what a crash says cannot go through a thread
+        handler.setLevel(level.upper())
+        root.addHandler(handler)  # warnings of other libraries
+        logging.raiseExceptions = False  # a line that cannot be written is lost, not printed anew
+        reader = _capture_stderr(handler)
+        try:
+            yield
+        finally:
+            sys.stderr.flush()
+            os.dup2(genuine, _STDERR)  # closes the pipe's only writer: its reader ends
+            reader.join(_END_SECONDS)
+            faulthandler.disable()
+            root.removeHandler(handler)
+            logging.getLogger("fedforest").removeHandler(handler)
+            handler.close()
+
+
+def _capture_stderr(writer: "LineWriter") -> threading.Thread:
+    """Turn every line that this process prints to standard error into an event."""
+    sys.stderr.flush()
+    reading, writing = os.pipe()
+    os.dup2(writing, _STDERR)
+    os.close(writing)
+
+    def read() -> None:
+        with os.fdopen(reading, encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                text = line.rstrip()
+                severity = _SEVERITIES.get(text[:1], logging.WARNING)
+                if text and logging.getLogger("fedforest").isEnabledFor(severity):
+                    writer.note(_Event(time.time(), severity, "library", {"text": text}))
+
+    thread = threading.Thread(target=read, name="fedforest-stderr", daemon=True)
+    thread.start()
+    return thread
+
+
+def start_logging(form: Format, level: Level = "info", stream: TextIO | None = None) -> None:
+    """Write the package's events to a stream, standard error unless another is given."""
+    handler = LineWriter(sys.stderr if stream is None else stream)
     handler.setFormatter(_Line(form))
     logger = logging.getLogger("fedforest")
     logger.handlers[:] = [handler]
-    logger.setLevel(logging.DEBUG if verbose else logging.INFO)
+    logger.setLevel(level.upper())
     logger.propagate = False
     _writers[:] = [handler]

@@ -13,7 +13,7 @@ from fedforest.kernels.compiled.preparation import prepare
 from fedforest.kernels.compiled.progress import telling
 from fedforest.runtime.coordinator.service import CoordinatorService
 from fedforest.runtime.disclosure.egress_ledger import EgressLedger
-from fedforest.runtime.event_log import Format, log_event, start_logging
+from fedforest.runtime.event_log import log_event
 from fedforest.runtime.federation import start_workers
 from fedforest.runtime.membership.homes import (
     COORDINATOR_FILE,
@@ -48,9 +48,7 @@ _LOG = logging.getLogger(__name__)
 _TICK_SECONDS = 0.25
 
 
-def serve_coordinator(
-    home: Path, stop: threading.Event, form: Format, say: Callable[[str], None]
-) -> None:
+def serve_coordinator(home: Path, stop: threading.Event, say: Callable[[str], None]) -> None:
     """Accept parties and users, answer requests, and resume unfinished runs."""
     refuse_older_tls()  # before gRPC is there
     from fedforest.transport.grpc.channel import ChannelLimits  # noqa: PLC0415 - grpc is an extra
@@ -59,7 +57,6 @@ def serve_coordinator(
     )
     from fedforest.transport.grpc.coordinator import GrpcHub  # noqa: PLC0415 - grpc is an extra
 
-    start_logging(form)
     raise_descriptor_limit()
     settings = read_settings(home, COORDINATOR_FILE, CoordinatorSettings)
     members = Membership(home, settings.certificate_days) if Membership.is_in(home) else None
@@ -159,16 +156,13 @@ def _describe(hub: GrpcHub, enrolment: EnrolmentServer | None) -> str:
     return f"listening at {hub.address}; newcomers enrol at {enrolment.address}"
 
 
-def serve_party(
-    home: Path, stop: threading.Event, form: Format, say: Callable[[str], None]
-) -> None:
+def serve_party(home: Path, stop: threading.Event, say: Callable[[str], None]) -> None:
     """Stay connected to the coordinator and answer its requests."""
     from fedforest.transport.grpc.party import GrpcLink  # noqa: PLC0415 - grpc is an extra
     from fedforest.transport.grpc.renewal import (  # noqa: PLC0415 - grpc is an extra
         renew_certificate,
     )
 
-    start_logging(form)
     settings = read_settings(home, PARTY_FILE, PartySettings)
     credentials = load_credentials(home)
     identity = credentials.identity

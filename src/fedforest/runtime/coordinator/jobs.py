@@ -1,14 +1,17 @@
 """A run that the coordinator's process works on, and its watchers."""
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from fedforest.errors import FederationError, PartyLost, TooFewParties
+from fedforest.runtime.event_log import log_event, severity_of
 from fedforest.runtime.messages.orders import AnyRun
 from fedforest.runtime.messages.results import AnyEvent, Exchanged, Progress, Told, Waiting
 
+_LOG = logging.getLogger(__name__)
 # Events are sent in batches: one by one, they took as much of the event loop as requests.
 PACE_SECONDS = 0.05
 
@@ -118,6 +121,10 @@ class Job:
         The error is kept bare: its frames hold the answers that the run failed on.
         """
         error = None if error is None else error.bare()
+        if state in ("paused", "failed") and error is not None:
+            about = {"run": self.run.hex(), "user": self.order.asker}
+            why = {"reason": type(error).__name__, "text": str(error)}
+            log_event(_LOG, state, severity=severity_of(error), **about, **why)
         with self.lock:
             self.error = error
             self.state = state

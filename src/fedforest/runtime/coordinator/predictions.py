@@ -169,7 +169,8 @@ def _converse(
         try:
             return run(begin(task), _PredictionTransport(transport, begins), log), n_rows
         except PredictionForgotten as error:
-            log_event(_LOG, "prediction begun again", model=order.model, party=error.party)
+            about = {"model": order.model, "party": error.party}
+            log_event(_LOG, "prediction begun again", severity=logging.WARNING, **about)
             if n_left == 0:
                 raise
     raise AssertionError("the last beginning returns or raises")

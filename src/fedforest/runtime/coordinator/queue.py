@@ -130,7 +130,9 @@ class RunQueue:
             self.enqueue(run, is_to_end=is_to_end)
         except FederationError as error:
             self._unusable[run] = error.bare()
-            log_event(_LOG, "unusable", run=run.hex(), reason=type(error).__name__, text=str(error))
+            reason, text = type(error).__name__, str(error)
+            about = {"run": run.hex(), "reason": reason, "text": text}
+            log_event(_LOG, "unusable", severity=logging.ERROR, **about)
 
     def resume(self, run: bytes, without: frozenset[str], *, is_to_end: bool = False) -> None:
         """Queue a paused run again, without the parties that the user leaves out."""
@@ -222,7 +224,6 @@ class RunQueue:
     def _pause(self, job: Job, error: FederationError) -> None:
         """Pause a run, or mark it failed; its journal stays as after the last exchange."""
         job.doing = str(error)
-        log_event(_LOG, "paused", run=job.run.hex(), reason=type(error).__name__, text=str(error))
         if not isinstance(error, _MAY_PASS):
             self._note_failure(job.run, error)
         state = "failed" if _is_refused(job, error) else "paused"
@@ -242,7 +243,8 @@ class RunQueue:
         try:
             self._store.save(run, _FAILURE, type(error).__name__.encode())
         except StorageError as trouble:
-            log_event(_LOG, "not noted", run=run.hex(), text=str(trouble))
+            text = str(trouble)
+            log_event(_LOG, "not noted", severity=logging.ERROR, run=run.hex(), text=text)
 
     def _watch(self, job: Job) -> Callable[[Any], None]:
         limits, started = self._limits.of(job.order.asker), time.monotonic()

@@ -100,4 +100,4 @@ class RunRecords:
             write()
         except FederationError as trouble:
             kind = "not noted" if isinstance(trouble, StorageError) else "unusable"
-            log_event(_LOG, kind, run=run.hex(), text=str(trouble))
+            log_event(_LOG, kind, severity=logging.ERROR, run=run.hex(), text=str(trouble))

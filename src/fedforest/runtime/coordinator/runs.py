@@ -97,6 +97,7 @@ class TrainingRuns:
             _LOG,
             "finished",
             run=job.run.hex(),
+            user=order.asker,
             seconds=round(time.perf_counter() - started, 6),
             exchanging_seconds=round(sum(step.seconds for step in log.exchanges), 6),
             thinking_seconds=round(log.seconds["thinking"], 6),

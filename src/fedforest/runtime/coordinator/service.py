@@ -15,7 +15,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from fedforest.errors import AccessRefused, ConfigurationError, DataError, PolicyRefusal
+from fedforest.errors import (
+    AccessRefused,
+    ConfigurationError,
+    DataError,
+    FederationError,
+    PolicyRefusal,
+)
 from fedforest.privacy.randomized_response import Randomness
 from fedforest.runtime.coordinator.access import Access
 from fedforest.runtime.coordinator.alignments import remove_alignment
@@ -28,7 +34,7 @@ from fedforest.runtime.coordinator.refusal_texts import in_own_words
 from fedforest.runtime.coordinator.retention.model_register import ModelRegister
 from fedforest.runtime.coordinator.runs import Hub, TrainingRuns
 from fedforest.runtime.coordinator.standing_alignments import CoordinatorStandingAlignments
-from fedforest.runtime.event_log import log_event
+from fedforest.runtime.event_log import log_event, severity_of
 from fedforest.runtime.membership.members import check_members, check_user
 from fedforest.runtime.membership.run_limits import LimitsOfUsers
 from fedforest.runtime.membership.user_roles import DEFAULT_ROLE, UserRole
@@ -161,9 +167,19 @@ class CoordinatorService:
             log_event(_LOG, "refused", severity=logging.WARNING, **told, reason=str(error))
             raise
         log_event(_LOG, "order", **told)
-        self._register.check(order)
-        for event in self._answer(order, identity, user):
-            yield encode_event(event)
+        has_begun = isinstance(order, WatchRun | ResumeRun | EndRunEarly)
+        try:
+            self._register.check(order)
+            for event in self._answer(order, identity, user):
+                has_begun |= isinstance(event, RunAccepted)
+                yield encode_event(event)
+        except FederationError as error:
+            if not has_begun:  # a run that ends with an error is logged once, whoever watches it
+                why = {"reason": type(error).__name__, "text": str(error)}
+                log_event(_LOG, "order failed", severity=severity_of(error), **told, **why)
+            raise
+        if isinstance(order, CancelRun):
+            log_event(_LOG, "cancelled", **told)
 
     def _answer(self, order: AnyOrder, identity: object, user: str) -> Iterator[AnyEvent]:
         answer = self._answers.get(type(order))

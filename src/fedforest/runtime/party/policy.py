@@ -142,7 +142,7 @@ class PolicyFile(Policy):
         try:
             self._look()
         except ConfigurationError as error:
-            log_event(_LOG, "policy unusable", text=str(error))
+            log_event(_LOG, "policy unusable", severity=logging.ERROR, text=str(error))
             raise PolicyRefusal.of("policy.unreadable") from None
         default, own = self._document.get("default", {}), self._document.get("data", {})
         return msgspec.convert({**default, **own.get(data, {})}, DataSetRules)

@@ -191,6 +191,7 @@ class PartyRun:
         log_event(
             _LOG,
             "answered",
+            severity=logging.DEBUG,
             run=self.run.hex(),
             sequence=request.sequence,
             step=live.clocked.step,

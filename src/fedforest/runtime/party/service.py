@@ -162,7 +162,8 @@ class PartyService:
             part_of = request.terms.part_of if isinstance(request, BeginRun) else ""
             self._ledger.record(departure._replace(part_of=part_of))
             seconds = round(time.perf_counter() - started, 6)
-            log_event(_LOG, "answered", step=type(request).__name__, seconds=seconds)
+            kind = type(request).__name__
+            log_event(_LOG, "answered", severity=logging.DEBUG, step=kind, seconds=seconds)
             return reply
 
     def close(self) -> None:

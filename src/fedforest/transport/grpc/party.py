@@ -18,6 +18,7 @@ from fedforest.errors import (
     ConfigurationError,
     FederationError,
     ProtocolError,
+    StorageError,
     TransportError,
     VersionMismatch,
 )
@@ -219,7 +220,10 @@ class _Stream:
             check_size(answer, self._limits.max_message_bytes)
         except FederationError as error:
             # as text: who keeps log records must not keep the request by the error's traceback
-            _LOG.warning(f"a request was refused: {error}")
+            is_ours = isinstance(error, StorageError)  # no fault of the request
+            _LOG.log(
+                logging.ERROR if is_ours else logging.WARNING, f"a request was refused: {error}"
+            )
             self._put(refuse(request_id, error, hides_names=True))
         except Exception as error:  # noqa: BLE001 - a bug ends its request, not the service
             _LOG.exception("a request could not be answered")
