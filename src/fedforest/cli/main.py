@@ -25,6 +25,7 @@ from fedforest.cli.papers.reproduce import reproduce
 from fedforest.cli.policy import policy
 from fedforest.cli.predict import predict
 from fedforest.cli.retention.models import models, party_models
+from fedforest.cli.retention.prune import prune_party, prune_runs
 from fedforest.cli.runs import runs
 from fedforest.cli.services import coordinator, party
 from fedforest.cli.train import train
@@ -46,6 +47,7 @@ app.command("warm-up")(warm_up)
 app.command("join")(join_as_user)
 app.command()(train)
 app.add_typer(runs, name="runs")
+runs.command("prune")(prune_runs)
 app.add_typer(models, name="models")
 app.command()(align)
 app.add_typer(alignments, name="alignments")
@@ -60,6 +62,7 @@ party.add_typer(data, name="data")
 party.add_typer(policy, name="policy")
 party.add_typer(party_alignments, name="alignments")
 party.add_typer(party_models, name="models")
+party.command("prune")(prune_party)
 app.add_typer(audit, name="audit")
 
 

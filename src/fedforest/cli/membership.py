@@ -1,6 +1,5 @@
 """Commands that make a federation, bring members into it, and take them out again."""
 
-import re
 import sys
 import time
 from difflib import get_close_matches
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from fedforest.cli.services import Home, coordinator, party
-from fedforest.cli.terminal import AsJson, Quiet, Terminal
+from fedforest.cli.terminal import AsJson, Quiet, Terminal, read_duration
 from fedforest.runtime.membership.user_roles import UserRole
 
 if TYPE_CHECKING:
@@ -26,7 +25,6 @@ TokenFile = Annotated[
     ),
 ]
 _ROLES = "viewer, service, scientist or operator."
-_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 LONGEST_LINE = 4096  # characters of a token
 _REVOKE_SECONDS = 10.0  # for the running coordinator to have cut somebody off
 
@@ -84,7 +82,7 @@ def invite(  # noqa: PLR0913, PLR0917 - options of a command
 
     role: Literal["user", "party"] = "user" if user else "party"
     addresses = public_addresses(home)
-    seconds = _read_duration(valid)
+    seconds = read_duration(valid, "--valid")
     token = load_members(home).invite(role, name, addresses, seconds, user_role)
     if as_json:
         told = {"name": name, "role": role, "token": token, "valid_seconds": seconds}
@@ -349,12 +347,3 @@ def _read_token(source: str) -> str:
         prompt = "Token (it is not shown): "
         return str(typer.prompt(prompt, hide_input=True, err=True, prompt_suffix=""))
     return sys.stdin.readline(LONGEST_LINE)
-
-
-def _read_duration(text: str) -> float:
-    matched = re.fullmatch(r"([0-9]{1,4})([smhd])", text)
-    if matched is None:
-        raise typer.BadParameter(
-            "it is a number and s, m, h or d, such as 12h", param_hint="--valid"
-        )
-    return float(matched[1]) * _UNITS[matched[2]]

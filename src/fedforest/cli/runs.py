@@ -8,6 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fedforest.cli.retention.run_filter import (
+    DataSet,
+    Name,
+    Newer,
+    Older,
+    States,
+    User,
+    make_filter,
+)
 from fedforest.cli.run_page import SHORT_ID, show_details
 from fedforest.cli.terminal import AsJson, Profile, Quiet, Terminal, format_bytes, format_time
 
@@ -15,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fedforest.runtime.client.connection import Federation
+    from fedforest.runtime.messages.orders import RunFilter
     from fedforest.runtime.messages.results import LoggedEvent, RunState
 
 runs = typer.Typer(help="What became of trainings.", no_args_is_help=True)
@@ -34,20 +44,34 @@ def runs_commands() -> None:
 
 
 @runs.command("list")
-def list_runs(profile: Profile = "", as_json: AsJson = False) -> None:
-    """List all runs, the oldest first.
+def list_runs(  # noqa: PLR0913, PLR0917 - options of a command
+    states: States = None,
+    user: User = "",
+    name: Name = "",
+    data: DataSet = "",
+    older_than: Older = "",
+    newer_than: Newer = "",
+    profile: Profile = "",
+    as_json: AsJson = False,
+) -> None:
+    """List runs, the oldest first: all, or those of some states, a user, an age or a data set.
 
     Example: fedforest runs list
+
+    Example: fedforest runs list --state paused --state failed --newer-than 7d
+
+    Example: fedforest runs list --user ann --data customers --name 'churn*'
     """
     terminal = Terminal(as_json)
+    which = make_filter(states, user, name, data, older_than, newer_than)
     with _federation(profile) as federation:
-        states = _list_states(federation)
+        found = _list_states(federation, which)
     if as_json:
-        terminal.show_json([_describe_state(state) for state in states])
-    elif states:
-        terminal.out.print(_make_table(states))
+        terminal.show_json([_describe_state(state) for state in found])
+    elif found:
+        terminal.out.print(_make_table(found))
     else:
-        terminal.say("There are no runs yet. Begin one: fedforest train run.toml --watch")
+        terminal.say("There are no such runs. Begin one: fedforest train run.toml --watch")
 
 
 @runs.command("show")
@@ -240,11 +264,12 @@ def _choose_run(states: list[RunState], text: str) -> RunState:
     raise ConfigurationError(f"{len(found)} runs begin with {text!r}, such as {some}; say more")
 
 
-def _list_states(federation: Federation) -> list[RunState]:
+def _list_states(federation: Federation, which: RunFilter | None = None) -> list[RunState]:
     from fedforest.runtime.messages.orders import ListRuns
     from fedforest.runtime.messages.results import RunList
 
-    return federation.ask(ListRuns(), RunList).runs
+    order = ListRuns() if which is None else ListRuns(which)
+    return federation.ask(order, RunList).runs
 
 
 def _describe_state(value: Any) -> dict[str, Any]:

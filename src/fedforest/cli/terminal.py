@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from fedforest.printable import printable_lines
 if TYPE_CHECKING:
     from rich.console import Console
 
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _FILE_WIDTH = 160  # of tables that no terminal cuts off
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")]
@@ -72,6 +74,14 @@ def confirm(question: str, *, yes: bool) -> None:
     if not sys.stdin.isatty():
         raise typer.BadParameter("this cannot be undone; say --yes", param_hint="--yes")
     typer.confirm(question, abort=True, err=True)
+
+
+def read_duration(text: str, option: str) -> float:
+    """Read an age or a time to live, as an option has it, in seconds."""
+    matched = re.fullmatch(r"([0-9]{1,5})([smhd])", text)
+    if matched is None:
+        raise typer.BadParameter("it is a number and s, m, h or d, such as 12h", param_hint=option)
+    return float(matched[1]) * _UNITS[matched[2]]
 
 
 def format_bytes(n_bytes: int) -> str:

@@ -72,6 +72,7 @@ ALLOWED = {
     "ShowModel": ("os", "os", "os", "osf"),
     "WithdrawModel": ("", "", "o", "osf"),
     "DeleteModel": ("", "", "o", "osf"),
+    "PruneRuns": ("", "", "n", "n"),
 }
 
 
@@ -95,6 +96,7 @@ def requests_of(name: str) -> dict[str, Any]:
         "RemoveAlignment": lambda: orders.RemoveAlignment("people"),
         "ListRuns": ListRuns,
         "ListModels": orders.ListModels,
+        "PruneRuns": lambda: orders.PruneRuns(orders.RunFilter()),
     }
     if name in new:
         return {"n": new[name]()}

@@ -3,10 +3,12 @@
 import stat
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from fedforest.errors import ConfigurationError, StorageError
 from fedforest.runtime.coordinator.history import History
+from fedforest.runtime.messages.orders import RunFilter
 from fedforest.runtime.messages.results import (
     Alignment,
     Exchanged,
@@ -16,7 +18,7 @@ from fedforest.runtime.messages.results import (
     Waiting,
 )
 from fedforest.runtime.trainings.vertical import VERTICAL
-from tests.integration.samples import horizontal, vertical
+from tests.integration.samples import COLUMNS, ROWS, horizontal, vertical
 
 RUN, OTHER = bytes([7]) * 16, bytes([8]) * 16
 
@@ -111,11 +113,44 @@ def test_runs_of_others_do_not_mix(history: History) -> None:
     history.begin(RUN, vertical(2), "analyst")
     history.begin(OTHER, horizontal(2), "visitor")
     history.note_event(OTHER, 1, exchange(0))
-    states = {state.run: state for state in history.all()}
+    states = {state.run: state for state in history.select()}
     assert states[RUN.hex()].n_exchanges == 0
     assert states[OTHER.hex()].protocol == "horizontal"
     assert history.events(RUN)[0].kind == "ordered"
     assert len(history.events(RUN)) == 1
+
+
+def test_runs_are_chosen_by_user_name_data_set_and_age(history: History) -> None:
+    named = msgspec.structs.replace
+    history.begin(RUN, named(vertical(2), name="churn 1"), "federation:f/user/ann")
+    history.begin(OTHER, named(horizontal(2), name="churn_2"), "federation:f/user/anna")
+    chosen = [
+        (RunFilter(), "both"),
+        (RunFilter(user="ann"), "first"),
+        (RunFilter(user="nn"), "none"),
+        (RunFilter(name="churn*"), "both"),
+        (RunFilter(name="churn 1"), "first"),
+        (RunFilter(name="%"), "none"),
+        (RunFilter(data=ROWS), "second"),
+        (RunFilter(data=COLUMNS[:3]), "none"),
+        (RunFilter(before=1_002.5), "first"),
+        (RunFilter(after=1_002.5), "second"),
+        (RunFilter(user="anna", data=COLUMNS), "none"),
+    ]
+    runs = {"both": [RUN, OTHER], "first": [RUN], "second": [OTHER], "none": []}
+    for which, expected in chosen:
+        found = [state.run for state in history.select(which)]
+        assert found == [run.hex() for run in runs[expected]], which
+
+
+def test_a_removed_run_leaves_no_row(history: History) -> None:
+    for run in (RUN, OTHER):
+        history.begin(run, vertical(2), "analyst")
+        history.note_event(run, 1, exchange(0))
+    history.remove(RUN)
+    assert not history.has(RUN)
+    assert history.events(RUN) == []
+    assert len(history.events(OTHER)) == 3
 
 
 def test_everything_survives_a_restart_and_ended_runs_stay_listed(tmp_path: Path) -> None:
@@ -125,7 +160,7 @@ def test_everything_survives_a_restart_and_ended_runs_stay_listed(tmp_path: Path
     first.note_state(OTHER, "cancelled")
     first.close()
     second = History(tmp_path / "history.sqlite")
-    assert {state.run: state.state for state in second.all()} == {
+    assert {state.run: state.state for state in second.select()} == {
         RUN.hex(): "queued",
         OTHER.hex(): "cancelled",
     }

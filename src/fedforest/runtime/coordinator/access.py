@@ -29,6 +29,7 @@ from fedforest.runtime.messages.orders import (
     LogOfRun,
     PredictLinear,
     PredictVertical,
+    PruneRuns,
     RemoveAlignment,
     ResumeRun,
     ShareRun,
@@ -86,6 +87,7 @@ RIGHTS: Mapping[type[Any], Mapping[UserRole, Reach]] = {
     ShowModel: _reach(_SHARED, _SHARED, _SHARED),
     WithdrawModel: _STEERING,
     DeleteModel: _STEERING,
+    PruneRuns: _STEERING,
 }
 
 
@@ -117,13 +119,17 @@ class Access:
         others = [other for other in kept.users if other != user]
         self._keep(run, msgspec.structs.replace(kept, users=others if ends else [*others, user]))
 
+    def forget(self, run: bytes) -> None:
+        """Forget whose a run was that is deleted."""
+        self._read.pop(run, None)
+
     def users(self, run: bytes) -> list[str]:
         """Return the users that a run is shared with."""
         return sorted(self._of(run).users)
 
-    def shown_to(self, user: str) -> Callable[[bytes], bool]:
-        """Return what tells which runs a user's list shows."""
-        reach = RIGHTS[ListRuns][self._role_of(user)]
+    def shown_to(self, user: str, kind: type[Any] = ListRuns) -> Callable[[bytes], bool]:
+        """Return what tells which runs a user's list shows, or another kind of request reaches."""
+        reach = RIGHTS[kind][self._role_of(user)]
         return lambda run: self._is_within(reach, user, run)
 
     def check(self, order: AnyOrder, user: str) -> None:

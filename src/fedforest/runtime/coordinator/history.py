@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from fedforest.errors import ConfigurationError, StorageError
-from fedforest.runtime.messages.orders import AnyRun
+from fedforest.runtime.messages.orders import AnyRun, RunFilter
 from fedforest.runtime.messages.results import (
     Exchanged,
     LoggedEvent,
@@ -33,6 +33,8 @@ from fedforest.runtime.trainings.base import RunFigures
 from fedforest.runtime.trainings.registry import training_of
 
 ENDED = ("finished", "cancelled")
+_ALL = RunFilter()
+_USES_DATA = "EXISTS (SELECT 1 FROM json_each(description, '$.data') WHERE value = ?)"
 _WAIT_SECONDS = 30.0  # for another connection that writes
 _LATER_SECONDS = 0.5  # how long exchanges wait to be written together
 _SCHEMA = """
@@ -165,9 +167,19 @@ class History:
         rows = self._read("SELECT run FROM runs WHERE state NOT IN (?, ?)", *ENDED)
         return [bytes.fromhex(row[0]) for row in rows]
 
-    def all(self) -> list[RunState]:
-        """List all runs, the oldest first."""
-        return [RunState(*row) for row in self._read(_SUMMARY.format(where=""))]
+    def select(self, which: RunFilter = _ALL) -> list[RunState]:
+        """List runs in any state, the oldest first."""
+        rules, values = _where(which)
+        where = f"WHERE {' AND '.join(rules)}" if rules else ""
+        return [RunState(*row) for row in self._read(_SUMMARY.format(where=where), *values)]
+
+    def remove(self, run: bytes) -> None:
+        """Delete all that is recorded of a run."""
+        with self._guarded() as database:
+            database.execute("BEGIN")
+            for table in ("exchanges", "events", "runs"):
+                database.execute(f"DELETE FROM {table} WHERE run = ?", (run.hex(),))
+            database.execute("COMMIT")
 
     def show(self, run: bytes) -> RunDetails:
         """Return everything about a run; raises `ConfigurationError` if it is unknown."""
@@ -236,6 +248,21 @@ class History:
             )
             self._database.execute("COMMIT")
             self._waiting.clear()
+
+
+def _where(which: RunFilter) -> tuple[list[str], list[object]]:
+    """Return the conditions of a filter but for states, which change while a run is under way."""
+    user = "(user = ? OR user LIKE '%/' || ?)"
+    conditions: list[tuple[str, object, int]] = [
+        (user, which.user or None, 2),
+        ("name GLOB ?", which.name or None, 1),
+        (_USES_DATA, which.data or None, 1),
+        ("created < ?", which.before, 1),
+        ("created >= ?", which.after, 1),
+    ]
+    chosen = [each for each in conditions if each[1] is not None]
+    values = [value for _, value, n_times in chosen for _ in range(n_times)]
+    return [rule for rule, _, _ in chosen], values
 
 
 def _unknown(run: bytes) -> ConfigurationError:

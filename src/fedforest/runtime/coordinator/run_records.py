@@ -16,13 +16,14 @@ from fedforest.runtime.coordinator.history import History
 from fedforest.runtime.coordinator.jobs import Job
 from fedforest.runtime.coordinator.runs import LEAKAGE
 from fedforest.runtime.event_log import log_event
-from fedforest.runtime.messages.orders import AnyRun, decode_order, replace_seed
+from fedforest.runtime.messages.orders import AnyRun, RunFilter, decode_order, replace_seed
 from fedforest.runtime.messages.results import RunDetails, RunState
 from fedforest.runtime.recovery.run_store import RunStore
 from fedforest.runtime.trainings.registry import training_named
 
 _LOG = logging.getLogger(__name__)
 
+_ALL = RunFilter()
 _NOBODY = "unknown"  # the user of a run that the history missed
 
 
@@ -34,9 +35,10 @@ class RunRecords:
     _store: RunStore
     _jobs: Mapping[bytes, Job]  # the runs of this process
 
-    def list(self) -> list[RunState]:
-        """List all runs in their present state, the oldest first."""
-        return [self._update(noted) for noted in self.history.all()]
+    def list(self, which: RunFilter = _ALL) -> list[RunState]:
+        """List runs in their present state, the oldest first."""
+        present = [self._update(noted) for noted in self.history.select(which)]
+        return [run for run in present if not which.states or run.state in which.states]
 
     def show(self, run: bytes) -> RunDetails:
         """Return everything about a run."""

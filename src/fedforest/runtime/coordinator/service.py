@@ -32,6 +32,7 @@ from fedforest.runtime.coordinator.predictions import predict, predict_linear
 from fedforest.runtime.coordinator.queue import RunQueue
 from fedforest.runtime.coordinator.refusal_texts import in_own_words
 from fedforest.runtime.coordinator.retention.model_register import ModelRegister
+from fedforest.runtime.coordinator.retention.pruning import Pruning
 from fedforest.runtime.coordinator.runs import Hub, TrainingRuns
 from fedforest.runtime.coordinator.standing_alignments import CoordinatorStandingAlignments
 from fedforest.runtime.event_log import log_event, severity_of
@@ -52,6 +53,7 @@ from fedforest.runtime.messages.orders import (
     LogOfRun,
     PredictLinear,
     PredictVertical,
+    PruneRuns,
     RemoveAlignment,
     ResumeRun,
     ShareRun,
@@ -127,6 +129,7 @@ class CoordinatorService:
         self._register = ModelRegister(
             self._store, hub, self._models, self._records, self._access, self._owed, members
         )
+        self._pruning = Pruning(self._store, self._runs, self._register, self._access)
         self._is_ready = threading.Event()
         self._answers: dict[type[Any], Callable[[Any], Iterator[AnyEvent]]] = {
             PredictVertical: self._predict,
@@ -141,6 +144,14 @@ class CoordinatorService:
             ShareRun: self._share,
             ListAlignments: self._list_alignments,
             ShowModel: self._show_model,
+        }
+        self._answers_to: dict[type[Any], Callable[[Any, str], Iterator[AnyEvent]]] = {
+            ListRuns: self._list,
+            PruneRuns: self._prune,
+            RemoveAlignment: self._remove_alignment,
+            ListModels: self._list_models,
+            WithdrawModel: self._withdraw_model,
+            DeleteModel: self._delete_model,
         }
 
     def start(self) -> None:
@@ -182,18 +193,12 @@ class CoordinatorService:
             log_event(_LOG, "cancelled", **told)
 
     def _answer(self, order: AnyOrder, identity: object, user: str) -> Iterator[AnyEvent]:
-        answer = self._answers.get(type(order))
-        if isinstance(order, ListRuns):
-            return self._list(user)
-        if isinstance(order, RemoveAlignment):
-            return self._remove_alignment(order, user)
-        if isinstance(order, ListModels):
-            return cut_result(ModelList(self._register.list(user)))
-        if isinstance(order, WithdrawModel):
-            return cut_result(ModelList([self._register.withdraw(order, user)]))
-        if isinstance(order, DeleteModel):
-            return cut_result(ModelList([self._register.delete(order, user)]))
-        return self._train(order, identity, user) if answer is None else answer(order)  # type: ignore[arg-type] # what is not answered begins a run
+        kind = type(order)
+        if kind in self._answers:
+            return self._answers[kind](order)
+        if kind in self._answers_to:
+            return self._answers_to[kind](order, user)
+        return self._train(order, identity, user)  # type: ignore[arg-type] # what is not answered begins a run
 
     def _train(self, order: AnyRun, identity: object, user: str) -> Iterator[AnyEvent]:
         run = self._begin(order, identity, user)
@@ -204,14 +209,26 @@ class CoordinatorService:
         whole = gather(order, self._models.read(order.model), self._hub)
         return cut_result(ModelFile(whole))
 
-    def _list(self, user: str) -> Iterator[AnyEvent]:
+    def _list(self, order: ListRuns, user: str) -> Iterator[AnyEvent]:
         is_shown = self._access.shown_to(user)
-        runs = [run for run in self._records.list() if is_shown(bytes.fromhex(run.run))]
+        runs = [run for run in self._records.list(order.which) if is_shown(bytes.fromhex(run.run))]
         return cut_result(RunList(runs))
 
     def _show(self, order: ShowRun) -> Iterator[AnyEvent]:
         run = self._run_of(order.run)
         return cut_result(self._describe(run))
+
+    def _prune(self, order: PruneRuns, user: str) -> Iterator[AnyEvent]:
+        return cut_result(RunList(self._pruning.prune(order, user)))
+
+    def _list_models(self, _: ListModels, user: str) -> Iterator[AnyEvent]:
+        return cut_result(ModelList(self._register.list(user)))
+
+    def _withdraw_model(self, order: WithdrawModel, user: str) -> Iterator[AnyEvent]:
+        return cut_result(ModelList([self._register.withdraw(order, user)]))
+
+    def _delete_model(self, order: DeleteModel, user: str) -> Iterator[AnyEvent]:
+        return cut_result(ModelList([self._register.delete(order, user)]))
 
     def _show_model(self, order: ShowModel) -> Iterator[AnyEvent]:
         return cut_result(ModelList([self._register.show(order.model)]))

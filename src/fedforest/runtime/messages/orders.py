@@ -26,6 +26,7 @@ Seed = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 RunName = Annotated[str, msgspec.Meta(pattern=r"^[\w .-]{0,64}$")]
 PartyName = Annotated[str, msgspec.Meta(max_length=64)]
 GivenName = Annotated[str, msgspec.Meta(max_length=1000)]  # of a data set or a column
+StateName = Literal["queued", "running", "paused", "failed", "finished", "cancelled"]
 Parties = Annotated[list[PartyName], msgspec.Meta(max_length=1000)]
 ClassWeights = Annotated[list[tuple[Label, float]], msgspec.Meta(max_length=MAX_CLASSES)]
 ClassWeight = Literal["balanced"] | ClassWeights | None
@@ -312,8 +313,28 @@ class ListModels(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=Tr
     """List the models that the user may see."""
 
 
+class RunFilter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The runs that a request is about; what is empty chooses all. Times are since 1970."""
+
+    states: Annotated[list[StateName], msgspec.Meta(max_length=6)] = []
+    user: PartyName = ""
+    name: PartyName = ""  # * stands for any letters
+    data: GivenName = ""  # a data set of any party
+    before: float | None = None  # when the run was ordered
+    after: float | None = None
+
+
 class ListRuns(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """List all runs, also those that ended."""
+    """List runs, also those that ended."""
+
+    which: RunFilter = RunFilter()
+
+
+class PruneRuns(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """List the runs that ended and may go, and delete them if asked to."""
+
+    which: RunFilter
+    deletes: bool = False
 
 
 class ListAlignments(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
@@ -344,6 +365,7 @@ AnyOrder = (
     | ListRuns
     | ListAlignments
     | RemoveAlignment
+    | PruneRuns
     | ListModels
     | ShowModel
     | WithdrawModel

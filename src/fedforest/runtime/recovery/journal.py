@@ -94,6 +94,21 @@ class Journal:
             raise
         return journal
 
+    @staticmethod
+    def is_locked(path: Path) -> bool:
+        """Whether the journal at this path is open anywhere."""
+        try:
+            file = os.open(path, os.O_RDONLY)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(file)
+        return False
+
     def close(self) -> None:
         """Let others open it."""
         if self._syncer is not None:

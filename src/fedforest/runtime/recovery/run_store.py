@@ -174,8 +174,12 @@ class RunStore:
         """Take away what was kept only for the while."""
         (self.folder(run) / name).unlink(missing_ok=True)
 
+    def is_in_use(self, run: bytes) -> bool:
+        """Whether a service works on the run now."""
+        return not self.is_finished(run) and Journal.is_locked(self.folder(run) / _JOURNAL)
+
     def empty(self, run: bytes, keep: Collection[str] = ()) -> None:
-        """Delete the result and all other files of a finished run; its id stays taken."""
+        """Finish a run and delete all its files, its result among them; its id stays taken."""
         folder = self.folder(run)
         write_file(folder / _FINISHED, b"")
         for path in folder.iterdir():

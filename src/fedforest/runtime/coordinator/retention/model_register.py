@@ -56,6 +56,8 @@ class _OwedWithdrawal(msgspec.Struct):
 class ModelRegister:
     """List the models of finished runs, and withdraw or delete them."""
 
+    pending_files = (_FILE, "owed")  # notices that parties have yet to hear, in a run's folder
+
     def __init__(  # noqa: PLR0913, PLR0917 - everything that knows something of a model
         self,
         store: RunStore,
@@ -100,12 +102,12 @@ class ModelRegister:
         """List the models that a user may see, the oldest first."""
         is_shown = self._access.shown_to(user)
         runs = [run for run in self._records.list() if is_shown(bytes.fromhex(run.run))]
-        return [self._describe(run) for run in runs if _has_model(run)]
+        return [self._describe(run) for run in runs if self.has_model(run)]
 
     def show(self, model: str) -> ModelState:
         """Describe one model; raises `ConfigurationError` if its run has none."""
         found = [run for run in self._records.list() if run.run == model]
-        if not found or not _has_model(found[0]):
+        if not found or not self.has_model(found[0]):
             raise ConfigurationError(f"run {model} has no model at this coordinator")
         return self._describe(found[0])
 
@@ -123,7 +125,7 @@ class ModelRegister:
         run = bytes.fromhex(order.model)
         self._models.withdraw(order.model, f"user {user}")
         self._inform(order.model, _OwedWithdrawal([], user, asks_deletion=True))
-        self._store.empty(run, keep=(LEAKAGE, "access.json", _FILE, "owed"))
+        self._store.empty(run, keep=(LEAKAGE, "access.json", *self.pending_files))
         self._models.delete(order.model, f"user {user}")
         log_event(_LOG, "model deleted", model=order.model, user=user)
         return self.show(order.model)
@@ -166,6 +168,7 @@ class ModelRegister:
         self._ends.pay(there)
         self._owed.pay(there)
 
-
-def _has_model(run: RunState) -> bool:
-    return run.state == "finished" and not training_named(run.protocol).is_only_alignment
+    @staticmethod
+    def has_model(run: RunState) -> bool:
+        """Tell whether a run has left a model."""
+        return run.state == "finished" and not training_named(run.protocol).is_only_alignment
