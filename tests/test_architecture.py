@@ -32,6 +32,7 @@ PUBLIC_NAMES = [
     "VerticalLinearRegression",
     "VerticalLogisticRegression",
     "__version__",
+    "plan",
 ]
 
 

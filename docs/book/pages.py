@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from docs.book import api, command_line, diagrams, errors, messages, toml_files
+from docs.book import api, command_line, diagrams, errors, messages, scaling, toml_files
 
 GENERATORS: Mapping[str, Callable[[], str]] = {
     "estimators": api.describe_estimators,
@@ -27,6 +27,8 @@ GENERATORS: Mapping[str, Callable[[], str]] = {
     "vertical transcript": diagrams.draw_vertical,
     "horizontal transcript": diagrams.draw_horizontal,
     "prediction transcript": diagrams.draw_prediction,
+    "planned growth": scaling.describe_growth,
+    "planned extremes": scaling.describe_extremes,
 }
 MARKER = re.compile(r"^<!-- generated: ([^>]+) -->$", flags=re.MULTILINE)
 INCLUDED = re.compile(r"^<!-- the text of (\S+) -->$", flags=re.MULTILINE)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         VerticalLinearRegression,
         VerticalLogisticRegression,
     )
+    from fedforest.estimators.planning import plan
     from fedforest.estimators.vertical.forests import (
         VerticalForestClassifier,
         VerticalForestRegressor,
@@ -46,6 +47,7 @@ __all__ = [
     "VerticalLinearRegression",
     "VerticalLogisticRegression",
     "__version__",
+    "plan",
 ]
 
 _HOME_OF_NAME = {
@@ -64,6 +66,7 @@ _HOME_OF_NAME = {
     "VerticalForestRegressor": "fedforest.estimators.vertical.forests",
     "VerticalLinearRegression": "fedforest.estimators.linear.regressions",
     "VerticalLogisticRegression": "fedforest.estimators.linear.regressions",
+    "plan": "fedforest.estimators.planning",
 }
 
 

@@ -22,6 +22,7 @@ from fedforest.cli.membership import join_as_user
 from fedforest.cli.mpi import mpi
 from fedforest.cli.papers.data_sets import paper_data
 from fedforest.cli.papers.reproduce import reproduce
+from fedforest.cli.planning.plan import plan
 from fedforest.cli.policy import policy
 from fedforest.cli.predict import predict
 from fedforest.cli.retention.models import models, party_models
@@ -45,6 +46,7 @@ app = typer.Typer(
 app.command()(demo)
 app.command("warm-up")(warm_up)
 app.command("join")(join_as_user)
+app.command()(plan)
 app.command()(train)
 app.add_typer(runs, name="runs")
 runs.command("prune")(prune_runs)
