@@ -36,6 +36,8 @@ from fedforest import (
     VerticalLogisticRegression,
 )
 from fedforest.protocol.vertical.prediction.party import PredictingParty
+from fedforest.tree.files.forests import decode_forest
+from fedforest.web.serving.model import ServedModel
 
 N_ROWS = 400
 N_COLUMNS = 6
@@ -372,6 +374,24 @@ def many_rows() -> None:
     by_columns(VerticalForestClassifier, X, classes(numbers, 26), n_estimators=10)
 
 
+def served_rows() -> None:
+    """Models in files, which answer single rows, in a process that has trained none."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as elsewhere:
+        for file in elsewhere.submit(store_whole_models).result():
+            ServedModel("model", decode_forest(file)).warm_up()
+
+
+def store_whole_models() -> list[bytes]:
+    X, numbers = draw_rows()
+    files = []
+    for table in (X, tables(X)[MIXED]):
+        for kinds, y in ((CLASSIFIERS, two_classes(numbers)), (REGRESSORS, numbers)):
+            vertical = kinds[0](4, parties=2, random_state=0).fit(table, y)
+            files.append(vertical.complete_model(dict.fromkeys(vertical.parties_, True)))
+            files.append(kinds[1](4, random_state=0).fit(table, y).to_bytes())
+    return files
+
+
 def mapped_models() -> None:
     """Models whose arrays are read-only, because processes have the same file in their memory."""
     X, numbers = draw_rows()
@@ -410,6 +430,7 @@ KINDS: dict[str, Callable[[], None]] = {
     "GlobalDP": global_noise,
     "many rows": many_rows,
     "mapped models": mapped_models,
+    "served rows": served_rows,
     "linear": linear_models,
     "encrypted labels": encrypted_labels,
     "encrypted options": every_option_of_encrypted_labels,

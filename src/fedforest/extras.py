@@ -17,6 +17,8 @@ PACKAGE_OF_LIBRARY = {
     "adbc_driver_manager": "fedforest[sql]",
     "adbc_driver_postgresql": "fedforest[sql]",
     "duckdb": "fedforest[sql]",
+    "starlette": "fedforest[web]",
+    "uvicorn": "fedforest[web]",
     "mpi4py": "fedforest[mpi]",
     "rbcl": "fedforest[encrypted]",
     "skl2onnx": "fedforest[export]",

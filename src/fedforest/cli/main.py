@@ -31,6 +31,7 @@ from fedforest.cli.runs import runs
 from fedforest.cli.services import coordinator, party
 from fedforest.cli.train import train
 from fedforest.cli.warm_up import warm_up
+from fedforest.cli.web.serve import serve, tokens
 from fedforest.errors import FederationError
 from fedforest.extras import explain_missing_extras
 from fedforest.printable import printable
@@ -55,6 +56,8 @@ app.command()(align)
 app.add_typer(alignments, name="alignments")
 app.command()(predict)
 app.command()(export)
+app.command()(serve)
+app.add_typer(tokens, name="tokens")
 app.command()(reproduce)
 app.add_typer(paper_data, name="data")
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(mpi)
