@@ -1,7 +1,8 @@
 """Writes down which functions of fedforest are called, in order, on all threads of a process.
 
-A recorder sees Python functions, and compiled kernels where Python calls them: numba tells the
-profiler of its dispatch. Kernels that kernels call are part of the machine code and are not seen.
+A recorder sees Python functions, and compiled kernels where Python calls them: on Python 3.11 numba
+tells the profiler of its dispatch (`SEES_KERNELS`; later versions have `sys.monitoring` instead).
+Kernels that kernels call are part of the machine code and are not seen.
 Modules, class bodies and comprehensions are no functions, and functions that a module calls while
 it is imported are left out. Only the standard library is used, because `walks.py` starts a recorder
 in the processes of a federation before anything else runs.
@@ -20,6 +21,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
+SEES_KERNELS = sys.version_info < (3, 12)
 _COMPREHENSIONS = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}
 _IS_FUNCTION = 0x0002  # CO_NEWLOCALS: neither a module nor a class body
 

@@ -12,6 +12,8 @@ compiled and after the same work was done once, so that neither imports nor firs
 - train run.toml: the command in a live federation, from its start to its end: what the client, the
   coordinator and the first party pass, and all of them together
 
+Python 3.11 is needed: later versions do not tell a profiler of compiled kernels.
+
 The first four run in one process on one thread. Functions are Python's, and kernels where Python
 calls them; kernels called by kernels are not seen (`walk_recorder.py`). `results/walks.json` keeps
 the figures of stated commits.
@@ -38,7 +40,7 @@ import fedforest
 from benchmarks.checkout import import_own, read_commit
 from benchmarks.measure import ROOT
 from benchmarks.tasks import SEED, Split, make_split
-from benchmarks.walk_recorder import Call, Recorder
+from benchmarks.walk_recorder import SEES_KERNELS, Call, Recorder
 
 RECORDED = ROOT / "benchmarks" / "results" / "walks.json"
 N_ROWS, N_TREES, MAX_DEPTH = 2_000, 4, 6
@@ -217,6 +219,10 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--write", type=Path, metavar="FILE", help="keep the figures here")
     parser.add_argument("--as", dest="key", metavar="KEY", default="after", help="under this key")
     chosen = parser.parse_args(arguments)
+    if not SEES_KERNELS:
+        raise SystemExit(
+            "walks.py counts kernels, too, which needs Python 3.11: see its first lines"
+        )
     split = make_split("binary", N_ROWS)
     figures = {}
     print(f"{'walk':30s} functions  files    calls")
