@@ -107,6 +107,16 @@ def test_a_vertical_classifier_over_processes_is_the_one_in_this_process(pair: P
 
 
 @few_trees
+def test_rows_drawn_without_replacement_over_processes_are_those_drawn_in_this_process(
+    pair: Processes,
+) -> None:
+    there, here = classifiers(pair, bootstrap=False, max_samples=0.5, oob_score=True)
+    fit_both(there, here)
+    check_same(there, here, ("oob_curve_", "oob_score_", "oob_decision_function_"))
+    assert np.array_equal(there.predict_proba(BY_COLUMNS), here.predict_proba(bare_tables(2)))
+
+
+@few_trees
 def test_encrypted_forests_over_processes_are_those_in_this_process(pair: Processes) -> None:
     settings: dict[str, Any] = {"n_estimators": 2, "max_bins": 16, "labels": Encrypted()}
     there, here = classifiers(pair, **settings, oob_score=True, class_weight="balanced")
@@ -247,6 +257,11 @@ HORIZONTAL: dict[str, tuple[Any, str, dict[str, Any]]] = {
     ),
     "numbers, plain": (HorizontalExtraTreesRegressor, TARGET, {"aggregation": "plain"}),
     "limited": (HorizontalExtraTreesClassifier, "label", {"min_weight_fraction_leaf": 0.1}),
+    "drawn rows": (
+        HorizontalExtraTreesClassifier,
+        "label",
+        {"aggregation": Masked(), "bootstrap": False, "max_samples": 0.5},
+    ),
     "numbers, masked": (HorizontalExtraTreesRegressor, TARGET, {"aggregation": Masked()}),
 }
 

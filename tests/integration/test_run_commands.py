@@ -15,8 +15,9 @@ from fedforest.cli.main import app
 from fedforest.estimators.run_files import order_run
 from fedforest.estimators.vertical.whole_forest import WholeForest
 from fedforest.runtime.client.run_files import read_run_file
-from fedforest.runtime.messages.results import HorizontalResult
-from tests.integration.processes import Processes
+from fedforest.runtime.messages.orders import TrainHorizontal, TrainVertical, WatchRun
+from fedforest.runtime.messages.results import HorizontalResult, VerticalResult
+from tests.integration.processes import Processes, result_type
 from tests.integration.samples import COLUMNS, NAMES, ROWS, draw_rows
 
 RUN_FILE = """\
@@ -99,6 +100,25 @@ def test_a_run_with_encrypted_labels_predicts_what_that_with_encoded_ones_does(
     assert tables[0].equals(tables[1])
     report = run(command, "runs", "show", "sealed", "--leakage").stdout
     assert "can read labels, their weights, gains and what leaves say" in " ".join(report.split())
+
+
+@pytest.mark.parametrize(
+    ("protocol", "left_out"), [("vertical", "oob_score = true\n"), ("horizontal", "")]
+)
+def test_a_run_file_may_draw_rows_without_replacement(
+    pair: Processes, command: CliRunner, tmp_path: Path, protocol: str, left_out: str
+) -> None:
+    file = write(tmp_path, f"drawn {protocol}", protocol)
+    file.write_text(file.read_text() + "bootstrap = false\nmax_samples = 0.5\n" + left_out)
+    order = order_run(read_run_file(file))
+    assert isinstance(order, TrainVertical | TrainHorizontal)
+    assert (order.parameters.bootstrap, order.parameters.max_samples) == (False, 0.5)
+    run_id = run(command, "train", file).stdout.strip()
+    with pair.user() as user:
+        result = user.ask(WatchRun(run=run_id), result_type(order))
+    pair.check(order, result)
+    if isinstance(result, VerticalResult):
+        assert (result.out_of_bag_curve is not None) and (result.out_of_bag_votes is not None)
 
 
 def test_a_horizontal_run_is_exported_and_predicts_offline(

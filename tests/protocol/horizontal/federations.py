@@ -4,7 +4,7 @@ The real coordinator and parties run over a transport that keeps all bytes. Secr
 from a seed, so that runs can be repeated.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,6 +62,12 @@ class Shares:
         rows = self.rows(name)
         weights = None if self.weights is None else self.weights[rows]
         return PartyLabels(self.y[rows], weights, self.y.dtype.kind == "f")
+
+    def of_rows(self, rows: Sequence[int]) -> "Shares":
+        """These rows only, in this order; columns are given by name."""
+        columns = {name: np.asarray(values)[rows] for name, values in self.X.items()}
+        weights = None if self.weights is None else self.weights[rows]
+        return Shares(columns, self.y[rows], self.owner[rows], weights)
 
     def alone(self) -> "Shares":
         """The same rows at one party."""

@@ -206,6 +206,32 @@ def test_one_party_and_many_grow_the_same_forest_from_the_same_points(
     assert many.trained.forest.shape.n_nodes > 4
 
 
+class FixedPointsOfKnownRows(FixedPoints, KnowsItsRows):
+    """Names fixed points over rows that a test can read."""
+
+
+@pytest.mark.parametrize("plug", ["plain", Masked()])
+@pytest.mark.parametrize("kind", ["classes", "weights", "numbers"])
+@pytest.mark.parametrize("max_samples", [0.5, 60])
+def test_a_tree_of_rows_drawn_without_replacement_is_that_of_these_rows_at_one_party(
+    plug: Plug, kind: str, max_samples: float
+) -> None:
+    shares = make_shares(n_parties=3, kind=kind)
+    settings: dict[str, Any] = {"n_estimators": 1, "max_depth": 5}
+    drawing = {"make_party": FixedPointsOfKnownRows}
+    many = train_openly(shares, plug, party_options=drawing, max_samples=max_samples, **settings)
+    drawn: list[int] = []
+    for name, party in many.parties.items():
+        assert isinstance(party, KnowsItsRows)
+        drawn += shares.rows(name)[party.drawn[0]].tolist()
+    assert len(drawn) == pytest.approx(60, abs=1)
+    one = train_openly(
+        shares.of_rows(drawn).alone(), party_options={"make_party": FixedPoints}, **settings
+    )
+    assert forest_bytes(many) == forest_bytes(one)
+    assert many.trained.forest.shape.n_nodes > 4
+
+
 @pytest.mark.parametrize("share", [0.05, 0.2, 0.5])
 @pytest.mark.parametrize("kind", ["classes", "weights", "numbers"])
 def test_every_leaf_weighs_its_share_of_all_rows(kind: str, share: float) -> None:
