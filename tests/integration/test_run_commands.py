@@ -118,7 +118,8 @@ def test_a_run_file_may_draw_rows_without_replacement(
         result = user.ask(WatchRun(run=run_id), result_type(order))
     pair.check(order, result)
     if isinstance(result, VerticalResult):
-        assert (result.out_of_bag_curve is not None) and (result.out_of_bag_votes is not None)
+        assert result.out_of_bag_curve is not None
+        assert result.out_of_bag_votes is not None
 
 
 def test_a_horizontal_run_is_exported_and_predicts_offline(

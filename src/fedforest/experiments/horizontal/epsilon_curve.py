@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 import fedforest
 from fedforest.experiments.beside import apart, tell_interval, tell_mean
 from fedforest.experiments.experiment import Cell, Check, Experiment, Report, Setting, judge
-from fedforest.experiments.figures import COLOURS, LINES, draw_curve, name_panel, new_figure
+from fedforest.experiments.figures import (
+    COLOURS,
+    LINES,
+    add_legend,
+    draw_curve,
+    name_panel,
+    new_figure,
+    tick_points,
+)
 from fedforest.experiments.findings import NOTHING, Finding, digits
 from fedforest.experiments.horizontal.curves import Curve, Series, cells_of
 from fedforest.experiments.horizontal.deals import TWO_PARTIES, Dealing
@@ -213,10 +221,9 @@ def _draw(record: Record) -> "Figure":
                 label = _at("no noise", depth)
                 panel.axhline(values.mean(), color="black", linestyle=line, lw=1, label=label)
         panel.set_xscale("log", base=2)
-        panel.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
+        tick_points(panel, EPSILONS)
         name_panel(panel, name, "ε of the whole training", QUANTITIES[quantity])
-    curves = panels[0].get_legend_handles_labels()
-    figure.legend(*curves, loc="outside lower center", ncols=3, frameon=False, fontsize=8)
+    add_legend(figure, panels)
     return figure
 
 

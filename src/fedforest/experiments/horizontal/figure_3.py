@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from fedforest.experiments.beside import apart, tell_interval, tell_mean
 from fedforest.experiments.experiment import Cell, Check, Experiment, Report, Setting, judge
-from fedforest.experiments.figures import COLOURS, draw_curve, name_panel, new_figure
+from fedforest.experiments.figures import COLOURS, add_legend, draw_curve, name_panel, new_figure
 from fedforest.experiments.findings import Finding
 from fedforest.experiments.horizontal.curves import Curve, Series, cells_of, first_parties
 from fedforest.experiments.horizontal.deals import NINE_FOLDS, TWO_PARTIES
@@ -176,7 +176,7 @@ def _draw(record: Record) -> "Figure":
             style = {"color": colour, "marker": "o", "markersize": 3}
             draw_curve(panel, record, (f"{name}, {axis}", method), "score", label=method, **style)
         name_panel(panel, name, AXES[axis], "accuracy")
-    panels[0].legend(frameon=False, fontsize=7, ncols=2)
+    add_legend(figure, panels)
     return figure
 
 

@@ -20,7 +20,14 @@ from fedforest.experiments.experiment import (
     Setting,
     judge,
 )
-from fedforest.experiments.figures import COLOURS, draw_curve, name_panel, new_figure
+from fedforest.experiments.figures import (
+    COLOURS,
+    add_legend,
+    draw_curve,
+    name_panel,
+    new_figure,
+    use_log_scale,
+)
 from fedforest.experiments.findings import Finding
 from fedforest.experiments.horizontal.curves import Series, cells_of
 from fedforest.experiments.horizontal.deals import TEN_PARTIES, Deal
@@ -180,8 +187,8 @@ def _draw(record: Record) -> "Figure":
                 draw_curve(panel, record, (name, method), quantity, label=label, **style)
         name_panel(panel, title, "fraction of parties that takes part", "")
         if quantity in ("cpu", "vectors"):
-            panel.set_yscale("log")
-    panels[0].legend(frameon=False, fontsize=7)
+            use_log_scale(panel)
+    add_legend(figure, panels)
     return figure
 
 

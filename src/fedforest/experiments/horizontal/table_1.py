@@ -5,7 +5,16 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from fedforest.experiments.experiment import Cell, Experiment, Measured, Report, Setting, judge
-from fedforest.experiments.figures import COLOURS, draw_curve, name_panel, new_figure
+from fedforest.experiments.figures import (
+    COLOURS,
+    add_legend,
+    draw_curve,
+    draw_printed,
+    name_panel,
+    new_figure,
+    tick_points,
+    use_log_scale,
+)
 from fedforest.experiments.findings import Finding
 from fedforest.experiments.horizontal.message_counts import (
     SIZES,
@@ -84,12 +93,16 @@ def _draw(record: Record) -> "Figure":
     shown = [str(type(plug()).__name__) for plug in (Ring, Masked)] + ["Shamir, k = 2"]
     for method, colour in zip([m for m in methods if m in shown], COLOURS, strict=False):
         where = (GROUP, method)
-        draw_curve(panel, record, where, "total", color=colour, marker="o", label=method)
-        style = {"color": "black", "linestyle": ":", "linewidth": 1}
-        draw_curve(panel, record, where, "printed", **style)
-    name_panel(panel, "Messages of one sum (dotted: printed)", "N, with the mediator", "messages")
-    panel.set_yscale("log")
-    panel.legend(frameon=False)
+        draw_curve(
+            panel, record, where, "total", color=colour, marker="o", markersize=4, label=method
+        )
+        points = record.points(*where)
+        theirs = [record.values(*where, point, "printed").mean() for point in points]
+        draw_printed(panel, [float(point) for point in points], theirs)
+    name_panel(panel, "messages of one sum", "N, with the mediator", "messages")
+    use_log_scale(panel)
+    tick_points(panel, (3, 5, 10, 15, 20))
+    add_legend(figure, [panel])
     return figure
 
 

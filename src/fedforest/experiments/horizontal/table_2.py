@@ -17,7 +17,7 @@ from fedforest.experiments.beside import (
 )
 from fedforest.experiments.data.catalogue import DATA_SETS
 from fedforest.experiments.experiment import Cell, Check, Experiment, Report, Setting, judge
-from fedforest.experiments.figures import draw_groups, new_figure
+from fedforest.experiments.figures import add_legend, draw_groups, new_figure
 from fedforest.experiments.findings import NOTHING, Finding, digits
 from fedforest.experiments.horizontal.curves import Curve, Series, cells_of
 from fedforest.experiments.horizontal.deals import TWO_PARTIES, Dealing
@@ -228,7 +228,7 @@ def _draw(record: Record) -> "Figure":
             theirs.append([printed(name, method, quantity).mean for name in there])
         draw_groups(panel, there, series, theirs)
         panel.set_ylabel(title)
-    panels[0].legend(frameon=False, fontsize=7, ncols=2)
+    add_legend(figure, panels)
     return figure
 
 

@@ -12,7 +12,14 @@ import numpy as np
 
 from fedforest.experiments.beside import apart, tell_interval, tell_mean
 from fedforest.experiments.experiment import Cell, Experiment, Report, Setting, judge
-from fedforest.experiments.figures import COLOURS, draw_curve, name_panel, new_figure
+from fedforest.experiments.figures import (
+    COLOURS,
+    add_legend,
+    draw_curve,
+    name_panel,
+    new_figure,
+    tick_points,
+)
 from fedforest.experiments.findings import Finding
 from fedforest.experiments.horizontal.curves import Series, cells_of, dealt_anew
 from fedforest.experiments.horizontal.deals import TWO_PARTIES
@@ -109,7 +116,7 @@ _NOTES = (
 
 
 def _draw(record: Record) -> "Figure":
-    figure, panels = new_figure(len(NAMES) + 1)
+    figure, panels = new_figure(len(NAMES) + 1, n_rows=2)
     for panel, name in zip(panels, NAMES, strict=False):
         style = {"color": COLOURS[0], "marker": "o", "markersize": 3, "label": FET}
         draw_curve(panel, record, (name, FET), "score", **style)
@@ -117,10 +124,12 @@ def _draw(record: Record) -> "Figure":
         if len(values):
             panel.axhline(values.mean(), color=COLOURS[1], linestyle="--", label="ET, pooled")
         name_panel(panel, name, "parties that hold the same rows", "accuracy")
-    panels[0].legend(frameon=False, fontsize=7)
     ks = np.arange(1, max(PARTIES) + 1)
     panels[-1].plot(ks, [variance_of_threshold(int(k)) for k in ks], "o-", color=COLOURS[2])
     panels[-1].set_ylim(0, None)
+    for panel in panels:
+        tick_points(panel, PARTIES)
+    add_legend(figure, panels)
     name_panel(panels[-1], "variance of a threshold", "parties", "variance on [0, 1]")
     return figure
 

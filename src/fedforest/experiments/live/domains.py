@@ -29,7 +29,15 @@ from fedforest.experiments.experiment import (
     Setting,
     judge,
 )
-from fedforest.experiments.figures import COLOURS, draw_curve, name_panel, new_figure
+from fedforest.experiments.figures import (
+    COLOURS,
+    add_legend,
+    draw_curve,
+    name_panel,
+    new_figure,
+    tick_points,
+    use_log_scale,
+)
 from fedforest.experiments.findings import Finding
 from fedforest.experiments.live.federation import LiveFederation
 from fedforest.experiments.record import Record
@@ -256,8 +264,10 @@ def _draw(record: Record) -> "Figure":
             medians = [_median(record, point, quantity) for point in _points(record)]
             panel.plot(xs, medians, "-o", color=colour, label=quantity, markersize=4)
         name_panel(panel, f"{title}, median and each time", "domains", "seconds")
-        panel.set_yscale("log")
-    panels[2].legend(frameon=False, fontsize=8)
+        use_log_scale(panel)
+    for panel in panels:
+        tick_points(panel, map(float, _points(record)))
+    add_legend(figure, panels[2:])
     return figure
 
 

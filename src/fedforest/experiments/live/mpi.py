@@ -24,7 +24,7 @@ from fedforest.experiments.experiment import (
     Setting,
     judge,
 )
-from fedforest.experiments.figures import draw_groups, new_figure
+from fedforest.experiments.figures import add_legend, draw_groups, new_figure
 from fedforest.experiments.findings import Finding, seconds
 from fedforest.experiments.live import mpi_trial
 from fedforest.experiments.live.federation import LiveFederation
@@ -174,7 +174,7 @@ def _draw(record: Record) -> "Figure":
     draw_groups(panels[0], names, series, None)
     panels[0].set_ylabel("seconds of a training")
     panels[0].set_ylim(bottom=0)
-    panels[0].legend(frameon=False, fontsize=8)
+    add_legend(figure, panels)
     return figure
 
 

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from fedforest.experiments.experiment import Check, Report, judge
-from fedforest.experiments.figures import COLOURS, name_panel, new_figure
+from fedforest.experiments.figures import (
+    COLOURS,
+    add_legend,
+    name_panel,
+    new_figure,
+    tick_points,
+    use_log_scale,
+)
 from fedforest.experiments.findings import NOTHING, Finding, milliseconds
 from fedforest.experiments.live.prediction_parties import (
     AUTO,
@@ -140,8 +147,10 @@ def draw_times(what: TimeFigure, record: Record) -> "Figure":
             points = record.points(group, manner)
             seconds = [_median(record, (group, manner, point)) for point in points]
             xs = [float(point) for point in points]
-            panel.plot(xs, seconds, stroke + marker, color=colour, label=manner, markersize=4)
-        name_panel(panel, f"{name.replace('_', ' ')}, {line}", what.axis, "seconds")
-        panel.set_yscale("log")
-    panels[0].legend(frameon=False, fontsize=8)
+            if xs:
+                panel.plot(xs, seconds, stroke + marker, color=colour, label=manner, markersize=4)
+                tick_points(panel, xs)
+        name_panel(panel, f"{name}, {line}", what.axis, "seconds")
+        use_log_scale(panel)
+    add_legend(figure, panels)
     return figure

@@ -25,7 +25,13 @@ from fedforest.experiments.experiment import (
     Setting,
     judge,
 )
-from fedforest.experiments.figures import COLOURS, name_panel, new_figure
+from fedforest.experiments.figures import (
+    COLOURS,
+    name_panel,
+    new_figure,
+    tick_points,
+    use_log_scale,
+)
 from fedforest.experiments.findings import Finding
 from fedforest.experiments.live.federation import LiveFederation
 from fedforest.experiments.live.line import Line
@@ -270,8 +276,8 @@ def _draw(record: Record) -> "Figure":
         for (label, n_trees, quantity, line), colour in zip(curves, COLOURS, strict=False):
             ys = [_value(record, axis, n_trees, point, quantity) for point in _points(record, axis)]
             panel.plot(xs, ys, line, marker="o", markersize=3, color=colour, label=label)
-        panel.set_yscale("log")
-        panel.minorticks_off()
+        use_log_scale(panel)
+        tick_points(panel, xs)
         name_panel(panel, f"{title}, by {axis}", axis, "messages")
         panel.legend(frameon=False, fontsize=7)
     return figure

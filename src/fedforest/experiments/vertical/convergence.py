@@ -23,7 +23,7 @@ from fedforest.experiments.experiment import (
     Setting,
     judge,
 )
-from fedforest.experiments.figures import COLOURS, name_panel, new_figure
+from fedforest.experiments.figures import COLOURS, add_legend, name_panel, new_figure
 from fedforest.experiments.findings import Finding
 from fedforest.experiments.record import Record
 from fedforest.experiments.statistics import Interval, paired_interval
@@ -219,7 +219,7 @@ def _draw(record: Record) -> "Figure":
                 low, high = np.subtract(means, spread), np.add(means, spread)
                 panel.fill_between(list(measured), low, high, color=colour, alpha=0.15, lw=0)
         name_panel(panel, name, "number of trees", "accuracy")
-    panels[0].legend(frameon=False, fontsize=8, loc="lower right")
+    add_legend(figure, panels)
     return figure
 
 

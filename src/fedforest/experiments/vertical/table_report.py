@@ -14,7 +14,7 @@ from fedforest.experiments.beside import (
 )
 from fedforest.experiments.data.catalogue import DATA_SETS
 from fedforest.experiments.experiment import Check, Report, judge
-from fedforest.experiments.figures import draw_groups, new_figure
+from fedforest.experiments.figures import add_legend, draw_groups, new_figure
 from fedforest.experiments.findings import NOTHING, Finding
 from fedforest.experiments.record import Record
 from fedforest.experiments.statistics import z_test
@@ -211,8 +211,7 @@ def draw_tables(names: tuple[str, ...], record: Record) -> "Figure":
             series.append((method, means, spreads))
             targets = [printed(name, method) for name in shown]
             theirs.append([None if target is None else target.mean for target in targets])
-        draw_groups(panel, [name.replace("_", " ") for name in shown], series, theirs)
+        draw_groups(panel, shown, series, theirs)
         panel.set_ylabel("accuracy" if DATA_SETS[shown[0]].task == "classification" else "RMSE")
-    if by_scale and by_scale[0]:
-        panels[0].legend(frameon=False, fontsize=7, ncols=2)
+    add_legend(figure, panels)
     return figure
