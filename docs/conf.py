@@ -5,6 +5,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # so that `docs.book` is found
 
+from jupyter_client.manager import KernelManager
 from nbclient import NotebookClient
 from sphinx.application import Sphinx
 
@@ -21,6 +22,8 @@ myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 4
 
 NotebookClient.startup_timeout.default_value = 300  # seconds; others may use the machine
+NotebookClient.setup_class(dict(vars(NotebookClient)))  # reads the defaults of its numbers again
+KernelManager.transport_encryption.default_value = "auto"  # kernels warn where it is not
 nb_execution_mode = "cache"  # a notebook is run again when one of its cells has changed
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300
@@ -39,6 +42,14 @@ html_title = "fedforest"
 html_static_path = ["_static"]
 html_css_files = ["book.css"]
 html_show_sourcelink = False
+html_sidebars: dict[str, list[str]] = {  # pages without a section have nothing to list
+    "results/*": [],
+    "start": [],
+    "comparison": [],
+    "differences-from-scikit-learn": [],
+    "contributing": [],
+    "changelog": [],
+}
 html_theme_options = {
     "navigation_with_keys": False,
     "show_toc_level": 2,

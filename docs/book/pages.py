@@ -47,7 +47,7 @@ def insert_generated(app: object, page: str, source: list[str]) -> None:
     """Replace the markers of a page, as an event of Sphinx that has just read it."""
     del app
     here = (DOCS / f"{page}.md").parent
-    text = relink(source[0], here, here)
+    text = relink(source[0], here, here).replace(" ± ", "\u00a0±\u00a0")  # not at a line's end
     text = INCLUDED.sub(lambda marker: read_document(ROOT / marker[1], here), text)
     source[0] = MARKER.sub(lambda marker: GENERATORS[marker[1]](), text)
 
