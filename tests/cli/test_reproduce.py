@@ -23,11 +23,12 @@ def run(*words: str) -> str:
     return outcome.output
 
 
-def test_the_list_names_every_experiment_with_its_source() -> None:
-    listed = run("list")
-    for experiment in EXPERIMENTS.values():
-        assert f"{experiment.name} " in listed
-        assert experiment.source in listed
+def test_the_list_names_every_experiment_with_its_source_and_its_time() -> None:
+    listed = dict(line.split(maxsplit=1) for line in run("list").splitlines())
+    assert listed.keys() == EXPERIMENTS.keys()
+    for name, experiment in EXPERIMENTS.items():
+        assert listed[name].startswith(experiment.source)
+        assert listed[name].endswith(f"({experiment.full_run})")
 
 
 def test_an_unknown_experiment_is_refused_with_the_way_to_the_list() -> None:

@@ -90,11 +90,16 @@ def reproduce(  # noqa: PLR0913, PLR0917 - options of a command
 
 def _list(terminal: Terminal, experiments: Iterable[Experiment]) -> None:
     for experiment in experiments:
-        name, source, title = experiment.name, experiment.source, experiment.title
+        told = {
+            "name": experiment.name,
+            "source": experiment.source,
+            "title": experiment.title,
+            "full_run": experiment.full_run,
+        }
         if terminal.as_json:
-            terminal.show_json({"name": name, "source": source, "title": title})
+            terminal.show_json(told)
         else:
-            typer.echo(f"{name:14} {source}: {title}")
+            typer.echo("{name:14} {source}: {title} ({full_run})".format(**told))
 
 
 def _show(terminal: Terminal, findings: list[Any]) -> None:
