@@ -7,6 +7,8 @@ nor scikit-learn is imported until a name that needs it is touched.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from fedforest.release import __version__
+
 if TYPE_CHECKING:
     from fedforest.errors import FederationError, NoiseExceedsSignalWarning
     from fedforest.estimators.horizontal.forests import (
@@ -27,8 +29,6 @@ if TYPE_CHECKING:
     from fedforest.privacy.local_dp import LocalDP
     from fedforest.privacy.randomized_response import RandomizedResponse
     from fedforest.protocol.aggregation.options import Masked, Ring, Shamir
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Encrypted",

@@ -20,6 +20,7 @@ from fedforest.cli.demo import demo
 from fedforest.cli.export import export
 from fedforest.cli.membership import join_as_user
 from fedforest.cli.mpi import mpi
+from fedforest.cli.operation.doctor import doctor
 from fedforest.cli.papers.data_sets import paper_data
 from fedforest.cli.papers.reproduce import reproduce
 from fedforest.cli.planning.plan import plan
@@ -46,6 +47,7 @@ app = typer.Typer(
 )
 app.command()(demo)
 app.command("warm-up")(warm_up)
+app.command()(doctor)
 app.command("join")(join_as_user)
 app.command()(plan)
 app.command()(train)

@@ -114,7 +114,8 @@ class _Gate:
         for identity in revoked - self._cut:
             self._hub.revoke(identity)
         self._cut |= revoked
-        return Present(self._hub.connected(), sorted(map(str, self._cut)))
+        releases = self._hub.releases()
+        return Present(sorted(releases), sorted(map(str, self._cut)), releases)
 
 
 @contextmanager

@@ -20,6 +20,7 @@ class Present(msgspec.Struct, frozen=True):
 
     connected: list[str]  # parties
     revoked: list[str]  # identities whose connections are cut
+    releases: dict[str, str] = {}  # of connected parties, as they say
 
 
 class FolderPresence:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import grpc
 
 from fedforest.errors import ConfigurationError, FederationError, TransportError
+from fedforest.printable import printable
 from fedforest.protocol.network import Network
 from fedforest.transport.frames import check_size
 from fedforest.transport.grpc.admission import (
@@ -24,6 +25,8 @@ from fedforest.transport.grpc.admission import (
 )
 from fedforest.transport.grpc.channel import (
     CONVERSE,
+    DESCRIBE,
+    RELEASE_KEY,
     RENEW,
     SERVICE,
     SUBMIT,
@@ -33,6 +36,7 @@ from fedforest.transport.grpc.channel import (
 )
 from fedforest.transport.grpc.client_calls import ClientCalls, ServeClient
 from fedforest.transport.grpc.connections import Connections, most_connections
+from fedforest.transport.grpc.description import describe_itself
 from fedforest.transport.grpc.exchanges import Exchanges, ExchangeWait
 from fedforest.transport.grpc.party_stream import PartyStream
 from fedforest.transport.grpc.presence import Presence
@@ -41,6 +45,7 @@ from fedforest.transport.tls import Credentials
 
 _LOG = logging.getLogger(__name__)
 _START_SECONDS = 30.0
+_LONGEST_RELEASE = 32
 Result = TypeVar("Result")
 Renew = Callable[[Identity, bytes], bytes]  # (who, certificate it shows) -> its next certificate
 
@@ -118,6 +123,10 @@ class GrpcHub:
     def connected(self) -> list[str]:
         """Names of the parties that are connected now."""
         return sorted(self._presence.names())
+
+    def releases(self) -> dict[str, str]:
+        """Return the release of every connected party, as it says; empty where it says none."""
+        return self._presence.releases()
 
     def wait_for_parties(self, names: Iterable[str], timeout_seconds: float) -> None:
         """Return when all these parties are connected; `TooFewParties` names who is missing."""
@@ -212,6 +221,7 @@ class GrpcHub:
     async def _listen(self) -> None:
         self._server = grpc.aio.server(options=server_options(self._limits, most_connections()))
         handlers = {CONVERSE: grpc.stream_stream_rpc_method_handler(self._converse)}
+        handlers[DESCRIBE] = grpc.unary_unary_rpc_method_handler(self._describe)
         if self._clients is not None:
             handlers[SUBMIT] = grpc.stream_stream_rpc_method_handler(self._submit)
         if self._renew is not None:
@@ -253,6 +263,7 @@ class GrpcHub:
         identity = await self._admission.identify(context, "party")
         await self._admission.greet(context, identity)
         stream = PartyStream(identity.name, context, self._limits.max_message_bytes)
+        stream.release = _release_of(context)
         self._presence.enter(stream, context.peer())
         expiry = self._loop.call_later(
             seconds_until_expiry(context),
@@ -274,6 +285,10 @@ class GrpcHub:
         await self._admission.compare_versions(context, identity)
         assert self._clients is not None
         await self._clients.serve(identity, context)
+
+    async def _describe(self, _: bytes, context: Any) -> bytes:
+        await self._admission.identify(context, "party", "user")
+        return describe_itself()
 
     async def _give_certificate(self, _: bytes, context: Any) -> bytes:
         identity = await self._admission.identify(context, "party", "user")
@@ -297,3 +312,8 @@ class GrpcHub:
             stream.cut(grpc.StatusCode.PERMISSION_DENIED, f"{identity} was revoked")
         if identity.role == "user" and self._clients is not None:
             self._clients.cut(identity)
+
+
+def _release_of(context: Any) -> str:
+    said = dict(context.invocation_metadata()).get(RELEASE_KEY, "")
+    return printable(str(said)[:_LONGEST_RELEASE])

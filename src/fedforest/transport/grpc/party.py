@@ -22,6 +22,7 @@ from fedforest.errors import (
     TransportError,
     VersionMismatch,
 )
+from fedforest.release import __version__
 from fedforest.transport.error_table import refuse
 from fedforest.transport.frames import (
     PROTOCOL_VERSION,
@@ -40,6 +41,7 @@ from fedforest.transport.frames import (
 )
 from fedforest.transport.grpc.channel import (
     CONVERSE,
+    RELEASE_KEY,
     ChannelLimits,
     describe_failure,
     method_of,
@@ -177,7 +179,8 @@ class _Stream:
 
     def open(self, channel: Any, name: str) -> None:
         self._put(Hello(PROTOCOL_VERSION, name))
-        self._call = method_of(channel, CONVERSE)(self._outbox)
+        release = ((RELEASE_KEY, __version__),)
+        self._call = method_of(channel, CONVERSE)(self._outbox, metadata=release)
 
     def read(self, work: "_Work") -> None:
         """Take frames until the stream ends."""

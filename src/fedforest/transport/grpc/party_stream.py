@@ -41,6 +41,7 @@ class PartyStream:
 
     def __init__(self, party: str, context: Any, max_message_bytes: int) -> None:
         self.party = party
+        self.release = ""  # of the party's installation, as it says
         self.violation: FederationError | None = None  # how the party broke the protocol
         self.inbox = Inbox(max_message_bytes)
         self.is_gone = False

@@ -28,6 +28,10 @@ class Presence:
     def names(self) -> set[str]:
         return {name for name, stream in list(self._streams.items()) if not stream.is_gone}
 
+    def releases(self) -> dict[str, str]:
+        streams = list(self._streams.items())
+        return {name: stream.release for name, stream in streams if not stream.is_gone}
+
     def network(self) -> Network:
         """The slowest way to a party, measured when it connected."""
         networks = [stream.network for stream in list(self._streams.values())]

@@ -64,6 +64,15 @@ class Catalogue:
         self._kept.move_to_end(name)
         return kept.data
 
+    def examine(self, name: str) -> None:
+        """Read a data set and compare its columns; keep and change nothing."""
+        entry = self.entries.read(name)
+        entry.check()
+        found = describe_schema(read_source(name, self._home, entry), entry)
+        noted = self.schema(name)
+        if noted is not None:
+            check_schema(name, noted, found)
+
     def renew(self, name: str) -> None:
         """Make the next `read` of a database read it again."""
         if name in self._kept and self._kept[name].version is None:
