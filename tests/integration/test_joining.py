@@ -143,6 +143,19 @@ def test_a_party_joins_connects_renews_and_is_cut_off_by_commands(
     )
 
 
+def test_status_is_whole_for_operators_and_reduced_for_users(clinics: Clinics) -> None:
+    eve = str(clinics.joined("eve", "user"))
+    told = json.loads(command("status", "--profile", eve, "--json"))
+    assert told["users"] is None
+    assert told["disk_free_bytes"] is None
+    command("coordinator", "grant", "eve", "operator", "--home", clinics.home)
+    told = json.loads(command("status", "--profile", eve, "--json"))
+    assert {"name": "eve", "user_role": "operator"}.items() <= told["users"][-1].items()
+    assert told["disk_free_bytes"] > 0
+    assert told["certificate_expires"] > told["own_certificate_expires"][:4]
+    assert "disk of the coordinator" in command("status", "--profile", eve)
+
+
 def make_due(clinics: Clinics, home: Path) -> None:
     """Put a certificate in a member's folder that is to be renewed at once."""
     old = Credentials.load(home / "tls")

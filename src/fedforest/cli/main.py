@@ -21,6 +21,7 @@ from fedforest.cli.export import export
 from fedforest.cli.membership import join_as_user
 from fedforest.cli.mpi import mpi
 from fedforest.cli.operation.doctor import doctor
+from fedforest.cli.operation.status import status
 from fedforest.cli.papers.data_sets import paper_data
 from fedforest.cli.papers.reproduce import reproduce
 from fedforest.cli.planning.plan import plan
@@ -48,6 +49,7 @@ app = typer.Typer(
 app.command()(demo)
 app.command("warm-up")(warm_up)
 app.command()(doctor)
+app.command()(status)
 app.command("join")(join_as_user)
 app.command()(plan)
 app.command()(train)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from fedforest.errors import ConfigurationError
 from fedforest.kernels.compiled.preparation import prepare
 from fedforest.kernels.compiled.progress import telling
+from fedforest.runtime.coordinator.operation.status import StatusBoard
 from fedforest.runtime.coordinator.service import CoordinatorService
 from fedforest.runtime.disclosure.egress_ledger import EgressLedger
 from fedforest.runtime.event_log import log_event
@@ -35,6 +36,7 @@ from fedforest.transport.tls import refuse_older_tls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from datetime import datetime
     from pathlib import Path
 
     from fedforest.transport.enrolment_server import EnrolmentServer
@@ -86,6 +88,7 @@ def serve_coordinator(home: Path, stop: threading.Event, say: Callable[[str], No
             members=None if members is None else members.parties,
             users=None if members is None else members.users,
             limits=settings.limits,
+            board=_make_board(home, hub, members),
         )
         watch = _Gate(hub, members)
         watch.look()  # revoked members must never get in, not even at the start
@@ -98,6 +101,15 @@ def serve_coordinator(home: Path, stop: threading.Event, say: Callable[[str], No
                 if renewal is not None:
                     renewal.look()
             service.close()
+
+
+def _make_board(home: Path, hub: GrpcHub, members: Membership | None) -> StatusBoard:
+    def expires() -> datetime:
+        return load_credentials(home).expires
+
+    if members is None:
+        return StatusBoard(home, hub.releases, expires=expires)
+    return StatusBoard(home, hub.releases, members.members, members.revoked, expires)
 
 
 class _Gate:

@@ -73,6 +73,7 @@ ALLOWED = {
     "WithdrawModel": ("", "", "o", "osf"),
     "DeleteModel": ("", "", "o", "osf"),
     "PruneRuns": ("", "", "n", "n"),
+    "ShowStatus": ("n", "n", "n", "n"),
 }
 
 
@@ -96,6 +97,7 @@ def requests_of(name: str) -> dict[str, Any]:
         "RemoveAlignment": lambda: orders.RemoveAlignment("people"),
         "ListRuns": ListRuns,
         "ListModels": orders.ListModels,
+        "ShowStatus": orders.ShowStatus,
         "PruneRuns": lambda: orders.PruneRuns(orders.RunFilter()),
     }
     if name in new:

@@ -35,6 +35,7 @@ from fedforest.runtime.messages.orders import (
     ShareRun,
     ShowModel,
     ShowRun,
+    ShowStatus,
     TrainHorizontal,
     TrainLinear,
     TrainVertical,
@@ -88,6 +89,7 @@ RIGHTS: Mapping[type[Any], Mapping[UserRole, Reach]] = {
     WithdrawModel: _STEERING,
     DeleteModel: _STEERING,
     PruneRuns: _STEERING,
+    ShowStatus: _reach(_SHARED, _SHARED, _SHARED),  # runs; all else is reduced by the role
 }
 
 
@@ -131,6 +133,10 @@ class Access:
         """Return what tells which runs a user's list shows, or another kind of request reaches."""
         reach = RIGHTS[kind][self._role_of(user)]
         return lambda run: self._is_within(reach, user, run)
+
+    def sees_all(self, user: str) -> bool:
+        """Tell whether a user sees the whole state of the federation."""
+        return RIGHTS[ShowStatus][self._role_of(user)] is Reach.ALL
 
     def check(self, order: AnyOrder, user: str) -> None:
         """Raise `AccessRefused` if the user may not make this request."""

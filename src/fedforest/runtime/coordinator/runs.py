@@ -13,11 +13,11 @@ from typing import Any, Protocol
 import msgspec
 
 from fedforest.errors import PartyLost, TooFewParties
-from fedforest.runtime.coordinator.absences import telling_absences
 from fedforest.runtime.coordinator.alignments import align_for_run
 from fedforest.runtime.coordinator.end_notices import OwedEnds
 from fedforest.runtime.coordinator.jobs import Job
 from fedforest.runtime.coordinator.models import CoordinatorModels
+from fedforest.runtime.coordinator.operation.absences import telling_absences
 from fedforest.runtime.coordinator.run_stages import (
     RunParts,
     load_exchanges,

@@ -28,6 +28,7 @@ from fedforest.runtime.coordinator.alignments import remove_alignment
 from fedforest.runtime.coordinator.complete_models import gather
 from fedforest.runtime.coordinator.end_notices import OwedEnds
 from fedforest.runtime.coordinator.models import CoordinatorModels
+from fedforest.runtime.coordinator.operation.status import StatusBoard
 from fedforest.runtime.coordinator.predictions import predict, predict_linear
 from fedforest.runtime.coordinator.queue import RunQueue
 from fedforest.runtime.coordinator.refusal_texts import in_own_words
@@ -56,9 +57,11 @@ from fedforest.runtime.messages.orders import (
     PruneRuns,
     RemoveAlignment,
     ResumeRun,
+    RunFilter,
     ShareRun,
     ShowModel,
     ShowRun,
+    ShowStatus,
     WatchRun,
     WithdrawModel,
     decode_order,
@@ -103,6 +106,7 @@ class CoordinatorService:
         users: Callable[[], Mapping[str, UserRole]] | None = None,
         limits: LimitsOfUsers = _DEFAULT_LIMITS,
         randomness: Randomness = secrets.token_bytes,
+        board: StatusBoard | None = None,
     ) -> None:
         self._hub = hub
         self._members = members  # names of the federation's parties; None: unknown
@@ -130,6 +134,7 @@ class CoordinatorService:
             self._store, hub, self._models, self._records, self._access, self._owed, members
         )
         self._pruning = Pruning(self._store, self._runs, self._register, self._access)
+        self._board = board or StatusBoard(home, lambda: dict.fromkeys(hub.connected(), ""))
         self._is_ready = threading.Event()
         self._answers: dict[type[Any], Callable[[Any], Iterator[AnyEvent]]] = {
             PredictVertical: self._predict,
@@ -147,6 +152,7 @@ class CoordinatorService:
         }
         self._answers_to: dict[type[Any], Callable[[Any, str], Iterator[AnyEvent]]] = {
             ListRuns: self._list,
+            ShowStatus: self._show_status,
             PruneRuns: self._prune,
             RemoveAlignment: self._remove_alignment,
             ListModels: self._list_models,
@@ -208,6 +214,11 @@ class CoordinatorService:
     def _complete(self, order: CompleteModel) -> Iterator[AnyEvent]:
         whole = gather(order, self._models.read(order.model), self._hub)
         return cut_result(ModelFile(whole))
+
+    def _show_status(self, _: ShowStatus, user: str) -> Iterator[AnyEvent]:
+        queued = self._records.list(RunFilter(states=["queued", "running"]))
+        is_shown, in_full = self._access.shown_to(user), self._access.sees_all(user)
+        return cut_result(self._board.describe(queued, is_shown, in_full=in_full))
 
     def _list(self, order: ListRuns, user: str) -> Iterator[AnyEvent]:
         is_shown = self._access.shown_to(user)

@@ -337,6 +337,10 @@ class PruneRuns(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=Tru
     deletes: bool = False
 
 
+class ShowStatus(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """Show the state of the federation, as far as the user may see it."""
+
+
 class ListAlignments(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
     """List all standing alignments."""
 
@@ -370,6 +374,7 @@ AnyOrder = (
     | ShowModel
     | WithdrawModel
     | DeleteModel
+    | ShowStatus
 )
 
 

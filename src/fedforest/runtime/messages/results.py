@@ -14,6 +14,7 @@ from fedforest.errors import ProtocolError, TransportError
 from fedforest.printable import printable_in
 from fedforest.protocol.payloads import SealedVotes
 from fedforest.runtime.driver import Exchange
+from fedforest.runtime.messages.status import FederationStatus
 from fedforest.tree.forest.metrics import Judgement
 
 PIECE_BYTES = 1 << 20
@@ -327,7 +328,15 @@ class RunEvents(msgspec.Struct, frozen=True, array_like=True):
 
 
 # to be read by people
-RECORDS = (Alignment, AlignmentList, RunList, RunDetails, RunEvents, ModelList)
+RECORDS = (
+    Alignment,
+    AlignmentList,
+    RunList,
+    RunDetails,
+    RunEvents,
+    ModelList,
+    FederationStatus,
+)
 
 Result = (
     VerticalResult
@@ -341,6 +350,7 @@ Result = (
     | RunEvents
     | AlignmentList
     | ModelList
+    | FederationStatus
 )
 News = RunAccepted | Told  # the events that a user sees
 AnyEvent = RunAccepted | Progress | ResultPiece | Finished

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from fedforest.errors import PartyLost
-from fedforest.runtime.coordinator.absences import telling_absences
 from fedforest.runtime.coordinator.jobs import Job
+from fedforest.runtime.coordinator.operation.absences import telling_absences
 from fedforest.runtime.messages.results import Told, VerticalResult, Waiting
 from tests.integration.federation_folder import make_federation
 from tests.integration.local_federation import local_federation
