@@ -293,6 +293,22 @@ TEXTS: Mapping[str, Text] = {
     ),
     "file.open": Text("the file {path} may be read by others than its owner", "chmod 600 it"),
     "file.unreadable": Text("the file {path} cannot be read: {detail}"),
+    "data_set.other_now": Text(
+        "{data_set} is not what it was when run {run} began: its source was written anew, or rows "
+        "of it were erased; nothing of both was mixed",
+        "put it back as it was and resume the run, or cancel the run and begin it anew",
+    ),
+    "erased.damaged": Text(
+        "the file {path}, which says what rows were erased, is damaged", "restore it from a copy"
+    ),
+    "erased.no_id": Text(
+        "rows of the table of {data_set} were erased, and it has no column by which to find them",
+        "its owner adds the id columns of the data set that they were erased from to its query",
+    ),
+    "erased.order": Text(
+        "rows of {data_set} were erased, so its rows are in no order that other parties know",
+        "align rows by their ids (align = true), or have the owner remove the rows from the source",
+    ),
     # columns and ids
     "column.kind": Text(
         "{where} holds {kinds}, neither numbers nor text",

@@ -27,6 +27,7 @@ from fedforest.cli.papers.reproduce import reproduce
 from fedforest.cli.planning.plan import plan
 from fedforest.cli.policy import policy
 from fedforest.cli.predict import predict
+from fedforest.cli.retention.erasure import erase_data
 from fedforest.cli.retention.models import models, party_models
 from fedforest.cli.retention.prune import prune_party, prune_runs
 from fedforest.cli.runs import runs
@@ -68,6 +69,7 @@ app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options"
 app.add_typer(coordinator, name="coordinator")
 app.add_typer(party, name="party")
 party.add_typer(data, name="data")
+data.command("erase")(erase_data)
 party.add_typer(policy, name="policy")
 party.add_typer(party_alignments, name="alignments")
 party.add_typer(party_models, name="models")

@@ -53,6 +53,10 @@ class Alignments:
         """Tell whether rows are stored under this id."""
         return self._path(alignment).exists()
 
+    def names(self) -> list[str]:
+        """List the ids of all alignments."""
+        return sorted(path.name for path in self._folder.iterdir() if _ID.fullmatch(path.name))
+
     def read(self, alignment: str) -> KeptRows:
         """Read stored rows; raises `DataError` if there are none or the file is damaged."""
         try:

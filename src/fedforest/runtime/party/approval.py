@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from fedforest.error_texts import fields_of
-from fedforest.errors import BudgetExhausted, PolicyRefusal
+from fedforest.errors import BudgetExhausted, DataError, PolicyRefusal
 from fedforest.kernels.prediction.leap import LEAP
 from fedforest.privacy.composition import PrivacySpending, spend_nothing_private
 from fedforest.privacy.queries import Queries
@@ -31,8 +31,9 @@ from fedforest.protocol.vertical.encrypted.messages import EncryptLabels
 from fedforest.protocol.vertical.messages import ShareLabels, StartTrees
 from fedforest.protocol.vertical.prediction.messages import LeapRows, RouteRows, SweepRows
 from fedforest.runtime.event_log import log_event
-from fedforest.runtime.messages.roles import AnyRole
+from fedforest.runtime.messages.roles import AnyRole, LinearRole, VerticalRole
 from fedforest.runtime.messages.terms import Terms
+from fedforest.runtime.party.data_sets import DataSet
 from fedforest.runtime.party.policy import DataSetRules, Policy
 from fedforest.runtime.party.tasks import task_of
 from fedforest.runtime.trainings.origins import Origins
@@ -220,6 +221,14 @@ def check_continued(origins: Origins, role: AnyRole) -> None:
     last = origins[-1]
     is_same = (last.data, last.label) == (role.data, role.label)
     check(is_same, "protected labels go on with a forest of another data set or label")
+
+
+def check_order(data: DataSet, role: AnyRole, terms: Terms) -> None:
+    """Refuse columns in the order of their tables where rows of this one are left out."""
+    is_by_columns = isinstance(role, VerticalRole | LinearRole) and terms.n_parties > 1
+    is_aligned = role.rows is not None and role.rows.alignment is not None
+    if data.n_erased and is_by_columns and not is_aligned:
+        raise DataError.of("erased.order", data_set=role.data)
 
 
 def check_forest(rules: DataSetRules, terms: Terms, n_rows: int) -> None:

@@ -33,6 +33,9 @@ class DataSets(Protocol):
         Raises `DataError` if there is none.
         """
 
+    def erased(self, name: str) -> str:
+        """Return a text that changes whenever rows of the data set's table are erased."""
+
     def renew(self, name: str) -> None:
         """Read sources again that may change unnoticed; called when a run or prediction begins."""
 
@@ -46,6 +49,8 @@ class DataSet:
     identity: RowIdentity
     id_columns: Any = None  # pyarrow.Table, None where no id is configured
     id_rules: IdRules = DEFAULT_RULES
+    snapshot: str = ""  # changes whenever what is read from the source does
+    n_erased: int = 0  # rows of the source that are left out
 
     @property
     def n_rows(self) -> int:

@@ -23,6 +23,7 @@ class Begun(msgspec.Struct, frozen=True, array_like=True):
     role: AnyRole
     terms: Terms
     rules: DataSetRules
+    erased: str = ""  # what had been erased of the table
 
     @property
     def demands(self) -> Demands:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.errors import PredictionForgotten
+from fedforest.errors import DataError, PredictionForgotten
 from fedforest.protocol.asking import check
 from fedforest.protocol.payloads import from_bytes
 from fedforest.runtime.disclosure.egress_ledger import Departure, Kind, Ledger
@@ -137,6 +137,8 @@ class PartyPredictions:
     def _table(self, model: str, data: str, choice: RowChoice | None) -> Table:
         """Return the columns of a data set that a model needs; kept for later predictions."""
         key, now = (model, data, choice), self.data.read(data)
+        if now.n_erased and (choice is None or choice.alignment is None):
+            raise DataError.of("erased.order", data_set=data)
         if key not in self._tables or self._tables[key][0] is not now:
             chosen = take_rows(now, choice, self.alignments)
             self._tables[key] = now, chosen.select(self.models.column_names(model))

@@ -43,6 +43,7 @@ from fedforest.runtime.party.approval import (
     RunAccountant,
     check_continued,
     check_forest,
+    check_order,
     check_origins,
     check_run,
     check_use,
@@ -190,6 +191,7 @@ class PartyService:
         asked = check_run(rules, request.role, request.terms)
         self._check_earlier(request, asked, rules)
         self._data.renew(request.role.data)
+        check_order(self._data.read(request.role.data), request.role, request.terms)
         if isinstance(self._keys.pins, Pins):
             self._keys.pins.note_peers(asked.peers)
         check_forest(rules, request.terms, self._data.read(request.role.data).n_rows)
@@ -203,7 +205,8 @@ class PartyService:
             self._note_part(whole, request)
         if asked.alignment is not None:
             self._alignment_quota.take(rules, request.terms.asker, request.role.data)
-        begun = Begun(request.role, request.terms, rules)
+        erased = self._data.erased(request.role.data)
+        begun = Begun(request.role, request.terms, rules, erased)
         self._hold(self._store.begin(request.run, msgspec.msgpack.encode(begun)))
         return Done()
 
@@ -334,6 +337,8 @@ class PartyService:
         work = self._work[run]
         assert work.handler is handler
         begun = read_begun(self._run(run).description)
+        if self._data.erased(begun.role.data) != begun.erased:
+            raise DataError.of("data_set.other_now", data_set=begun.role.data, run=run.hex())
         stores = PartyStores(self._models, self._alignments, self._standing)
         before = task_of(begun.role).demands(begun.role, begun.terms).continued_model
         origins = () if before is None else self._models.origins(before)

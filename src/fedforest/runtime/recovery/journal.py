@@ -94,6 +94,21 @@ class Journal:
             raise
         return journal
 
+    @classmethod
+    def read_opening(cls, path: Path) -> bytes:
+        """Read the first record of the journal at this path, which may be open elsewhere."""
+        try:
+            file = os.open(path, os.O_RDONLY)
+        except OSError as error:
+            raise _cannot("open", path, error) from error
+        try:
+            found = next(cls(path, file)._walk(os.fstat(file).st_size), None)
+        finally:
+            os.close(file)
+        if found is None:
+            raise DamagedJournalError(f"the journal {path} has no opening; begin the run anew")
+        return found[1]
+
     @staticmethod
     def is_locked(path: Path) -> bool:
         """Whether the journal at this path is open anywhere."""

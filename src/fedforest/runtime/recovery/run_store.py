@@ -174,6 +174,14 @@ class RunStore:
         """Take away what was kept only for the while."""
         (self.folder(run) / name).unlink(missing_ok=True)
 
+    def read_description(self, run: bytes) -> bytes:
+        """Read what a run began with, also while a service works on it."""
+        opening = Journal.read_opening(self.folder(run) / _JOURNAL)
+        try:
+            return msgspec.msgpack.decode(opening, type=_Opening).description
+        except msgspec.DecodeError:
+            raise DamagedJournalError(f"the journal of run {run.hex()} is damaged") from None
+
     def is_in_use(self, run: bytes) -> bool:
         """Whether a service works on the run now."""
         return not self.is_finished(run) and Journal.is_locked(self.folder(run) / _JOURNAL)

@@ -19,12 +19,14 @@ class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     weight: str | None = None
     label_epsilon: float | None = None  # of the labels; None: they left without noise
     encrypts_labels: bool = False  # they left encrypted
+    alignment: str | None = None  # of its rows; None: all rows of the data set
 
     @classmethod
     def of(cls, run: bytes, role: Role, terms: Terms) -> "Origin":
         """Describe the training that a party takes part in by a role."""
         used = role.data, role.label, role.weight
-        return cls(run.hex(), *used, terms.label_epsilon, terms.encrypts_labels)
+        alignment = None if role.rows is None else role.rows.alignment
+        return cls(run.hex(), *used, terms.label_epsilon, terms.encrypts_labels, alignment)
 
 
 Origins = tuple[Origin, ...]  # in the order of the trainings

@@ -8,7 +8,7 @@ removing a data set needs no restart.
 import logging
 from collections import OrderedDict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -16,6 +16,7 @@ from fedforest.errors import ConfigurationError
 from fedforest.runtime.event_log import log_event
 from fedforest.runtime.party.catalogue.columns import prepare_columns
 from fedforest.runtime.party.catalogue.entries import Entry, EntryFolder
+from fedforest.runtime.party.catalogue.erased_rows import ErasedRows
 from fedforest.runtime.party.catalogue.schema import (
     Schema,
     check_schema,
@@ -23,8 +24,8 @@ from fedforest.runtime.party.catalogue.schema import (
     load_schema,
     save_schema,
 )
-from fedforest.runtime.party.catalogue.sources import Version, read_source, version_of
-from fedforest.runtime.party.catalogue.tables import identify_table
+from fedforest.runtime.party.catalogue.sources import Source, Version, read_source, version_of
+from fedforest.runtime.party.catalogue.tables import find_table, identify_table
 from fedforest.runtime.party.data_sets import DataSet
 from fedforest.runtime.party.row_identity import RowIdentity
 
@@ -37,6 +38,7 @@ class _ReadBefore(NamedTuple):
 
     entry: Entry
     version: Version | None
+    erased: str
     data: DataSet
 
 
@@ -46,19 +48,21 @@ class Catalogue:
     def __init__(self, home: Path) -> None:
         self.entries = EntryFolder(home)
         self._home = home
+        self._erased = ErasedRows(home)
         self._kept: OrderedDict[str, _ReadBefore] = OrderedDict()
 
     def read(self, name: str) -> DataSet:
         """Read a data set for a run; raises `DataError` if its columns have changed."""
         entry = self.entries.read(name)
-        version = version_of(name, self._home, entry)
+        table = identify_table(self._home, entry)
+        version, erased = version_of(name, self._home, entry), self._erased.version(table)
         kept = self._kept.get(name)
-        if kept is None or (kept.entry, kept.version) != (entry, version):
+        if kept is None or kept[:3] != (entry, version, erased):
             self._kept.pop(name, None)
-            raw = read_source(name, self._home, entry)
-            self._check(name, describe_schema(raw, entry))
-            data = make_data_set(name, raw, entry, identify_table(self._home, entry))
-            kept = self._kept[name] = _ReadBefore(entry, version, data)
+            source = read_source(name, self._home, entry, self._erased.of(table))
+            self._check(name, describe_schema(source.table, entry))
+            data = make_data_set(name, source, entry, table)
+            kept = self._kept[name] = _ReadBefore(entry, version, erased, data)
             if len(self._kept) > MOST_KEPT:
                 self._kept.popitem(last=False)
         self._kept.move_to_end(name)
@@ -78,6 +82,10 @@ class Catalogue:
         if name in self._kept and self._kept[name].version is None:
             del self._kept[name]
 
+    def erased(self, name: str) -> str:
+        """Return a text that changes whenever rows of the data set's table are erased."""
+        return self._erased.version(find_table(self.entries, name))
+
     def add(self, name: str, entry: Entry, *, replaces: bool = False) -> DataSet:
         """Read a data set for the first time, note its columns and keep its entry.
 
@@ -90,12 +98,13 @@ class Catalogue:
             )
         entry = self._keep_table(name, entry)
         entry.check()
-        raw = read_source(name, self._home, entry)
-        data = make_data_set(name, raw, entry, identify_table(self._home, entry))
+        table = identify_table(self._home, entry)
+        source = read_source(name, self._home, entry, self._erased.of(table))
+        data = make_data_set(name, source, entry, table)
         if entry.id:
             data.own_ids()  # reports an unusable id now and not in a run
         self.entries.write(name, entry)
-        save_schema(self.entries.schema_path(name), describe_schema(raw, entry))
+        save_schema(self.entries.schema_path(name), describe_schema(source.table, entry))
         return data
 
     def schema(self, name: str) -> Schema | None:
@@ -122,10 +131,11 @@ class Catalogue:
         check_schema(name, noted, found)
 
 
-def make_data_set(name: str, raw: Any, entry: Entry, table: str) -> DataSet:
+def make_data_set(name: str, source: Source, entry: Entry, table: str) -> DataSet:
     """Make a data set with ids separate from the other columns."""
+    raw = source.table
     ids = raw.select(entry.id) if entry.id else None
     columns = prepare_columns(name, raw, entry)
     missing = tuple(sorted(map(str, entry.missing)))
     identity = RowIdentity(table, name, columns, ids, missing, id_rules=entry.id_rules)
-    return DataSet(name, columns, identity, ids, entry.id_rules)
+    return DataSet(name, columns, identity, ids, entry.id_rules, n_erased=source.n_erased)

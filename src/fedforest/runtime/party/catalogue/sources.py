@@ -3,12 +3,18 @@
 Every source becomes a pyarrow table with its columns unchanged, ids among them.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from fedforest.errors import ConfigurationError, DataError
 from fedforest.runtime.party.catalogue.databases import read_duckdb, read_postgresql, read_sqlite
 from fedforest.runtime.party.catalogue.entries import Entry
+from fedforest.runtime.party.catalogue.erased_rows import Erasure, find_erased
 
 Version = tuple[object, ...]
 
@@ -32,16 +38,50 @@ def version_of(name: str, home: Path, entry: Entry) -> Version | None:
     return (state.st_mtime_ns, state.st_size, state.st_ino)
 
 
-def read_source(name: str, home: Path, entry: Entry) -> Any:
-    """Read all columns but the excluded ones as a pyarrow table."""
+class Source(NamedTuple):
+    """A source as it was read: its rows but for erased ones, and how many were left out."""
+
+    table: Any  # pyarrow.Table
+    n_erased: int = 0
+
+
+def read_source(name: str, home: Path, entry: Entry, erasures: Sequence[Erasure] = ()) -> Source:
+    """Read all columns but the excluded ones, and all rows but the erased ones."""
     table = _read(name, home, entry)
+    is_erased = locate_erased(name, home, entry, table, erasures)
     names = table.column_names
     missing = [column for column in (*entry.id, *entry.types) if column not in names]
     if missing:
         raise DataError.of("data_set.entry", data_set=name, own_column=missing[0])
     if len(set(names)) < len(names):
         raise DataError.of("data_set.twice", data_set=name)
-    return table.select([column for column in names if column not in entry.exclude])
+    table = table.select([column for column in names if column not in entry.exclude])
+    n_erased = int(is_erased.sum())
+    return Source(_leave_out(table, is_erased) if n_erased else table, n_erased)
+
+
+def _leave_out(table: Any, is_erased: NDArray[np.bool_]) -> Any:
+    import pyarrow  # noqa: PLC0415 - only parties with tables need it
+
+    return table.filter(pyarrow.array(~is_erased))
+
+
+def locate_erased(
+    name: str, home: Path, entry: Entry, table: Any, erasures: Sequence[Erasure]
+) -> NDArray[np.bool_]:
+    """Tell which rows of a source are erased, also by columns that the entry leaves out."""
+
+    def read_ids(columns: Sequence[str]) -> Any:
+        if not set(columns) <= set(table.column_names):
+            return None
+        is_csv = entry.source is not None and entry.source.endswith(_CSV_ENDINGS)
+        if not is_csv or set(columns) <= set(entry.id):
+            return table.select(list(columns))
+        # types of a CSV file are inferred, and 007 is no 7: its ids are read as text
+        as_ids = msgspec.structs.replace(entry, id=list(columns), types={}, exclude=[])
+        return _read(name, home, as_ids).select(list(columns))
+
+    return find_erased(name, erasures, table.num_rows, read_ids)
 
 
 def _read(name: str, home: Path, entry: Entry) -> Any:

@@ -44,7 +44,7 @@ class PartyModelFolder:
 
     def list(self) -> list[OwnModel]:
         """List all models by id, withdrawn and deleted ones among them."""
-        origins = {model: self._origins(model) for model in self._files.list()}
+        origins = {model: self.origins(model) for model in self._files.list()}
         return [self._describe(model, origins) for model in origins]
 
     def find(self, text: str) -> OwnModel:
@@ -71,7 +71,7 @@ class PartyModelFolder:
     def _owner(self) -> str:
         return f"party {load_credentials(self._home).identity.name}"
 
-    def _origins(self, model: str) -> Origins:
+    def origins(self, model: str) -> Origins:
         """Read what went into a model; nothing of a deleted one, or if its file is damaged."""
         try:
             data = (self._folder / f"{model}.{_ORIGINS}").read_bytes()

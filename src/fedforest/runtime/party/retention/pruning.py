@@ -24,7 +24,6 @@ from fedforest.runtime.recovery.run_store import RunStore
 Kind = Literal["runs", "alignments", "models"]
 KINDS: tuple[Kind, ...] = ("runs", "alignments", "models")
 _AGREED = "agreed"
-_ANY = "any"  # what a run needs that a running party has open cannot be read
 _ID = re.compile(r"[0-9a-f]{32}")
 
 
@@ -78,11 +77,10 @@ def _find_runs(home: Path, before: float) -> Iterator[OldFiles]:
 
 def _find_alignments(home: Path, before: float) -> Iterator[OldFiles]:
     needed = set(_find_needed(RunStore(home), before))
-    is_any = _ANY in needed
     for path in sorted((home / "alignments").glob("*")):
         state = path.stat()
         if _ID.fullmatch(path.name) and state.st_mtime < before:
-            is_in_use = is_any or path.name in needed
+            is_in_use = path.name in needed
             yield OldFiles("alignments", path.name, state.st_mtime, state.st_size, is_in_use)
 
 
@@ -97,22 +95,16 @@ def _find_models(home: Path, before: float) -> Iterator[OldFiles]:
 def _find_needed(store: RunStore, before: float) -> Iterator[str]:
     """Yield the alignments that runs under way, or their scores, are about."""
     for run in store.all():
-        if store.is_in_use(run):
-            yield _ANY
-        elif (begun := _read_begun(store, run, before)) is not None:
-            rows = begun.role.rows
-            if rows is not None and rows.alignment is not None:
-                yield rows.alignment
+        begun = _read_begun(store, run, before)
+        if begun is not None and begun.role.rows is not None and begun.role.rows.alignment:
+            yield begun.role.rows.alignment
 
 
 def _read_begun(store: RunStore, run: bytes, before: float) -> Begun | None:
     """Return what a run began with; None where it is over, or old itself, or damaged."""
     try:
         if not store.is_finished(run):
-            stored = store.open(run)
-            description = stored.description
-            stored.close()
-            return read_begun(description)
+            return read_begun(store.read_description(run))
         agreed = store.folder(run) / _AGREED
         if agreed.exists() and agreed.stat().st_mtime >= before:
             return read_begun(agreed.read_bytes())
