@@ -91,10 +91,11 @@ def test_rows_of_a_query_without_their_id_are_refused_and_with_it_found(tmp_path
     with duckdb.connect(str(tmp_path / "base.duckdb")) as base:
         base.execute("CREATE TABLE people AS SELECT range AS id, range * 10 AS x FROM range(5)")
     catalogue = Catalogue(tmp_path)
-    source = {"source": "base.duckdb", "table_identity": "people"}
-    catalogue.add("people", Entry(**source, table="people", id=["id"]))
-    catalogue.add("whole", Entry(**source, query="SELECT x, id FROM people WHERE x > 0"))
-    catalogue.add("blind", Entry(**source, query="SELECT x FROM people"))
+    entry = Entry(source="base.duckdb", table_identity="people", table="people", id=["id"])
+    querying = msgspec.structs.replace(entry, table=None, id=[])
+    catalogue.add("people", entry)
+    for name, query in {"whole": "x, id FROM people WHERE x > 0", "blind": "x FROM people"}.items():
+        catalogue.add(name, msgspec.structs.replace(querying, query=f"SELECT {query}"))
     report = erase(tmp_path, "3")
     assert (report.n_rows, report.unreachable) == (1, ["blind"])
     assert values(tmp_path, "people") == [0, 10, 20, 40]
