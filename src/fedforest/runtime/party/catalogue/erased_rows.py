@@ -52,7 +52,7 @@ class Erasure(msgspec.Struct, frozen=True, array_like=True):
         return found
 
 
-class _File(msgspec.Struct, frozen=True, array_like=True):
+class _ErasedOfTable(msgspec.Struct, frozen=True, array_like=True):
     table: str
     erasures: tuple[Erasure, ...]
 
@@ -75,7 +75,7 @@ class ErasedRows:
         version = state.st_mtime_ns, state.st_size, state.st_ino
         if table not in self._read or self._read[table][0] != version:
             try:
-                found = msgspec.msgpack.decode(path.read_bytes(), type=_File).erasures
+                found = msgspec.msgpack.decode(path.read_bytes(), type=_ErasedOfTable).erasures
             except msgspec.DecodeError:
                 raise DataError.of("erased.damaged", path=path) from None
             self._read[table] = version, found
@@ -102,7 +102,7 @@ class ErasedRows:
     def add(self, table: str, erasure: Erasure) -> None:
         """Leave these rows out of every entry over the table from now on."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        file = _File(table, (*self.of(table), erasure))
+        file = _ErasedOfTable(table, (*self.of(table), erasure))
         write_file(self._path(table), msgspec.msgpack.encode(file))
 
     def _path(self, table: str) -> Path:
