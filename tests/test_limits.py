@@ -15,6 +15,7 @@ from fedforest.limits import (
     made_by,
     number,
     one_of,
+    read_memory,
     whole,
 )
 
@@ -58,3 +59,12 @@ def test_a_refusal_names_the_parameter_and_all_that_is_allowed(limit: Limit, tex
         limit.check("depth", -3)
     assert str(caught.value) == f"depth is -3; it must be {text}."
     assert caught.value.key == ("depth",)
+
+
+def test_memory_is_written_with_its_unit() -> None:
+    assert read_memory("") is None
+    assert read_memory("800 MB") == 800 * 10**6
+    assert read_memory("1.5GB") == 1_500_000_000
+    for text in ("4", "4 gb", "0.5 MB", "-1 GB", "4 GB ", "1e3 MB"):
+        with pytest.raises(ConfigurationError, match="800 MB"):
+            read_memory(text)

@@ -5,6 +5,7 @@ what it allows. Every refusal names the parameter, shows the value and says what
 """
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
@@ -13,6 +14,10 @@ from typing import Any, TypeGuard, get_args
 import numpy as np
 
 from fedforest.errors import ConfigurationError
+
+_UNITS = {"MB": 10**6, "GB": 10**9}
+_MEMORY = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(MB|GB)")
+_LEAST_MEMORY = 10**6
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,3 +106,16 @@ SWITCH = Limit(lambda value: isinstance(value, bool | np.bool_), ("True", "False
 FRACTION = Limit(
     lambda value: is_number(value) and 0.0 < value <= 1.0, ("a fraction above 0 and up to 1",)
 )
+
+
+def read_memory(text: str) -> int | None:
+    """Return the bytes of a size such as "800 MB" or "1.5 GB"; None for an empty text."""
+    if not text:
+        return None
+    found = _MEMORY.fullmatch(text)
+    n_bytes = int(float(found[1]) * _UNITS[found[2]]) if found else 0
+    if n_bytes < _LEAST_MEMORY:
+        raise ConfigurationError.stating(
+            'memory_limit is no size of memory of at least 1 MB; write "800 MB" or "4 GB"'
+        )
+    return n_bytes

@@ -98,7 +98,7 @@ def add_data(  # noqa: PLR0913, PLR0917 - options of a command
 
     Example: fedforest party data add loans --uri-env LOANS_DB --table loans --id id --home ./bank
     """
-    from fedforest.runtime.party.catalogue.catalogue import Catalogue
+    from fedforest.runtime.party.catalogue.catalogue import open_catalogue
     from fedforest.runtime.party.catalogue.entries import Entry
     from fedforest.runtime.party.catalogue.ids import IdRules
 
@@ -121,7 +121,7 @@ def add_data(  # noqa: PLR0913, PLR0917 - options of a command
         exclude=exclude or [],
         table_identity=table_identity,
     )
-    added = Catalogue(home).add(name, entry, replaces=replace)
+    added = open_catalogue(home).add(name, entry, replaces=replace)
     if as_json:
         told = {"name": name, "rows": added.n_rows, "rows_that_share_an_id": _count_shared(added)}
         Terminal(as_json).show_json(told)
@@ -135,9 +135,9 @@ def list_data(home: Home, as_json: AsJson = False) -> None:
 
     Example: fedforest party data list --home ./bank
     """
-    from fedforest.runtime.party.catalogue.catalogue import Catalogue
+    from fedforest.runtime.party.catalogue.catalogue import open_catalogue
 
-    catalogue = Catalogue(home)
+    catalogue = open_catalogue(home)
     found = [_describe(catalogue, name) for name in catalogue.entries.names()]
     if as_json:
         Terminal().show_json(found)
@@ -170,10 +170,10 @@ def show_data(
     """
     from dataclasses import asdict
 
-    from fedforest.runtime.party.catalogue.catalogue import Catalogue
+    from fedforest.runtime.party.catalogue.catalogue import open_catalogue
     from fedforest.runtime.party.catalogue.profile import preview_rows, profile_columns
 
-    catalogue = Catalogue(home)
+    catalogue = open_catalogue(home)
     entry, found = catalogue.entries.read(name), catalogue.read(name)
     if as_json:
         told = _describe(catalogue, name) | {

@@ -26,6 +26,7 @@ from fedforest.estimators.inputs.declarations import (
 from fedforest.estimators.vertical import federation as federated_vertical
 from fedforest.estimators.vertical import options as vertical_options
 from fedforest.estimators.vertical.forests import VerticalForestClassifier, VerticalForestRegressor
+from fedforest.limits import read_memory
 from fedforest.privacy.encrypted_labels import Encrypted
 from fedforest.privacy.global_dp import GlobalDP
 from fedforest.privacy.local_dp import LocalDP
@@ -70,7 +71,11 @@ def order_run(file: RunFile) -> AnyTraining:
         place = _find_place(read_parameters(type(estimator)), error.key)
         raise file.places.mistake(place, str(error)) from None
     return msgspec.structs.replace(
-        order, name=_check_name(file), validation=_read_validation(file), alone=run.alone
+        order,
+        name=_check_name(file),
+        validation=_read_validation(file),
+        alone=run.alone,
+        batch_bytes=_read_batch_bytes(file),
     )
 
 
@@ -204,6 +209,15 @@ def _check_name(file: RunFile) -> str:
         text = "a name has up to 64 letters, digits, spaces, dots, dashes and underscores"
         raise file.places.mistake(("name",), text)
     return name
+
+
+def _read_batch_bytes(file: RunFile) -> int | None:
+    """Return the room for row orders: a quarter, beside bins, labels and pieces of the table."""
+    try:
+        memory = read_memory(file.run.memory_limit)
+    except ConfigurationError as error:
+        raise file.places.mistake(("memory_limit",), str(error)) from None
+    return None if memory is None else memory // 4
 
 
 def _read_validation(file: RunFile) -> Validation | None:

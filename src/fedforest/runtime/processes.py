@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from fedforest.errors import ConfigurationError
 from fedforest.kernels.compiled.preparation import prepare
 from fedforest.kernels.compiled.progress import telling
+from fedforest.limits import read_memory
 from fedforest.runtime.coordinator.operation.status import StatusBoard
 from fedforest.runtime.coordinator.service import CoordinatorService
 from fedforest.runtime.disclosure.egress_ledger import EgressLedger
@@ -29,7 +30,9 @@ from fedforest.runtime.membership.members import Membership
 from fedforest.runtime.membership.pins import Pins
 from fedforest.runtime.membership.presence import FolderPresence, Present
 from fedforest.runtime.membership.renewal import Renewal, noting
+from fedforest.runtime.party.catalogue.batches import COPIES, remove_copies
 from fedforest.runtime.party.catalogue.catalogue import Catalogue
+from fedforest.runtime.party.mapped_memory import MappedMemory
 from fedforest.runtime.party.policy import PolicyFile
 from fedforest.runtime.party.service import PartyService
 from fedforest.transport.tls import refuse_older_tls
@@ -189,7 +192,17 @@ def serve_party(home: Path, stop: threading.Event, say: Callable[[str], None]) -
     ):
         policy = PolicyFile(home)
         policy.check()
-        service = PartyService(home, keys, Catalogue(home), workers, policy=policy, ledger=ledger)
+        memory_limit = read_memory(settings.memory_limit)
+        remove_copies(home)  # of a process that was killed
+        service = PartyService(
+            home,
+            keys,
+            Catalogue(home, memory_limit),
+            workers,
+            policy=policy,
+            ledger=ledger,
+            allocate=MappedMemory(home / COPIES, memory_limit).allocate,
+        )
         link = GrpcLink(settings.coordinator, credentials, identity.name, service.answer)
         renewal = Renewal(
             home / "tls",

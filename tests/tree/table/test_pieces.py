@@ -56,6 +56,12 @@ class CutTable:
             places = np.flatnonzero((first <= self.rows) & (self.rows < last))
             yield TablePiece(self.whole.take_rows(self.rows[places]), places)
 
+    def take_rows(self, rows: NDArray[np.int64]) -> "CutTable":
+        return replace(self, rows=rows if self.rows is None else self.rows[rows])
+
+    def load(self) -> Table:
+        return self.whole if self.rows is None else self.whole.take_rows(self.rows)
+
 
 def contents(bins: Bins) -> bytes:
     arrays, metadata = bins.to_arrays()

@@ -50,6 +50,7 @@ from fedforest.tree.forest.routes import OwnRoutes
 from fedforest.tree.forest.votes import ForestVotes
 from fedforest.tree.table.bins import Bins, fit_bins
 from fedforest.tree.table.frames import Table, list_names
+from fedforest.tree.table.pieces import TableSource
 from fedforest.tree.workers import Workers
 
 _REQUESTS = (*prediction_messages.REQUESTS, *classical_walk.REQUESTS)
@@ -197,7 +198,7 @@ class VerticalModel:
         return replace(self, shares=shares)
 
 
-def keep_nothing(table: Table, shape: Shape) -> PartyModel:
+def keep_nothing(table: TableSource, shape: Shape) -> PartyModel:
     """Return the partial forest of a party without columns: it split no node."""
     feature = np.where(shape.left_child == LEAF, np.int32(LEAF), np.int32(FOREIGN))
     n_nodes = shape.n_nodes

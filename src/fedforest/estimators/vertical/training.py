@@ -33,7 +33,7 @@ from fedforest.runtime.trainings.mpi_ranks import MPI, train_over_ranks
 from fedforest.runtime.trainings.vertical import VERTICAL, VerticalColumns
 from fedforest.runtime.trainings.warm_start import CoordinatorModel
 from fedforest.tree.growth.seeds import derive_seed
-from fedforest.tree.table.frames import Table
+from fedforest.tree.table.pieces import TableSource
 from fedforest.tree.table.target_checks import check_weights
 
 # What an order calls the arguments of `fit`, which are no columns of a data set.
@@ -131,7 +131,9 @@ class VerticalTrainingHere:
             continues=None if self._before is None else f"{self._before.salt:016x}",
         )
 
-    def _collect(self, here: TrainedHere, tables: Mapping[str, Table]) -> dict[str, PartyModel]:
+    def _collect(
+        self, here: TrainedHere, tables: Mapping[str, TableSource]
+    ) -> dict[str, PartyModel]:
         """Collect the model of every party."""
         shape, owner = here.trained.outline.shape, self.order.label_party
         shares = {

@@ -22,27 +22,35 @@ from fedforest.protocol.horizontal.payloads import (
 from fedforest.protocol.payloads import from_bytes
 from fedforest.tree.table.bins import Bins, number_categories
 from fedforest.tree.table.blocks import find_blocks
-from fedforest.tree.table.categories import N_OWN_BINS, sort_categories
+from fedforest.tree.table.categories import N_OWN_BINS, count_categories, sort_categories
 from fedforest.tree.table.columns import Category, CategoryColumn, Column, is_canonical
 from fedforest.tree.table.frames import Table, list_names
+from fedforest.tree.table.pieces import TableSource
 
 Categories = tuple[Category, ...] | None  # in code order; None for numbers
 
 
-def declare_columns(table: Table) -> DeclaredColumns:
+def declare_columns(table: TableSource) -> DeclaredColumns:
     """Declare a party's columns."""
-    kinds = list_kinds(table)
-    categories = tuple(
-        tuple(sort_categories([c.values[code] for code in np.unique(c.codes[c.codes >= 0])]))
-        for c, kind in zip(table.columns, kinds, strict=True)
-        if isinstance(c, CategoryColumn) and kind == CATEGORICAL
-    )
+    kinds = np.full(table.n_features, EMPTY, np.uint8)
+    has_missing = np.zeros(table.n_features, np.bool_)
+    categories: list[set[Category]] = [set() for _ in range(table.n_features)]
+    for piece in table.pieces():
+        kinds = np.minimum(kinds, np.array(list_kinds(piece.table), np.uint8))
+        has_missing |= find_incomplete(piece.table)
+        for feature, column in enumerate(piece.table.columns):
+            if isinstance(column, CategoryColumn):
+                categories[feature] |= count_categories(column).keys()
     return DeclaredColumns(
         table.names,
         table.has_names,
-        np.array(kinds, np.uint8).data,
-        find_incomplete(table).astype(np.uint8).data,
-        categories,
+        kinds.data,
+        has_missing.astype(np.uint8).data,
+        tuple(
+            tuple(sort_categories(list(known)))
+            for known, kind in zip(categories, kinds, strict=True)
+            if kind == CATEGORICAL
+        ),
     )
 
 

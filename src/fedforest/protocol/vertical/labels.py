@@ -41,6 +41,7 @@ from fedforest.tree.table.targets import (
 )
 
 _NOTHING = memoryview(b"")
+_LABELS_TOGETHER = 1 << 20
 
 
 class LabelSource(Protocol):
@@ -116,7 +117,8 @@ class ClassLabels:
         self, classes: NDArray[np.integer], code_of_class: NDArray[np.int64]
     ) -> tuple[memoryview, memoryview, memoryview]:
         weights = self._weigh(classes)
-        codes = to_bytes(code_of_class[classes], code_type(self.n_classes))
+        narrow = code_of_class.astype(code_type(self.n_classes))
+        codes = to_bytes(narrow[classes], code_type(self.n_classes))
         return codes, _NOTHING, _NOTHING if weights is None else to_bytes(weights, "<i8")
 
     def _weigh(self, classes: NDArray[np.integer]) -> NDArray[np.int64] | None:
@@ -189,14 +191,21 @@ def number_classes(
     `known` are the classes of the training that a warm start continues. `class_weight` is as in
     scikit-learn: None, "balanced", or a mapping from class to weight.
     """
-    classes, codes = np.unique(labels, return_inverse=True)
+    spans = [
+        slice(first, first + _LABELS_TOGETHER) for first in range(0, len(labels), _LABELS_TOGETHER)
+    ]
+    classes = np.unique(np.concatenate([labels[:0], *(np.unique(labels[span]) for span in spans)]))
     if known is not None:
         if not set(classes.tolist()) <= set(known.tolist()):
             raise DataError.stating(
                 "a warm start cannot learn classes that the earlier training did not have; train "
                 "anew (in Python with warm_start=False)."
             )
-        classes, codes = known, np.searchsorted(known, labels)
+        classes = known
+    code: type[np.integer] = np.uint16 if len(classes) <= MAX_CLASSES else np.int64
+    codes: NDArray[np.integer] = np.empty(len(labels), code)
+    for span in spans:  # what takes eight bytes a label takes them for few labels at once
+        codes[span] = np.searchsorted(classes, labels[span])
     class_weights = weigh_classes(class_weight, classes)
     return ClassLabels(codes, len(classes), row_weights, class_weights), classes
 

@@ -59,7 +59,7 @@ from fedforest.tree.forest.partial import (
 from fedforest.tree.growth.decisions import NO_DEPTH_LIMIT
 from fedforest.tree.growth.split_search import make_columns
 from fedforest.tree.table.bins import Bins, fit_bins
-from fedforest.tree.table.frames import Table
+from fedforest.tree.table.pieces import Allocate, TableSource
 from fedforest.tree.workers import ALONE, Workers
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class VerticalParty:
 
     def __init__(  # noqa: PLR0913 - everything that a party brings into a run
         self,
-        table: Table,
+        table: TableSource,
         randomness: Randomness,
         *,
         labels: LabelSource | None = None,
@@ -93,8 +93,10 @@ class VerticalParty:
         approve: Approve | None = None,
         max_depth: int = NO_DEPTH_LIMIT,
         workers: Workers = ALONE,
+        allocate: Allocate = np.empty,
     ) -> None:
         self._table = table
+        self._allocate = allocate
         self._approve = approve
         self._randomness = randomness
         self._label_source = labels
@@ -153,7 +155,7 @@ class VerticalParty:
                 max_bins=request.max_bins,
                 workers=self._workers,
             )
-        binned = bins.transform(self._table, self._workers)
+        binned = bins.transform(self._table, self._workers, self._allocate)
         size = TableSize(self._table.n_rows, self._table.n_features)
         labels = self._label_source
         if labels is not None and request.criterion is not None:
@@ -209,7 +211,9 @@ class VerticalParty:
     def _make_trees(
         self, columns: "Columns", targets: "TrainingTargets", request: StartTrees
     ) -> VerticalPartyTrees:
-        return VerticalPartyTrees(columns, targets, request, self._workers, self._max_depth)
+        return VerticalPartyTrees(
+            columns, targets, request, self._workers, self._max_depth, allocate=self._allocate
+        )
 
     def _tell_roots(self, trees: VerticalPartyTrees) -> NodeSums | None:
         """Return the label sums of whole trees, at the label party."""

@@ -37,6 +37,7 @@ from fedforest.tree.growth.rows import NodeRows, Sampling, draw_rows
 from fedforest.tree.growth.split_record import SplitRecord
 from fedforest.tree.growth.split_search import ColumnSearch
 from fedforest.tree.growth.structure import Structure
+from fedforest.tree.table.pieces import Allocate
 from fedforest.tree.table.targets import TrainingTargets, rows_of
 from fedforest.tree.workers import Workers
 
@@ -74,7 +75,7 @@ SearchMaker = Callable[[Columns, TrainingTargets, NodeRows, int, Workers], Colum
 class VerticalPartyTrees:
     """A batch of growing trees at one party, step by step."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - the last two have defaults
+    def __init__(  # noqa: PLR0913, PLR0917 - the last three have defaults
         self,
         columns: Columns,
         targets: TrainingTargets,
@@ -82,6 +83,7 @@ class VerticalPartyTrees:
         workers: Workers,
         max_depth: int = NO_DEPTH_LIMIT,
         make_search: SearchMaker = ColumnSearch,
+        allocate: Allocate = np.empty,
     ) -> None:
         seeds = from_bytes(start.row_seeds, "<u8", len(start.row_seeds) // 8, "row seeds")
         check(len(seeds) > 0, "a batch has no trees")
@@ -93,7 +95,12 @@ class VerticalPartyTrees:
         check(0.0 <= share <= 0.5, "leaves are to weigh less than nothing or more than half")
         sampling = Sampling(start.bootstrap, start.n_draws)
         rows, left_out = draw_rows(
-            seeds, targets, sampling, workers, with_left_out=start.with_left_out
+            seeds,
+            targets,
+            sampling,
+            workers,
+            with_left_out=start.with_left_out,
+            allocate=allocate,
         )
         self._n_columns = len(columns.n_bins)
         self._search = make_search(columns, targets, rows, start.min_rows_leaf, workers)

@@ -45,6 +45,7 @@ class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     task: Literal["classification", "regression"] = "classification"  # classes, or numbers
     seed: int | None = None  # None: the coordinator draws one
     weight: str | None = None  # a column with the weight of each row
+    memory_limit: str = ""  # such as "4 GB": of a role's memory, for which few trees grow together
     align: Align = False  # vertical: match rows by ids; true is "keyed-hash"
     alone: bool = False  # also train what each party reaches without the others
     validation: ValidationTable | None = None

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import msgspec
 
 from fedforest.errors import ConfigurationError
+from fedforest.limits import read_memory
 from fedforest.masking.key_agreement import IdentityKey
 from fedforest.runtime.membership.run_limits import LimitsOfUsers
 from fedforest.runtime.recovery.disk import sync_folder
@@ -65,6 +66,7 @@ class PartySettings(SettingsFile, frozen=True):
     coordinator: str  # its address
     pins: dict[str, str] = {}  # fingerprints of other parties' keys, confirmed by other means
     threads: int = 2  # that work at the same time
+    memory_limit: str = ""  # such as "4 GB"; larger tables are read in pieces. Empty: no limit
 
 
 class ProfileSettings(SettingsFile, frozen=True):
@@ -82,6 +84,13 @@ def read_settings(home: Path, name: str, kind: type[Settings]) -> Settings:
         raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from None
     except (msgspec.DecodeError, ValueError) as error:
         raise ConfigurationError(f"{path}: {error}") from None
+
+
+def read_memory_limit(home: Path) -> int | None:
+    """Return the memory for a party's tables in bytes; None without a limit or a settings file."""
+    if not (home / PARTY_FILE).exists():
+        return None
+    return read_memory(read_settings(home, PARTY_FILE, PartySettings).memory_limit)
 
 
 def load_credentials(home: Path) -> Credentials:

@@ -118,6 +118,8 @@ class TrainingOrderOnWire(Order, frozen=True, kw_only=True):
     class_weight: ClassWeight = None
     validation: Validation | None = None
     alone: bool = False  # also score the baseline of each party; needs validation
+    # bytes of the row orders of trees that grow together, at each role; None: the standard
+    batch_bytes: Annotated[int, msgspec.Meta(ge=1 << 16)] | None = None
 
     @property
     def is_regression(self) -> bool:

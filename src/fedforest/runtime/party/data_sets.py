@@ -19,9 +19,11 @@ from fedforest.runtime.party.catalogue.ids import (
     keep_own_ids,
     normalise_ids,
 )
+from fedforest.runtime.party.catalogue.stored_columns import StoredColumns, StoredTable
 from fedforest.runtime.party.row_identity import RowIdentity
 from fedforest.tree.table.data_frames import read_vector
 from fedforest.tree.table.frames import Table, list_names, read_table
+from fedforest.tree.table.pieces import TableSource
 
 
 class DataSets(Protocol):
@@ -42,10 +44,10 @@ class DataSets(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DataSet:
-    """One table with named columns, as pyarrow holds it."""
+    """One table with named columns, in memory or on the disk."""
 
     name: str
-    columns: Any  # pyarrow.Table
+    columns: Any  # pyarrow.Table, or StoredColumns where it is larger than memory
     identity: RowIdentity
     id_columns: Any = None  # pyarrow.Table, None where no id is configured
     id_rules: IdRules = DEFAULT_RULES
@@ -84,12 +86,12 @@ class DataSet:
         kept = [name for name in self.columns.column_names if name not in names]
         return replace(self, columns=self.columns.select(kept))
 
-    def features(self, without: Collection[str | None] = ()) -> Table:
+    def features(self, without: Collection[str | None] = ()) -> TableSource:
         """Return all columns but these; ids are never among them."""
         names = [name for name in self.columns.column_names if name not in without]
         return self._read(names)
 
-    def select(self, names: Collection[str]) -> Table:
+    def select(self, names: Collection[str]) -> TableSource:
         """Return these columns; raises `DataError` if one is missing."""
         missing = [name for name in names if name not in self.columns.column_names]
         if missing:
@@ -101,14 +103,19 @@ class DataSet:
     def column(self, name: str) -> NDArray[Any]:
         """Return the values of one column; raises `UnknownColumn` if there is none."""
         self.check_has(name)
-        return read_vector(self.columns.column(name), f"column {name!r} of data set {self.name!r}")
+        where = f"column {name!r} of data set {self.name!r}"
+        if isinstance(self.columns, StoredColumns):
+            return self.columns.vector(name, where)
+        return read_vector(self.columns.column(name), where)
 
     def check_has(self, name: str) -> None:
         """Raise `UnknownColumn` if there is no column of this name."""
         if name not in self.columns.column_names:
             raise UnknownColumn.of("data_set.no_column", data_set=self.name, column=name)
 
-    def _read(self, names: list[str]) -> Table:
+    def _read(self, names: list[str]) -> TableSource:
         if not names:
             return Table((), (), self.columns.num_rows, has_names=True)
+        if isinstance(self.columns, StoredColumns):
+            return StoredTable(self.columns.select(names))
         return read_table(self.columns.select(names), may_be_empty=True)

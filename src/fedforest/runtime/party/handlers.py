@@ -8,6 +8,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from fedforest.protocol.label_door import OWNER, Accountant
 from fedforest.runtime.messages.roles import AnyRole, PartyKeys, RowChoice
 from fedforest.runtime.messages.terms import Terms
@@ -18,6 +20,7 @@ from fedforest.runtime.party.standing_alignments import PartyStandingAlignments
 from fedforest.runtime.party.tasks import task_of
 from fedforest.runtime.randomness import RandomnessSource, SystemRandomness
 from fedforest.runtime.trainings.party_task import ModelSource, PartyMeans, Work
+from fedforest.tree.table.pieces import Allocate
 from fedforest.tree.workers import ALONE, Workers
 
 
@@ -41,6 +44,7 @@ class RoleMaker:
     alignments: Alignments
     standing: PartyStandingAlignments
     workers: Workers = ALONE
+    allocate: Allocate = np.empty  # for arrays as large as a table
     # Columns are checked before a run is stored and used after it, so the last ones stay here.
     _last: tuple[AnyRole, DataSet, Any] | None = field(default=None, repr=False)
     _shown: tuple[DataSet, frozenset[str], DataSet] | None = field(default=None, repr=False)
@@ -60,7 +64,9 @@ class RoleMaker:
         task, data = task_of(role), self._show(self.data.read(role.data), limits)
         if self._last is None or self._last[0] != role or self._last[1] is not data:
             self._last = (role, data, task.read(role, data, self))
-        means = PartyMeans(randomness, self.keys, terms, limits.accountant, self.workers)
+        means = PartyMeans(
+            randomness, self.keys, terms, limits.accountant, self.workers, self.allocate
+        )
         return task.work(role, self._last[2], means)
 
     def take_rows(self, data: DataSet, choice: RowChoice | None) -> DataSet:

@@ -48,7 +48,7 @@ from fedforest.tree.files.forests import (
 from fedforest.tree.forest.routes import OwnRoutes
 from fedforest.tree.forest.votes import ForestVotes
 from fedforest.tree.table.class_labels import unpack_labels
-from fedforest.tree.table.frames import Table
+from fedforest.tree.table.pieces import TableSource
 from fedforest.tree.workers import Workers
 
 MOST_OPEN = 8  # models that are kept in memory
@@ -205,10 +205,10 @@ class PartyModels:
         except ModelFileError:
             return self.read_forest(model).bins.names
 
-    def predictor(self, model: str, table: Table, workers: Workers) -> Predictor:
+    def predictor(self, model: str, table: TableSource, workers: Workers) -> Predictor:
         """Make the handler of one prediction with these columns, and list its requests."""
         if self.is_linear(model):
-            scoring = LinearParty(table, share=self._linear(model).share)
+            scoring = LinearParty(table.load(), share=self._linear(model).share)
             return Predictor(Gate(LINEAR_PREDICTION, None, scoring), (ScoreRows,), 0)
         opened = self._opened(model)
         party = PredictingParty(opened.model, table, workers, opened.routes)

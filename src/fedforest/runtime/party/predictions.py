@@ -33,7 +33,7 @@ from fedforest.runtime.party.policy import Policy
 from fedforest.runtime.party.row_selection import take_rows
 from fedforest.runtime.party.run import Clocked
 from fedforest.runtime.party.spending import PredictionQuota
-from fedforest.tree.table.frames import Table
+from fedforest.tree.table.pieces import TableSource
 from fedforest.tree.workers import Workers
 
 MOST_PREDICTIONS = 64  # at the same time; the least recently used one is dropped
@@ -67,7 +67,7 @@ class PartyPredictions:
     ledger: Ledger
     workers: Workers
     _underway: OrderedDict[bytes, _Prediction] = field(default_factory=OrderedDict, init=False)
-    _tables: OrderedDict[tuple[str, str, RowChoice | None], tuple[DataSet, Table]] = field(
+    _tables: OrderedDict[tuple[str, str, RowChoice | None], tuple[DataSet, TableSource]] = field(
         default_factory=OrderedDict, init=False
     )
 
@@ -134,7 +134,7 @@ class PartyPredictions:
             self._underway.popitem(last=False)
         return begun
 
-    def _table(self, model: str, data: str, choice: RowChoice | None) -> Table:
+    def _table(self, model: str, data: str, choice: RowChoice | None) -> TableSource:
         """Return the columns of a data set that a model needs; kept for later predictions."""
         key, now = (model, data, choice), self.data.read(data)
         if now.n_erased and (choice is None or choice.alignment is None):

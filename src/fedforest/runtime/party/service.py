@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from fedforest.errors import DataError, ProtocolError
 from fedforest.privacy.randomized_response import Randomness
@@ -66,6 +67,7 @@ from fedforest.transport.codec import decode, encode
 from fedforest.transport.error_table import refuse
 from fedforest.transport.frames import encode_frame
 from fedforest.tree.canonical_json import JsonValue
+from fedforest.tree.table.pieces import Allocate
 from fedforest.tree.workers import ALONE, Workers
 
 _LOG = logging.getLogger(__name__)
@@ -107,6 +109,7 @@ class PartyService:
         policy: Policy | None = None,
         ledger: Ledger = NO_LEDGER,
         randomness: Randomness = secrets.token_bytes,
+        allocate: Allocate = np.empty,
     ) -> None:
         self._policy = policy or Policy()
         self._ledger = ledger
@@ -118,7 +121,9 @@ class PartyService:
         self._alignments = Alignments(home / "alignments")
         self._standing = PartyStandingAlignments(home)
         self._data = data
-        self._roles = RoleMaker(keys, data, self._models, self._alignments, self._standing, workers)
+        self._roles = RoleMaker(
+            keys, data, self._models, self._alignments, self._standing, workers, allocate
+        )
         self._runs: OrderedDict[bytes, PartyRun] = OrderedDict()
         self._work: dict[bytes, Work] = {}
         self._predictions = PartyPredictions(

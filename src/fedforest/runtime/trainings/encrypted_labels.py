@@ -17,7 +17,7 @@ from fedforest.runtime.messages.roles import VerticalRole
 from fedforest.runtime.trainings import forests
 from fedforest.runtime.trainings.base import CoordinatorMeans
 from fedforest.runtime.trainings.party_task import PartyMeans
-from fedforest.tree.table.frames import Table
+from fedforest.tree.table.pieces import TableSource
 
 
 def check_order(order: TrainVertical) -> None:
@@ -42,7 +42,7 @@ def lead(order: VerticalOrder, means: CoordinatorMeans) -> Conversation[TrainedF
 
 def make_party(
     role: VerticalRole,
-    table: Table,
+    table: TableSource,
     labels: LabelSource | None,
     before: PartyModel | None,
     means: PartyMeans,

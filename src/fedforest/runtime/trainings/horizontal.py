@@ -63,7 +63,7 @@ from fedforest.runtime.trainings.party_task import (
 )
 from fedforest.tree.canonical_json import JsonValue
 from fedforest.tree.files.forests import StoredForest, decode_forest, open_forest
-from fedforest.tree.table.frames import Table
+from fedforest.tree.table.pieces import TableSource
 from fedforest.tree.table.target_checks import check_class_labels, check_regression_target
 
 REQUESTS = (*messages.REQUESTS, *counting.REQUESTS)
@@ -76,7 +76,7 @@ class HorizontalColumns(NamedTuple):
     the key of the training.
     """
 
-    table: Table
+    table: TableSource
     labels: PartyLabels
     identity: RememberedRows | None = None
     whole: NDArray[Any] | None = None  # classes of the whole table, if rows of it were chosen
@@ -173,6 +173,7 @@ class HorizontalTraining(
             order.noise(),
             Participation(order.participation, order.participation_scope, order.least),
             read_class_weight(order.class_weight),
+            batch_bytes=order.batch_bytes or means.batch_bytes,
         )
         aggregation = make_aggregation(
             order.plug(),
@@ -286,6 +287,7 @@ class HorizontalTraining(
             approve=means.accountant.approve,
             target_bounds=noise.target_bounds if isinstance(noise, GlobalDP) else None,
             workers=means.workers,
+            allocate=means.allocate,
         )
         declared = HorizontalDeclared(
             forests.declared_forest(terms),

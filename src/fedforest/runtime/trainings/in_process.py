@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from fedforest.masking.key_agreement import IdentityKey, fingerprint
 from fedforest.privacy.randomized_response import Randomness
 from fedforest.protocol.aggregation.introduction import PartyIdentity
@@ -21,6 +23,7 @@ from fedforest.runtime.trainings.party_task import PartyMeans
 from fedforest.runtime.trainings.registry import training_of
 from fedforest.runtime.trainings.warm_start import CoordinatorModel
 from fedforest.tree.growth.level_loop import BATCH_BYTES
+from fedforest.tree.table.pieces import Allocate
 from fedforest.tree.workers import ALONE, Workers
 
 
@@ -33,6 +36,7 @@ class ProcessMeans:
     n_at_once: int = 1  # parties that work at the same time; threads are divided among them
     earlier: CoordinatorModel | None = None  # the forest that gets further trees
     batch_bytes: int = BATCH_BYTES
+    allocate: Allocate = np.empty  # for arrays as large as a table
 
 
 class TrainedHere(NamedTuple):
@@ -67,7 +71,8 @@ def make_work(
     party, columns = holder
     training = training_of(order)
     own, each = _Own(means.randomness, party), means.workers.divided(means.n_at_once)
-    party_means = PartyMeans(own, _Keys(own, members), training.terms(order), workers=each)
+    keys, terms = _Keys(own, members), training.terms(order)
+    party_means = PartyMeans(own, keys, terms, workers=each, allocate=means.allocate)
     return training.work(training.roles(order)[party], columns, party_means)
 
 

@@ -204,7 +204,7 @@ class LinearTraining(Training[TrainLinear, LinearRole, LinearColumns, LinearTrai
     def read(self, role: LinearRole, data: Any, holdings: Holdings) -> LinearColumns:
         """Read the columns of the role."""
         rows: PartyData = holdings.take_rows(data, role.rows)
-        table = rows.features((role.label, role.weight))
+        table = rows.features((role.label, role.weight)).load()
         if role.label is None:
             return LinearColumns(table)
         column, weights = rows.column(role.label), read_weights(role, rows, table.n_rows)

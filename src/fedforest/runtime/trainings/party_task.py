@@ -26,7 +26,7 @@ from fedforest.runtime.randomness import RandomnessSource
 from fedforest.runtime.trainings.origins import Origins
 from fedforest.tree.canonical_json import JsonValue
 from fedforest.tree.files.forests import StoredForest
-from fedforest.tree.table.frames import Table
+from fedforest.tree.table.pieces import Allocate, TableSource
 from fedforest.tree.workers import ALONE, Workers
 
 RoleT = TypeVar("RoleT", bound=Role)
@@ -60,10 +60,10 @@ class PartyData(Protocol):
     def identity(self) -> RememberedRows:
         """The identity of the rows."""
 
-    def features(self, without: Collection[str | None] = ()) -> Table:
+    def features(self, without: Collection[str | None] = ()) -> TableSource:
         """Return all columns but these."""
 
-    def select(self, names: Collection[str]) -> Table:
+    def select(self, names: Collection[str]) -> TableSource:
         """Return these columns; raises `DataError` if one is missing."""
 
     def column(self, name: str) -> NDArray[Any]:
@@ -142,6 +142,7 @@ class PartyMeans:
     terms: Terms
     accountant: Accountant = OWNER  # asked before labels leave, noise is agreed or trees start
     workers: Workers = ALONE
+    allocate: Allocate = np.empty  # for arrays as large as the table
 
 
 class KeptOutcome(NamedTuple):

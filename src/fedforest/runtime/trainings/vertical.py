@@ -63,7 +63,7 @@ from fedforest.runtime.trainings.warm_start import CoordinatorModel, check_growi
 from fedforest.tree.canonical_json import JsonValue
 from fedforest.tree.table.class_labels import pack_labels, unpack_labels
 from fedforest.tree.table.class_weights import keep_weights
-from fedforest.tree.table.frames import Table
+from fedforest.tree.table.pieces import TableSource
 from fedforest.tree.table.target_checks import (
     check_class_labels,
     check_regression_target,
@@ -77,7 +77,7 @@ _REQUESTS: tuple[type[Message], ...] = tuple(
 class VerticalColumns(NamedTuple):
     """The inputs of a role: its data set, and the forest that gets further trees."""
 
-    table: Table
+    table: TableSource
     labels: LabelSource | None
     classes: Classes = None
     before: PartyModel | None = None
@@ -195,7 +195,7 @@ class VerticalTraining(
             order.out_of_bag,
             order.hard_votes,
             order.early_stopping,
-            means.batch_bytes,
+            order.batch_bytes or means.batch_bytes,
             None if before is None else before.outline,
             0 if before is None else before.n_trees_seeded,
         )
@@ -372,6 +372,7 @@ class VerticalTraining(
             approve=means.accountant.approve,
             max_depth=parameters.depth_limit,
             workers=means.workers,
+            allocate=means.allocate,
         )
         gate = Gate(CONTRACT, declared, party, means.accountant)
         return VerticalWork(party, gate, classes, role.is_alone)

@@ -28,6 +28,7 @@ from fedforest.kernels.growth.sampling import (
 )
 from fedforest.kernels.layout import MULTIPLICITY_BITS, RowOrder
 from fedforest.tree.growth.structure import GrowthStep
+from fedforest.tree.table.pieces import Allocate
 from fedforest.tree.table.targets import TrainingTargets
 from fedforest.tree.workers import Workers
 
@@ -48,16 +49,23 @@ class Sampling:
 class NodeRows:
     """A row order with its node ranges, moved from step to step between two buffers."""
 
-    def __init__(self, entries: NDArray[np.unsignedinteger], row_bits: int, sizes: list[int]):
+    def __init__(
+        self,
+        entries: NDArray[np.unsignedinteger],
+        row_bits: int,
+        sizes: list[int],
+        allocate: Allocate = np.empty,
+    ):
         ends = np.cumsum(np.array(sizes, np.int64))
         self.order = RowOrder(entries, np.uint64(row_bits), ends - np.array(sizes), ends)
+        self._allocate = allocate
         self._spare = entries[:0]  # made when rows move first, as large as they need
         self._ranges: tuple[int, list[tuple[int, int]]] = (0, [])  # for how many workers
 
     @classmethod
-    def at(cls, order: RowOrder) -> Self:
+    def at(cls, order: RowOrder, allocate: Allocate = np.empty) -> Self:
         """Make node rows from an order whose nodes may lie anywhere, in ascending places."""
-        rows = cls(order.entries, int(order.row_bits), [])
+        rows = cls(order.entries, int(order.row_bits), [], allocate)
         rows.order = order
         return rows
 
@@ -135,7 +143,7 @@ class NodeRows:
     def _take_spare(self, n_entries: int) -> NDArray[np.unsignedinteger]:
         """Return the other buffer, with room for `n_entries`."""
         if len(self._spare) < n_entries:
-            self._spare = np.empty(n_entries, self.order.entries.dtype)
+            self._spare = self._allocate((n_entries,), self.order.entries.dtype)
         return self._spare
 
     def move_within(
@@ -170,13 +178,14 @@ def entry_type(n_rows: int, n_classes: int) -> type[np.unsignedinteger]:
     return np.uint32 if needed <= 32 else np.uint64
 
 
-def draw_rows(
+def draw_rows(  # noqa: PLR0913 - the last two have defaults
     tree_seeds: NDArray[np.uint64],
     targets: TrainingTargets,
     sampling: Sampling,
     workers: Workers,
     *,
     with_left_out: bool = False,
+    allocate: Allocate = np.empty,
 ) -> tuple[NodeRows, NodeRows | None]:
     """Draw the row order at the roots of a batch of trees, and that of the rows left out."""
     classes, allowed = targets.classes, targets.allowed
@@ -186,8 +195,8 @@ def draw_rows(
     all_allowed = bool(allowed.all())
     # every tree has room for all it may draw: gaps between trees cost less than moving rows twice
     room = 1 + (min(sampling.n_draws, n_rows) if all_allowed else n_rows)
-    drawn = np.empty(n_trees * room, dtype)
-    left_out = np.empty(n_trees * (n_rows + 1) if with_left_out else 0, dtype)
+    drawn = allocate((n_trees * room,), dtype)
+    left_out = allocate((n_trees * (n_rows + 1) if with_left_out else 0,), dtype)
     starts, ends = room * np.arange(n_trees), np.empty(n_trees, np.int64)
     left_starts, left_ends = (n_rows + 1) * np.arange(n_trees), np.empty(n_trees, np.int64)
 
@@ -200,10 +209,10 @@ def draw_rows(
 
     sample = _Sample(tree_seeds, sampling, n_rows)
     _draw_trees(sample, write, workers)
-    rows = NodeRows.at(RowOrder(drawn, row_bits, starts, ends))
+    rows = NodeRows.at(RowOrder(drawn, row_bits, starts, ends), allocate)
     if not with_left_out:
         return rows, None
-    return rows, NodeRows.at(RowOrder(left_out, row_bits, left_starts, left_ends))
+    return rows, NodeRows.at(RowOrder(left_out, row_bits, left_starts, left_ends), allocate)
 
 
 class _Sample(NamedTuple):

@@ -64,5 +64,11 @@ class TableSource(Protocol):
     def take(self, features: Sequence[int]) -> "TableSource":
         """Return the table of these columns, in this order."""
 
+    def take_rows(self, rows: NDArray[np.int64]) -> "TableSource":
+        """Return the table of these rows, in this order."""
+
     def pieces(self) -> Iterator[TablePiece]:
         """Read all rows once; a table without rows is one empty piece."""
+
+    def load(self) -> "Table":
+        """Return the table in memory, for what needs all rows at once."""

@@ -150,7 +150,7 @@ def test_numbers_can_be_categories_and_text_can_be_numbers(tmp_path: Path) -> No
     table = pyarrow.table({"code": [3, 1, 3], "amount": ["1.5", None, "2"]})
     pyarrow.parquet.write_table(table, tmp_path / "t.parquet")
     entry = Entry(source="t.parquet", types={"code": "category", "amount": "number"})
-    features = Catalogue(tmp_path).add("t", entry).features()
+    features = Catalogue(tmp_path).add("t", entry).features().load()
     code, amount = features.columns
     assert not isinstance(code, np.ndarray)
     assert code.values == (3, 1)

@@ -28,25 +28,23 @@ from fedforest.protocol.asking import check
 from fedforest.protocol.horizontal.labels import SUM_LIMIT, PartyLabels, read_classes
 from fedforest.protocol.horizontal.messages import AgreeOnTable
 from fedforest.protocol.horizontal.party.statistics import find_sensitivity, resolve_code
-from fedforest.protocol.horizontal.payloads import CATEGORICAL, EMPTY
-from fedforest.protocol.horizontal.tables import Categories, list_kinds
+from fedforest.protocol.horizontal.payloads import CATEGORICAL, EMPTY, DeclaredColumns
+from fedforest.protocol.horizontal.tables import Categories
 from fedforest.tree.files.forests import OpenedForest, open_forest
 from fedforest.tree.growth.decisions import NO_DEPTH_LIMIT
 from fedforest.tree.table.bins import Bins
 from fedforest.tree.table.class_labels import pack_labels
-from fedforest.tree.table.columns import CategoryColumn, Column, is_canonical
-from fedforest.tree.table.frames import Table
+from fedforest.tree.table.columns import Category, is_canonical
 from fedforest.tree.table.targets import MAX_CLASSES, WEIGHT_SUM_LIMIT
 
 
-def check_agreement(agreed: AgreeOnTable, table: Table, labels: PartyLabels) -> None:
+def check_agreement(agreed: AgreeOnTable, declared: DeclaredColumns, labels: PartyLabels) -> None:
     """Refuse a proposal that does not fit this party's rows or breaks its own promises."""
-    check(agreed.names == table.names, "the columns are not those of this party")
+    check(agreed.names == declared.names, "the columns are not those of this party")
     check(len(agreed.categories) == len(agreed.names), "not one description for each column")
-    for kind, column, categories in zip(
-        list_kinds(table), table.columns, agreed.categories, strict=True
-    ):
-        _check_column(kind, column, categories)
+    own = iter(declared.categories)
+    for kind, categories in zip(declared.kinds, agreed.categories, strict=True):
+        _check_column(kind, next(own) if kind == CATEGORICAL else (), categories)
     try:
         _check_task(agreed, labels)
         _check_noise(agreed, labels)
@@ -97,7 +95,7 @@ def _has_classes(model: OpenedForest, agreed: AgreeOnTable) -> bool:
     return pack_labels(model.classes) == agreed_on
 
 
-def _check_column(kind: int, column: Column, categories: Categories) -> None:
+def _check_column(kind: int, own: Sequence[Category], categories: Categories) -> None:
     """Refuse a changed kind of column, and a list without one of this party's categories."""
     if kind != EMPTY:
         fits = (categories is not None) == (kind == CATEGORICAL)
@@ -106,9 +104,7 @@ def _check_column(kind: int, column: Column, categories: Categories) -> None:
         return
     check(len(set(categories)) == len(categories), "a category is repeated")
     check(all(map(is_canonical, categories)), "a category is not in its one form")
-    if isinstance(column, CategoryColumn):
-        own = {column.values[code] for code in np.unique(column.codes[column.codes >= 0])}
-        check(own <= set(categories), "a category of this party is left out")
+    check(set(own) <= set(categories), "a category of this party is left out")
 
 
 def _check_task(agreed: AgreeOnTable, labels: PartyLabels) -> None:

@@ -56,12 +56,12 @@ from fedforest.protocol.horizontal.party.trees import (
     DeclaredLimits,
     HorizontalPartyTrees,
 )
-from fedforest.protocol.horizontal.payloads import Points
+from fedforest.protocol.horizontal.payloads import DeclaredColumns, Points
 from fedforest.protocol.horizontal.tables import declare_columns, make_bins
 from fedforest.protocol.payloads import TableSize, from_bytes
 from fedforest.tree.files.forests import OpenedForest, StoredForest
 from fedforest.tree.growth.rows import draw_rows
-from fedforest.tree.table.frames import Table
+from fedforest.tree.table.pieces import Allocate, TableSource
 from fedforest.tree.workers import ALONE, Workers
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class HorizontalParty:
 
     def __init__(  # noqa: PLR0913 - all inputs of a party
         self,
-        table: Table,
+        table: TableSource,
         labels: PartyLabels,
         randomness: Randomness,
         aggregator: Aggregator,
@@ -95,8 +95,11 @@ class HorizontalParty:
         approve: Callable[[AgreeOnTable], None] | None = None,
         target_bounds: tuple[float, float] | None = None,
         workers: Workers = ALONE,
+        allocate: Allocate = np.empty,
     ) -> None:
         self._table = table
+        self._allocate = allocate
+        self._columns: DeclaredColumns | None = None
         self._labels = labels
         self._workers = workers
         self._approve = approve
@@ -151,13 +154,19 @@ class HorizontalParty:
         check(request.is_regression == self._labels.is_regression, "labels are of another task")
         size = TableSize(self._table.n_rows, self._table.n_features)
         labels = self._labels.declare(request.criterion, self._bounds)
-        return TableDeclared(size, declare_columns(self._table), labels)
+        return TableDeclared(size, self._declare(), labels)
+
+    def _declare(self) -> DeclaredColumns:
+        """Describe the columns, which takes a pass over all rows, once."""
+        if self._columns is None:
+            self._columns = declare_columns(self._table)
+        return self._columns
 
     def _agree(self, request: AgreeOnTable) -> Accepted:
         check(self._agreed is None, "what was agreed on cannot be changed")
-        check_agreement(request, self._table, self._labels)
+        check_agreement(request, self._declare(), self._labels)
         bins = make_bins(request.names, request.categories, has_names=self._table.has_names)
-        values = bins.raw_values(self._table, self._workers)
+        values = bins.raw_values(self._table, self._workers, self._allocate)
         targets = self._labels.encode(request)
         statistics = choose_statistics(request, targets, self._response_key, self._row_keys)
         companions = self._companions.agree(request, has_rows=self._table.n_rows > 0)

@@ -57,7 +57,7 @@ from fedforest.protocol.vertical.party_trees import VerticalPartyTrees
 from fedforest.tree.forest.forest import Shape
 from fedforest.tree.forest.partial import ForestOutline, concatenate_outlines
 from fedforest.tree.growth.parameters import ForestParameters
-from fedforest.tree.table.frames import Table
+from fedforest.tree.table.pieces import TableSource
 from fedforest.tree.table.targets import TargetKind, TrainingTargets, encode_values
 
 _KEYS, _ROWS = b"keys of labels", b"ciphertexts of labels"
@@ -68,7 +68,7 @@ class LabelParty(BlindParty):
 
     def __init__(
         self,
-        table: Table,
+        table: TableSource,
         member: PartyIdentity,
         labels: LabelSource,
         parameters: ForestParameters,

@@ -41,7 +41,7 @@ from fedforest.protocol.vertical.messages import (
     StartTrees,
 )
 from fedforest.protocol.vertical.party import VerticalParty
-from fedforest.tree.table.frames import Table
+from fedforest.tree.table.pieces import TableSource
 from fedforest.tree.table.targets import TrainingTargets, encode_classes
 
 _ANY_CRITERION = BY_NAME["gini"]  # of targets that are not scored here
@@ -58,7 +58,7 @@ def digest_labels(labels: EncryptedLabels) -> bytes:
 class BlindParty(VerticalParty):
     """The steps that every party of such a training takes, with labels or without."""
 
-    def __init__(self, table: Table, member: PartyIdentity, **settings: Any) -> None:
+    def __init__(self, table: TableSource, member: PartyIdentity, **settings: Any) -> None:
         """Know other parties by the pins of the `member`; nothing is sent to strangers.
 
         `settings` are those of every party of vertical training.
@@ -88,7 +88,7 @@ class ColumnParty(BlindParty):
     """Answers the coordinator of a vertical training with encrypted labels."""
 
     def __init__(
-        self, table: Table, member: PartyIdentity, label_party: str, **settings: Any
+        self, table: TableSource, member: PartyIdentity, label_party: str, **settings: Any
     ) -> None:
         """Sum only what the `label_party` encrypted; `settings` are those of every party."""
         super().__init__(table, member, **settings)

@@ -45,7 +45,7 @@ from fedforest.protocol.vertical.prediction.plan import Manner, Stage
 from fedforest.protocol.vertical.prediction.turns import read_turns
 from fedforest.tree.forest.routes import OwnRoutes
 from fedforest.tree.forest.row_positions import WORD_ROWS, Underway
-from fedforest.tree.table.frames import Table
+from fedforest.tree.table.pieces import TableSource
 from fedforest.tree.workers import ALONE, Workers
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class PredictingParty:
     def __init__(
         self,
         model: PartyModel,
-        table: Table,
+        table: TableSource,
         workers: Workers = ALONE,
         routes: OwnRoutes | None = None,
         *,

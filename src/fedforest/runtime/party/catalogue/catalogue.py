@@ -14,6 +14,7 @@ import msgspec
 
 from fedforest.errors import ConfigurationError
 from fedforest.runtime.event_log import log_event
+from fedforest.runtime.membership.homes import read_memory_limit
 from fedforest.runtime.party.catalogue.columns import prepare_columns
 from fedforest.runtime.party.catalogue.entries import Entry, EntryFolder
 from fedforest.runtime.party.catalogue.erased_rows import ErasedRows
@@ -25,6 +26,7 @@ from fedforest.runtime.party.catalogue.schema import (
     save_schema,
 )
 from fedforest.runtime.party.catalogue.sources import Source, Version, read_source, version_of
+from fedforest.runtime.party.catalogue.stored_columns import prepare_stored
 from fedforest.runtime.party.catalogue.tables import find_table, identify_table
 from fedforest.runtime.party.data_sets import DataSet
 from fedforest.runtime.party.row_identity import RowIdentity
@@ -45,10 +47,11 @@ class _ReadBefore(NamedTuple):
 class Catalogue:
     """The data sets of the party that has this folder."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, memory_limit: int | None = None) -> None:
         self.entries = EntryFolder(home)
         self._home = home
         self._erased = ErasedRows(home)
+        self._memory_limit = memory_limit  # bytes; None: every table is read into memory
         self._kept: OrderedDict[str, _ReadBefore] = OrderedDict()
 
     def read(self, name: str) -> DataSet:
@@ -59,7 +62,7 @@ class Catalogue:
         kept = self._kept.get(name)
         if kept is None or kept[:3] != (entry, version, erased):
             self._kept.pop(name, None)
-            source = read_source(name, self._home, entry, self._erased.of(table))
+            source = self._open(name, entry, table)
             self._check(name, describe_schema(source.table, entry))
             data = make_data_set(name, source, entry, table)
             kept = self._kept[name] = _ReadBefore(entry, version, erased, data)
@@ -72,7 +75,8 @@ class Catalogue:
         """Read a data set and compare its columns; keep and change nothing."""
         entry = self.entries.read(name)
         entry.check()
-        found = describe_schema(read_source(name, self._home, entry), entry)
+        source = self._open(name, entry, identify_table(self._home, entry))
+        found = describe_schema(source.table, entry)
         noted = self.schema(name)
         if noted is not None:
             check_schema(name, noted, found)
@@ -99,13 +103,17 @@ class Catalogue:
         entry = self._keep_table(name, entry)
         entry.check()
         table = identify_table(self._home, entry)
-        source = read_source(name, self._home, entry, self._erased.of(table))
+        source = self._open(name, entry, table)
         data = make_data_set(name, source, entry, table)
         if entry.id:
             data.own_ids()  # reports an unusable id now and not in a run
         self.entries.write(name, entry)
         save_schema(self.entries.schema_path(name), describe_schema(source.table, entry))
         return data
+
+    def _open(self, name: str, entry: Entry, table: str) -> Source:
+        """Read a source into memory, or leave it on the disk if it is too large for that."""
+        return read_source(name, self._home, entry, self._erased.of(table), self._memory_limit)
 
     def schema(self, name: str) -> Schema | None:
         """Return the stored columns; None if there are none yet."""
@@ -131,11 +139,16 @@ class Catalogue:
         check_schema(name, noted, found)
 
 
+def open_catalogue(home: Path) -> Catalogue:
+    """Open the catalogue of a party's folder, with the memory limit of its settings."""
+    return Catalogue(home, read_memory_limit(home))
+
+
 def make_data_set(name: str, source: Source, entry: Entry, table: str) -> DataSet:
     """Make a data set with ids separate from the other columns."""
     raw = source.table
     ids = raw.select(entry.id) if entry.id else None
-    columns = prepare_columns(name, raw, entry)
+    columns = prepare_stored(raw, entry) or prepare_columns(name, raw, entry)
     missing = tuple(sorted(map(str, entry.missing)))
     identity = RowIdentity(table, name, columns, ids, missing, id_rules=entry.id_rules)
     return DataSet(name, columns, identity, ids, entry.id_rules, n_erased=source.n_erased)

@@ -7,53 +7,41 @@ only tell its kind and, for PostgreSQL, the SQLSTATE.
 import os
 import sqlite3
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from fedforest.errors import ConfigurationError, DataError
 from fedforest.extras import explain_missing_extras
+from fedforest.runtime.party.catalogue.batches import Take, read_all, read_cursor
 from fedforest.runtime.party.catalogue.entries import Entry
 
 _NOT_FOR_OTHERS = 0o077
 
 
-def read_duckdb(name: str, path: Path, entry: Entry) -> Any:
+def read_duckdb(name: str, path: Path, entry: Entry, take: Take = read_all) -> Any:
     """Read a table or query of a DuckDB file."""
     with explain_missing_extras(f"data set {name!r}"):
         import duckdb  # noqa: PLC0415 - an extra
     try:
         with duckdb.connect(str(path), read_only=True) as connection:
-            return connection.sql(_statement(entry)).to_arrow_table()
+            return take(connection.sql(_statement(entry)).to_arrow_reader())
     except duckdb.Error as error:
         raise _unreadable(name, type(error).__name__) from None
 
 
-def read_sqlite(name: str, path: Path, entry: Entry) -> Any:
+def read_sqlite(name: str, path: Path, entry: Entry, take: Take = read_all) -> Any:
     """Read a table or query of a SQLite file; columns that hold several types become text."""
-    import pyarrow  # noqa: PLC0415 - only parties with tables need it
-
     try:
         address = f"{path.absolute().as_uri()}?mode=ro"
         with closing(sqlite3.connect(address, uri=True)) as connection:
-            cursor = connection.execute(_statement(entry))
-            names = [column[0] for column in cursor.description]
-            rows = cursor.fetchall()
+            connection.execute("BEGIN")  # so that two passes see the same rows
+            return read_cursor(partial(connection.execute, _statement(entry)), take)
     except sqlite3.Error as error:
         raise _unreadable(name, type(error).__name__) from None
-    columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
-    return pyarrow.Table.from_arrays([_as_array(values) for values in columns], names)
 
 
-def _as_array(values: tuple[Any, ...]) -> Any:
-    import pyarrow  # noqa: PLC0415 - as above
-
-    try:
-        return pyarrow.array(values)
-    except pyarrow.ArrowException:  # SQLite lets every row have a type of its own
-        return pyarrow.array([None if value is None else str(value) for value in values])
-
-
-def read_postgresql(name: str, home: Path, entry: Entry) -> Any:
+def read_postgresql(name: str, home: Path, entry: Entry, take: Take = read_all) -> Any:
     """Read a table or query of a PostgreSQL database."""
     with explain_missing_extras(f"data set {name!r}"):
         import adbc_driver_manager  # noqa: PLC0415 - an extra
@@ -66,7 +54,7 @@ def read_postgresql(name: str, home: Path, entry: Entry) -> Any:
         ):
             cursor.execute("SET TRANSACTION READ ONLY")
             cursor.execute(_statement(entry))
-            return cursor.fetch_arrow_table()
+            return take(cursor.fetch_record_batch())
     except adbc_driver_manager.Error as error:
         state = f" {error.sqlstate}" if error.sqlstate else ""
         raise _unreadable(name, f"{type(error).__name__}{state}") from None

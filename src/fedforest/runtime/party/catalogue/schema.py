@@ -14,6 +14,7 @@ import msgspec
 from fedforest.errors import DataError
 from fedforest.runtime.party.catalogue.columns import kind_of
 from fedforest.runtime.party.catalogue.entries import Entry
+from fedforest.runtime.party.catalogue.stored_columns import StoredColumns
 from fedforest.runtime.recovery.run_store import write_file
 
 Schema = dict[str, str]  # the kind of each column: "number", "category", "id", or another type
@@ -21,6 +22,7 @@ Schema = dict[str, str]  # the kind of each column: "number", "category", "id", 
 
 def describe_schema(raw: Any, entry: Entry) -> Schema:
     """Return the kind of each column of a source."""
+    raw = raw.head() if isinstance(raw, StoredColumns) else raw
     return {
         name: "id" if name in entry.id else entry.types.get(name) or _infer(column)
         for name, column in zip(raw.column_names, raw.columns, strict=True)
