@@ -218,6 +218,17 @@ TEXTS: Mapping[str, Text] = {
         _POLICY + "a leaf must have at least {limit} rows (min_samples_leaf={limit})"
     ),
     "policy.trees": Text(_POLICY + "more than {limit} trees in one run", "Ask for fewer trees."),
+    "policy.row_trees": Text(
+        _POLICY + "its rows times the trees of one run are more than {limit} (most_row_trees)",
+        "Ask for fewer trees.",
+    ),
+    "policy.memory": Text(
+        _POLICY + "the run would need more than {limit} bytes of its memory (most_memory_bytes)"
+    ),
+    "policy.stored": Text(
+        _POLICY + "the run would store more than {limit} bytes there (most_stored_bytes)",
+        "End it early, or ask the party to allow more.",
+    ),
     "policy.score": Text(_POLICY + "a score over fewer than {limit} rows"),
     "policy.own_scores": Text(
         _POLICY + "scores over its rows alone, as sums over them must be protected"

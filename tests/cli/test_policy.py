@@ -34,6 +34,9 @@ def test_the_lines_that_init_comments_out_are_rules_that_can_be_read(tmp_path: P
     policy = PolicyFile(tmp_path)
     assert policy.rules("other") == DataSetRules(
         askers=("ann", "bob"),
+        most_row_trees=1_000_000_000,
+        most_memory_bytes=4_000_000_000,
+        most_stored_bytes=4_000_000_000,
         columns=("age", "city"),
         label_columns=("risk",),
         weight_columns=("weight",),

@@ -31,6 +31,9 @@ TEMPLATE = """\
 # weight_columns = ["weight"]     # without it: any column, but none where labels are protected
 # min_rows_per_leaf = 5
 # most_trees = 10_000            # of one run
+# most_row_trees = 1_000_000_000 # own rows times trees of one run; without it, any number
+# most_memory_bytes = 4_000_000_000   # of this party in one run, as planned
+# most_stored_bytes = 4_000_000_000   # by this party for one run, until it ends
 # min_rows_per_score = 10         # held-out rows behind a score
 # label_protection = "encoded"    # or "encrypted", or "randomized_response"
 # largest_label_epsilon = inf     # of one run with noise on labels
@@ -183,8 +186,9 @@ def _try_run(home: Path, rules_file: PolicyFile, file: Path, asker: str, party: 
     if role is None:
         raise ConfigurationError(f"{file}: party {party!r} takes no part; name one with --party")
     rules, terms = rules_file.rules(role.data), training.terms(order)
-    n_rows = Catalogue(home).read(role.data).n_rows
-    return [str(refusal) for refusal in find_refusals(rules, role, terms, n_rows)]
+    data = Catalogue(home).read(role.data)
+    shape = data.n_rows, data.columns.num_columns
+    return [str(refusal) for refusal in find_refusals(rules, role, terms, shape)]
 
 
 def _name_of(home: Path) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fedforest.cli.leakage_page import explain, make_risk_table, summarise
+from fedforest.cli.planning.plan_page import compare_with_plan
 from fedforest.cli.terminal import Terminal, format_bytes, format_seconds, format_time
 
 if TYPE_CHECKING:
@@ -88,6 +89,8 @@ def _facts(details: RunDetails) -> Iterator[tuple[str, str]]:
         yield "Exchanges", f"{state.n_exchanges}, {format_bytes(state.n_bytes)} in all"
         yield "Sent", _list_traffic(details.bytes_from)
         yield "Received", _list_traffic(details.bytes_to)
+    if details.plan is not None:
+        yield "Planned", compare_with_plan(details)
     if details.alignment is not None:
         yield "Rows", describe_alignment(details.alignment)
     elif details.n_rows is not None:

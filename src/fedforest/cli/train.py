@@ -26,6 +26,7 @@ def train(
 
     Example: fedforest train run.toml --watch
     """
+    from fedforest.cli.planning.live_plan import say_plan
     from fedforest.errors import FederationError
     from fedforest.estimators.run_files import order_run
     from fedforest.runtime.client.connection import Federation
@@ -37,6 +38,7 @@ def train(
     order = order_run(described)
     with Federation(choose_profile(profile)) as federation:
         try:
+            say_plan(terminal, federation, order)
             run = federation.begin(order)
             _say_begun(terminal, run, watch=watch)
             if watch:

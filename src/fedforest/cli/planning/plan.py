@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fedforest.cli.terminal import AsJson, Quiet, Terminal
+from fedforest.cli.terminal import AsJson, Profile, Quiet, Terminal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fedforest.runtime.messages.orders import AnyRun
-    from fedforest.runtime.planning.tables import PlannedTable
+    from fedforest.runtime.planning.tables import PlannedLine, PlannedTable
 
 _PER_MEGABIT = 125_000.0  # bytes
+_NEAR_SECONDS, _NEAR_MEGABITS = 1e-3, 1000.0  # a line that nobody described
 _SIZES = "for all parties, or PARTY=NUMBER; may repeat"
 
 
@@ -25,11 +26,13 @@ def plan(  # noqa: PLR0913, PLR0917 - options of a command
     columns: Annotated[list[str] | None, typer.Option(help=f"Columns, {_SIZES}.")] = None,
     classes: Annotated[int, typer.Option(min=2, help="Classes of the label.")] = 2,
     latency: Annotated[
-        float, typer.Option(min=0.0, help="Milliseconds from a party to the coordinator and back.")
-    ] = 1.0,
+        float | None,
+        typer.Option(min=0.0, help="Milliseconds from a party to the coordinator and back."),
+    ] = None,
     bandwidth: Annotated[
-        float, typer.Option(min=1e-6, help="Mbit/s between a party and the coordinator.")
-    ] = 1000.0,
+        float | None,
+        typer.Option(min=1e-6, help="Mbit/s between a party and the coordinator."),
+    ] = None,
     cores: Annotated[int, typer.Option(min=1, help="Cores of each machine.")] = 1,
     together: Annotated[
         bool, typer.Option("--together", help="All processes run on one machine.")
@@ -37,18 +40,24 @@ def plan(  # noqa: PLR0913, PLR0917 - options of a command
     calibrate: Annotated[
         bool, typer.Option("--calibrate", help="Measure the speed of this machine anew.")
     ] = False,
+    profile: Profile = "",
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Plan a run: its time, and memory and bytes of each role. Nothing is started.
 
-    The first time, a few seconds of small trainings measure this machine; the figures are kept in
-    your cache.
+    Without --rows and --columns, the parties of your federation say how large their tables are, and
+    the coordinator how fast its lines. The first time, a few seconds of small trainings measure
+    this machine; the figures are kept in your cache.
+
+    Example: fedforest plan run.toml
 
     Example: fedforest plan run.toml --rows 100000 --columns bank=20 --columns shop=15
 
     Example: fedforest plan run.toml --rows 1000000 --columns 20 --latency 50 --bandwidth 100 --json
     """
+    import msgspec
+
     from fedforest.cli.planning.plan_page import describe_plan, show_plan
     from fedforest.estimators.planning import speeds_for
     from fedforest.estimators.run_files import order_run
@@ -58,14 +67,32 @@ def plan(  # noqa: PLR0913, PLR0917 - options of a command
 
     terminal = Terminal(as_json, quiet)
     order = order_run(read_run_file(file))
-    tables = PlannedTables(_read_tables(order, rows or [], columns or []), classes)
-    line = PlannedLine(latency / 1000.0, bandwidth * _PER_MEGABIT)
+    if rows or columns:
+        by_party = _read_tables(order, rows or [], columns or [])
+        line = PlannedLine(_NEAR_SECONDS, _NEAR_MEGABITS * _PER_MEGABIT)
+    else:
+        by_party, line = _ask_tables(order, profile)
+    if latency is not None:
+        line = msgspec.structs.replace(line, latency_seconds=latency / 1000.0)
+    if bandwidth is not None:
+        line = msgspec.structs.replace(line, bytes_per_second=bandwidth * _PER_MEGABIT)
+    tables = PlannedTables(by_party, classes)
     machines = Machines(line, are_together=together, n_cores=cores)
     planned = plan_run(order, tables, machines, speeds_for(order, classes, anew=calibrate))
     if as_json:
         terminal.show_json(describe_plan(planned))
     else:
         show_plan(terminal, planned)
+
+
+def _ask_tables(order: AnyRun, profile: str) -> tuple[dict[str, PlannedTable], PlannedLine]:
+    """Ask the federation for the sizes of tables, and the speed of its slowest line."""
+    from fedforest.cli.planning.live_plan import ask_tables
+    from fedforest.runtime.client.connection import Federation
+    from fedforest.runtime.membership.profiles import choose_profile
+
+    with Federation(choose_profile(profile)) as federation:
+        return ask_tables(federation, order)
 
 
 def _read_tables(

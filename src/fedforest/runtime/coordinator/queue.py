@@ -13,6 +13,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from fedforest.errors import (
+    AccessRefused,
     ConfigurationError,
     DataError,
     FederationError,
@@ -248,8 +249,11 @@ class RunQueue:
 
     def _watch(self, job: Job) -> Callable[[Any], None]:
         limits, started = self._limits.of(job.order.asker), time.monotonic()
+        n_stored = 0
 
         def observe(exchange: Any) -> None:
+            nonlocal n_stored
+            n_stored += sum(exchange.bytes_from.values())
             note = exchange.note
             if "part" in note:
                 job.doing = str(note["part"])
@@ -263,6 +267,7 @@ class RunQueue:
             if job.cancelling.is_set():
                 raise _cancelled(job.run)
             limits.check_time(time.monotonic() - started)
+            limits.check_stored(n_stored)
 
         return observe
 
@@ -271,7 +276,8 @@ def _is_refused(job: Job, error: Exception) -> bool:
     """Tell whether parties will refuse the run until a policy, a table or the request changes."""
     if isinstance(error, PolicyRefusal):
         return True
-    return isinstance(error, ConfigurationError | DataError) and not job.has_begun
+    kinds = ConfigurationError | DataError | AccessRefused
+    return isinstance(error, kinds) and not job.has_begun
 
 
 def _internal(error: Exception) -> FederationError:

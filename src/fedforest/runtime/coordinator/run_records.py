@@ -14,7 +14,8 @@ import msgspec
 from fedforest.errors import FederationError, StorageError
 from fedforest.runtime.coordinator.history import History
 from fedforest.runtime.coordinator.jobs import Job
-from fedforest.runtime.coordinator.runs import LEAKAGE
+from fedforest.runtime.coordinator.run_plans import load_plan
+from fedforest.runtime.coordinator.runs import LEAKAGE, PEAK_MEMORY
 from fedforest.runtime.event_log import log_event
 from fedforest.runtime.messages.orders import AnyRun, RunFilter, decode_order, replace_seed
 from fedforest.runtime.messages.results import RunDetails, RunState
@@ -43,12 +44,15 @@ class RunRecords:
     def show(self, run: bytes) -> RunDetails:
         """Return everything about a run."""
         details, data = self.history.show(run), self._store.load(run, LEAKAGE)
+        peak = self._store.load(run, PEAK_MEMORY)
         leakage = None if data is None else msgspec.json.decode(data)
         return msgspec.structs.replace(
             details,
             state=self._update(details.state),
             classes=self._read_classes(run, details.state.protocol),
             leakage=leakage,
+            plan=load_plan(self._store, run),
+            peak_memory_bytes=None if peak is None else msgspec.json.decode(peak),
         )
 
     def _read_classes(self, run: bytes, protocol: str) -> Sequence[Any] | None:

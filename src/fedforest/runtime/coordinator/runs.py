@@ -6,7 +6,7 @@ tells what the coordinator did.
 
 import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -18,6 +18,7 @@ from fedforest.runtime.coordinator.end_notices import OwedEnds
 from fedforest.runtime.coordinator.jobs import Job
 from fedforest.runtime.coordinator.models import CoordinatorModels
 from fedforest.runtime.coordinator.operation.absences import telling_absences
+from fedforest.runtime.coordinator.run_plans import PLAN, peak_memory, plan_begun
 from fedforest.runtime.coordinator.run_stages import (
     RunParts,
     load_exchanges,
@@ -30,6 +31,7 @@ from fedforest.runtime.coordinator.validation import validate_horizontal
 from fedforest.runtime.coordinator.vertical_validation import VerticalValidation
 from fedforest.runtime.driver import ExchangeLog, Observer
 from fedforest.runtime.event_log import log_event
+from fedforest.runtime.membership.run_limits import LimitsOfUsers
 from fedforest.runtime.messages.party_requests import BeginRun, Done, EndRun
 from fedforest.runtime.messages.results import Waiting
 from fedforest.runtime.recovery.resumable import Wishes, run_with_journal
@@ -42,6 +44,7 @@ from fedforest.tree.workers import Workers
 
 _LOOK_SECONDS = 0.1  # between looks for parties that a run waits for
 _TRAINED = "trained"  # the file with the result of a training before its validation
+PEAK_MEMORY = "memory.json"  # the file with the coordinator's peak memory when a run ended
 LEAKAGE = "leakage.json"  # the file with the leakage report
 _LOG = logging.getLogger(__name__)
 
@@ -64,6 +67,7 @@ class TrainingRuns:
     _wait_seconds: float  # for parties to connect before a training begins
     _owed: OwedEnds
     _standing: CoordinatorStandingAlignments
+    _limits: LimitsOfUsers
     _members: Callable[[], Collection[str]] | None = None  # parties not revoked; None: unknown
 
     def carry_out(self, job: Job, observe: Observer) -> None:
@@ -90,7 +94,10 @@ class TrainingRuns:
         n_trees = training.figures(result).n_trees  # None unless parties hold partial forests
         kept = None if n_trees is None else job.run.hex()
         self._owed.note(job.run, job.left_out & order.data.keys(), kept, n_trees)
-        about = {LEAKAGE: msgspec.json.encode(leakage.to_json())}
+        about = {
+            LEAKAGE: msgspec.json.encode(leakage.to_json()),
+            PEAK_MEMORY: msgspec.json.encode(peak_memory()),
+        }
         self._store.finish(job.run, msgspec.msgpack.encode(result), about=about)
         self._store.remove(job.run, _TRAINED)
         log_event(
@@ -123,7 +130,8 @@ class TrainingRuns:
         order = job.order
         roles, terms = training.roles(order, start.rows), training.terms(order)
         present = {party: role for party, role in roles.items() if party not in job.left_out}
-        say(self._hub, {party: BeginRun(job.run, role, terms) for party, role in present.items()})
+        begins = {party: BeginRun(job.run, role, terms) for party, role in present.items()}
+        self._plan(job, say(self._hub, begins))
         stored = self._store.open(job.run)
         try:
             randomness = stored.randomness().of("coordinator")
@@ -133,6 +141,14 @@ class TrainingRuns:
             return run_with_journal(conversation, self._hub, stored, log, wishes)
         finally:
             stored.close()
+
+    def _plan(self, job: Job, begun: Mapping[str, Done]) -> None:
+        """Plan the run, once, and refuse it if it would pass a limit."""
+        if self._store.load(job.run, PLAN) is not None:
+            return
+        planned = plan_begun(job.order, begun, self._hub, self._limits.of(job.order.asker))
+        if planned is not None:
+            self._store.save(job.run, PLAN, msgspec.json.encode(planned))
 
     def _validate(
         self, job: Job, training: AnyTraining, start: Start, result: Any, parts: RunParts

@@ -34,6 +34,7 @@ from fedforest.runtime.coordinator.queue import RunQueue
 from fedforest.runtime.coordinator.refusal_texts import in_own_words
 from fedforest.runtime.coordinator.retention.model_register import ModelRegister
 from fedforest.runtime.coordinator.retention.pruning import Pruning
+from fedforest.runtime.coordinator.run_plans import describe_tables
 from fedforest.runtime.coordinator.runs import Hub, TrainingRuns
 from fedforest.runtime.coordinator.standing_alignments import CoordinatorStandingAlignments
 from fedforest.runtime.event_log import log_event, severity_of
@@ -47,6 +48,7 @@ from fedforest.runtime.messages.orders import (
     CancelRun,
     CompleteModel,
     DeleteModel,
+    DescribeTables,
     EndRunEarly,
     ListAlignments,
     ListModels,
@@ -126,6 +128,7 @@ class CoordinatorService:
             wait_seconds,
             self._owed,
             self._standing,
+            limits,
             members,
         )
         self._runs = RunQueue(home, hub, self._store, trainings, self._owed, limits)
@@ -140,6 +143,7 @@ class CoordinatorService:
             PredictVertical: self._predict,
             PredictLinear: self._predict_linear,
             CompleteModel: self._complete,
+            DescribeTables: self._describe_tables,
             ShowRun: self._show,
             LogOfRun: self._tell_log,
             WatchRun: self._watch,
@@ -247,6 +251,10 @@ class CoordinatorService:
     def _describe(self, run: bytes) -> RunDetails:
         return replace(self._records.show(run), shared_with=self._access.users(run))
 
+    def _describe_tables(self, order: DescribeTables) -> Iterator[AnyEvent]:
+        with self._predicting(order):
+            return cut_result(describe_tables(self._hub, order, self._hub.connected()))
+
     def _share(self, order: ShareRun) -> Iterator[AnyEvent]:
         run = self._run_of(order.run)
         if self._users is not None and not order.ends:
@@ -296,7 +304,9 @@ class CoordinatorService:
             return cut_result(Predictions.of(scores[:, None]))
 
     @contextmanager
-    def _predicting(self, order: PredictVertical | PredictLinear) -> Iterator[None]:
+    def _predicting(
+        self, order: PredictVertical | PredictLinear | DescribeTables
+    ) -> Iterator[None]:
         """Fill names from the request into refusals of parties; send pending end notices first."""
         self._owed.pay(self._hub.connected())  # a party may have yet to store its partial forest
         try:

@@ -27,6 +27,9 @@ class RunLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The limits of one user's runs."""
 
     most_trees: Count = 10_000  # of one run
+    most_row_trees: Count | None = None  # rows of all parties together, times trees
+    most_memory_bytes: Count | None = None  # of the coordinator in one run, as planned
+    most_stored_bytes: Count | None = None  # by the coordinator for one run: planned, and counted
     most_depth: Count | None = None  # None: trees may be grown out
     most_run_seconds: Annotated[float, msgspec.Meta(gt=0)] = 7 * 86_400.0  # of one run
     most_queued_runs: Count = 100  # each of them is on the disk
@@ -40,6 +43,20 @@ class RunLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         depth = forest.max_depth
         asked = "trees that are grown out" if depth is None else f"trees of depth {depth}"
         self._hold("most_depth", float("inf") if depth is None else depth, asked)
+
+    def check_rows(self, n_rows: int, n_trees: int) -> None:
+        """Refuse a forest over too many rows for its trees."""
+        asked = f"{n_trees} trees over {n_rows} rows"
+        self._hold("most_row_trees", n_rows * n_trees, asked)
+
+    def check_plan(self, memory_bytes: int, stored_bytes: int) -> None:
+        """Refuse a run whose plan needs too much at the coordinator."""
+        self._hold("most_memory_bytes", memory_bytes, f"about {memory_bytes} bytes of memory")
+        self.check_stored(stored_bytes)
+
+    def check_stored(self, n_bytes: int) -> None:
+        """Refuse a run that stores, or would store, too much at the coordinator."""
+        self._hold("most_stored_bytes", n_bytes, f"about {n_bytes} stored bytes")
 
     def check_queue(self, n_queued: int) -> None:
         """Refuse a further run of a user who has `n_queued` queued or running."""

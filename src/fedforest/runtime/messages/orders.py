@@ -231,6 +231,10 @@ class PredictVertical(Order, frozen=True, kw_only=True):
     align: Align = False  # by the ids of the data sets; otherwise rows are in the same order
 
 
+class DescribeTables(Order, frozen=True, kw_only=True):
+    """The sizes of data sets, for the plan of a run over them."""
+
+
 class CompleteModel(
     msgspec.Struct, frozen=True, kw_only=True, tag=True, forbid_unknown_fields=True
 ):
@@ -360,6 +364,7 @@ AnyOrder = (
     | AlignRows
     | PredictVertical
     | PredictLinear
+    | DescribeTables
     | CompleteModel
     | WatchRun
     | ResumeRun

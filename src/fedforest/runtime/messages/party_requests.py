@@ -30,11 +30,12 @@ class Done(Message, frozen=True):
 
     reveals: ClassVar[str] = (
         "that the party did it; of the label party, when a run ends, the names of classes; "
-        "where asked for, the number of rows of a data set"
+        "when a run begins, and where asked for, the number of rows and columns of a data set"
     )
 
     classes: ClassNames | None = None
     n_rows: Annotated[int, msgspec.Meta(ge=0, lt=2**31)] = 0
+    n_columns: Annotated[int, msgspec.Meta(ge=0, lt=2**31)] = 0  # that runs may see
     largest_lookahead: Annotated[int, msgspec.Meta(ge=1)] | None = None  # in reply to `CountRows`
 
 
@@ -88,6 +89,13 @@ class CountRows(Request[Done], frozen=True):
     asker: Asker = ""
 
 
+class DescribeData(Request[Done], frozen=True):
+    """Say how many rows and columns a data set has, for the plan of a run."""
+
+    data: DataSetName
+    asker: Asker = ""
+
+
 class DropModel(Request[Done], frozen=True):
     """Delete a baseline."""
 
@@ -129,6 +137,7 @@ TO_PARTY = (
     EndRun,
     InPrediction,
     CountRows,
+    DescribeData,
     DropModel,
     WithdrawPart,
     DropAlignment,

@@ -227,6 +227,14 @@ class Predictions(msgspec.Struct, frozen=True, array_like=True):
         return np.frombuffer(self.data, self.dtype).reshape(self.shape).copy()
 
 
+class TablesDescribed(msgspec.Struct, frozen=True, array_like=True):
+    """The sizes of the tables of those parties that are there, and how fast the slowest line is."""
+
+    sizes: dict[str, tuple[int, int]]  # rows and columns, with label and weight
+    latency_seconds: float
+    bytes_per_second: float
+
+
 class ModelFile(msgspec.Struct, frozen=True, array_like=True):
     """A model in one file."""
 
@@ -273,6 +281,8 @@ class RunDetails(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     classes: Sequence[Any] | None = None  # names, in the order of confusion matrices
     validation: ValidationReport | None = None
     leakage: dict[str, Any] | None = None  # the leakage report of a finished run
+    plan: dict[str, Any] | None = None  # what the run was to cost, as `RunPlan` describes it
+    peak_memory_bytes: int | None = None  # of the coordinator's process when the run ended
     shared_with: list[str] = []  # users
 
 
@@ -345,6 +355,7 @@ Result = (
     | Alignment
     | Predictions
     | ModelFile
+    | TablesDescribed
     | RunList
     | RunDetails
     | RunEvents

@@ -36,6 +36,7 @@ from fedforest.runtime.messages.terms import Terms
 from fedforest.runtime.party.data_sets import DataSet
 from fedforest.runtime.party.policy import DataSetRules, Policy
 from fedforest.runtime.party.tasks import task_of
+from fedforest.runtime.planning.memory import bound_party_memory
 from fedforest.runtime.trainings.origins import Origins
 from fedforest.runtime.trainings.party_task import Demands, Sums
 
@@ -90,11 +91,11 @@ def check_run(rules: DataSetRules, role: AnyRole, terms: Terms) -> Demands:
 
 
 def find_refusals(
-    rules: DataSetRules, role: AnyRole, terms: Terms, n_rows: int
+    rules: DataSetRules, role: AnyRole, terms: Terms, shape: tuple[int, int]
 ) -> list[PolicyRefusal]:
-    """List the refusals of all rules that a run over a table of so many rows would break."""
+    """List the refusals of all rules that a run over a table of (rows, columns) would break."""
     asked = task_of(role).demands(role, terms)
-    broken = [*_broken_by_run(rules, role, terms, asked), *_broken_by_forest(rules, terms, n_rows)]
+    broken = [*_broken_by_run(rules, role, terms, asked), *_broken_by_forest(rules, terms, shape)]
     return list({str(each): each for each in broken}.values())
 
 
@@ -231,15 +232,28 @@ def check_order(data: DataSet, role: AnyRole, terms: Terms) -> None:
         raise DataError.of("erased.order", data_set=role.data)
 
 
-def check_forest(rules: DataSetRules, terms: Terms, n_rows: int) -> None:
-    """Refuse small leaves and many trees; a fraction counts of this party's own rows."""
-    hold(_broken_by_forest(rules, terms, n_rows))
+def check_forest(rules: DataSetRules, terms: Terms, shape: tuple[int, int]) -> None:
+    """Refuse small leaves, many trees, and what is too much for this party's (rows, columns).
+
+    A fraction counts of its own rows.
+    """
+    hold(_broken_by_forest(rules, terms, shape))
 
 
-def _broken_by_forest(rules: DataSetRules, terms: Terms, n_rows: int) -> Refusals:
-    forest = terms.forest
+def check_stored(rules: DataSetRules, n_bytes: int) -> None:
+    """Refuse a request by which a run would store too much."""
+    if n_bytes > rules.most_stored_bytes:
+        raise refusal("stored", "run", limit=rules.most_stored_bytes)
+
+
+def _broken_by_forest(rules: DataSetRules, terms: Terms, shape: tuple[int, int]) -> Refusals:
+    forest, (n_rows, n_columns) = terms.forest, shape
     if forest is None:
         return
+    if n_rows * forest.n_estimators > rules.most_row_trees:
+        yield refusal("row_trees", "run", limit=rules.most_row_trees, n_trees=forest.n_estimators)
+    if bound_party_memory(forest, n_rows, n_columns) > rules.most_memory_bytes:
+        yield refusal("memory", "run", limit=rules.most_memory_bytes)
     yield from _broken_by_leaf(rules, forest.min_rows_leaf(n_rows))
     if forest.n_estimators > rules.most_trees:
         yield refusal("trees", "run", limit=rules.most_trees, n_trees=forest.n_estimators)

@@ -46,6 +46,9 @@ class DataSetRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     weight_columns: tuple[str, ...] | None = None  # None: any, or none where labels are protected
     min_rows_per_leaf: Limit = 5  # smallest `min_samples_leaf` of a run
     most_trees: Limit = 10_000  # of one run
+    most_row_trees: Limit = _NO_LIMIT  # own rows of one run, times its trees
+    most_memory_bytes: Limit = _NO_LIMIT  # of this party in one run, as planned
+    most_stored_bytes: Limit = _NO_LIMIT  # by this party for one run, until it ends
     min_rows_per_score: Limit = 10  # held-out rows behind a score
     label_protection: LabelProtection = "encoded"  # "encoded": in any protection
     largest_label_epsilon: Epsilon = math.inf  # of one run with noise on labels

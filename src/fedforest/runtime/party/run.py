@@ -98,12 +98,22 @@ class _Live(NamedTuple):
         return _digest(self.said[self.n_answered].reply)
 
 
+def _allow(_n_bytes: int) -> None:
+    """Allow a journal of any length."""
+
+
 class PartyRun:
     """Answer the requests of one run, each of them once."""
 
     def __init__(
-        self, stored: StoredRun, make_handler: MakeHandler, ledger: Ledger = NO_LEDGER
+        self,
+        stored: StoredRun,
+        make_handler: MakeHandler,
+        ledger: Ledger = NO_LEDGER,
+        approve_stored: Callable[[int], None] = _allow,
     ) -> None:
+        """`approve_stored` refuses a journal that would have so many bytes."""
+        self._approve_stored = approve_stored
         self._egress = RunEgress(ledger, stored.run)
         self._stored = stored
         self._make_handler = make_handler
@@ -171,6 +181,7 @@ class PartyRun:
 
     def _handle(self, live: _Live, request: RunRequest) -> bytes:
         journal, started = self._stored.journal, time.perf_counter()
+        self._approve_stored(journal.n_bytes + len(request.payload))
         self._stored.write(_Record(request.payload))
         journal.sync_soon()  # while the handler is at work
         written = time.perf_counter()

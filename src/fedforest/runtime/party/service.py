@@ -27,6 +27,7 @@ from fedforest.runtime.messages.party_requests import (
     TO_PARTY,
     BeginRun,
     CountRows,
+    DescribeData,
     Done,
     DropAlignment,
     DropModel,
@@ -47,6 +48,7 @@ from fedforest.runtime.party.approval import (
     check_order,
     check_origins,
     check_run,
+    check_stored,
     check_use,
 )
 from fedforest.runtime.party.data_sets import DataSets
@@ -140,6 +142,7 @@ class PartyService:
             BeginRun: self._begin_run,
             EndRun: self._end_run,
             CountRows: self._predictions.count_rows,
+            DescribeData: self._describe_data,
             DropModel: self._drop_model,
             WithdrawPart: self._withdraw_model,
             DropAlignment: self._drop_alignment,
@@ -199,7 +202,8 @@ class PartyService:
         check_order(self._data.read(request.role.data), request.role, request.terms)
         if isinstance(self._keys.pins, Pins):
             self._keys.pins.note_peers(asked.peers)
-        check_forest(rules, request.terms, self._data.read(request.role.data).n_rows)
+        size = self._size(request.role.data, rules)
+        check_forest(rules, request.terms, (size.n_rows, size.n_columns))
         # make the handler once before anything is stored: a refused role leaves no trace
         hide = partial(rules.hidden, label=request.role.label)
         self._roles.check(request.role, request.terms, OwnerLimits(hide))
@@ -213,7 +217,20 @@ class PartyService:
         erased = self._data.erased(request.role.data)
         begun = Begun(request.role, request.terms, rules, erased)
         self._hold(self._store.begin(request.run, msgspec.msgpack.encode(begun)))
-        return Done()
+        return size if request.terms.forest is not None else Done()
+
+    def _describe_data(self, request: DescribeData) -> Done:
+        """Say how large a data set is, to those who may use it."""
+        rules = self._rules_of(request.data)
+        check_use(rules, request.data, request.asker, None)
+        self._data.renew(request.data)
+        return self._size(request.data, rules)
+
+    def _size(self, data: str, rules: DataSetRules) -> Done:
+        """Return the rows of a data set, and the columns that runs may see."""
+        own = self._data.read(data)
+        names = own.columns.column_names
+        return Done(n_rows=own.n_rows, n_columns=len(names) - len(rules.hidden(names)))
 
     def _check_earlier(self, request: BeginRun, asked: Demands, rules: DataSetRules) -> None:
         """Refuse models and standing alignments of earlier runs that the run must not use."""
@@ -279,7 +296,10 @@ class PartyService:
 
     def _hold(self, stored: StoredRun) -> None:
         """Hold a run in memory; close the least recently used one if there are too many."""
-        self._runs[stored.run] = PartyRun(stored, self._make_handler(stored.run), self._ledger)
+        rules = read_begun(stored.description).rules
+        approve = partial(check_stored, rules)
+        handler = self._make_handler(stored.run)
+        self._runs[stored.run] = PartyRun(stored, handler, self._ledger, approve)
         if len(self._runs) > MOST_RUNS:
             self._let_go(next(iter(self._runs)))
 

@@ -10,6 +10,8 @@ from fedforest.runtime.messages.orders import TrainHorizontal, TrainVertical
 from fedforest.runtime.planning.horizontal_traffic import expect_participation
 from fedforest.runtime.planning.tables import PlannedTables
 from fedforest.runtime.planning.tree_sizes import TreeSizes
+from fedforest.tree.growth.level_loop import BATCH_BYTES
+from fedforest.tree.growth.parameters import ForestParameters, resolve_max_features
 from fedforest.tree.growth.rows import entry_type
 
 PROCESS = 190 * 2**20  # a process with compiled kernels
@@ -17,6 +19,14 @@ VALUE, FLOAT, BIN, LABEL = 8, 4, 1, 8
 FOREST_NODE = 60  # of a growing forest, at each role that has it
 ORDER_ROW = 16  # horizontal: of a tree at a party, row order and bits
 MESSAGES = 3  # times a level's messages: sent, received and stored
+
+
+def bound_party_memory(forest: ForestParameters, n_rows: int, n_columns: int) -> int:
+    """Return an upper limit of a party's memory, from what it knows of a run by itself."""
+    per_row = ORDER_ROW + FLOAT * resolve_max_features(None, n_columns)
+    orders = min(BATCH_BYTES + n_rows * per_row, forest.n_estimators * n_rows * per_row)
+    labels = n_rows * (LABEL + 2 * VALUE)
+    return int(PROCESS + n_rows * n_columns * (VALUE + FLOAT) + orders + labels)
 
 
 def memory_vertical(

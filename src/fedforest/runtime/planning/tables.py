@@ -1,11 +1,13 @@
 """What a plan has to know of a run beside its request: the sizes of tables, and of labels."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
 from fedforest.errors import ConfigurationError
 from fedforest.limits import number, whole
+from fedforest.runtime.messages.orders import AnyRun
 
 _ROWS, _COLUMNS, _CLASSES = whole(1), whole(0), whole(2)
 _BOUND = number("a number of at least 0", 0.0, float("inf"))
@@ -85,3 +87,14 @@ class PlannedTables(msgspec.Struct, frozen=True):
         if others:
             raise ConfigurationError(f"party {min(others)!r} has a size, and takes no part")
         _CLASSES.check("n_classes", self.n_classes)
+
+
+def tables_of(order: AnyRun, sizes: Mapping[str, tuple[int, int]]) -> PlannedTables:
+    """Return the tables of a run, from the sizes of data sets with label and weight."""
+    label_party: Any = getattr(order, "label_party", None)
+    n_named = 1 + (getattr(order, "weight", None) is not None)
+    tables = {}
+    for party, (n_rows, n_columns) in sizes.items():
+        n_own = n_named if label_party in (None, party) else 0
+        tables[party] = PlannedTable(n_rows, max(0, n_columns - n_own))
+    return PlannedTables(tables)

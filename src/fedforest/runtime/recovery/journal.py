@@ -147,6 +147,11 @@ class Journal:
         return next(self._walk(self._end.offset))[1]
 
     @property
+    def n_bytes(self) -> int:
+        """Bytes of all records so far, in the file."""
+        return self._end.offset
+
+    @property
     def n_records(self) -> int:
         """Records behind the opening."""
         self.wait()
