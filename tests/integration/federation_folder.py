@@ -38,6 +38,7 @@ class Role:
     started_at: int = 0  # where its log was when it was started last
     log_format: str = "json"
     log_level: str = "info"
+    options: tuple[str, ...] = ()  # of `start`, besides
 
     @property
     def name(self) -> str:
@@ -65,7 +66,7 @@ class Role:
 
     @property
     def _log_options(self) -> tuple[str, ...]:
-        return ("--log-format", self.log_format, "--log-level", self.log_level)
+        return ("--log-format", self.log_format, "--log-level", self.log_level, *self.options)
 
     def read_log(self) -> str:
         return self.log.read_text() if self.log.exists() else ""

@@ -2,11 +2,13 @@
 
 import json
 import socket
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from fedforest.errors import FederationError
 from fedforest.runtime.client.connection import Federation
@@ -64,6 +66,8 @@ def test_logs_tell_of_runs_and_predictions_and_of_no_value(federation: Federatio
 @pytest.mark.slow
 def test_a_log_of_json_is_nothing_else_and_has_what_matters_at_info(tmp_path: Path) -> None:
     pattern = make_pattern(tmp_path)
+    for role in pattern.roles:
+        role.options = ("--metrics-port", "0")
     with running(pattern):
         host, port = pattern.address.split(":")
         with socket.create_connection((host, int(port)), timeout=10) as stranger:
@@ -72,11 +76,12 @@ def test_a_log_of_json_is_nothing_else_and_has_what_matters_at_info(tmp_path: Pa
             user.train(vertical_order(), VerticalResult)
             with pytest.raises(FederationError):
                 user.train(msgspec.structs.replace(vertical_order(), label="none"), VerticalResult)
+        _check_metrics(pattern)
         wait_for(lambda: '"library"' in pattern.coordinator.read_log(), pattern)
     for role in pattern.roles:
         lines = role.read_log().splitlines()
         said = [line for line in lines if not line.startswith("{")]
-        assert len(said) == 1, said  # to standard output, that it has started
+        assert len(said) == 2, said  # to standard output, that it has started, and its metrics
         events = [json.loads(line) for line in lines if line.startswith("{")]
         assert not {"exchange", "answered"} & {event["event"] for event in events}
         if role is pattern.coordinator:
@@ -87,3 +92,25 @@ def test_a_log_of_json_is_nothing_else_and_has_what_matters_at_info(tmp_path: Pa
             assert finished["user"] == "analyst"
             [library] = [event for event in events if event["event"] == "library"][:1]
             assert "handshake" in library["text"].lower()
+
+
+def _check_metrics(federation: FederationFolder) -> None:
+    """Scrape every role, whose address of metrics is the first thing that it says."""
+    for role in federation.roles:
+        [line] = [line for line in role.read_log().splitlines() if line.startswith("metrics at")]
+        with urllib.request.urlopen(line.removeprefix("metrics at "), timeout=20) as answer:
+            families = text_string_to_metric_families(answer.read().decode())
+        samples = {
+            (each.name, *each.labels.values()): each.value for f in families for each in f.samples
+        }
+        if role is federation.coordinator:
+            assert samples["fedforest_runs_ended_total", "finished"] == 1
+            assert samples["fedforest_runs_ended_total", "failed"] == 1
+            assert samples["fedforest_requests_total", "TrainVertical", "answered"] == 1
+            assert samples["fedforest_exchanges_total",] > 3
+            assert {samples["fedforest_party_connected", name] for name in federation.parties} == {
+                1
+            }
+        else:
+            assert samples["fedforest_coordinator_connected",] == 1
+            assert samples["fedforest_requests_total", "BeginRun", "answered"] >= 1

@@ -3,10 +3,14 @@
 import signal
 import threading
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+if TYPE_CHECKING:
+    from fedforest.runtime.monitoring.server import MetricsAddress
+
+_LOOPBACK = "127.0.0.1"
 Home = Annotated[
     Path, typer.Option("--home", help="The role's folder.", exists=True, file_okay=False)
 ]
@@ -17,6 +21,19 @@ LogFormat = Annotated[
 LogLevel = Annotated[
     Literal["debug", "info", "warning", "error"],
     typer.Option("--log-level", help="The least severe events that are written."),
+]
+
+MetricsPort = Annotated[
+    int | None,
+    typer.Option(
+        "--metrics-port",
+        min=0,
+        max=65535,
+        help="Answer /metrics, /healthz and /readyz here, unencrypted; 0 takes a free port.",
+    ),
+]
+MetricsHost = Annotated[
+    str, typer.Option("--metrics-host", help="The address of this machine to answer at.")
 ]
 
 coordinator = typer.Typer(help="The process that orders runs.", no_args_is_help=True)
@@ -35,7 +52,11 @@ def party_commands() -> None:
 
 @coordinator.command("start")
 def start_coordinator(
-    home: Home, log_format: LogFormat = "text", log_level: LogLevel = "info"
+    home: Home,
+    log_format: LogFormat = "text",
+    log_level: LogLevel = "info",
+    metrics_port: MetricsPort = None,
+    metrics_host: MetricsHost = _LOOPBACK,
 ) -> None:
     """Accept parties and users until stopped; unfinished runs are resumed.
 
@@ -45,11 +66,17 @@ def start_coordinator(
     from fedforest.runtime.processes import serve_coordinator
 
     with logging_to_stderr(log_format, log_level):
-        serve_coordinator(home, stop_on_signals(), typer.echo)
+        serve_coordinator(home, stop_on_signals(), typer.echo, _at(metrics_port, metrics_host))
 
 
 @party.command("start")
-def start_party(home: Home, log_format: LogFormat = "text", log_level: LogLevel = "info") -> None:
+def start_party(
+    home: Home,
+    log_format: LogFormat = "text",
+    log_level: LogLevel = "info",
+    metrics_port: MetricsPort = None,
+    metrics_host: MetricsHost = _LOOPBACK,
+) -> None:
     """Connect to the coordinator and answer it until stopped.
 
     Example: fedforest party start --home ./bank
@@ -58,7 +85,13 @@ def start_party(home: Home, log_format: LogFormat = "text", log_level: LogLevel 
     from fedforest.runtime.processes import serve_party
 
     with logging_to_stderr(log_format, log_level):
-        serve_party(home, stop_on_signals(), typer.echo)
+        serve_party(home, stop_on_signals(), typer.echo, _at(metrics_port, metrics_host))
+
+
+def _at(port: int | None, host: str) -> "MetricsAddress | None":
+    from fedforest.runtime.monitoring.server import MetricsAddress
+
+    return None if port is None else MetricsAddress(port, host)
 
 
 def stop_on_signals() -> threading.Event:

@@ -23,6 +23,7 @@ import msgspec
 from fedforest.errors import FederationError, LocalProtocolError, ReplayError, StorageError
 from fedforest.printable import printable, printable_in
 from fedforest.runtime.driver import Exchange
+from fedforest.runtime.meters import METERS
 
 Format = Literal["text", "json"]
 Level = Literal["debug", "info", "warning", "error"]
@@ -40,9 +41,11 @@ def log_event(
     logger: logging.Logger, event: str, *, severity: int = logging.INFO, **fields: Any
 ) -> None:
     """Log one event as one line."""
+    if not logger.isEnabledFor(severity):
+        return
+    METERS.add("fedforest_log_events", logging.getLevelName(severity).lower())
     if _writers:
-        if logger.isEnabledFor(severity):
-            _writers[-1].note(_Event(time.time(), severity, event, fields))
+        _writers[-1].note(_Event(time.time(), severity, event, fields))
     else:
         logger.log(severity, event, extra={_FIELDS: fields})
 
@@ -61,6 +64,10 @@ def severity_of(error: BaseException) -> int:
 
 def log_exchange(logger: logging.Logger, run: bytes, exchange: Exchange) -> None:
     """Log an exchange as one line for each party, for who looks for a mistake."""
+    METERS.add("fedforest_exchanges")
+    METERS.add("fedforest_exchange_seconds", value=exchange.seconds)
+    for direction, bytes_of in (("to", exchange.bytes_to), ("from", exchange.bytes_from)):
+        METERS.add("fedforest_exchange_bytes", direction, value=sum(bytes_of.values()))
     if not logger.isEnabledFor(logging.DEBUG):
         return
     note = exchange.note

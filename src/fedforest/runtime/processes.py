@@ -30,6 +30,8 @@ from fedforest.runtime.membership.members import Membership
 from fedforest.runtime.membership.pins import Pins
 from fedforest.runtime.membership.presence import FolderPresence, Present
 from fedforest.runtime.membership.renewal import Renewal, noting
+from fedforest.runtime.monitoring.gauges import Reading, RoleState
+from fedforest.runtime.monitoring.server import MetricsAddress, answering
 from fedforest.runtime.party.catalogue.batches import COPIES, remove_copies
 from fedforest.runtime.party.catalogue.catalogue import Catalogue
 from fedforest.runtime.party.mapped_memory import MappedMemory
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 
     from fedforest.transport.enrolment_server import EnrolmentServer
     from fedforest.transport.grpc.coordinator import GrpcHub
+    from fedforest.transport.grpc.party import GrpcLink
     from fedforest.transport.identity import Identity
     from fedforest.transport.tls import Credentials
 
@@ -53,7 +56,12 @@ _LOG = logging.getLogger(__name__)
 _TICK_SECONDS = 0.25
 
 
-def serve_coordinator(home: Path, stop: threading.Event, say: Callable[[str], None]) -> None:
+def serve_coordinator(
+    home: Path,
+    stop: threading.Event,
+    say: Callable[[str], None],
+    metrics: MetricsAddress | None = None,
+) -> None:
     """Accept parties and users, answer requests, and resume unfinished runs."""
     refuse_older_tls()  # before gRPC is there
     from fedforest.transport.grpc.channel import ChannelLimits  # noqa: PLC0415 - grpc is an extra
@@ -95,8 +103,10 @@ def serve_coordinator(home: Path, stop: threading.Event, say: Callable[[str], No
         )
         watch = _Gate(hub, members)
         watch.look()  # revoked members must never get in, not even at the start
-        with hub, _enrolment(home, settings, members) as enrolment:
+        state = _state_of_coordinator(home, hub, members, service)
+        with hub, _enrolment(home, settings, members) as enrolment, answering(metrics, state) as at:
             service.start()
+            _say_metrics(at, say)
             say(_describe(hub, enrolment))
             renewal = None if members is None else _renew_own(home, members, hub, enrolment)
             while not stop.wait(_TICK_SECONDS):
@@ -104,6 +114,47 @@ def serve_coordinator(home: Path, stop: threading.Event, say: Callable[[str], No
                 if renewal is not None:
                     renewal.look()
             service.close()
+
+
+def _say_metrics(address: str, say: Callable[[str], None]) -> None:
+    if address:
+        say(f"metrics at http://{address}/metrics")
+
+
+def _state_of_coordinator(
+    home: Path, hub: GrpcHub, members: Membership | None, service: CoordinatorService
+) -> RoleState:
+    """Return what the metrics of a coordinator show."""
+
+    def read() -> Iterator[Reading]:
+        connected = set(hub.connected())
+        for party in sorted(connected.union(() if members is None else members.parties())):
+            yield Reading("fedforest_party_connected", float(party in connected), (party,))
+        for state, n_runs in service.n_queued().items():
+            yield Reading("fedforest_runs", n_runs, (state,))
+
+    def why_not_ready() -> str:
+        return "" if service.is_ready else "the coordinator is starting"
+
+    def expires() -> datetime:
+        return load_credentials(home).expires
+
+    return RoleState("coordinator", home, expires, read, why_not_ready)
+
+
+def _state_of_party(home: Path, link: GrpcLink) -> RoleState:
+    """Return what the metrics of a party show."""
+
+    def read() -> Iterator[Reading]:
+        yield Reading("fedforest_coordinator_connected", float(link.is_connected))
+
+    def why_not_ready() -> str:
+        return "" if link.is_connected else "not connected to the coordinator; see the log"
+
+    def expires() -> datetime:
+        return load_credentials(home).expires
+
+    return RoleState("party", home, expires, read, why_not_ready)
 
 
 def _make_board(home: Path, hub: GrpcHub, members: Membership | None) -> StatusBoard:
@@ -172,7 +223,12 @@ def _describe(hub: GrpcHub, enrolment: EnrolmentServer | None) -> str:
     return f"listening at {hub.address}; newcomers enrol at {enrolment.address}"
 
 
-def serve_party(home: Path, stop: threading.Event, say: Callable[[str], None]) -> None:
+def serve_party(
+    home: Path,
+    stop: threading.Event,
+    say: Callable[[str], None],
+    metrics: MetricsAddress | None = None,
+) -> None:
     """Stay connected to the coordinator and answer its requests."""
     from fedforest.transport.grpc.party import GrpcLink  # noqa: PLC0415 - grpc is an extra
     from fedforest.transport.grpc.renewal import (  # noqa: PLC0415 - grpc is an extra
@@ -210,8 +266,10 @@ def serve_party(home: Path, stop: threading.Event, say: Callable[[str], None]) -
             link.use_credentials,
         )
         threading.Thread(target=renewal.keep_on, args=(stop,), daemon=True).start()
-        say(f"party {identity.name} answers the coordinator at {settings.coordinator}")
         try:
-            link.run(stop)
+            with answering(metrics, _state_of_party(home, link)) as at:
+                _say_metrics(at, say)
+                say(f"party {identity.name} answers the coordinator at {settings.coordinator}")
+                link.run(stop)
         finally:
             service.close()

@@ -10,6 +10,7 @@ from fedforest.errors import FederationError, PartyLost, TooFewParties
 from fedforest.runtime.event_log import log_event, severity_of
 from fedforest.runtime.messages.orders import AnyRun
 from fedforest.runtime.messages.results import AnyEvent, Exchanged, Progress, Told, Waiting
+from fedforest.runtime.meters import METERS
 
 _LOG = logging.getLogger(__name__)
 # Events are sent in batches: one by one, they took as much of the event loop as requests.
@@ -121,6 +122,7 @@ class Job:
         The error is kept bare: its frames hold the answers that the run failed on.
         """
         error = None if error is None else error.bare()
+        METERS.add("fedforest_runs_ended", state)
         if state in ("paused", "failed") and error is not None:
             about = {"run": self.run.hex(), "user": self.order.asker}
             why = {"reason": type(error).__name__, "text": str(error)}

@@ -84,6 +84,7 @@ from fedforest.runtime.messages.results import (
     cut_result,
     encode_event,
 )
+from fedforest.runtime.meters import METERS
 from fedforest.runtime.recovery.run_store import RunStore
 from fedforest.runtime.trainings.registry import check_run
 from fedforest.tree.workers import ALONE, Workers
@@ -149,7 +150,6 @@ class CoordinatorService:
             WatchRun: self._watch,
             ResumeRun: self._resume,
             EndRunEarly: self._end_early,
-            CancelRun: self._cancel,
             ShareRun: self._share,
             ListAlignments: self._list_alignments,
             ShowModel: self._show_model,
@@ -157,6 +157,7 @@ class CoordinatorService:
         self._answers_to: dict[type[Any], Callable[[Any, str], Iterator[AnyEvent]]] = {
             ListRuns: self._list,
             ShowStatus: self._show_status,
+            CancelRun: self._cancel,
             PruneRuns: self._prune,
             RemoveAlignment: self._remove_alignment,
             ListModels: self._list_models,
@@ -169,6 +170,16 @@ class CoordinatorService:
         self._runs.start()
         self._register.start()
         self._is_ready.set()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether unfinished runs are known again, and requests are answered."""
+        return self._is_ready.is_set()
+
+    def n_queued(self) -> dict[str, int]:
+        """Count the runs that wait and those that are worked on."""
+        states = [run.state for run in self._records.list(RunFilter(states=["queued", "running"]))]
+        return {state: states.count(state) for state in ("queued", "running")}
 
     def close(self, timeout_seconds: float = 30.0) -> None:
         """Stop after the current exchange; unfinished runs can be resumed."""
@@ -185,22 +196,24 @@ class CoordinatorService:
         try:
             self._access.check(order, user)
         except AccessRefused as error:
+            METERS.add("fedforest_requests", told["kind"], "refused")
             log_event(_LOG, "refused", severity=logging.WARNING, **told, reason=str(error))
             raise
         log_event(_LOG, "order", **told)
-        has_begun = isinstance(order, WatchRun | ResumeRun | EndRunEarly)
+        has_begun, outcome = isinstance(order, WatchRun | ResumeRun | EndRunEarly), "answered"
         try:
             self._register.check(order)
             for event in self._answer(order, identity, user):
                 has_begun |= isinstance(event, RunAccepted)
                 yield encode_event(event)
         except FederationError as error:
+            outcome = "failed"
             if not has_begun:  # a run that ends with an error is logged once, whoever watches it
                 why = {"reason": type(error).__name__, "text": str(error)}
                 log_event(_LOG, "order failed", severity=severity_of(error), **told, **why)
             raise
-        if isinstance(order, CancelRun):
-            log_event(_LOG, "cancelled", **told)
+        finally:
+            METERS.add("fedforest_requests", told["kind"], outcome)
 
     def _answer(self, order: AnyOrder, identity: object, user: str) -> Iterator[AnyEvent]:
         kind = type(order)
@@ -278,9 +291,10 @@ class CoordinatorService:
         self._runs.resume(run, frozenset(order.without), is_to_end=True)
         return self._runs.follow(run)
 
-    def _cancel(self, order: CancelRun) -> Iterator[AnyEvent]:
+    def _cancel(self, order: CancelRun, user: str) -> Iterator[AnyEvent]:
         run = self._run_of(order.run)
         self._runs.cancel(run)
+        log_event(_LOG, "cancelled", run=run.hex(), user=user)
         return cut_result(RunList([self._records.show(run).state]))
 
     def _list_alignments(self, _: ListAlignments) -> Iterator[AnyEvent]:

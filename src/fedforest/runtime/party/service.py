@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from fedforest.errors import DataError, ProtocolError
+from fedforest.errors import DataError, PolicyRefusal, ProtocolError
 from fedforest.privacy.randomized_response import Randomness
 from fedforest.protocol.asking import Handler, Message, blame, check
 from fedforest.runtime.disclosure.egress_ledger import NO_LEDGER, Departure, Ledger
@@ -39,6 +39,7 @@ from fedforest.runtime.messages.party_requests import (
     read_class_names,
 )
 from fedforest.runtime.messages.roles import PartyKeys
+from fedforest.runtime.meters import METERS
 from fedforest.runtime.party.alignments import Alignments
 from fedforest.runtime.party.approval import (
     ModelUse,
@@ -151,29 +152,37 @@ class PartyService:
 
     def answer(self, data: bytes) -> bytes:
         """Answer one request; record the reply, or the refusal that is raised, in the ledger."""
+        kind, outcome = "unreadable", "failed"
         try:
-            return self._answer(data)
+            with blame("coordinator"):
+                request = decode(data, TO_PARTY)
+                kind = type(request).__name__
+                reply = self._answer(request)
+            outcome = "answered"
+            return reply
         except Exception as error:
+            if isinstance(error, PolicyRefusal):
+                outcome = "refused"
             self._ledger.record(_describe_refusal(error))
             raise
+        finally:
+            METERS.add("fedforest_requests", kind, outcome)
 
-    def _answer(self, data: bytes) -> bytes:
-        with blame("coordinator"):
-            request = decode(data, TO_PARTY)
-            if isinstance(request, RunRequest):
-                return self._run(request.run).answer(request)
-            if isinstance(request, InPrediction):
-                return self._predictions.answer(request)
-            started = time.perf_counter()
-            done = self._handlers[type(request)](request)  # type: ignore[operator] # by type
-            reply = encode(done)
-            departure = Departure.of_reply("sent", type(done), len(reply), _find_run(request))
-            part_of = request.terms.part_of if isinstance(request, BeginRun) else ""
-            self._ledger.record(departure._replace(part_of=part_of))
-            seconds = round(time.perf_counter() - started, 6)
-            kind = type(request).__name__
-            log_event(_LOG, "answered", severity=logging.DEBUG, step=kind, seconds=seconds)
-            return reply
+    def _answer(self, request: Message) -> bytes:
+        if isinstance(request, RunRequest):
+            return self._run(request.run).answer(request)
+        if isinstance(request, InPrediction):
+            return self._predictions.answer(request)
+        started = time.perf_counter()
+        done = self._handlers[type(request)](request)  # type: ignore[operator] # by type
+        reply = encode(done)
+        departure = Departure.of_reply("sent", type(done), len(reply), _find_run(request))
+        part_of = request.terms.part_of if isinstance(request, BeginRun) else ""
+        self._ledger.record(departure._replace(part_of=part_of))
+        seconds = round(time.perf_counter() - started, 6)
+        kind = type(request).__name__
+        log_event(_LOG, "answered", severity=logging.DEBUG, step=kind, seconds=seconds)
+        return reply
 
     def close(self) -> None:
         """Close all runs, so that another process can open them."""
