@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from fedforest import HorizontalExtraTreesClassifier, Masked, VerticalForestClassifier
-from fedforest.cli.terminal import format_bytes, format_seconds
 from fedforest.estimators.planning import order_of
+from fedforest.reports.formats import format_bytes, format_seconds
 from fedforest.runtime.planning.plans import COORDINATOR, Machines, RunPlan, plan_run
 from fedforest.runtime.planning.speeds import STANDARD
 from fedforest.runtime.planning.tables import PlannedLine, PlannedTable, PlannedTables

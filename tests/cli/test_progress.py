@@ -8,7 +8,8 @@ import pytest
 
 import fedforest.cli.progress as progress_module
 from fedforest.cli.progress import RunProgress, watching
-from fedforest.cli.terminal import Terminal, format_bytes, format_seconds
+from fedforest.cli.terminal import Terminal
+from fedforest.reports.formats import format_bytes, format_seconds
 from fedforest.runtime.messages.results import Exchanged, Waiting
 
 

@@ -5,9 +5,9 @@ import json
 import msgspec
 import pytest
 
-from fedforest.cli.leakage_page import explain, summarise
 from fedforest.cli.run_page import show_details, show_end, show_leakage
 from fedforest.cli.terminal import Terminal
+from fedforest.reports.leakage_text import explain, summarise
 from fedforest.runtime.messages.results import (
     Alignment,
     RunDetails,

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from fedforest.cli.services import Home  # noqa: TC001 - typer reads the annotations
-from fedforest.cli.terminal import AsJson, Profile, Quiet, Terminal, format_time
+from fedforest.cli.terminal import AsJson, Profile, Quiet, Terminal
+from fedforest.reports.formats import format_time
 
 if TYPE_CHECKING:
     from fedforest.runtime.client.connection import Federation
@@ -59,7 +60,7 @@ def align(  # noqa: PLR0913, PLR0917 - options of a command
     """
     from fedforest.cli.predict import read_pairs
     from fedforest.cli.progress import RunProgress, watching
-    from fedforest.cli.run_page import describe_alignment
+    from fedforest.reports.facts import describe_alignment
     from fedforest.runtime.client.connection import Federation
     from fedforest.runtime.membership.profiles import choose_profile
     from fedforest.runtime.messages.orders import AlignRows

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fedforest.cli.terminal import Quiet, Terminal, format_seconds
+from fedforest.cli.terminal import Quiet, Terminal
 from fedforest.extras import import_extra
+from fedforest.reports.formats import format_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -143,7 +144,7 @@ def _print_rows(terminal: Terminal, details: RunDetails) -> None:
 
 
 def _print_risks(terminal: Terminal, comparisons: list[Comparison]) -> None:
-    from fedforest.cli.leakage_page import make_risk_table
+    from fedforest.cli.run_page import make_risk_table
 
     for title, details, _ in comparisons:
         if details.leakage is not None:

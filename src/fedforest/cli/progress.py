@@ -14,11 +14,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fedforest.cli.terminal import Terminal, format_bytes, format_seconds
+from fedforest.reports.formats import format_bytes, format_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from fedforest.cli.terminal import Terminal
     from fedforest.runtime.messages.results import Exchanged, News
 
 SILENT_SECONDS = 8.0  # without any event, after which the watcher is told what it may be

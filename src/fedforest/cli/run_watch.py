@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from fedforest.cli.progress import RunProgress, watching
-from fedforest.cli.run_page import SHORT_ID, show_end
+from fedforest.cli.run_page import show_end
+from fedforest.reports.facts import SHORT_ID
 
 if TYPE_CHECKING:
     from fedforest.cli.terminal import Terminal

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from difflib import get_close_matches
+from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,8 +18,10 @@ from fedforest.cli.retention.run_filter import (
     User,
     make_filter,
 )
-from fedforest.cli.run_page import SHORT_ID, show_details
-from fedforest.cli.terminal import AsJson, Profile, Quiet, Terminal, format_bytes, format_time
+from fedforest.cli.run_page import show_details
+from fedforest.cli.terminal import AsJson, Profile, Quiet, Terminal
+from fedforest.reports.facts import SHORT_ID
+from fedforest.reports.formats import format_bytes, format_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -186,6 +189,42 @@ def share(  # noqa: PLR0913, PLR0917 - options of a command
         terminal.show_json({"run": found, "shared_with": details.shared_with})
     else:
         terminal.say(f"run {found} is shared with {', '.join(details.shared_with) or 'no user'}")
+
+
+@runs.command("report")
+def report(
+    run: WhichRun,
+    html: Annotated[Path, typer.Option("--html", help="The file to write.")],
+    profile: Profile = "",
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write the report of a run as one HTML file that needs nothing else: to mail, to print.
+
+    Scores with intervals, importances, trees where you have them, who learned what, parameters.
+
+    Example: fedforest runs report 4f2a --html churn.html
+    """
+    from fedforest.reports.run_report import write_run_report
+    from fedforest.runtime.client.reports import fetch_report
+
+    with _federation(profile) as federation:
+        details, result = fetch_report(federation.ask, find_run(federation, run).run)
+    _write_text(html, write_run_report(details, result))
+    terminal = Terminal(as_json, quiet)
+    if as_json:
+        terminal.show_json({"run": details.state.run, "file": str(html)})
+    else:
+        terminal.say(f"the report of run {details.state.run[:SHORT_ID]} is in {html}")
+
+
+def _write_text(path: Path, text: str) -> None:
+    from fedforest.errors import ConfigurationError
+
+    try:
+        path.write_text(text, "utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be written: {error.strerror}") from None
 
 
 @runs.command("log")

@@ -10,7 +10,6 @@ import json
 import os
 import re
 import sys
-import time
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
@@ -82,28 +81,3 @@ def read_duration(text: str, option: str) -> float:
     if matched is None:
         raise typer.BadParameter("it is a number and s, m, h or d, such as 12h", param_hint=option)
     return float(matched[1]) * _UNITS[matched[2]]
-
-
-def format_bytes(n_bytes: int) -> str:
-    """In the unit that leaves few digits."""
-    size = float(n_bytes)
-    for unit in ("B", "kB", "MB", "GB"):
-        if size < 1000.0:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000.0
-    return f"{size:.1f} TB"
-
-
-def format_seconds(seconds: float) -> str:
-    """Return a duration for people."""
-    if seconds < 10.0:
-        return f"{seconds:.1f} s"
-    if seconds < 120.0:
-        return f"{seconds:.0f} s"
-    minutes = seconds / 60.0
-    return f"{minutes:.0f} min" if minutes < 120.0 else f"{minutes / 60.0:.1f} h"
-
-
-def format_time(at: float | None) -> str:
-    """Return a moment in the time of this place."""
-    return "-" if at is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))

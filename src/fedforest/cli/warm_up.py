@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from contextlib import ExitStack
 
-from fedforest.cli.terminal import AsJson, Quiet, Terminal, format_seconds
+from fedforest.cli.terminal import AsJson, Quiet, Terminal
+from fedforest.reports.formats import format_seconds
 
 
 def warm_up(as_json: AsJson = False, quiet: Quiet = False) -> None:

@@ -44,7 +44,7 @@ def demonstrate(rows: int, trees: int, seed: int, plot: Path | None = None) -> N
     """Train over three parties' columns, beside each party alone and the joined table."""
     from rich.console import Console
 
-    from fedforest.cli.leakage_page import make_risk_table
+    from fedforest.cli.run_page import make_risk_table
 
     console = Console()
     tables = _draw_tables(rows, seed)

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from rich.table import Table
 
-from fedforest.cli.terminal import format_bytes, format_seconds
 from fedforest.extras import import_extra
+from fedforest.reports.formats import format_bytes, format_seconds
 from fedforest.runtime.messages.results import RunDetails
 
 _FEDERATED, _POOLED, _ALONE = "#2a7f62", "#8a8a8a", "#d9a441"

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fedforest.cli.run_page import SHORT_ID
-from fedforest.cli.terminal import AsJson, Profile, Terminal, format_bytes, format_time
+from fedforest.cli.terminal import AsJson, Profile, Terminal
 from fedforest.printable import printable_lines
+from fedforest.reports.facts import SHORT_ID
+from fedforest.reports.formats import format_bytes, format_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

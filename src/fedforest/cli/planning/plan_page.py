@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fedforest.cli.terminal import Terminal, format_bytes, format_seconds
+from fedforest.reports.formats import format_bytes, format_seconds
 
 if TYPE_CHECKING:
-    from fedforest.runtime.messages.results import RunDetails
+    from fedforest.cli.terminal import Terminal
     from fedforest.runtime.planning.plans import RunPlan
 
 _COORDINATOR = "coordinator"
@@ -58,24 +58,3 @@ def summarise_plan(planned: RunPlan) -> str:
         f"{format_bytes(planned.n_bytes)}; {planned.n_nodes:,} nodes in {planned.n_trees} trees; "
         f"at most {format_bytes(max(planned.memory_bytes.values()))} of memory at a role"
     )
-
-
-def compare_with_plan(details: RunDetails) -> str:
-    """Say what a run was planned to take, beside what it took so far, party by party."""
-    planned = details.plan or {}
-    texts = []
-    if details.started is not None and details.state.ended is not None:
-        took = details.state.ended - details.started
-        texts.append(f"{format_seconds(planned['seconds'])} (took {format_seconds(took)})")
-    else:
-        texts.append(format_seconds(planned["seconds"]))
-    for party, n_bytes in planned["bytes_from"].items():
-        sent = details.bytes_from.get(party, 0)
-        texts.append(f"{party} sends {format_bytes(n_bytes)} (sent {format_bytes(sent)})")
-    if details.peak_memory_bytes is not None:
-        memory, peak = planned["memory_bytes"][""], details.peak_memory_bytes
-        texts.append(
-            f"coordinator's memory {format_bytes(memory)} (its peak {format_bytes(peak)}, with all "
-            "that it did before)"
-        )
-    return "; ".join(texts)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fedforest.cli.services import Home  # noqa: TC001 - typer reads the annotations
-from fedforest.cli.terminal import AsJson, Profile, Quiet, Terminal, Yes, confirm, format_time
+from fedforest.cli.terminal import AsJson, Profile, Quiet, Terminal, Yes, confirm
+from fedforest.reports.formats import format_time
 
 if TYPE_CHECKING:
     from fedforest.runtime.client.connection import Federation

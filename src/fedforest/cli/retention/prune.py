@@ -12,15 +12,8 @@ import typer
 
 from fedforest.cli.retention.run_filter import DataSet, Name, Older, States, User, make_filter
 from fedforest.cli.services import Home  # noqa: TC001 - typer reads the annotations
-from fedforest.cli.terminal import (
-    AsJson,
-    Profile,
-    Quiet,
-    Terminal,
-    format_bytes,
-    format_time,
-    read_duration,
-)
+from fedforest.cli.terminal import AsJson, Profile, Quiet, Terminal, read_duration
+from fedforest.reports.formats import format_bytes, format_time
 
 STANDARD_AGE = "90d"
 _DoIt = Annotated[bool, typer.Option("--yes", "-y", help="Delete; without it nothing is.")]

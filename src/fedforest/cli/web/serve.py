@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from fedforest.cli.terminal import AsJson, Terminal, format_time
+from fedforest.cli.terminal import AsJson, Terminal
+from fedforest.reports.formats import format_time
 
 tokens = typer.Typer(help="Tokens by which applications ask.", no_args_is_help=True)
 

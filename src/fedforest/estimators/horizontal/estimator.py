@@ -22,6 +22,7 @@ from fedforest.estimators.horizontal.training import HorizontalTrainingHere
 from fedforest.estimators.inputs.forest_parameters import tree_parameters
 from fedforest.estimators.inputs.parameters import HorizontalParameters
 from fedforest.estimators.inputs.validation import count_workers
+from fedforest.estimators.model_report import OwnedForest, WritesReports
 from fedforest.estimators.progress.fit_log import describe_counted_steps
 from fedforest.estimators.progress.noise_warning import warn_of_noise
 from fedforest.estimators.progress.terminal import watch
@@ -33,7 +34,7 @@ from fedforest.runtime.trainings.horizontal import HORIZONTAL
 from fedforest.tree.files.forests import StoredForest
 
 
-class HorizontalForest(KnowsItsTraining, HorizontalParameters, BaseEstimator):  # type: ignore[misc] # scikit-learn ships no types
+class HorizontalForest(KnowsItsTraining, WritesReports, HorizontalParameters, BaseEstimator):  # type: ignore[misc] # scikit-learn ships no types
     """Training, prediction and storage; subclasses add classes or numbers."""
 
     _task: str
@@ -125,6 +126,11 @@ class HorizontalForest(KnowsItsTraining, HorizontalParameters, BaseEstimator):  
         hard = read_hard_votes(self)
         with start_workers(count_workers(self.n_jobs)) as workers:
             return self._model.mean_votes(X, workers, hard=hard)
+
+    def _owned_forest(self) -> OwnedForest:
+        model = self._model
+        stored = StoredForest(model.forest, model.bins, model.classes, {})
+        return OwnedForest(stored, ["all parties"], [model.forest.n_features])
 
     def to_sklearn(self) -> Any:
         """Return the forest as a genuine scikit-learn ensemble with the same predictions.

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from fedforest.errors import ConfigurationError
 from fedforest.estimators.inputs.parameters import VerticalParameters
 from fedforest.estimators.inputs.validation import count_workers
+from fedforest.estimators.model_report import OwnedForest, WritesReports
 from fedforest.estimators.progress.fit_log import describe_steps
 from fedforest.estimators.progress.terminal import watch
 from fedforest.estimators.progress.training_attributes import KnowsItsTraining, replace_fitted
@@ -35,6 +36,7 @@ from fedforest.runtime.trainings.base import Circumstances
 from fedforest.runtime.trainings.mpi_ranks import MPI
 from fedforest.runtime.trainings.vertical import VERTICAL
 from fedforest.runtime.trainings.warm_start import count_new_trees
+from fedforest.tree.files.forests import StoredForest
 from fedforest.tree.forest.forest import Forest
 from fedforest.tree.growth.level_loop import BATCH_BYTES
 
@@ -44,7 +46,7 @@ _FEW_VOTES = (  # scikit-learn's own words, and what follows
 )
 
 
-class VerticalForest(KnowsItsTraining, VerticalParameters, BaseEstimator):  # type: ignore[misc] # scikit-learn ships no types
+class VerticalForest(KnowsItsTraining, WritesReports, VerticalParameters, BaseEstimator):  # type: ignore[misc] # scikit-learn ships no types
     """Training, prediction and storage; subclasses add classes or numbers."""
 
     _task: str
@@ -214,6 +216,16 @@ class VerticalForest(KnowsItsTraining, VerticalParameters, BaseEstimator):  # ty
         """
         model = self._local_model("be stored as a whole")
         return partial_files.store_complete_model(self, model, consent)
+
+    def _owned_forest(self) -> OwnedForest | None:
+        """In one process its owner sees all parties' splits anyway; elsewhere they stay there."""
+        model = self._model
+        if not isinstance(model, VerticalModel):
+            return None
+        parties = model.division.parties
+        forest, bins = model.unite(dict.fromkeys(parties, True))
+        stored = StoredForest(forest, bins, getattr(self, "classes_", None), {})
+        return OwnedForest(stored, parties, [model.shares[p].bins.n_features for p in parties])
 
     def to_partial_forests(self) -> dict[str, bytes]:
         """Return the trained forest as one model file for each role, safe to hand to that role.

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fedforest import __version__
+from fedforest.release import __version__
 
 _VALUE = {"type": ["string", "number", "boolean", "null"]}
 _SCHEMAS: dict[str, Any] = {

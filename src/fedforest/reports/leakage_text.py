@@ -1,15 +1,13 @@
-"""The leakage report of a run as text: a few lines and a table, or everything in full."""
+"""The leakage report of a run as text: a few lines, or everything in full."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fedforest.cli.terminal import format_bytes
+from fedforest.reports.formats import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-
-    from rich.table import Table
 
 
 def summarise(leakage: Mapping[str, Any]) -> Iterator[str]:
@@ -25,17 +23,6 @@ def summarise(leakage: Mapping[str, Any]) -> Iterator[str]:
     if "label_epsilon_spent" in figures:
         epsilon = figures["label_epsilon_spent"]
         yield "labels had no noise" if epsilon is None else f"epsilon spent on labels {epsilon:g}"
-
-
-def make_risk_table(leakage: Mapping[str, Any], title: str = "What could be worked out") -> Table:
-    """Return every known attack on what this run revealed: the risk, who could, what helps."""
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table("Risk", "Who could", "What helps", title=title, title_justify="left")
-    for attack in leakage["attacks"]:
-        table.add_row(*(escape(attack[name]) for name in ("risk", "who", "against")))
-    return table
 
 
 def _describe_groups(figures: Mapping[str, Any]) -> str:
