@@ -309,6 +309,10 @@ TEXTS: Mapping[str, Text] = {
         "of it were erased; nothing of both was mixed",
         "put it back as it was and resume the run, or cancel the run and begin it anew",
     ),
+    "data_set.written": Text(
+        "the file of {data_set} was written while it was read",
+        "put whole files in its place (write beside it, then rename), and try again",
+    ),
     "erased.damaged": Text(
         "the file {path}, which says what rows were erased, is damaged", "restore it from a copy"
     ),

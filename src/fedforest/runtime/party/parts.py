@@ -7,10 +7,11 @@ other runs, on other rows or once more is refused.
 
 import msgspec
 
-from fedforest.errors import PrivacyError, ReplayError
+from fedforest.errors import DataError, PrivacyError, ReplayError
 from fedforest.protocol.asking import check
 from fedforest.runtime.messages.roles import AnyRole, Role
 from fedforest.runtime.messages.terms import Terms
+from fedforest.runtime.party.data_sets import DataSet
 from fedforest.runtime.party.policy import DataSetRules
 from fedforest.runtime.party.tasks import task_of
 from fedforest.runtime.trainings.party_task import Demands
@@ -24,6 +25,13 @@ class Begun(msgspec.Struct, frozen=True, array_like=True):
     terms: Terms
     rules: DataSetRules
     erased: str = ""  # what had been erased of the table
+    snapshot: str = ""  # of the data set; empty in runs of before
+
+    def check_snapshot(self, data: DataSet, run: str) -> None:
+        """Refuse another state of the data set than the run began with: nothing is mixed."""
+        is_same = data.name != self.role.data or data.snapshot == self.snapshot
+        if self.snapshot and not is_same:
+            raise DataError.of("data_set.other_now", data_set=data.name, run=run)
 
     @property
     def demands(self) -> Demands:

@@ -5,6 +5,7 @@ when a prediction begins; the egress ledger records every reply.
 """
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
@@ -29,6 +30,7 @@ from fedforest.runtime.party.approval import (
 )
 from fedforest.runtime.party.data_sets import DataSet, DataSets
 from fedforest.runtime.party.models import PartyModels
+from fedforest.runtime.party.parts import Begun
 from fedforest.runtime.party.policy import Policy
 from fedforest.runtime.party.row_selection import take_rows
 from fedforest.runtime.party.run import Clocked
@@ -66,6 +68,7 @@ class PartyPredictions:
     quota: PredictionQuota
     ledger: Ledger
     workers: Workers
+    agreement: Callable[[str], Begun | None]  # of a run, by its id
     _underway: OrderedDict[bytes, _Prediction] = field(default_factory=OrderedDict, init=False)
     _tables: OrderedDict[tuple[str, str, RowChoice | None], tuple[DataSet, TableSource]] = field(
         default_factory=OrderedDict, init=False
@@ -122,6 +125,9 @@ class PartyPredictions:
         was_counted = begin.rows is None and not self.models.is_linear(begin.model)
         if not was_counted:  # counted rows must stay the same
             self.data.renew(begin.data)
+        whole = self.agreement(begin.part_of)
+        if whole is not None:
+            whole.check_snapshot(self.data.read(begin.data), begin.part_of)
         table = self._table(begin.model, begin.data, begin.choice)
         if begin.rows is not None:
             table = table.take_rows(_read_rows(begin.rows, table.n_rows))

@@ -138,6 +138,7 @@ class PartyService:
             PredictionQuota(home),
             ledger,
             workers,
+            self._agreement,
         )
         self._handlers = {
             BeginRun: self._begin_run,
@@ -208,7 +209,10 @@ class PartyService:
         asked = check_run(rules, request.role, request.terms)
         self._check_earlier(request, asked, rules)
         self._data.renew(request.role.data)
-        check_order(self._data.read(request.role.data), request.role, request.terms)
+        data = self._data.read(request.role.data)
+        check_order(data, request.role, request.terms)
+        if whole is not None:
+            whole.check_snapshot(data, request.terms.part_of)
         if isinstance(self._keys.pins, Pins):
             self._keys.pins.note_peers(asked.peers)
         size = self._size(request.role.data, rules)
@@ -224,7 +228,7 @@ class PartyService:
         if asked.alignment is not None:
             self._alignment_quota.take(rules, request.terms.asker, request.role.data)
         erased = self._data.erased(request.role.data)
-        begun = Begun(request.role, request.terms, rules, erased)
+        begun = Begun(request.role, request.terms, rules, erased, data.snapshot)
         self._hold(self._store.begin(request.run, msgspec.msgpack.encode(begun)))
         return size if request.terms.forest is not None else Done()
 
@@ -323,6 +327,7 @@ class PartyService:
             description: bytes, randomness: RandomnessSource
         ) -> tuple[Handler, tuple[type[Message], ...]]:
             begun = read_begun(description)
+            begun.check_snapshot(self._data.read(begun.role.data), run.hex())
             work = self._roles.make(begun.role, begun.terms, randomness, self._limit(run, begun))
             self._work[run] = work
             return work.handler, work.requests

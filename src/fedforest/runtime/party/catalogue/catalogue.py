@@ -7,17 +7,20 @@ removing a data set needs no restart.
 
 import logging
 from collections import OrderedDict
+from dataclasses import replace
+from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from fedforest.errors import ConfigurationError
+from fedforest.errors import ConfigurationError, DataError
 from fedforest.runtime.event_log import log_event
 from fedforest.runtime.membership.homes import read_memory_limit
 from fedforest.runtime.party.catalogue.columns import prepare_columns
 from fedforest.runtime.party.catalogue.entries import Entry, EntryFolder
 from fedforest.runtime.party.catalogue.erased_rows import ErasedRows
+from fedforest.runtime.party.catalogue.fingerprints import fingerprint_rows
 from fedforest.runtime.party.catalogue.schema import (
     Schema,
     check_schema,
@@ -63,8 +66,11 @@ class Catalogue:
         if kept is None or kept[:3] != (entry, version, erased):
             self._kept.pop(name, None)
             source = self._open(name, entry, table)
+            if version_of(name, self._home, entry) != version:
+                raise DataError.of("data_set.written", data_set=name)
             self._check(name, describe_schema(source.table, entry))
             data = make_data_set(name, source, entry, table)
+            data = replace(data, snapshot=_describe_snapshot(entry, source, version, erased))
             kept = self._kept[name] = _ReadBefore(entry, version, erased, data)
             if len(self._kept) > MOST_KEPT:
                 self._kept.popitem(last=False)
@@ -142,6 +148,17 @@ class Catalogue:
 def open_catalogue(home: Path) -> Catalogue:
     """Open the catalogue of a party's folder, with the memory limit of its settings."""
     return Catalogue(home, read_memory_limit(home))
+
+
+def _describe_snapshot(entry: Entry, source: Source, version: Version | None, erased: str) -> str:
+    """Return a text that changes whenever a run would read something else.
+
+    A file is the same while its time and its size are, so one that is put back from a copy that
+    keeps times is. Rows of a database are compared themselves.
+    """
+    read = str(version[:2]) if version is not None else fingerprint_rows(source.table)
+    parts = (msgspec.json.encode(entry), read.encode(), erased.encode())
+    return blake2b(b"\0".join(parts), digest_size=16, person=b"snapshot").hexdigest()
 
 
 def make_data_set(name: str, source: Source, entry: Entry, table: str) -> DataSet:
