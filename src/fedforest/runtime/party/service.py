@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from fedforest.errors import DataError, PolicyRefusal, ProtocolError
+from fedforest.errors import DataError, PolicyRefusal, ProtocolError, ReplayError
 from fedforest.privacy.randomized_response import Randomness
 from fedforest.protocol.asking import Handler, Message, blame, check
 from fedforest.runtime.disclosure.egress_ledger import NO_LEDGER, Departure, Ledger
@@ -309,7 +309,11 @@ class PartyService:
 
     def _hold(self, stored: StoredRun) -> None:
         """Hold a run in memory; close the least recently used one if there are too many."""
-        rules = read_begun(stored.description).rules
+        try:
+            rules = read_begun(stored.description).rules
+        except ReplayError:
+            stored.close()  # it can still be given up
+            raise
         approve = partial(check_stored, rules)
         handler = self._make_handler(stored.run)
         self._runs[stored.run] = PartyRun(stored, handler, self._ledger, approve)
