@@ -4,15 +4,20 @@ Which training is disturbed, who is killed and when follows from a seed; what a 
 on the machine. Every moment must do.
 """
 
+import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from fedforest.runtime.messages.orders import ListRuns, PredictVertical, WatchRun
 from fedforest.runtime.messages.results import (
+    Exchanged,
+    HorizontalResult,
     News,
     Predictions,
     RunAccepted,
@@ -109,6 +114,27 @@ def test_a_coordinator_killed_while_runs_are_queued_carries_all_of_them_out(
         assert {states[result.model] for result in results} == {"finished"}
         again = user.ask(WatchRun(run=results[0].model), VerticalResult)
     assert again == results[0]
+
+
+def test_a_coordinator_killed_with_two_runs_under_way_carries_both_out(pair: Processes) -> None:
+    whole = TRAININGS["horizontal"](2)
+    orders = [structs.replace(whole, data={party: whole.data[party]}) for party in NAMES[:2]]
+    under_way = [threading.Event() for _ in orders]
+
+    def note(begun: threading.Event) -> Callable[[News], None]:
+        return lambda event: begun.set() if isinstance(event, Exchanged) else None
+
+    with pair.user() as user, ThreadPoolExecutor(len(orders)) as threads:
+        calls = [
+            threads.submit(user.train, order, HorizontalResult, note(begun))
+            for order, begun in zip(orders, under_way, strict=True)
+        ]
+        assert all(begun.wait(SUBMIT_SECONDS) for begun in under_way)
+        pair.folder.coordinator.kill()
+        pair.folder.coordinator.start()
+        results = [call.result(SUBMIT_SECONDS) for call in calls]
+    for order, result in zip(orders, results, strict=True):
+        pair.check(order, result)
 
 
 def test_a_prediction_in_which_a_party_is_killed_comes_to_the_same(pair: Processes) -> None:

@@ -12,13 +12,14 @@ from typing import Any, Protocol
 
 import msgspec
 
-from fedforest.errors import PartyLost, TooFewParties
+from fedforest.errors import PartyLost
 from fedforest.runtime.coordinator.alignments import align_for_run
 from fedforest.runtime.coordinator.end_notices import OwedEnds
 from fedforest.runtime.coordinator.jobs import Job
 from fedforest.runtime.coordinator.models import CoordinatorModels
 from fedforest.runtime.coordinator.operation.absences import telling_absences
-from fedforest.runtime.coordinator.run_plans import PLAN, peak_memory, plan_begun
+from fedforest.runtime.coordinator.operation.turns import MemoryGauge
+from fedforest.runtime.coordinator.run_plans import PLAN, load_plan, peak_memory, plan_begun
 from fedforest.runtime.coordinator.run_stages import (
     RunParts,
     load_exchanges,
@@ -33,7 +34,7 @@ from fedforest.runtime.driver import ExchangeLog, Observer
 from fedforest.runtime.event_log import log_event
 from fedforest.runtime.membership.run_limits import LimitsOfUsers
 from fedforest.runtime.messages.party_requests import BeginRun, Done, EndRun
-from fedforest.runtime.messages.results import Waiting
+from fedforest.runtime.planning.plans import COORDINATOR
 from fedforest.runtime.recovery.resumable import Wishes, run_with_journal
 from fedforest.runtime.recovery.run_store import RunStore
 from fedforest.runtime.trainings.base import CoordinatorMeans, Ended, Start
@@ -42,7 +43,6 @@ from fedforest.runtime.trainings.registry import AnyTraining, training_of
 from fedforest.transport.base import MeasuredTransport
 from fedforest.tree.workers import Workers
 
-_LOOK_SECONDS = 0.1  # between looks for parties that a run waits for
 _TRAINED = "trained"  # the file with the result of a training before its validation
 PEAK_MEMORY = "memory.json"  # the file with the coordinator's peak memory when a run ended
 LEAKAGE = "leakage.json"  # the file with the leakage report
@@ -58,26 +58,28 @@ class Hub(MeasuredTransport, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TrainingRuns:
-    """Carry out trainings, one at a time."""
+    """Carry out trainings, several at a time; each call is on a thread of its own."""
 
     _hub: Hub
     _store: RunStore
     _models: CoordinatorModels
     _workers: Workers
-    _wait_seconds: float  # for parties to connect before a training begins
     _owed: OwedEnds
     _standing: CoordinatorStandingAlignments
     _limits: LimitsOfUsers
+    _memory: MemoryGauge
     _members: Callable[[], Collection[str]] | None = None  # parties not revoked; None: unknown
 
     def carry_out(self, job: Job, observe: Observer) -> None:
         """Carry out a run, have every role store its portion of the model, store the result."""
-        with telling_absences(job, self._hub):
-            self._carry_out(job, observe)
+        try:
+            with telling_absences(job, self._hub):
+                self._carry_out(job, observe)
+        finally:
+            self._memory.release(job.run)
 
     def _carry_out(self, job: Job, observe: Observer) -> None:
         started = time.perf_counter()
-        self._wait_for(job)
         order, log = job.order, ExchangeLog(observers=[observe])
         training = training_of(order)
         parts = RunParts.of(job.run, training.terms(order), self._store, self._hub, log.add)
@@ -143,12 +145,14 @@ class TrainingRuns:
             stored.close()
 
     def _plan(self, job: Job, begun: Mapping[str, Done]) -> None:
-        """Plan the run, once, and refuse it if it would pass a limit."""
-        if self._store.load(job.run, PLAN) is not None:
-            return
-        planned = plan_begun(job.order, begun, self._hub, self._limits.of(job.order.asker))
-        if planned is not None:
-            self._store.save(job.run, PLAN, msgspec.json.encode(planned))
+        """Plan the run, once; refuse it if it would pass a limit; wait for the memory it needs."""
+        if self._store.load(job.run, PLAN) is None:
+            planned = plan_begun(job.order, begun, self._hub, self._limits.of(job.order.asker))
+            if planned is not None:
+                self._store.save(job.run, PLAN, msgspec.json.encode(planned))
+        plan = load_plan(self._store, job.run)
+        if plan is not None:
+            self._memory.take(job.run, plan["memory_bytes"][COORDINATOR], job.cancelling.is_set)
 
     def _validate(
         self, job: Job, training: AnyTraining, start: Start, result: Any, parts: RunParts
@@ -184,23 +188,13 @@ class TrainingRuns:
         save_exchanges(self._store, job.run, own)
         self._store.save(job.run, _TRAINED, msgspec.msgpack.encode(result))
 
-    def _wait_for(self, job: Job) -> None:
-        """Wait until all parties are connected; raise on timeout or if the run is cancelled."""
+    def missing(self, job: Job) -> list[str]:
+        """List the parties of a run that are not connected; raise if one will not come back."""
         wanted = {party for party in job.order.data if party not in job.left_out}
-        deadline = time.monotonic() + self._wait_seconds
-        is_told = False
-        while missing := sorted(wanted - set(self._hub.connected())):
-            for party in [] if self._members is None else set(missing).difference(self._members()):
-                raise PartyLost.of("party.revoked", party=party)
-            if not is_told:
-                log_event(_LOG, "waiting", run=job.run.hex(), parties=missing)
-                job.tell(Waiting(missing))
-                is_told = True
-            if job.cancelling.wait(_LOOK_SECONDS) or time.monotonic() > deadline:
-                raise TooFewParties(
-                    f"not connected after {self._wait_seconds:g} seconds: {', '.join(missing)}; "
-                    "start their party services"
-                )
+        missing = sorted(wanted.difference(self._hub.connected()))
+        for party in [] if self._members is None else set(missing).difference(self._members()):
+            raise PartyLost.of("party.revoked", party=party)
+        return missing
 
     def _end(self, job: Job, keep: Callable[[], None]) -> dict[str, Done]:
         """End the run at parties, which store their models; run `keep` for ours meanwhile."""

@@ -1,6 +1,6 @@
 """The coordinator's service: it turns requests of users into runs that survive a crash.
 
-It works on one run at a time (`queue.py`) and predicts at any time. A run is on disk before any
+Runs wait for their turns (`queue.py`), predictions do not. A run is on disk before any
 party hears of it. A restarted coordinator resumes unfinished runs, and a user whose connection
 broke can watch the run until its result is there.
 """
@@ -29,6 +29,7 @@ from fedforest.runtime.coordinator.complete_models import gather
 from fedforest.runtime.coordinator.end_notices import OwedEnds
 from fedforest.runtime.coordinator.models import CoordinatorModels
 from fedforest.runtime.coordinator.operation.status import StatusBoard
+from fedforest.runtime.coordinator.operation.turns import MemoryGauge
 from fedforest.runtime.coordinator.predictions import predict, predict_linear
 from fedforest.runtime.coordinator.queue import RunQueue
 from fedforest.runtime.coordinator.refusal_texts import in_own_words
@@ -126,13 +127,13 @@ class CoordinatorService:
             self._store,
             self._models,
             workers,
-            wait_seconds,
             self._owed,
             self._standing,
             limits,
+            MemoryGauge(limits.most_memory_at_once),
             members,
         )
-        self._runs = RunQueue(home, hub, self._store, trainings, self._owed, limits)
+        self._runs = RunQueue(home, hub, self._store, trainings, self._owed, limits, wait_seconds)
         self._records = self._runs.records
         self._register = ModelRegister(
             self._store, hub, self._models, self._records, self._access, self._owed, members
