@@ -8,9 +8,24 @@ import pytest
 from fedforest.experiments.data.reading import PaperTable, read_table
 from fedforest.experiments.experiment import FAILS, HOLDS
 from fedforest.experiments.live import domains
-from fedforest.experiments.live.domains import FIGURE_4, PREDICT, ROUND, TRAIN, deal_columns
+from fedforest.experiments.live.domains import FIGURE_4, deal_columns
+from fedforest.experiments.live.domains_report import (
+    ALL,
+    BUSIEST,
+    COORDINATOR,
+    PREDICT,
+    ROLES,
+    ROUND,
+    SCORE,
+    SCORES,
+    SECONDS,
+    TRAIN,
+    spent_by,
+)
 from fedforest.experiments.live.federation import LiveFederation
 from fedforest.experiments.record import Record
+
+WHATS = (TRAIN, PREDICT, ROUND)
 
 
 def test_columns_of_no_group_belong_to_the_first_domain() -> None:
@@ -46,9 +61,11 @@ def test_domains_train_and_predict_in_processes_of_their_own(tmp_path: Path) -> 
     }
     both = {party: {"training": t, "testing": t} for party, t in tables.items()}
     with LiveFederation(tmp_path, both) as live, live.connect() as client:
-        seconds = domains.train_and_predict(client, 2, seed=1)
-    assert set(seconds) == {TRAIN, PREDICT, ROUND}
+        seconds = domains.train_and_predict(domains.Connected(live, client), 2, seed=1)
+    told = {what: {who: seconds[spent_by(what, who)] for who in ROLES} for what in WHATS}
+    assert set(seconds) == {*WHATS, *(spent_by(what, who) for what in WHATS for who in ROLES)}
     assert all(value > 0.0 for value in seconds.values())
+    assert all(of[ALL] >= of[COORDINATOR] + of[BUSIEST] for of in told.values())
 
 
 @pytest.mark.parametrize(("late", "verdict"), [(0.03, HOLDS), (0.3, FAILS)])
@@ -60,5 +77,23 @@ def test_prediction_that_takes_many_times_as_long_is_not_flat(late: float, verdi
             record.add(key, {"score": score + n / 100, "columns": n})
         seconds = {TRAIN: 1.0 + n, PREDICT: 0.02, ROUND: late if n == 8 else 0.02}
         record.add(("parkinson, seconds", TRAIN, str(n)), seconds)
-    verdicts = [check.verdict for check in FIGURE_4.report(record).checks]
-    assert verdicts == [HOLDS, HOLDS, HOLDS, verdict]
+    checks = FIGURE_4.report(record).checks
+    assert [check.verdict for check in checks] == [HOLDS, HOLDS, HOLDS, verdict]
+    assert [bool(check.cause) for check in checks] == [False] * 3 + [verdict == FAILS]
+
+
+def test_processor_time_tells_why_prediction_is_not_flat() -> None:
+    record = Record("ff-fig-4", {})
+    for n in (1, 2, 8):
+        for score in (0.7, 0.71):
+            record.add((SCORES, SCORE, str(n)), {"score": score + n / 100, "columns": 5 * n})
+        spent = {COORDINATOR: 0.01, BUSIEST: 0.02, ALL: 0.01 + 0.02 * n}
+        seconds = {TRAIN: 1.0 + n, PREDICT: 0.02 * n, ROUND: 0.02}
+        seconds |= {spent_by(what, who): spent[who] for what in WHATS for who in ROLES}
+        record.add((SECONDS, TRAIN, str(n)), seconds)
+    report = FIGURE_4.report(record)
+    assert [finding.title for finding in report.tables][1:] == ["Processor time by process"]
+    assert report.tables[1].rows[2][2] == "10.0 ms / 20.0 ms / 170 ms"
+    told = next(check.cause for check in report.checks if check.verdict == FAILS)
+    assert "all processes 50.0 ms and 170 ms" in told
+    assert "the busiest party 20.0 ms and 20.0 ms" in told

@@ -40,6 +40,7 @@ class Check(NamedTuple):
     claim: str
     verdict: str
     why: str
+    cause: str = ""  # where it does not hold: what explains that, from what was measured
 
 
 class Report(NamedTuple):
@@ -96,7 +97,10 @@ class Experiment:
     extras: tuple[str, ...] = ()  # libraries that it needs besides
 
 
-def judge(claim: str, *, holds: bool | None, why: str) -> Check:
-    """Return the check of a claim; `holds` is None where nothing can be said."""
+def judge(claim: str, *, holds: bool | None, why: str, cause: str = "") -> Check:
+    """Return the check of a claim; `holds` is None where nothing can be said.
+
+    The cause explains a claim that does not hold, and is left out where it does.
+    """
     verdict = UNTESTED if holds is None else HOLDS if holds else FAILS
-    return Check(claim, verdict, why)
+    return Check(claim, verdict, why, cause if verdict == FAILS else "")

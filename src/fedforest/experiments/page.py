@@ -26,6 +26,7 @@ _INTRODUCTION = (
     "`NAME.raw.json.gz` every repetition."
 )
 _CHECKS = ("conclusion", "verdict", "by")
+_CAUSES = ("conclusion", "why")
 
 
 class Section(NamedTuple):
@@ -40,9 +41,14 @@ class Section(NamedTuple):
         return f"{self.experiment.name}.png"
 
     def findings(self) -> list[Finding]:
-        """Tables, and the checks as the last one."""
-        checks = Finding("Conclusions of the paper", _CHECKS, [list(c) for c in self.report.checks])
-        return [*self.report.tables, checks] if self.report.checks else [*self.report.tables]
+        """Tables, then the checks, and why some of them do not hold."""
+        judged = [[c.claim, c.verdict, c.why] for c in self.report.checks]
+        causes = [[c.claim, c.cause] for c in self.report.checks if c.cause]
+        told = (
+            Finding("Conclusions of the paper", _CHECKS, judged),
+            Finding("Why some do not hold", _CAUSES, causes),
+        )
+        return [*self.report.tables, *(finding for finding in told if finding.rows)]
 
     def facts(self) -> list[str]:
         """Tell when, where and by which commit it was measured."""

@@ -8,9 +8,10 @@ are repeated ten times, as in the paper.
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,46 +19,34 @@ from sklearn.model_selection import train_test_split
 
 from fedforest import VerticalForestClassifier
 from fedforest.estimators.vertical.options import ONE_ROUND
-from fedforest.experiments.beside import apart, tell_interval, tell_mean
 from fedforest.experiments.data.reading import PaperTable
-from fedforest.experiments.experiment import (
-    Cell,
-    Check,
-    Experiment,
-    Measured,
-    Report,
-    Setting,
-    judge,
+from fedforest.experiments.experiment import Cell, Experiment, Measured, Setting
+from fedforest.experiments.live.domains_report import (
+    ALL,
+    BUSIEST,
+    COORDINATOR,
+    NAME,
+    PREDICT,
+    ROUND,
+    SCORE,
+    SCORES,
+    SECONDS,
+    TRAIN,
+    draw_domains,
+    report_domains,
+    spent_by,
 )
-from fedforest.experiments.figures import (
-    COLOURS,
-    add_legend,
-    draw_curve,
-    name_panel,
-    new_figure,
-    tick_points,
-    use_log_scale,
-)
-from fedforest.experiments.findings import Finding
 from fedforest.experiments.live.federation import LiveFederation
-from fedforest.experiments.record import Record
 from fedforest.runtime.client.connection import Federation
 from fedforest.runtime.messages.orders import PredictVertical, TrainVertical
 from fedforest.runtime.messages.results import Predictions, VerticalResult
 from fedforest.tree.growth.parameters import ForestParameters
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-NAME = "parkinson"
 N_DOMAINS = 8
 REPETITIONS = 20
 N_TREES = 100
 COPIES, QUICK_COPIES = 10, 1
 LABEL, TRAINING, TESTING = "label", "training", "testing"
-SCORE, TRAIN, PREDICT, ROUND = "accuracy", "training", "prediction, auto", "prediction, one round"
-LEAST_FIT = 0.8  # R² of a straight line that calls seconds about linear
-MOST_RISE = 1.0  # of the seconds of two domains, that calls prediction flat up to eight
 
 
 def _cells(setting: Setting) -> Iterator[Cell]:
@@ -65,11 +54,11 @@ def _cells(setting: Setting) -> Iterator[Cell]:
     division = lru_cache(1)(partial(_divide, setting))
     for n in points:
         score = partial(_score, division, n, setting.n_jobs)
-        yield Cell(f"{NAME}, {SCORE}", SCORE, str(n), setting.times(REPETITIONS), score)
+        yield Cell(SCORES, SCORE, str(n), setting.times(REPETITIONS), score)
     live = cache(partial(_open, setting))
     for n in points:
         measure = partial(_time, live, n, setting)
-        yield Cell(f"{NAME}, seconds", TRAIN, str(n), setting.times(REPETITIONS), measure)
+        yield Cell(SECONDS, TRAIN, str(n), setting.times(REPETITIONS), measure)
 
 
 def deal_columns(table: PaperTable) -> list[NDArray[np.int64]]:
@@ -112,7 +101,18 @@ def _score(division: Callable[[int], DomainRows], n: int, n_jobs: int, repetitio
     return {"score": float(np.mean(predicted == divided.y_test)), "columns": n_columns}
 
 
-def _open(setting: Setting) -> Federation:
+class Connected(NamedTuple):
+    """All domains as processes, and a user's connection to them."""
+
+    live: LiveFederation
+    client: Federation
+
+    def processor_seconds(self) -> dict[str, float]:
+        """Return what each process took so far."""
+        return {role.home.name: role.processor_seconds() for role in self.live.roles}
+
+
+def _open(setting: Setting) -> Connected:
     """Start all domains, and train once unmeasured: tables are read and kernels loaded then."""
     import pyarrow  # noqa: PLC0415 - an extra that only experiments need
 
@@ -129,13 +129,16 @@ def _open(setting: Setting) -> Federation:
             tables.setdefault(party, {})[data_set] = pyarrow.table(columns)
     folder = setting.stack.enter_context(tempfile.TemporaryDirectory())
     live = setting.stack.enter_context(LiveFederation(Path(folder), tables))
-    client = setting.stack.enter_context(live.connect())
-    train_and_predict(client, N_DOMAINS, setting.seed)
-    return client
+    connected = Connected(live, setting.stack.enter_context(live.connect()))
+    train_and_predict(connected, N_DOMAINS, setting.seed)
+    return connected
 
 
-def train_and_predict(client: Federation, n: int, seed: int) -> Measured:
-    """Return the user's seconds of a training with so many domains, and of two predictions."""
+def train_and_predict(connected: Connected, n: int, seed: int) -> Measured:
+    """Return the user's seconds of a training with so many domains, and of two predictions.
+
+    Beside them stands the processor time of the coordinator, of the busiest party, and of all.
+    """
     parties = [f"domain_{number}" for number in range(1, n + 1)]
     order = TrainVertical(
         data=dict.fromkeys(parties, TRAINING),
@@ -144,131 +147,32 @@ def train_and_predict(client: Federation, n: int, seed: int) -> Measured:
         parameters=ForestParameters(n_estimators=N_TREES, max_features="sqrt"),
         seed=seed,
     )
-    started = time.perf_counter()
-    result = client.train(order, VerticalResult)
-    seconds = {TRAIN: time.perf_counter() - started}
+    client = connected.client
+    seconds: Measured = {}
+    with _timed(TRAIN, connected, seconds):
+        result = client.train(order, VerticalResult)
     for name, lookahead in ((PREDICT, None), (ROUND, ONE_ROUND)):
         asked = PredictVertical(
             data=dict.fromkeys(parties, TESTING), model=result.model, lookahead=lookahead
         )
-        started = time.perf_counter()
-        client.ask(asked, Predictions).read()
-        seconds[name] = time.perf_counter() - started
+        with _timed(name, connected, seconds):
+            client.ask(asked, Predictions).read()
     return seconds
 
 
-def _time(live: Callable[[], Federation], n: int, setting: Setting, repetition: int) -> Measured:
+@contextmanager
+def _timed(what: str, connected: Connected, measured: Measured) -> Iterator[None]:
+    before, started = connected.processor_seconds(), time.perf_counter()
+    yield
+    measured[what] = time.perf_counter() - started
+    spent = {role: now - before[role] for role, now in connected.processor_seconds().items()}
+    measured[spent_by(what, ALL)] = sum(spent.values())
+    measured[spent_by(what, COORDINATOR)] = spent.pop(COORDINATOR)
+    measured[spent_by(what, BUSIEST)] = max(spent.values())
+
+
+def _time(live: Callable[[], Connected], n: int, setting: Setting, repetition: int) -> Measured:
     return train_and_predict(live(), n, setting.seed + repetition)
-
-
-_SCORES, _SECONDS = f"{NAME}, {SCORE}", f"{NAME}, seconds"
-
-
-def _points(record: Record) -> list[str]:
-    return record.points(_SCORES, SCORE)
-
-
-def _median(record: Record, point: str, quantity: str) -> float:
-    values = record.values(_SECONDS, TRAIN, point, quantity)
-    return float(np.median(values)) if len(values) else float("nan")
-
-
-def _report(record: Record) -> Report:
-    rows = [
-        [
-            point,
-            f"{record.values(_SCORES, SCORE, point, 'columns')[0]:.0f}",
-            tell_mean(record, (_SCORES, SCORE, point)),
-            *(f"{_median(record, point, what):.3f} s" for what in (TRAIN, PREDICT, ROUND)),
-            f"{record.n_repetitions((_SCORES, SCORE, point))}, "
-            f"{record.n_repetitions((_SECONDS, TRAIN, point))}",
-        ]
-        for point in _points(record)
-    ]
-    table = Finding(
-        "By the number of domains",
-        ["domains", "columns", "accuracy", TRAIN, PREDICT, ROUND, "repetitions"],
-        rows,
-        "Accuracy: mean ± standard deviation. Seconds: median of the user's wall time. "
-        "Repetitions: of accuracy, of seconds.",
-    )
-    return Report([table], list(_checks(record)), _NOTES)
-
-
-_NOTES = (
-    f"{N_TREES} trees, grown out, sqrt of the columns at a node. Domains join in the order "
-    "baseline (with gender), intensity, formant, bandwidth, vocal fold, MFCC, wavelet, TQWT: the "
-    "last one alone has more columns than all others. Rows of a subject may be on both sides, as "
-    "in the paper.",
-    "Coordinator and parties share the cores of one machine, so that parties that would work at "
-    "the same time wait for each other: seconds rise more than they would on nine machines.",
-    "Figure 4 prints no numbers: its axes are repeated, there is nothing to subtract.",
-)
-
-
-def _checks(record: Record) -> Iterator[Check]:
-    points = _points(record)
-    if len(points) < 2:
-        return
-    first, last = ((_SCORES, SCORE, point) for point in (points[0], points[-1]))
-    interval = apart(record, last, first)
-    yield judge(
-        "accuracy rises with the number of domains",
-        holds=None if interval is None else interval.low > 0,
-        why=f"{points[-1]} domains less one: {tell_interval(interval)}",
-    )
-    domains = np.array([float(point) for point in points])
-    columns = np.array([record.values(_SCORES, SCORE, point, "columns")[0] for point in points])
-    training = np.array([_median(record, point, TRAIN) for point in points])
-    if np.isnan(training).any():
-        yield judge("training time is about linear in domains", holds=None, why="not measured")
-        return
-    yield judge(
-        f"training time is about linear in domains (R² of a line ≥ {LEAST_FIT:g})",
-        holds=bool(_fit(domains, training) >= LEAST_FIT),
-        why=f"R² = {_fit(domains, training):.2f}, of a line in columns "
-        f"{_fit(columns, training):.2f}; {training[0]:.2f} s with {points[0]}, "
-        f"{training[-1]:.2f} s with {points[-1]} domains",
-    )
-    many = [point for point in points if float(point) >= 2]
-    for what in (PREDICT, ROUND):
-        few, all_of_them = (_median(record, point, what) for point in (many[0], many[-1]))
-        yield judge(
-            f"{what} is flat in domains (from {many[0]} to {many[-1]} at most "
-            f"{1 + MOST_RISE:g} times)",
-            holds=all_of_them <= (1 + MOST_RISE) * few,
-            why=f"{few:.3f} s and {all_of_them:.3f} s; training took "
-            f"{training[-1] / training[points.index(many[0])]:.1f} times as long",
-        )
-
-
-def _fit(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
-    """Return the R² of a straight line."""
-    return float(np.corrcoef(x, y)[0, 1] ** 2)
-
-
-def _draw(record: Record) -> "Figure":
-    figure, panels = new_figure(3)
-    draw_curve(panels[0], record, (_SCORES, SCORE), "score", color=COLOURS[0], marker="o")
-    name_panel(panels[0], SCORE, "domains", "accuracy")
-    for panel, title, quantities in (
-        (panels[1], "training", (TRAIN,)),
-        (panels[2], "prediction", (PREDICT, ROUND)),
-    ):
-        for quantity, colour in zip(quantities, COLOURS, strict=False):
-            for point in _points(record):
-                seconds = record.values(_SECONDS, TRAIN, point, quantity)
-                xs = [float(point)] * len(seconds)
-                panel.plot(xs, seconds, ".", color=colour, alpha=0.3, markersize=4)
-            xs = [float(point) for point in _points(record)]
-            medians = [_median(record, point, quantity) for point in _points(record)]
-            panel.plot(xs, medians, "-o", color=colour, label=quantity, markersize=4)
-        name_panel(panel, f"{title}, median and each time", "domains", "seconds")
-        use_log_scale(panel)
-    for panel in panels:
-        tick_points(panel, map(float, _points(record)))
-    add_legend(figure, panels[2:])
-    return figure
 
 
 FIGURE_4 = Experiment(
@@ -277,8 +181,8 @@ FIGURE_4 = Experiment(
     "Federated Forest, Figure 4",
     (NAME,),
     _cells,
-    _report,
-    _draw,
+    report_domains,
+    draw_domains,
     "30 minutes",
     extras=("grpc", "pyarrow"),
 )
