@@ -7,9 +7,10 @@ import time
 import pytest
 
 import fedforest.cli.progress as progress_module
-from fedforest.cli.progress import RunProgress, watching
+from fedforest.cli.progress import watching
 from fedforest.cli.terminal import Terminal
 from fedforest.reports.formats import format_bytes, format_seconds
+from fedforest.reports.progress import RunProgress
 from fedforest.runtime.messages.results import Exchanged, Waiting
 
 

@@ -59,8 +59,9 @@ def align(  # noqa: PLR0913, PLR0917 - options of a command
     Example: fedforest align --extend customers
     """
     from fedforest.cli.predict import read_pairs
-    from fedforest.cli.progress import RunProgress, watching
+    from fedforest.cli.progress import watching
     from fedforest.reports.facts import describe_alignment
+    from fedforest.reports.progress import RunProgress
     from fedforest.runtime.client.connection import Federation
     from fedforest.runtime.membership.profiles import choose_profile
     from fedforest.runtime.messages.orders import AlignRows

@@ -37,6 +37,9 @@ def demo(  # noqa: PLR0913, PLR0917 - options of a command
     keep: Annotated[
         bool, typer.Option("--keep", help="Keep the federation up until Ctrl-C.")
     ] = False,
+    opens: Annotated[
+        bool, typer.Option("--open", help="With --keep: end on the dashboard, in your browser.")
+    ] = False,
     plot: Annotated[
         Path | None,
         typer.Option(
@@ -59,7 +62,13 @@ def demo(  # noqa: PLR0913, PLR0917 - options of a command
     Example: fedforest demo
 
     Example: fedforest demo --keep
+
+    Example: fedforest demo --keep --open
     """
+    if opens and (in_process or not keep):
+        raise typer.BadParameter("the dashboard stays up with --keep only", param_hint="--open")
+    if opens:
+        import_extra("uvicorn", "the dashboard")
     if plot is not None:
         import_extra("matplotlib", "a picture")  # rather now than after all the work
     if in_process:
@@ -72,13 +81,13 @@ def demo(  # noqa: PLR0913, PLR0917 - options of a command
         stack.callback(_remove, folder)
         if plot is None and find_spec("matplotlib"):
             plot = _PICTURE
-        _demonstrate(Terminal(quiet=quiet), folder, plot, seed, keep=keep)
+        _demonstrate(Terminal(quiet=quiet), folder, plot, seed, keep=keep, opens=opens)
 
 
-def _demonstrate(
-    terminal: Terminal, folder: Path, plot: Path | None, seed: int, *, keep: bool
+def _demonstrate(  # noqa: PLR0913 - what the options say
+    terminal: Terminal, folder: Path, plot: Path | None, seed: int, *, keep: bool, opens: bool
 ) -> None:
-    from fedforest.cli.demonstration.federation import running_federation
+    from fedforest.cli.demonstration.federation import find_ports, running_federation
     from fedforest.cli.demonstration.letters import N_NEW, draw_letters
     from fedforest.cli.demonstration.report import draw, make_table
     from fedforest.cli.demonstration.story import predict_new
@@ -93,7 +102,11 @@ def _demonstrate(
         "misses some letters.\nStarting a coordinator and three parties, each a process: keys, "
         "certificates, fingerprints, mutual TLS."
     )
-    with running_federation(folder, letters.tables) as profile, Federation(profile) as federation:
+    port = find_ports(1)[0] if opens else None
+    with (
+        running_federation(folder, letters.tables, port) as profile,
+        Federation(profile) as federation,
+    ):
         terminal.say(f"Connected after {format_seconds(time.perf_counter() - started)}.")
         comparisons = _compare(terminal, federation, folder, letters, seed)
         terminal.out.print(make_table(comparisons))
@@ -107,6 +120,8 @@ def _demonstrate(
             draw([comparison.panel() for comparison in comparisons], plot)
             typer.echo(f"The picture is {plot}.")
         terminal.say(f"All of it took {format_seconds(time.perf_counter() - started)}.")
+        if port is not None:
+            _open_dashboard(folder, port)
         if keep:
             _keep_up(profile, folder)
 
@@ -151,6 +166,17 @@ def _print_risks(terminal: Terminal, comparisons: list[Comparison]) -> None:
             heading = f"What could be worked out: {title}"
             terminal.out.print(make_risk_table(details.leakage, heading))
     terminal.say("No raw row left its office. `fedforest runs show RUN --leakage` tells all.")
+
+
+def _open_dashboard(folder: Path, port: int) -> None:
+    """Open the pages of the coordinator in a browser, if there is one."""
+    import webbrowser
+
+    from fedforest.cli.demonstration.federation import login_link
+
+    link = login_link(folder / "coordinator", port, "analyst")
+    typer.echo(f"\nThe dashboard, for whoever has this address: {link}")
+    webbrowser.open(link)
 
 
 def _keep_up(profile: Path, folder: Path) -> None:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fedforest.cli.progress import RunProgress, watching
+from fedforest.cli.progress import watching
 from fedforest.cli.run_page import show_end
 from fedforest.reports.facts import SHORT_ID
+from fedforest.reports.progress import RunProgress
 
 if TYPE_CHECKING:
     from fedforest.cli.terminal import Terminal

@@ -36,6 +36,21 @@ MetricsHost = Annotated[
     str, typer.Option("--metrics-host", help="The address of this machine to answer at.")
 ]
 
+Dashboard = Annotated[
+    bool, typer.Option("--dashboard", help="Show pages to browsers, for those who log in.")
+]
+WebAddressOption = Annotated[
+    str, typer.Option("--web-address", help="Where browsers connect; 0 takes a free port.")
+]
+WebCertificate = Annotated[
+    Path | None, typer.Option("--web-certificate", help="A TLS certificate for it, as PEM.")
+]
+WebKey = Annotated[Path | None, typer.Option("--web-key", help="Its private key, as PEM.")]
+WebNames = Annotated[
+    list[str] | None,
+    typer.Option("--web-name", help="A name by which browsers call this machine; may repeat."),
+]
+
 coordinator = typer.Typer(help="The process that orders runs.", no_args_is_help=True)
 party = typer.Typer(help="The process beside a party's tables.", no_args_is_help=True)
 
@@ -51,22 +66,40 @@ def party_commands() -> None:
 
 
 @coordinator.command("start")
-def start_coordinator(
+def start_coordinator(  # noqa: PLR0913, PLR0917 - options of a command
     home: Home,
     log_format: LogFormat = "text",
     log_level: LogLevel = "info",
     metrics_port: MetricsPort = None,
     metrics_host: MetricsHost = _LOOPBACK,
+    dashboard: Dashboard = False,
+    web_address: WebAddressOption = "127.0.0.1:7480",
+    web_certificate: WebCertificate = None,
+    web_key: WebKey = None,
+    web_name: WebNames = None,
 ) -> None:
     """Accept parties and users until stopped; unfinished runs are resumed.
 
     Example: fedforest coordinator start --home ./coordinator
+
+    Example: fedforest coordinator start --home ./coordinator --dashboard
     """
     from fedforest.runtime.event_log import logging_to_stderr
     from fedforest.runtime.processes import serve_coordinator
 
+    beside = None
+    if dashboard:
+        from fedforest.extras import explain_missing_extras
+
+        with explain_missing_extras("the dashboard"):
+            from fedforest.web.mounting import WebOptions, mount_beside
+            from fedforest.web.server import WebAddress
+
+        place = WebAddress(web_address, web_certificate, web_key)
+        beside = mount_beside(WebOptions(place, dashboard, tuple(web_name or ())))
+    metrics = _at(metrics_port, metrics_host)
     with logging_to_stderr(log_format, log_level):
-        serve_coordinator(home, stop_on_signals(), typer.echo, _at(metrics_port, metrics_host))
+        serve_coordinator(home, stop_on_signals(), typer.echo, metrics, beside)
 
 
 @party.command("start")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from fedforest.errors import ConfigurationError
 from fedforest.kernels.compiled.preparation import prepare
@@ -40,10 +40,12 @@ from fedforest.runtime.party.service import PartyService
 from fedforest.transport.tls import refuse_older_tls
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
+    from contextlib import AbstractContextManager
     from datetime import datetime
     from pathlib import Path
 
+    from fedforest.runtime.membership.user_roles import UserRole
     from fedforest.transport.enrolment_server import EnrolmentServer
     from fedforest.transport.grpc.coordinator import GrpcHub
     from fedforest.transport.grpc.party import GrpcLink
@@ -56,11 +58,21 @@ _LOG = logging.getLogger(__name__)
 _TICK_SECONDS = 0.25
 
 
+class ServedCoordinator(NamedTuple):
+    """A coordinator that runs, for what is served beside it in its process."""
+
+    home: Path
+    federation: str
+    service: CoordinatorService
+    users: Callable[[], Mapping[str, UserRole]] | None  # None: unknown
+
+
 def serve_coordinator(
     home: Path,
     stop: threading.Event,
     say: Callable[[str], None],
     metrics: MetricsAddress | None = None,
+    beside: Callable[[ServedCoordinator], AbstractContextManager[str]] | None = None,
 ) -> None:
     """Accept parties and users, answer requests, and resume unfinished runs."""
     refuse_older_tls()  # before gRPC is there
@@ -104,9 +116,22 @@ def serve_coordinator(
         watch = _Gate(hub, members)
         watch.look()  # revoked members must never get in, not even at the start
         state = _state_of_coordinator(home, hub, members, service)
-        with hub, _enrolment(home, settings, members) as enrolment, answering(metrics, state) as at:
+        served = ServedCoordinator(
+            home,
+            load_credentials(home).identity.federation,
+            service,
+            None if members is None else members.users,
+        )
+        with (
+            hub,
+            _enrolment(home, settings, members) as enrolment,
+            answering(metrics, state) as at,
+            nullcontext("") if beside is None else beside(served) as told,
+        ):
             service.start()
             _say_metrics(at, say)
+            if told:
+                say(told)
             say(_describe(hub, enrolment))
             renewal = None if members is None else _renew_own(home, members, hub, enrolment)
             while not stop.wait(_TICK_SECONDS):

@@ -29,6 +29,7 @@ from fedforest.runtime.membership.invitations import InvitedRole
 from fedforest.runtime.membership.joining import join
 from fedforest.runtime.membership.pins import Pins
 from fedforest.runtime.membership.presence import read_presence
+from fedforest.runtime.membership.service_tokens import FILE, ServiceTokens
 from fedforest.runtime.party.catalogue.catalogue import Catalogue
 from fedforest.runtime.party.catalogue.entries import Entry
 
@@ -56,8 +57,11 @@ class Process:
 
 
 @contextmanager
-def running_federation(folder: Path, tables: Tables) -> Iterator[Path]:
-    """A coordinator, and a party for each of the tables; gives the folder of a user's profile."""
+def running_federation(folder: Path, tables: Tables, web_port: int | None = None) -> Iterator[Path]:
+    """A coordinator, and a party for each of the tables; gives the folder of a user's profile.
+
+    With a port the coordinator has its dashboard there, and each party the next ones.
+    """
     with ExitStack() as stack:
         processes: list[Process] = []
         stack.callback(_stop, processes)
@@ -66,7 +70,7 @@ def running_federation(folder: Path, tables: Tables) -> Iterator[Path]:
         make_coordinator(
             coordinator, "demo", CoordinatorSettings(address=address, enrolment=enrolment)
         )
-        processes.append(_start("coordinator", coordinator))
+        processes.append(_start("coordinator", coordinator, web_port))
         user = folder / "user"
         _wait_until(lambda: "listening" in processes[0].log.read_text(), processes)
         _enrol(coordinator, "user", "analyst", user)
@@ -94,10 +98,12 @@ def _stop(processes: list[Process]) -> None:
             process.running.wait()
 
 
-def _start(kind: str, home: Path) -> Process:
+def _start(kind: str, home: Path, web_port: int | None = None) -> Process:
     """`fedforest coordinator start` or `fedforest party start`, as anybody starts it."""
     log = home / "log.txt"
     command = [sys.executable, "-m", "fedforest", kind, "start", "--home", str(home)]
+    if web_port is not None:
+        command += ["--dashboard", "--web-address", f"127.0.0.1:{web_port}"]
     with log.open("wb") as stream:
         popen = subprocess.Popen(command, stdout=stream, stderr=stream, env=_environment())
     return Process(home.name, log, popen)
@@ -130,6 +136,12 @@ def _fill_catalogue(home: Path, data_sets: Mapping[str, pyarrow.Table]) -> None:
     for name, table in data_sets.items():
         pyarrow.parquet.write_table(table, home / f"{name}.parquet")
         Catalogue(home).add(name, Entry(source=f"{name}.parquet", id=[ID]))
+
+
+def login_link(home: Path, web_port: int, user: str = "") -> str:
+    """`fedforest tokens add`: an address that logs in whoever opens it, until the demo ends."""
+    word = ServiceTokens(home / FILE).issue("demo", user=user, days=1.0)
+    return f"http://127.0.0.1:{web_port}/login#{word}"
 
 
 def _all_connected(coordinator: Path, tables: Tables) -> bool:

@@ -21,11 +21,12 @@ from fedforest.cli.demonstration.letters import (
     pixels_of,
     rows_of,
 )
-from fedforest.cli.progress import RunProgress, watching
+from fedforest.cli.progress import watching
 from fedforest.cli.terminal import Terminal
 from fedforest.estimators.horizontal.forests import HorizontalExtraTreesClassifier
 from fedforest.estimators.run_files import order_run
 from fedforest.estimators.vertical.forests import VerticalForestClassifier
+from fedforest.reports.progress import RunProgress
 from fedforest.runtime.client.connection import Federation
 from fedforest.runtime.client.run_files import read_run_file
 from fedforest.runtime.messages.orders import PredictVertical, ShowRun, WatchRun

@@ -80,19 +80,33 @@ def tokens_commands() -> None:
 
 
 @tokens.command("add")
-def add_token(
+def add_token(  # noqa: PLR0913, PLR0917 - options of a command
     name: Annotated[str, typer.Argument(help="What it is for.")],
     file: TokenFile,
     days: Annotated[float, typer.Option(help="How long it is valid.")] = 90.0,
+    user: Annotated[
+        str, typer.Option(help="The user of a federation whom it stands for at a coordinator.")
+    ] = "",
+    order: Annotated[
+        bool | None,
+        typer.Option(
+            "--order/--no-order",
+            help="Whether it may also begin and change something; by default if it has a USER.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a token for an application, and print it: it is shown once.
+    """Make a token for an application or a browser, and print it: it is shown once.
 
     Example: fedforest tokens add scoring --file tokens.json --days 30
-    """
-    from fedforest.runtime.membership.service_tokens import ServiceTokens
 
-    word = ServiceTokens(file).issue(name, scopes=("read", "predict"), days=days)
+    Example: fedforest tokens add ada --user ada --file ./coordinator/tokens.json --days 1
+    """
+    from fedforest.runtime.membership.service_tokens import SCOPES, ServiceTokens
+
+    may_order = bool(user) if order is None else order
+    scopes = SCOPES if may_order else SCOPES[:-1]
+    word = ServiceTokens(file).issue(name, user=user, scopes=scopes, days=days)
     if as_json:
         Terminal(as_json).show_json({"name": name, "token": word, "days": days})
         return

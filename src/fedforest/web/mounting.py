@@ -1,0 +1,64 @@
+"""The web beside a coordinator: one application on one port, in the coordinator's process.
+
+What is mounted is chosen by options; every room brings its addresses and sends its requests
+through the coordinator's own door.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.routing import BaseRoute
+
+from fedforest.runtime.membership.service_tokens import FILE, ServiceTokens
+from fedforest.runtime.processes import ServedCoordinator
+from fedforest.web.dashboard import coordinator_site
+from fedforest.web.dashboard.protection import LOOPBACK_HOSTS, PageProtection, host_of
+from fedforest.web.server import WebAddress, WebServer
+
+
+@dataclass(frozen=True)
+class WebOptions:
+    """What is mounted, and where."""
+
+    place: WebAddress
+    dashboard: bool = False
+    names: Sequence[str] = ()  # by which browsers call this server, besides its address
+
+    @property
+    def hosts(self) -> list[str]:
+        """The hosts that requests may name."""
+        return [*LOOPBACK_HOSTS, host_of(self.place.address), *self.names]
+
+
+def mount_beside(options: WebOptions) -> Callable[[ServedCoordinator], AbstractContextManager[str]]:
+    """Return what serves the web while a coordinator runs."""
+
+    @contextmanager
+    def serve(coordinator: ServedCoordinator) -> Iterator[str]:
+        app = Starlette(routes=list_routes(coordinator, options))
+        with WebServer(PageProtection(app, options.hosts), options.place) as web:
+            yield f"dashboard at {web.url}" if options.dashboard else f"web at {web.url}"
+
+    return serve
+
+
+def list_routes(coordinator: ServedCoordinator, options: WebOptions) -> list[BaseRoute]:
+    """Return the addresses of all rooms that are mounted."""
+    tokens = ServiceTokens(coordinator.home / FILE)
+    routes: list[BaseRoute] = []
+    if options.dashboard:
+        routes += coordinator_site.make_routes(
+            coordinator.service.serve,
+            coordinator.federation,
+            tokens,
+            coordinator.users,
+            _no_certificate,
+        )
+    return routes
+
+
+def _no_certificate(_: Request) -> str | None:
+    return None
