@@ -4,6 +4,7 @@ Fresh noise by beginning trees anew, the order of a column by labels and stumps 
 values by cuts of its own choice, and the size of targets under noise.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +140,41 @@ def test_further_batches_of_trees_are_counted_with_the_first(tmp_path: Path) -> 
     played.ask(_start(row_seeds=one))
     played.ask(FinishTrees(closed))
     _refused(played, _start(row_seeds=one), "ask for 3 in this run, and 2 are agreed on")
+
+
+def test_batches_side_by_side_are_separate_conversations_and_counted_together(
+    tmp_path: Path,
+) -> None:
+    played = _begin_trees(tmp_path)
+    one = memoryview(bytes(8))
+    played.ask(_start(row_seeds=one))
+    search = FindSplits(None, pack_candidates([[0]], 2), slot=1)
+    _refused(played, search, "FindSplits is not agreed on after TakeLabels")
+    played.ask(_start(row_seeds=one, slot=1))
+    _refused(played, _start(row_seeds=one, slot=2), "ask for 3 in this run, and 2 are agreed on")
+    played.ask(search)
+    apply = ApplySplits(memoryview(b"\x01"), with_bits=True)
+    _refused(played, apply, "ApplySplits is not agreed on after StartTrees")
+    played.ask(msgspec.structs.replace(apply, slot=1))
+    decrease = WeighColumns(memoryview(b""), memoryview(bytes(16)))
+    _refused(played, decrease, "trees are still growing")
+
+
+def test_rows_that_trees_leave_out_are_told_of_one_batch_at_a_time(tmp_path: Path) -> None:
+    """Votes are counted in the order of trees; and their rows are not held twice."""
+    forest = replace(STUMPS, bootstrap=True)
+    terms = Terms(asker="ann", n_parties=2, forest=forest, votes_left_out=True)
+    role = VerticalRole(data="classes", label="y", with_left_out=True)
+    played = _play(tmp_path / "voting")
+    played.begin(role, terms)
+    played.ask(BinColumns(1, forest.max_bins, GINI))
+    labels = played.ask(ShareLabels((0, 1))).labels
+    played.ask(TakeLabels(2, GINI, labels))
+    one = {"row_seeds": memoryview(bytes(8)), "bootstrap": True}
+    voting = _start(**one, with_left_out=True)
+    played.ask(voting)
+    voting = msgspec.structs.replace(voting, slot=1)
+    _refused(played, voting, "left out of one batch at a time")
 
 
 def _no_bits() -> tuple[RowBits, RowBits]:

@@ -191,6 +191,9 @@ def number_case() -> VerticalCase:
 
 SCENARIOS: dict[str, Callable[[], Scenario]] = {
     "vertical, encoded": lambda: vertical_scenario(small_case()),
+    "vertical, batches side by side": lambda: vertical_scenario(
+        small_case(), n_slots=3, least_entries=1, batch_bytes=2**20
+    ),
     "vertical, randomized response": lambda: vertical_scenario(
         small_case(), response=RandomizedResponse(2.0)
     ),

@@ -65,6 +65,12 @@ class Ask:
     """Reads a party's reply before all have arrived, on any thread. A driver may skip it: the
     coordinator gets all replies in any case. Worth (`benchmarks/ablations.py`): 1 to 5 % of a
     training's time."""
+    is_ahead: bool = False
+    """The coordinator goes on without the replies and takes them later, with `COLLECT`."""
+    collects: bool = False  # asks nobody: wait for the replies to the oldest question asked ahead
+
+
+COLLECT = Ask({}, collects=True)
 
 
 class AsTheyCome(Generic[Taken]):

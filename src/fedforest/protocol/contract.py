@@ -42,6 +42,8 @@ class Clause(Generic[Declared]):
     amount: Callable[[Any], int] = once  # how much one request asks
     # raises if it contradicts the declaration; documents show its docstring
     fits: Callable[[Declared, Any], None] | None = None
+    # of a request that belongs to one of several conversations side by side; None: to all of them
+    slot: Callable[[Any], int] | None = None
 
 
 class Gate(Generic[Declared]):
@@ -58,7 +60,8 @@ class Gate(Generic[Declared]):
         self._declared = declared
         self._handler = handler
         self._accountant = accountant
-        self._last: type[Message] = BEGINNING
+        self._last: type[Message] = BEGINNING  # that belonged to all conversations
+        self._last_in_slot: dict[int, type[Message]] = {}  # since then
         self._asked: Counter[type[Message]] = Counter()
 
     def handle(self, request: Message) -> Message:
@@ -72,7 +75,12 @@ class Gate(Generic[Declared]):
                 f"{type(reply).__name__} would tell of labels that the party's accountant has not "
                 "approved; please report this error"
             )
-        self._last, self._asked[kind] = kind, asked
+        self._asked[kind] = asked
+        slot = self._clauses[kind].slot
+        if slot is None:
+            self._last, self._last_in_slot = kind, {}
+        else:
+            self._last_in_slot[slot(request)] = kind
         return reply
 
     def _admit(self, kind: type[Message], request: Message) -> int:
@@ -80,9 +88,10 @@ class Gate(Generic[Declared]):
         clause = self._clauses.get(kind)
         if clause is None:
             raise ProtocolError.of("message.unknown", expected=kind.__name__)
-        if self._last not in clause.follows:
-            before = "the beginning" if self._last is BEGINNING else self._last.__name__
-            raise ProtocolError.of("contract.turn", request=kind.__name__, before=before)
+        for last in self._requests_before(clause, request):
+            if last not in clause.follows:
+                before = "the beginning" if last is BEGINNING else last.__name__
+                raise ProtocolError.of("contract.turn", request=kind.__name__, before=before)
         asked = self._asked[kind] + clause.amount(request)
         most = clause.most(self._declared)
         if asked > most:
@@ -90,6 +99,12 @@ class Gate(Generic[Declared]):
         if clause.fits is not None:
             clause.fits(self._declared, request)
         return asked
+
+    def _requests_before(self, clause: Clause[Declared], request: Message) -> list[type[Message]]:
+        """Return the last request of the same conversation, or of all that are side by side."""
+        if clause.slot is not None:
+            return [self._last_in_slot.get(clause.slot(request), self._last)]
+        return list(self._last_in_slot.values()) or [self._last]
 
 
 def list_clauses(clauses: Sequence[Clause[Any]]) -> str:

@@ -1,7 +1,7 @@
 """Run a coordinator's conversation over a transport, and log bytes and seconds."""
 
 import time
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -76,10 +76,14 @@ def run(
     log = log if log is not None else ExchangeLog()
     exchange = reading_answers(transport)
     replies: Mapping[str, Message] | None = None
+    ahead: deque[Mapping[str, Message]] = deque()  # to be collected: here nothing waits for a line
     try:
         while True:
             ask = next(conversation) if replies is None else conversation.send(replies)
-            replies = _carry(ask, exchange, log)
+            replies = ahead.popleft() if ask.collects else _carry(ask, exchange, log)
+            if ask.is_ahead:
+                ahead.append(replies)
+                replies = {}
     except StopIteration as done:
         return done.value  # type: ignore[no-any-return] # the generator's result
     finally:

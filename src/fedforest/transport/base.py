@@ -22,6 +22,54 @@ class Transport(Protocol):
 
 
 Work = Callable[[], None]
+
+
+class PendingReplies(Protocol):
+    """An exchange that was begun."""
+
+    def replies(self, work: Work) -> dict[str, bytes]:
+        """Wait for all replies; `work` is called once all requests are on their way.
+
+        An error in `work` ends the exchange.
+        """
+
+    def end(self) -> None:
+        """Withdraw the requests, if there is no reply yet."""
+
+
+class _ExchangeLater:
+    """An exchange that begins when somebody waits for it."""
+
+    def __init__(self, transport: Transport, requests: Mapping[str, bytes]) -> None:
+        self._transport, self._requests = transport, requests
+
+    def replies(self, work: Work) -> dict[str, bytes]:
+        answers = self._transport.exchange(self._requests)
+        work()
+        return answers
+
+    def end(self) -> None:
+        """Do nothing: nothing was begun."""
+
+
+BeginExchange = Callable[[Mapping[str, bytes]], PendingReplies]
+
+
+@runtime_checkable
+class AheadTransport(Transport, Protocol):
+    """A transport that carries further requests while replies to earlier ones are awaited."""
+
+    def in_sequence(self) -> BeginExchange:
+        """Return a way to begin exchanges whose requests reach each party in this order."""
+
+
+def beginning_exchanges(transport: Transport) -> BeginExchange:
+    """Return a way to begin exchanges in order; one after the other, where nothing can overlap."""
+    if isinstance(transport, AheadTransport):
+        return transport.in_sequence()
+    return lambda requests: _ExchangeLater(transport, requests)
+
+
 ExchangeBeside = Callable[[Mapping[str, bytes], Work], dict[str, bytes]]
 
 

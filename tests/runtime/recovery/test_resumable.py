@@ -203,6 +203,89 @@ def count_exchanges(training: Recoverable, kind: str | None = None) -> list[int]
     return [n for n, e in enumerate(log.exchanges) if kind in (None, e.request)]
 
 
+class Ahead:
+    """The parties of a training, asked as soon as questions are; the last answers may get lost."""
+
+    def __init__(self, training: Recoverable, fatal_at: int = 2**62) -> None:
+        self._inner = InProcess(training.endpoints())
+        self.n_left = fatal_at
+        self.n_begun = self.n_taken = self.most_open = 0
+
+    def exchange(
+        self, requests: Mapping[str, bytes], *, may_lose: bool = False
+    ) -> dict[str, bytes]:
+        assert not may_lose
+        return self._inner.exchange(requests)
+
+    def in_sequence(self) -> Any:
+        return self._begin
+
+    def _begin(self, requests: Mapping[str, bytes]) -> "Ahead.Pending":
+        self.n_begun += 1
+        self.most_open = max(self.most_open, self.n_begun - self.n_taken)
+        return self.Pending(self, self._inner.exchange(requests))
+
+    class Pending:
+        def __init__(self, ahead: "Ahead", answers: dict[str, bytes]) -> None:
+            self._ahead, self._answers = ahead, answers
+
+        def replies(self, work: Any) -> dict[str, bytes]:
+            work()
+            self._ahead.n_taken += 1
+            if self._ahead.n_taken > self._ahead.n_left:
+                raise Killed
+            return self._answers
+
+        def end(self) -> None:
+            """Parties have answered already."""
+
+
+SIDE_BY_SIDE = "vertical, batches side by side"
+
+
+def test_batches_side_by_side_are_the_same_forest_and_killed_at_any_moment_the_same_run(
+    tmp_path: Path,
+) -> None:
+    in_a_row = vertical_scenario(small_case(), n_slots=1, batch_bytes=2**20)
+    expected = Recoverable(in_a_row, tmp_path / "in a row").finish()
+    training = Recoverable(SCENARIOS[SIDE_BY_SIDE](), tmp_path / "side by side")
+    calm = Ahead(training)
+    assert training.collect(training.carry_on(calm)) == expected
+    assert calm.most_open == 3
+    for n_exchanges in range(0, calm.n_taken, 5):
+        killed = Recoverable(SCENARIOS[SIDE_BY_SIDE](), tmp_path / f"killed at {n_exchanges}")
+        with pytest.raises(Killed):
+            killed.carry_on(Ahead(killed, n_exchanges))
+        killed.kill_everybody()
+        assert killed.collect(killed.carry_on(Ahead(killed))) == expected
+
+
+@pytest.mark.parametrize("n_left", [2, 5, 8])
+def test_batches_side_by_side_end_early_with_the_first_that_are_complete(
+    tmp_path: Path, n_left: int
+) -> None:
+    """Parties drop the batches that they finished, and the coordinator did not hear of."""
+    settings: dict[str, Any] = {"n_slots": 2, "least_entries": 1, "batch_bytes": 2000}
+    scenario = vertical_scenario(small_case(), **settings)
+    calm = Recoverable(scenario, tmp_path / "calm")
+    undisturbed = Ahead(calm)
+    whole = calm.carry_on(undisturbed)
+    training = Recoverable(scenario, tmp_path / "ended")
+    with pytest.raises(Killed):
+        training.carry_on(Ahead(training, undisturbed.n_taken - n_left))
+    trained = training.carry_on(Ahead(training), wishes=Wishes(ends_early=ended))
+    assert trained.ended_early
+    n_trees = trained.outline.shape.n_trees
+    assert 0 < n_trees < whole.outline.shape.n_trees
+    end = trained.outline.shape.n_nodes
+    np.testing.assert_array_equal(trained.outline.owner, whole.outline.owner[:end])
+    for party in training.parties.values():
+        assert party.process().handler.model(n_trees).partial.shape.n_trees == n_trees  # type: ignore[attr-defined]
+    training.kill_everybody()
+    again = training.carry_on(Ahead(training))
+    assert training.collect(again) == training.collect(trained)
+
+
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_a_party_that_is_lost_pauses_the_run_until_it_is_back(
     tmp_path: Path, scenario: str

@@ -85,6 +85,11 @@ def count_trees(request: StartTrees) -> int:
     return len(request.row_seeds) // 8
 
 
+def slot_of(request: StartTrees | FindSplits | ApplySplits | FinishTrees) -> int:
+    """Return the place of a batch of trees among those that grow side by side."""
+    return request.slot
+
+
 GROWING = (StartTrees, FindSplits, ApplySplits, FinishTrees)
 AS_LONG = "as long as trees have open nodes"
 
@@ -106,10 +111,23 @@ CONTRACT: tuple[Clause[VerticalDeclared], ...] = (
         "the trees declared",
         count_trees,
         check_trees,
+        slot_of,
     ),
-    Clause(FindSplits, (StartTrees, FindSplits, ApplySplits), unlimited, AS_LONG),
-    Clause(ApplySplits, (FindSplits,), unlimited, "once a step, at a party that won"),
-    Clause(FinishTrees, (StartTrees, FindSplits, ApplySplits), unlimited, "once a batch of trees"),
+    Clause(FindSplits, (StartTrees, FindSplits, ApplySplits), unlimited, AS_LONG, slot=slot_of),
+    Clause(
+        ApplySplits,
+        (FindSplits,),
+        unlimited,
+        "once a step, at a party that won",
+        slot=slot_of,
+    ),
+    Clause(
+        FinishTrees,
+        (StartTrees, FindSplits, ApplySplits),
+        unlimited,
+        "once a batch of trees",
+        slot=slot_of,
+    ),
     # a run that ends early gives up the trees that still grow
     Clause(WeighColumns, (TakeLabels, *GROWING), once, "once, at the end", fits=_votes_as_declared),
 )

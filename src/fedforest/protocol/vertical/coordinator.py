@@ -123,10 +123,10 @@ def _describe(
 
 
 def _grow_batch(
-    session: VerticalSession, setting: _LabelSetting, trees: range, curve: list[float]
+    session: VerticalSession, setting: _LabelSetting, trees: range, curve: list[float], slot: int
 ) -> Conversation[tuple[ForestOutline, list[float]]]:
     """Grow some trees together, level by level: two exchanges each."""
-    growing = yield from _start_trees(session, setting, trees)
+    growing = yield from _start_trees(session, setting, trees, slot)
     score = {"oob_score": curve[-1]} if curve else {}  # of the batches before, for who watches
     while growing.n_open:
         place = {"level": growing.level, "step": growing.n_steps}
@@ -135,7 +135,7 @@ def _grow_batch(
         found = yield from ask(requests, note, read=growing.read_gains)
         applied = yield from ask(growing.choose(found), note, read=growing.read_splits)
         growing.advance(applied)
-    session.count_steps(growing)
+    session.count_steps(trees, growing)
     outline = growing.assemble()
     if session.order.response is not None:
         outline = _debias(outline, session.order.response)
@@ -144,10 +144,10 @@ def _grow_batch(
 
 
 def _start_trees(
-    session: VerticalSession, setting: _LabelSetting, trees: range
+    session: VerticalSession, setting: _LabelSetting, trees: range, slot: int
 ) -> Conversation[VerticalCoordinatorTrees]:
     plan, order = growth_plan(session), session.order
-    request = start_request(session, trees)
+    request = start_request(session, trees, slot)
     asked = {*session.followers, order.label_party}
     started = yield from ask({p: request for p in order.parties if p in asked})
     read_root_sizes(session, started[order.label_party], len(trees))
@@ -166,6 +166,7 @@ def _start_trees(
         started[order.label_party],
         session.workers,
         row_sums,
+        slot,
     )
 
 
@@ -174,7 +175,8 @@ def _finish_trees(
 ) -> Conversation[list[float]]:
     """Everybody keeps its share; the label party lets the rows left out vote."""
     order = session.order
-    requests = {party: FinishTrees(growing.moves_for(party)) for party in session.followers}
+    slot = growing.slot
+    requests = {p: FinishTrees(growing.moves_for(p), slot=slot) for p in session.followers}
     if order.with_left_out:
         moves, leaves = growing.moves_for(order.label_party), outline.leaves
         values = LeafValues(
@@ -182,7 +184,7 @@ def _finish_trees(
             to_bytes(leaves.label, "<u2"),
             to_bytes(leaves.value, "<f8"),
         )
-        requests[order.label_party] = FinishTrees(moves, values, order.hard_votes)
+        requests[order.label_party] = FinishTrees(moves, values, order.hard_votes, slot)
     finished = yield from ask(requests)
     scores = finished[order.label_party].scores if order.with_left_out else None
     return read_scores(session, scores, outline.shape.n_trees)

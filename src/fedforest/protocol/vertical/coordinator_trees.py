@@ -49,9 +49,11 @@ class VerticalCoordinatorTrees(RoutedTrees):
         started: TreesStarted,
         workers: Workers = ALONE,
         row_sums: RowSums | None = None,
+        slot: int = 0,
     ) -> None:
         """`row_sums` are over the rows of the trees, where their sums do not travel."""
         self._plan = plan
+        self.slot = slot  # among the batches that grow side by side
         self._kind = kind
         column_bits = ColumnBits.of(list(columns_of.values()))
         n_trees = len(feature_seeds)
@@ -81,7 +83,7 @@ class VerticalCoordinatorTrees(RoutedTrees):
     def search_requests(self, parties: Iterable[str]) -> dict[str, FindSplits]:
         """For each of some parties what the last step did, and candidates of its own columns."""
         moves, bitmap = self.tell_step(parties)
-        return {p: FindSplits(moves[p], self.candidates_of(p, bitmap)) for p in moves}
+        return {p: FindSplits(moves[p], self.candidates_of(p, bitmap), self.slot) for p in moves}
 
     def read_gains(self, party: str, found: SplitsFound) -> None:
         """Take a party's gains, when it comes with them."""
@@ -104,7 +106,7 @@ class VerticalCoordinatorTrees(RoutedTrees):
         self._has_bits = self._needs_bits(is_split)
         self._splits = AwaitedSplits(self._parties, owner, is_split, self._open_rows(), self._kind)
         flags = self._splits.flags
-        return {party: ApplySplits(won, self._has_bits) for party, won in flags.items()}
+        return {p: ApplySplits(won, self._has_bits, self.slot) for p, won in flags.items()}
 
     def _needs_bits(self, is_split: NDArray[np.bool_]) -> bool:
         """At the depth limit no row moves: sums are enough, unless they are longer than bits."""

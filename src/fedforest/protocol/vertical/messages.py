@@ -22,8 +22,10 @@ from fedforest.protocol.payloads import (
     RowBits,
     TableSize,
 )
+from fedforest.protocol.turns import MOST_SLOTS
 
 Seed = Annotated[int, msgspec.Meta(ge=0)]
+Slot = Annotated[int, msgspec.Meta(ge=0, lt=MOST_SLOTS)]  # of the batches that grow side by side
 
 
 class ColumnsBinned(Message, frozen=True):
@@ -105,6 +107,7 @@ class StartTrees(Request[TreesStarted], frozen=True):
     min_rows_leaf: Count
     with_left_out: bool
     min_weight_share: float = 0.0  # of a leaf, of the weight of its tree
+    slot: Slot = 0
 
 
 class RowMoves(Payload, frozen=True):
@@ -138,6 +141,7 @@ class FindSplits(Request[SplitsFound], frozen=True):
 
     moves: RowMoves | None
     candidates: memoryview
+    slot: Slot = 0
 
 
 class SplitsApplied(Message, frozen=True):
@@ -163,6 +167,7 @@ class ApplySplits(Request[SplitsApplied], frozen=True):
 
     won: memoryview
     with_bits: bool  # false where the children will be leaves and no row needs to move
+    slot: Slot = 0
 
 
 class LeafValues(Payload, frozen=True):
@@ -197,6 +202,7 @@ class FinishTrees(Request[TreesFinished], frozen=True):
     moves: RowMoves | None
     leaves: LeafValues | None = None
     hard_votes: bool = False
+    slot: Slot = 0
 
 
 class ColumnsWeighed(Message, frozen=True):

@@ -11,6 +11,8 @@ from fedforest.tree.forest.partial import ForestOutline
 from fedforest.tree.growth.level_loop import BATCH_BYTES
 from fedforest.tree.growth.parameters import ForestParameters
 
+ENTRIES_OF_A_SLOT = 2**21  # with fewer, what further exchanges cost is more than a line wastes
+
 
 @dataclass(frozen=True, slots=True)
 class EarlyStopping:
@@ -47,6 +49,8 @@ class VerticalOrder:
     batch_bytes: int = BATCH_BYTES
     grown: ForestOutline | None = None  # trees to keep and to go on from (warm start)
     first_tree: int = 0  # seeds of earlier trees are used up
+    n_slots: int = 1  # batches of trees that may grow side by side, so that no line is idle
+    least_entries: int = ENTRIES_OF_A_SLOT  # rows of all trees of a batch, where several are
 
     @property
     def with_left_out(self) -> bool:

@@ -9,6 +9,7 @@ its own candidate columns, and where rows go at the nodes it won.
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from fedforest.protocol.payloads import (
     from_bytes,
 )
 from fedforest.protocol.payloads import OutOfBagVotes as Votes
+from fedforest.protocol.turns import MOST_SLOTS
 from fedforest.protocol.vertical.labels import LabelSource, read_criterion, read_labels
 from fedforest.protocol.vertical.messages import (
     ApplySplits,
@@ -47,7 +49,7 @@ from fedforest.protocol.vertical.messages import (
     WeighColumns,
 )
 from fedforest.protocol.vertical.out_of_bag import AnswerKey, OutOfBagRecord
-from fedforest.protocol.vertical.party_trees import VerticalPartyTrees
+from fedforest.protocol.vertical.party_trees import MAX_ENTRIES, VerticalPartyTrees
 from fedforest.tree.forest.forest import LEAF, Shape
 from fedforest.tree.forest.partial import (
     ForestOutline,
@@ -103,10 +105,11 @@ class VerticalParty:
         self._workers = workers
         self._max_depth = max_depth
         self._bins = model.bins if model else None
-        self._finished = [model.partial] if model else []
+        self._finished = {0: model.partial} if model else {}  # by the number of the batch
         self._columns: Columns | None = None
         self._targets: TrainingTargets | None = None
-        self._trees: VerticalPartyTrees | None = None
+        self._trees: dict[int, tuple[int, VerticalPartyTrees]] = {}  # batches that grow, by slot
+        self._n_begun = len(self._finished)  # batches
         self._shared = b""  # digest of the labels that left, at the party that owns them
         self._all_voted = True  # no tree so far let rows that it left out go without a vote
         self._out_of_bag = model.out_of_bag.copy() if model and model.out_of_bag else None
@@ -200,7 +203,10 @@ class VerticalParty:
         check(self._all_voted or not votes, "rows that earlier trees left out have no votes here")
         if self._approve is not None:
             self._approve(request)
-        self._trees = trees = self._make_trees(self._columns, self._targets, request)
+        self._check_beside(request)
+        trees = self._make_trees(self._columns, self._targets, request)
+        self._trees[request.slot] = self._n_begun, trees
+        self._n_begun += 1
         if self._label_source is None:
             return TreesStarted()
         if not votes and self._out_of_bag is not None:
@@ -219,29 +225,43 @@ class VerticalParty:
         """Return the label sums of whole trees, at the label party."""
         return trees.root_sums()
 
-    def _growing(self) -> VerticalPartyTrees:
-        if self._trees is None:
+    def _check_beside(self, request: StartTrees) -> None:
+        """Batches that grow side by side are limited as one is."""
+        beside = [trees for slot, (_, trees) in self._trees.items() if slot != request.slot]
+        if not beside:
+            return
+        check(not request.with_left_out, "rows are left out of one batch at a time")
+        n_entries = len(request.row_seeds) // 8 * self._table.n_rows
+        n_entries += sum(trees.n_entries for trees in beside)
+        check(n_entries <= MAX_ENTRIES, "batches side by side have too many trees")
+
+    @property
+    def _is_growing(self) -> bool:
+        return bool(self._trees)
+
+    def _growing(self, slot: int = 0) -> VerticalPartyTrees:
+        if slot not in self._trees:
             raise ProtocolError.stating("no trees were started")
-        return self._trees
+        return self._trees[slot][1]
 
     def _find_splits(self, request: FindSplits) -> SplitsFound:
-        trees = self._growing()
+        trees = self._growing(request.slot)
         moved = trees.read_moves(request.moves)
         candidates = trees.read_candidates(request.candidates, moved)
         trees.move(moved)
         return SplitsFound(trees.find(candidates))
 
     def _apply_splits(self, request: ApplySplits) -> SplitsApplied:
-        return self._growing().apply(request.won, with_bits=request.with_bits)
+        return self._growing(request.slot).apply(request.won, with_bits=request.with_bits)
 
     def _finish_trees(self, request: FinishTrees) -> TreesFinished:
-        trees = self._growing()
+        trees = self._growing(request.slot)
         moved = trees.read_moves(request.moves)
         shape = trees.shape_after(moved)
         leaves = self._leaves_to_vote(request, shape)
         trees.move(moved)
-        self._finished.append(trees.finish(shape))
-        self._trees = None
+        number, _ = self._trees.pop(request.slot)
+        self._finished[number] = trees.finish(shape)
         if leaves is None or self._out_of_bag is None:
             return TreesFinished()
         leaf_of, hard = trees.leaf_of_left_out, request.hard_votes
@@ -250,17 +270,21 @@ class VerticalParty:
 
     def _leaves_to_vote(self, request: FinishTrees, shape: Shape) -> Leaves | None:
         """Return the leaves, if rows that trees of this shape left out are to vote."""
-        return None if request.leaves is None else self._read_leaves(request.leaves, shape)
+        return (
+            None
+            if request.leaves is None
+            else self._read_leaves(request.leaves, shape, request.slot)
+        )
 
-    def _read_leaves(self, values: LeafValues, shape: Shape) -> Leaves:
+    def _read_leaves(self, values: LeafValues, shape: Shape, slot: int) -> Leaves:
         """Read the values of leaves, for the votes on rows that trees of this shape left out."""
         check(self._out_of_bag is not None, "leaves are for the label party")
-        check(self._growing().routes_left_out, "leaves came, but no rows were left out")
+        check(self._growing(slot).routes_left_out, "leaves came, but no rows were left out")
         assert self._out_of_bag is not None
         return read_leaves(values, shape, self._out_of_bag.key.n_classes)
 
     def _weigh_columns(self, request: WeighColumns) -> ColumnsWeighed:
-        check(self._trees is None or request.ends_early, "trees are still growing")
+        check(not self._is_growing or request.ends_early, "trees are still growing")
         remaining = len(request.tree_totals) // 8 if request.ends_early else None
         n_dropped = self._count_dropped(request.n_dropped, remaining)
         kept = self._without_last(n_dropped)
@@ -276,7 +300,7 @@ class VerticalParty:
 
     def _keep(self, kept: list[PartialForest], n_dropped: int) -> None:
         """Training is over with these trees."""
-        self._finished, self._trees = kept, None
+        self._finished, self._trees = dict(enumerate(kept)), {}
         if self._out_of_bag is not None:
             self._out_of_bag.close(n_dropped)
 
@@ -288,25 +312,34 @@ class VerticalParty:
         if n_trees is not None:
             check(n_dropped == 0, "trees are dropped in two ways")
             return self._count_beyond(n_trees)
-        last = self._finished[-1].shape.n_trees if self._finished else 0
+        batches = self._batches()
+        last = batches[-1].shape.n_trees if batches else 0
         check(n_dropped < max(1, last), "more trees are to be dropped than there are")
         return n_dropped
 
     def _count_beyond(self, n_trees: int) -> int:
-        """Count the finished trees of this party that the forest lacks: zero, or a batch."""
-        sizes = [partial.shape.n_trees for partial in self._finished]
+        """Count the finished trees of this party that the forest lacks: of the last batches."""
+        sizes = [partial.shape.n_trees for partial in self._batches()]
         n_beyond = sum(sizes) - n_trees
-        is_known = n_trees > 0 and n_beyond in {0, *sizes[-1:]}
+        may_lack = accumulate(reversed(sizes[-MOST_SLOTS:]), initial=0)
+        is_known = n_trees > 0 and n_beyond in set(may_lack)
         check(is_known, "the forest has other trees than those that were grown here")
         return n_beyond
 
     def _without_last(self, n_dropped: int) -> list[PartialForest]:
-        """Return the finished trees without the last ones, all of the last batch."""
-        if not n_dropped:
-            return self._finished
-        *before, last = self._finished
-        n_kept = last.shape.n_trees - n_dropped
-        return [*before, last.first_trees(n_kept)] if n_kept else before
+        """Return the finished trees without the last ones."""
+        kept = self._batches()
+        while n_dropped:
+            last = kept.pop()
+            n_kept = max(0, last.shape.n_trees - n_dropped)
+            n_dropped -= last.shape.n_trees - n_kept
+            if n_kept:
+                kept.append(last.first_trees(n_kept))
+        return kept
+
+    def _batches(self) -> list[PartialForest]:
+        """Return the finished batches in the order in which they were begun."""
+        return [self._finished[number] for number in sorted(self._finished)]
 
     def _votes(self, with_votes: bool) -> Votes | None:
         if self._out_of_bag is None or not with_votes:

@@ -87,7 +87,7 @@ class VerticalPartyTrees:
     ) -> None:
         seeds = from_bytes(start.row_seeds, "<u8", len(start.row_seeds) // 8, "row seeds")
         check(len(seeds) > 0, "a batch has no trees")
-        n_entries = len(seeds) * targets.n_rows
+        n_entries = self.n_entries = len(seeds) * targets.n_rows  # rows of all trees
         check(len(seeds) == 1 or n_entries <= MAX_ENTRIES, "a batch has too many trees")
         check(0 < start.n_draws <= targets.n_rows, "more rows are to be drawn than there are")
         check(start.min_rows_leaf > 0, "leaves are to have no rows")

@@ -6,6 +6,7 @@ It counts columns, divides trees into batches, grows batch after batch and stops
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import count, takewhile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from fedforest.kernels.layout import NO_GROUP
 from fedforest.kernels.prediction.walk import MAX_WALK_COLUMNS
 from fedforest.protocol.asking import Conversation, EndEarly, blame, check
 from fedforest.protocol.payloads import LabelScale, OutOfBagScores, OutOfBagVotes, to_bytes
+from fedforest.protocol.turns import take_turns
 from fedforest.protocol.vertical.messages import ColumnsBinned, StartTrees, TreesStarted
 from fedforest.protocol.vertical.order import TrainedForest, VerticalOrder
 from fedforest.protocol.vertical.routed_trees import RoutedTrees
@@ -34,9 +36,9 @@ class VerticalSession:
     columns_per_party: tuple[int, ...]
     scale: LabelScale
     workers: Workers
-    n_steps: list[int] = field(default_factory=list)
     smallest_group: int = NO_GROUP
-    n_extra_steps: list[int] = field(default_factory=list)
+    # by the first tree of each batch: its steps, and how many of them were extra
+    n_steps: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def followers(self) -> list[str]:
@@ -48,10 +50,17 @@ class VerticalSession:
             if n_columns or (order.with_left_out and party == order.label_party)
         ]
 
-    def count_steps(self, growing: RoutedTrees) -> None:
+    @property
+    def n_slots(self) -> int:
+        """How many batches grow side by side: where left-out rows vote, one after the other."""
+        if self.order.with_left_out:
+            return 1
+        n_trees = self.order.parameters.n_estimators - self.order.first_tree
+        return max(1, min(self.order.n_slots, self.n_rows * n_trees // self.order.least_entries))
+
+    def count_steps(self, trees: range, growing: RoutedTrees) -> None:
         """Note the steps of a batch that is complete."""
-        self.n_steps.append(growing.n_steps)
-        self.n_extra_steps.append(growing.n_steps - growing.n_levels)
+        self.n_steps[trees.start] = growing.n_steps, growing.n_steps - growing.n_levels
         self.smallest_group = min(self.smallest_group, growing.smallest_group)
 
     def conclude(
@@ -62,15 +71,15 @@ class VerticalSession:
         votes: NDArray[np.float64] | None,
     ) -> TrainedForest:
         """Return the result of the training."""
-        n_batches = len(harvest.outlines)
+        steps = [self.n_steps[first] for first in sorted(self.n_steps)[: len(harvest.outlines)]]
         return TrainedForest(
             outline,
             self.columns_per_party,
             importances,
             np.array(harvest.curve[: harvest.n_trees]) if self.order.with_left_out else None,
             votes,
-            tuple(self.n_steps[:n_batches]),
-            tuple(self.n_extra_steps[:n_batches]),
+            tuple(n_steps for n_steps, _ in steps),
+            tuple(n_extra for _, n_extra in steps),
             harvest.ends_early,
             self.n_rows,
             None if self.smallest_group == NO_GROUP else self.smallest_group,
@@ -86,8 +95,15 @@ class Harvest:
     n_trees: int = 0  # to be kept of the new ones
     ends_early: bool = False
 
+    def add(self, outline: ForestOutline, scores: list[float]) -> None:
+        """Add the next batch."""
+        self.outlines.append(outline)
+        self.n_trees += outline.shape.n_trees
+        self.curve.extend(scores)
 
-GrowBatch = Callable[[range, list[float]], Conversation[tuple[ForestOutline, list[float]]]]
+
+Batch = tuple[ForestOutline, list[float]]  # and the out-of-bag curve over its trees
+GrowBatch = Callable[[range, list[float], int], Conversation[Batch]]  # (trees, curve, slot)
 
 
 def grow_trees(session: VerticalSession, grow_batch: GrowBatch) -> Conversation[Harvest]:
@@ -95,22 +111,44 @@ def grow_trees(session: VerticalSession, grow_batch: GrowBatch) -> Conversation[
 
     A batch that is not complete then is given up: its trees are all about as far from their end.
     """
-    harvest, stopping = Harvest(), session.order.early_stopping
+    harvest, grow = Harvest(), _grow_in_turns if session.n_slots > 1 else _grow_in_a_row
     try:
-        for trees in plan_batches(session):
-            outline, scores = yield from grow_batch(trees, harvest.curve)
-            harvest.outlines.append(outline)
-            harvest.n_trees += len(trees)
-            harvest.curve.extend(scores)
-            stop = stopping.stop_after(harvest.curve) if stopping else None
-            if stop is not None:
-                harvest.n_trees = stop
-                break
+        yield from grow(session, grow_batch, harvest)
     except EndEarly:
         if not harvest.outlines:
             raise
         harvest.ends_early = True
     return harvest
+
+
+def _grow_in_a_row(
+    session: VerticalSession, grow_batch: GrowBatch, harvest: Harvest
+) -> Conversation[None]:
+    """Grow batch after batch, as long as the curve says so."""
+    stopping = session.order.early_stopping
+    for trees in plan_batches(session):
+        outline, scores = yield from grow_batch(trees, harvest.curve, 0)
+        harvest.add(outline, scores)
+        stop = stopping.stop_after(harvest.curve) if stopping else None
+        if stop is not None:
+            harvest.n_trees = stop
+            return
+
+
+def _grow_in_turns(
+    session: VerticalSession, grow_batch: GrowBatch, harvest: Harvest
+) -> Conversation[None]:
+    """Grow batches side by side: the bits of one travel while parties work on another."""
+    grown: dict[int, Batch] = {}
+
+    def begin(trees: range, slot: int) -> Conversation[Batch]:
+        return grow_batch(trees, [], slot)
+
+    try:
+        yield from take_turns(plan_batches(session), begin, session.n_slots, grown)
+    finally:
+        for number in takewhile(grown.__contains__, count()):  # complete, and all before them
+            harvest.add(*grown[number])
 
 
 def count_columns(order: VerticalOrder, prepared: Mapping[str, ColumnsBinned]) -> tuple[int, ...]:
@@ -143,8 +181,9 @@ def read_scale(order: VerticalOrder, prepared: ColumnsBinned) -> LabelScale:
 def plan_batches(session: VerticalSession) -> Iterator[range]:
     order, n_classes = session.order, session.scale.n_classes
     first, last = order.first_tree, order.parameters.n_estimators
+    even = -(-(last - first) // session.n_slots)  # so that every slot has its part
     for trees in batches(growth_plan(session), session.n_rows, n_classes, first, last):
-        size = order.early_stopping.patience if order.early_stopping else len(trees)
+        size = order.early_stopping.patience if order.early_stopping else min(even, len(trees))
         for start in range(trees.start, trees.stop, size):
             yield range(start, min(trees.stop, start + size))
 
@@ -156,11 +195,11 @@ def growth_plan(session: VerticalSession) -> GrowthPlan:
         order.parameters.sampling(session.n_rows),
         order.seed,
         with_left_out=order.with_left_out,
-        batch_bytes=order.batch_bytes,
+        batch_bytes=order.batch_bytes // session.n_slots,
     )
 
 
-def start_request(session: VerticalSession, trees: range) -> StartTrees:
+def start_request(session: VerticalSession, trees: range, slot: int = 0) -> StartTrees:
     """Make the request that begins these trees."""
     plan = growth_plan(session)
     return StartTrees(
@@ -170,6 +209,7 @@ def start_request(session: VerticalSession, trees: range) -> StartTrees:
         plan.rules.min_rows_leaf,
         plan.with_left_out,
         plan.rules.min_weight_share,
+        slot,
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import msgspec
 
 from fedforest.errors import PartyLost
+from fedforest.protocol.turns import MOST_SLOTS
 from fedforest.runtime.coordinator.alignments import align_for_run
 from fedforest.runtime.coordinator.end_notices import OwedEnds
 from fedforest.runtime.coordinator.jobs import Job
@@ -137,7 +138,9 @@ class TrainingRuns:
         stored = self._store.open(job.run)
         try:
             randomness = stored.randomness().of("coordinator")
-            means = CoordinatorMeans(job.run, randomness, self._workers, start.earlier)
+            means = CoordinatorMeans(
+                job.run, randomness, self._workers, start.earlier, n_slots=MOST_SLOTS
+            )
             conversation = training.conversation(order, means)
             wishes = Wishes(job.left_out, lambda: job.is_to_end)
             return run_with_journal(conversation, self._hub, stored, log, wishes)

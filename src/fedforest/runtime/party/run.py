@@ -4,7 +4,7 @@ Before a reply leaves, its request is on the party's disk. After a restart a fre
 journaled requests again. Handlers are deterministic and draw from the run's stored secret, so the
 fresh one reaches the same state and the same replies; digests of replies prove it.
 
-A request is answered once. If one of the last two is repeated, it gets the same bytes. A different
+A request is answered once. If one of the last five is repeated, it gets the same bytes. A different
 request in their place, an older one, or one that skips some is refused. A handler that refuses a
 request does not change its state (every protocol promises that), so nothing is journaled; after any
 other failure the handler is rebuilt from the journal.
@@ -21,6 +21,7 @@ import msgspec
 
 from fedforest.errors import FederationError, LocalProtocolError, ReplayError
 from fedforest.protocol.asking import Handler, Message, blame, check
+from fedforest.protocol.turns import MOST_SLOTS
 from fedforest.runtime.disclosure.egress_ledger import NO_LEDGER, Kind, Ledger, RunEgress
 from fedforest.runtime.endpoint import make_endpoint
 from fedforest.runtime.event_log import log_event
@@ -34,7 +35,8 @@ MakeHandler = Callable[[bytes, RandomnessSource], tuple[Handler, tuple[type[Mess
 
 _LOG = logging.getLogger(__name__)
 
-N_REMEMBERED = 2  # replies: the coordinator writes an exchange to disk during the next one
+# replies: of questions side by side, and of one that the coordinator writes to disk meanwhile
+N_REMEMBERED = MOST_SLOTS + 1
 _DIGEST_BYTES = 32
 
 

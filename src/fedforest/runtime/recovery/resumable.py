@@ -3,8 +3,10 @@
 Replies are synced to the disk during the next exchange, and are there before the one after it
 begins. Watchers are called during the same time, so that no request waits for the disk or for
 watchers. To resume, a fresh conversation is given the journaled replies; it makes the same requests
-again, which digests prove, and then goes on asking. So the last two exchanges may be asked for
-again: parties answer them once (`runtime/party/run.py`) and repeat those answers.
+again, which digests prove, and then goes on asking. So the last exchange, and all whose replies
+were not taken yet, may be asked for again: parties answer them once (`runtime/party/run.py`) and
+repeat those answers. Questions asked ahead (`Ask.is_ahead`) are sent, answered and recorded in the
+order in which they were asked.
 
 Replies that the coordinator refuses are not recorded, so no error becomes part of a run. A party
 that is lost, `PartyLost`, leaves the run as it was before the exchange: it can be resumed once the
@@ -13,7 +15,7 @@ complete (`ends_early`).
 """
 
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
@@ -31,12 +33,26 @@ from fedforest.runtime.driver import (
 )
 from fedforest.runtime.messages.envelope import RunRequest
 from fedforest.runtime.recovery.run_store import StoredRun
-from fedforest.transport.base import Transport, working_beside
+from fedforest.transport.base import PendingReplies, Transport, Work, beginning_exchanges
 from fedforest.transport.codec import encode
 
 Result = TypeVar("Result")
 
 _DIGEST_BYTES = 32
+
+
+class _Nobody:
+    """The replies of an exchange whose parties were all given up."""
+
+    def replies(self, work: Work) -> dict[str, bytes]:
+        work()
+        return {}
+
+    def end(self) -> None:
+        """Do nothing: nobody was asked."""
+
+
+_NOBODY = _Nobody()
 
 
 def _never() -> bool:
@@ -60,12 +76,16 @@ class _Exchanged(msgspec.Struct, frozen=True, array_like=True):
     ends_early: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class _Question:
     """A question of the coordinator as it travels; an exchange with one party."""
 
     ask: Ask
     requests: dict[str, bytes]
+    numbers: dict[str, int]  # of the request at each party
+    is_dropped: bool = False  # the run ends early: nobody collects the replies
+    pending: PendingReplies | None = None
+    began: float = 0.0
 
     def digest(self) -> bytes:
         """Differs where anybody is asked anything else."""
@@ -75,13 +95,6 @@ class _Question:
                 digest.update(len(part).to_bytes(8, "little"))
                 digest.update(part)
         return digest.digest()
-
-
-@dataclass(frozen=True, slots=True)
-class _Done(Generic[Result]):
-    """The coordinator has come to its end."""
-
-    result: Result
 
 
 def run_with_journal(
@@ -97,19 +110,20 @@ def run_with_journal(
     description and randomness alone. Parties must answer `RunRequest`s as `PartyRun` does.
     """
     run = _Run(conversation, transport, stored, log or ExchangeLog(), wishes or Wishes())
-    state = run.begin()
-    for number, record in enumerate(stored.records(_Exchanged), start=1):
-        if isinstance(state, _Done):
-            raise run.differs(number, "is of a question that is not asked any more")
-        state = run.recall(state, record, number)
-    while isinstance(state, _Question):
-        state = run.carry(state)
-    run.settle()
-    return state.result
+    try:
+        run.begin()
+        for number, record in enumerate(stored.records(_Exchanged), start=1):
+            run.recall(record, number)
+        while run.is_under_way:
+            run.carry()
+        run.settle()
+    finally:
+        run.withdraw()
+    return run.result()
 
 
 class _Run(Generic[Result]):
-    """A conversation, and how often each party was asked so far."""
+    """A conversation, its open questions, and how often each party was asked so far."""
 
     def __init__(
         self,
@@ -120,51 +134,71 @@ class _Run(Generic[Result]):
         wishes: Wishes,
     ) -> None:
         self._conversation = conversation
-        self._exchange_beside = working_beside(transport)
+        self._begin_exchange = beginning_exchanges(transport)
         self._stored = stored
         self._log = log
         self._wishes = wishes
         self._n_asked: Counter[str] = Counter()
+        self._open: deque[_Question] = deque()  # whose replies are not collected, in order
+        self._results: list[Result] = []  # one, once the coordinator has come to its end
         self._has_ended = False
+        self._collected = 0.0  # when the last replies came
         self._unsettled: tuple[_Question, _Exchanged] | None = None
 
-    def begin(self) -> _Question | _Done[Result]:
-        return self._listen(lambda: next(self._conversation))
+    @property
+    def is_under_way(self) -> bool:
+        """Whether the coordinator speaks on, or replies to its questions are due."""
+        return not self._results or bool(self._open)
 
-    def recall(
-        self, question: _Question, record: _Exchanged, number: int
-    ) -> _Question | _Done[Result]:
+    def result(self) -> Result:
+        return self._results[0]
+
+    def begin(self) -> None:
+        self._listen(lambda: next(self._conversation))
+
+    def recall(self, record: _Exchanged, number: int) -> None:
         """Give the coordinator the replies that it had before, if it asks what it asked before."""
+        if not self._open:
+            raise self.differs(number, "is of a question that is not asked any more")
+        question = self._open[0]
         if question.digest() != record.requests_digest:
             raise self.differs(number, "answers another question than is asked now")
-        state = self._tell(question, record)
+        self._tell(question, record)
         self._note(question, record, is_replayed=True)
-        return state
 
-    def carry(self, question: _Question) -> _Question | _Done[Result]:
-        """One exchange, recorded while the next one is underway.
+    def carry(self) -> None:
+        """Take the replies to the oldest question; they are recorded while others are underway.
 
-        Parties know their last two replies, so that a crash may take one exchange with it: asked
-        again, they answer the same, and the conversation goes on as it did.
+        Parties know their last replies, so that a crash may take those with it that were not
+        recorded: asked again, they answer the same, and the conversation goes on as it did.
         """
-        started = time.perf_counter()
+        for asked in self._open:
+            if asked.pending is None:
+                self._send(asked)
+        question = self._open[0]
+        assert question.pending is not None
         try:
-            replies = self._exchange(question)
+            replies = question.pending.replies(self._settle)
         finally:
             self.settle()  # where that was not done beside it
-        seconds = time.perf_counter() - started
+        began, self._collected = max(question.began, self._collected), time.perf_counter()
         ends_early = not self._has_ended and self._wishes.ends_early()
-        record = _Exchanged(b"", replies, seconds, ends_early)
-        state = self._tell(question, record)
+        record = _Exchanged(b"", replies, self._collected - began, ends_early)
+        self._tell(question, record)
         self._unsettled = (question, record)
         if ends_early or self._wishes.left_out:
             self.settle()  # now: asked again, the operator might wish otherwise
-        return state
 
     def settle(self) -> None:
         """Have nothing left that is not on the disk; parties wait for it meanwhile."""
         with self._log.clock("journal"):
             self._settle()
+
+    def withdraw(self) -> None:
+        """Withdraw all open questions; a run that is resumed asks them again."""
+        for question in self._open:
+            if question.pending is not None:
+                question.pending.end()
 
     def _settle(self) -> None:
         """Bring the last exchange to the disk, if it is not there yet, and tell who watches."""
@@ -176,9 +210,10 @@ class _Run(Generic[Result]):
         self._stored.append(msgspec.structs.replace(record, requests_digest=digest))
         self._note(question, record, is_replayed=False)
 
-    def _exchange(self, question: _Question) -> dict[str, bytes]:
+    def _send(self, question: _Question) -> None:
+        """Begin the exchange with all parties that were not given up."""
         given_up = sorted(question.requests.keys() & self._wishes.left_out)
-        may_miss = question.ask.may_lose or self._wishes.ends_early()
+        may_miss = question.ask.may_lose or question.is_dropped or self._wishes.ends_early()
         if given_up and not may_miss:
             raise PartyLost(
                 "it was given up, but the run cannot go on without it. Resume the run when it is "
@@ -186,22 +221,22 @@ class _Run(Generic[Result]):
                 given_up[0],
             )
         envelopes = {
-            party: encode(RunRequest(self._stored.run, self._n_asked[party] + 1, memoryview(data)))
+            party: encode(RunRequest(self._stored.run, question.numbers[party], memoryview(data)))
             for party, data in question.requests.items()
             if party not in self._wishes.left_out
         }
-        return self._exchange_beside(envelopes, self._settle) if envelopes else {}
+        question.began = time.perf_counter()
+        question.pending = self._begin_exchange(envelopes) if envelopes else _NOBODY
 
-    def _tell(self, question: _Question, record: _Exchanged) -> _Question | _Done[Result]:
+    def _tell(self, question: _Question, record: _Exchanged) -> None:
         """Give the coordinator its replies, or word that it shall end; listen to what follows."""
         replies = decode_replies(question.ask, record.replies)
+        self._open.popleft()
         if record.ends_early:
-            state = self._end_early(replies)
-        else:
-            state = self._listen(lambda: self._conversation.send(replies))
-        self._has_ended |= record.ends_early
-        self._n_asked.update(question.requests.keys())
-        return state
+            self._has_ended = True
+            self._end_early(replies)
+        elif not question.is_dropped:
+            self._listen(lambda: self._conversation.send(replies))
 
     def _note(self, question: _Question, record: _Exchanged, *, is_replayed: bool) -> None:
         ask = question.ask
@@ -210,25 +245,36 @@ class _Run(Generic[Result]):
         replies, seconds = record.replies, record.seconds
         self._log.add(describe_exchange(ask, question.requests, replies, seconds))
 
-    def _end_early(self, replies: Mapping[str, Any]) -> _Question | _Done[Result]:
+    def _end_early(self, replies: Mapping[str, Any]) -> None:
+        """Have the coordinator come to an end; nobody collects what else it asked ahead."""
+        for other in self._open:
+            other.is_dropped = True
         try:
-            return self._listen(lambda: self._conversation.throw(EndEarly(replies)))
+            self._listen(lambda: self._conversation.throw(EndEarly(replies)))
         except EndEarly:
             raise ConfigurationError(
                 f"run {self._stored.run.hex()} cannot end early: nothing of it is complete yet. "
                 "Resume it, or give it up"
             ) from None
 
-    def _listen(self, let_speak: Callable[[], Ask]) -> _Question | _Done[Result]:
-        """The next question that somebody is asked, or the result."""
-        try:
-            with self._log.clock("thinking"):
+    def _listen(self, let_speak: Callable[[], Ask]) -> None:
+        """Note the next questions, up to one whose replies the coordinator waits for."""
+        with self._log.clock("thinking"):
+            try:
                 ask = let_speak()
-                while not ask.requests:
-                    ask = self._conversation.send({})  # nobody to ask: no exchange
-        except StopIteration as done:
-            return _Done(done.value)
-        return _Question(ask, encode_requests(ask.requests))
+                while not ask.collects:
+                    if ask.requests:
+                        self._note_question(ask)
+                        if not ask.is_ahead:
+                            break
+                    ask = self._conversation.send({})  # goes on, or there is nobody to ask
+            except StopIteration as done:
+                self._results.append(done.value)
+
+    def _note_question(self, ask: Ask) -> None:
+        self._n_asked.update(ask.requests.keys())
+        numbers = {party: self._n_asked[party] for party in ask.requests}
+        self._open.append(_Question(ask, encode_requests(ask.requests), numbers))
 
     def differs(self, number: int, how: str) -> ReplayError:
         return ReplayError(

@@ -56,6 +56,7 @@ class CoordinatorMeans:
     workers: Workers = ALONE
     earlier: CoordinatorModel | None = None  # the forest that gets further trees
     batch_bytes: int = BATCH_BYTES  # for the row orders of trees that grow together
+    n_slots: int = 1  # batches that may grow side by side
 
 
 class Start(NamedTuple):

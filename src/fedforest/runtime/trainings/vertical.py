@@ -198,6 +198,7 @@ class VerticalTraining(
             order.batch_bytes or means.batch_bytes,
             None if before is None else before.outline,
             0 if before is None else before.n_trees_seeded,
+            means.n_slots,
         )
         if order.encrypts_labels:
             return encrypted_labels.lead(training, means)

@@ -37,7 +37,7 @@ from fedforest.transport.grpc.channel import (
 from fedforest.transport.grpc.client_calls import ClientCalls, ServeClient
 from fedforest.transport.grpc.connections import Connections, most_connections
 from fedforest.transport.grpc.description import describe_itself
-from fedforest.transport.grpc.exchanges import Exchanges, ExchangeWait
+from fedforest.transport.grpc.exchanges import AwaitedExchange, Exchanges, ExchangeWait
 from fedforest.transport.grpc.party_stream import PartyStream
 from fedforest.transport.grpc.presence import Presence
 from fedforest.transport.identity import Identity
@@ -173,6 +173,19 @@ class GrpcHub:
         """
         waiting = ExchangeWait(self._limits.patience_seconds, self._limits.answer_seconds)
         return self._carry_out(requests, waiting, work)
+
+    def in_sequence(self) -> Callable[[Mapping[str, bytes]], AwaitedExchange]:
+        """Return a way to begin exchanges whose requests reach each party in this order."""
+        waiting = ExchangeWait(self._limits.patience_seconds, self._limits.answer_seconds)
+        begin = self._exchanges.in_sequence(waiting)
+
+        def begin_checked(requests: Mapping[str, bytes]) -> AwaitedExchange:
+            for data in requests.values():
+                check_size(data, self._limits.max_message_bytes)
+            self._require_running()
+            return begin(requests)
+
+        return begin_checked
 
     def _carry_out(
         self,

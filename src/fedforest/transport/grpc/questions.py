@@ -40,12 +40,37 @@ class Question:
         self.patience_seconds = 0.0  # what is left of it
         self.stream: PartyStream | None = None  # the one it was sent on
         self.when_settled: Callable[[], None] = _nobody_waits
+        self.before: Question | None = None  # reaches the same party first
+        self._delivered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._may_lose = may_lose
         self._is_answered = False
 
     @property
     def is_settled(self) -> bool:
         return self.reply.done()
+
+    def follows(self, stream: "PartyStream | None") -> bool:
+        """Whether the question before it is settled, or was delivered on this stream."""
+        before = self.before
+        if before is None or before.is_settled:
+            self.before = None  # else questions would hold all their predecessors
+            return True
+        return before.stream is stream and before._delivered.done()
+
+    async def wait_for_turn(self) -> None:
+        """Wait until the question before it was delivered, on whatever stream."""
+        before = self.before
+        if before is not None and not before._delivered.done():
+            await asyncio.wait({before._delivered})
+
+    def note_delivered(self) -> None:
+        if not self._delivered.done():
+            self._delivered.set_result(None)
+
+    def deliver_again(self) -> None:
+        """Its stream has ended: whoever follows waits anew."""
+        if self._delivered.done():
+            self._delivered = asyncio.get_running_loop().create_future()
 
     def answer(self, data: bytes) -> None:
         self._is_answered = True
@@ -69,6 +94,8 @@ class Question:
 
     def close(self) -> None:
         """Withdraw the question; the party is told if it has not answered."""
+        self.note_delivered()  # nothing waits for it any more
+        self.before = None
         if not self.reply.done():
             self.reply.cancel()
         elif not self.reply.cancelled():

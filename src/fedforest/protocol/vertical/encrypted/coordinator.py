@@ -90,7 +90,10 @@ def _prepare(order: VerticalOrder, run: bytes, workers: Workers) -> Conversation
 
 
 def _grow_batch(
-    session: VerticalSession, trees: range, curve: list[float]
+    session: VerticalSession,
+    trees: range,
+    curve: list[float],
+    slot: int,  # noqa: ARG001 - one batch after the other: nearly all of the time is work
 ) -> Conversation[tuple[ForestOutline, list[float]]]:
     """Grow some trees together, level by level."""
     growing = yield from _start_trees(session, trees)
@@ -104,7 +107,7 @@ def _grow_batch(
         applied = yield from ask(growing.choose(chosen[label_party]), note)
         judged = yield from ask({label_party: growing.judge_request(applied)}, note)
         growing.advance(judged[label_party])
-    session.count_steps(growing)
+    session.count_steps(trees, growing)
     outline = replace(growing.assemble(), n_classes=session.scale.n_classes)
     scores = yield from _finish_trees(session, growing, outline)
     return outline, scores

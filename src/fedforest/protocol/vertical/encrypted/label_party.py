@@ -222,7 +222,7 @@ class LabelParty(BlindParty):
 
     def _end(self, request: EndTraining) -> Accepted:
         ended = super()._end(request)
-        n_trees = sum(partial.shape.n_trees for partial in self._finished)
+        n_trees = sum(partial.shape.n_trees for partial in self._batches())
         if self._outlines:
             self._outlines = [concatenate_outlines(self._outlines).first_trees(n_trees)]
         return ended

@@ -77,7 +77,7 @@ class BlindParty(VerticalParty):
         }
 
     def _end(self, request: EndTraining) -> Accepted:
-        check(self._trees is None or request.ends_early, "trees are still growing")
+        check(not self._is_growing or request.ends_early, "trees are still growing")
         remaining = request.n_trees if request.ends_early else None
         n_dropped = self._count_dropped(request.n_dropped, remaining)
         self._keep(self._without_last(n_dropped), n_dropped)
