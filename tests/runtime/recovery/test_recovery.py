@@ -133,7 +133,7 @@ class Disturbances(RuleBasedStateMachine):
     @precondition(lambda self: any(self.said.values()))
     @rule(number=st.integers(0, 2), back=st.integers(0, 5))
     def repeat_a_request(self, number: int, back: int) -> None:
-        """The last two get their answers again; those that came before them get none."""
+        """The last ones get their answers again; those that came before them get none."""
         name, heard = self.party(number), self.heard(number)
         if not heard:
             return
