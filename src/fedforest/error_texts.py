@@ -211,6 +211,9 @@ TEXTS: Mapping[str, Text] = {
     "policy.standing_askers": Text(
         _POLICY + "this user makes and extends no standing alignments (standing_askers)"
     ),
+    "policy.standing_serving": Text(
+        _POLICY + "a standing alignment serves no {asked} here (standing_serving)"
+    ),
     "policy.validation": Text(_POLICY + "validation, as scores tell of labels"),
     "policy.alone": Text(_POLICY + "training for each party alone"),
     "policy.complete_model": Text(_POLICY + "a complete model shows its splits (complete_model)"),
@@ -402,6 +405,14 @@ TEXTS: Mapping[str, Text] = {
         "the standing alignment {alignment} was made of another data set than {data_set}",
         "extend it with that one",
     ),
+    "standing.place": Text(
+        "rows are asked for that are not in the common order of standing alignment {alignment}"
+    ),
+    "standing.gone": Text(
+        "some of the rows asked for are no longer in the {data_set}, or their ids are not unique",
+        "ask for others, or extend the standing alignment",
+    ),
+    "standing.id_columns": Text("an id of the {data_set} has {limit} column(s)"),
     "standing.expired": Text("the time of standing alignment {alignment} is over", "make it anew"),
     "validation.too_few": Text("of {n_rows} row(s) none can be held out for validation"),
 }

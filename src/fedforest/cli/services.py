@@ -39,6 +39,12 @@ MetricsHost = Annotated[
 Dashboard = Annotated[
     bool, typer.Option("--dashboard", help="Show pages to browsers, for those who log in.")
 ]
+HttpApi = Annotated[
+    bool, typer.Option("--http-api", help="Answer applications that have tokens, below /v1.")
+]
+HttpRate = Annotated[
+    float, typer.Option(min=0.0, help="Their requests a second for each token; 0 is no limit.")
+]
 WebAddressOption = Annotated[
     str, typer.Option("--web-address", help="Where browsers connect; 0 takes a free port.")
 ]
@@ -73,6 +79,8 @@ def start_coordinator(  # noqa: PLR0913, PLR0917 - options of a command
     metrics_port: MetricsPort = None,
     metrics_host: MetricsHost = _LOOPBACK,
     dashboard: Dashboard = False,
+    http_api: HttpApi = False,
+    http_rate: HttpRate = 0.0,
     web_address: WebAddressOption = "127.0.0.1:7480",
     web_certificate: WebCertificate = None,
     web_key: WebKey = None,
@@ -83,20 +91,24 @@ def start_coordinator(  # noqa: PLR0913, PLR0917 - options of a command
     Example: fedforest coordinator start --home ./coordinator
 
     Example: fedforest coordinator start --home ./coordinator --dashboard
+
+    Example: fedforest coordinator start --home ./coordinator --http-api
     """
     from fedforest.runtime.event_log import logging_to_stderr
     from fedforest.runtime.processes import serve_coordinator
 
     beside = None
-    if dashboard:
+    if dashboard or http_api:
         from fedforest.extras import explain_missing_extras
 
-        with explain_missing_extras("the dashboard"):
+        with explain_missing_extras("the dashboard and the HTTP API"):
+            from fedforest.web.api.guard import WebLimits
             from fedforest.web.mounting import WebOptions, mount_beside
             from fedforest.web.server import WebAddress
 
         place = WebAddress(web_address, web_certificate, web_key)
-        beside = mount_beside(WebOptions(place, dashboard, tuple(web_name or ())))
+        limits, names = WebLimits(requests_per_second=http_rate), tuple(web_name or ())
+        beside = mount_beside(WebOptions(place, dashboard, http_api, limits, names))
     metrics = _at(metrics_port, metrics_host)
     with logging_to_stderr(log_format, log_level):
         serve_coordinator(home, stop_on_signals(), typer.echo, metrics, beside)

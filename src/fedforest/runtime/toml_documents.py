@@ -76,10 +76,17 @@ class Document:
 def read_document(path: Path) -> Document:
     """Read a file; raises `ConfigurationError` if it is no TOML."""
     try:
-        text = path.read_bytes().decode().replace("\r\n", "\n")
-        content = tomllib.loads(text)
+        data = path.read_bytes()
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from None
+    return parse_document(data, path)
+
+
+def parse_document(data: bytes, path: Path) -> Document:
+    """Parse the content of a file, which errors call by its path."""
+    try:
+        text = data.decode().replace("\r\n", "\n")
+        content = tomllib.loads(text)
     except UnicodeDecodeError:
         raise ConfigurationError(f"{path} is no text in UTF-8; save it as such") from None
     except tomllib.TOMLDecodeError as error:

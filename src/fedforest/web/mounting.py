@@ -6,7 +6,7 @@ through the coordinator's own door.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -14,8 +14,10 @@ from starlette.routing import BaseRoute
 
 from fedforest.runtime.membership.service_tokens import FILE, ServiceTokens
 from fedforest.runtime.processes import ServedCoordinator
+from fedforest.web.api.guard import Guard, WebLimits
 from fedforest.web.dashboard import coordinator_site
 from fedforest.web.dashboard.protection import LOOPBACK_HOSTS, PageProtection, host_of
+from fedforest.web.federation.routes import mount_api
 from fedforest.web.server import WebAddress, WebServer
 
 
@@ -25,6 +27,8 @@ class WebOptions:
 
     place: WebAddress
     dashboard: bool = False
+    http_api: bool = False
+    limits: WebLimits = field(default_factory=WebLimits)  # of the API
     names: Sequence[str] = ()  # by which browsers call this server, besides its address
 
     @property
@@ -40,7 +44,9 @@ def mount_beside(options: WebOptions) -> Callable[[ServedCoordinator], AbstractC
     def serve(coordinator: ServedCoordinator) -> Iterator[str]:
         app = Starlette(routes=list_routes(coordinator, options))
         with WebServer(PageProtection(app, options.hosts), options.place) as web:
-            yield f"dashboard at {web.url}" if options.dashboard else f"web at {web.url}"
+            told = [f"dashboard at {web.url}"] if options.dashboard else []
+            told += [f"HTTP API at {web.url}/v1"] if options.http_api else []
+            yield "\n".join(told)
 
     return serve
 
@@ -57,6 +63,10 @@ def list_routes(coordinator: ServedCoordinator, options: WebOptions) -> list[Bas
             coordinator.users,
             _no_certificate,
         )
+    if options.http_api:
+        guard = Guard(tokens, options.limits)
+        served = coordinator.service.serve, coordinator.federation
+        routes.append(mount_api(*served, guard, coordinator.users))
     return routes
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from fedforest.errors import ConfigurationError, DataError, FederationError, UnknownColumn
 from fedforest.runtime.messages.orders import Align
-from fedforest.runtime.toml_documents import Places, read_document
+from fedforest.runtime.toml_documents import Document, Places, read_document
 from fedforest.runtime.toml_positions import Place
 
 
@@ -85,7 +85,11 @@ class RunFile:
 
 def read_run_file(path: Path) -> RunFile:
     """Read a file and check its structure; raises `ConfigurationError` with line and column."""
-    document = read_document(path)
+    return read_run_document(read_document(path))
+
+
+def read_run_document(document: Document) -> RunFile:
+    """Check the structure of what a run file holds."""
     run = document.read(Run)
     _check_parties(document.places, run.parties)
     return RunFile(run, document.places, document.content)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,6 +23,7 @@ from fedforest.protocol.vertical.prediction.coordinator import Pace, PredictionO
 from fedforest.protocol.vertical.prediction.plan import MAX_CHOSEN_LOOKAHEAD, plan_for
 from fedforest.protocol.vertical.prediction.voting import VoteOrder, vote_by_leaves
 from fedforest.runtime.coordinator.alignments import align_for_prediction
+from fedforest.runtime.coordinator.serving.named_rows import find_served_rows
 from fedforest.runtime.coordinator.standing_alignments import CoordinatorStandingAlignments
 from fedforest.runtime.driver import ExchangeLog, ask_once, run
 from fedforest.runtime.event_log import log_event
@@ -79,7 +81,15 @@ def predict(
     """Answer a user's request: (rows, outputs) votes, or (trees, rows) leaves."""
     _check_parties(order, model)
     alignment, chosen = None, RowsToPredict()
-    if order.align:
+    served = find_served_rows(order, transport, standing)
+    if served is not None and not len(served.rows):
+        return served.place(Predictions.of(np.empty((0, model.outline.n_outputs))))
+    if served is not None:
+        chosen = RowsToPredict(standing=served.version)
+        order = msgspec.structs.replace(order, rows=served.rows.tolist(), ids=None)
+    elif order.ids is not None:
+        raise ConfigurationError("rows are named by ids under a standing alignment; name it")
+    elif order.align:
         if order.rows is not None:
             raise ConfigurationError(
                 "aligned rows have no numbers that a user knows; predict them all"
@@ -89,8 +99,11 @@ def predict(
     if model.is_encrypted and not order.leaves:
         votes, n_rows = _vote(order, model, transport, workers, chosen)
         shape = n_rows, model.outline.n_outputs
-        return Predictions.of_sealed(votes, shape, alignment)
-    return Predictions.of(predict_rows(order, model, transport, workers, chosen), alignment)
+        predicted = Predictions.of_sealed(votes, shape, alignment)
+    else:
+        values = predict_rows(order, model, transport, workers, chosen)
+        predicted = Predictions.of(values, alignment)
+    return predicted if served is None else served.place(predicted)
 
 
 class RowsToPredict(NamedTuple):
@@ -99,6 +112,7 @@ class RowsToPredict(NamedTuple):
     choice: RowChoice | None = None
     log: ExchangeLog | None = None
     part_of: str = ""  # the run that is validated
+    standing: str | None = None  # the standing alignment whose common order numbers the rows
 
 
 def predict_rows(
@@ -113,7 +127,9 @@ def predict_rows(
     leaf_of, _ = _converse(order, model, transport, chosen, find_leaves)
     if order.rows is not None:
         leaf_of = leaf_of[:, np.unique(order.rows, return_inverse=True)[1]]
-    return leaf_of if order.leaves else model.votes.mean(leaf_of, workers, hard=order.hard_votes)
+    return (
+        leaf_of if order.leaves else model.votes.mean(leaf_of, workers, hard=bool(order.hard_votes))
+    )
 
 
 def _vote(
@@ -129,7 +145,7 @@ def _vote(
             "labels of this forest are encrypted, and its votes sealed for a key of the asker's; "
             "the request has none"
         )
-    asked = VoteOrder(model.label_party, order.key, order.hard_votes)
+    asked = VoteOrder(model.label_party, order.key, bool(order.hard_votes))
 
     def find_votes(task: PredictionOrder) -> Conversation[list[SealedVotes]]:
         leaf_of = yield from route(task, workers)
@@ -149,7 +165,7 @@ def _converse(
 
     The transport decides how long to wait for a party that is killed meanwhile.
     """
-    choice, log, part_of = chosen
+    choice, log, part_of, standing = chosen
     rows: memoryview | None = None
     if order.rows is None:
         n_rows, most_levels = _count_rows(order, transport, choice)
@@ -158,7 +174,7 @@ def _converse(
         n_rows, most_levels = len(distinct), MAX_CHOSEN_LOOKAHEAD
         rows = memoryview(distinct.tobytes())
     begins = {
-        party: BeginPrediction(order.model, data, rows, choice, order.asker, part_of)
+        party: BeginPrediction(order.model, data, rows, choice, order.asker, part_of, standing)
         for party, data in order.data.items()
     }
     pace: Pace = transport.network if order.lookahead is None else order.lookahead

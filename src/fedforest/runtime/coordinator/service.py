@@ -37,6 +37,7 @@ from fedforest.runtime.coordinator.retention.model_register import ModelRegister
 from fedforest.runtime.coordinator.retention.pruning import Pruning
 from fedforest.runtime.coordinator.run_plans import describe_tables
 from fedforest.runtime.coordinator.runs import Hub, TrainingRuns
+from fedforest.runtime.coordinator.serving.model_facts import ModelFactsReader
 from fedforest.runtime.coordinator.standing_alignments import CoordinatorStandingAlignments
 from fedforest.runtime.event_log import log_event, severity_of
 from fedforest.runtime.membership.members import check_members, check_user
@@ -138,6 +139,7 @@ class CoordinatorService:
         self._register = ModelRegister(
             self._store, hub, self._models, self._records, self._access, self._owed, members
         )
+        self._facts = ModelFactsReader(self._records)
         self._pruning = Pruning(self._store, self._runs, self._register, self._access)
         self._board = board or StatusBoard(home, lambda: dict.fromkeys(hub.connected(), ""))
         self._is_ready = threading.Event()
@@ -309,9 +311,11 @@ class CoordinatorService:
 
     def _predict(self, order: PredictVertical) -> Iterator[AnyEvent]:
         with self._predicting(order):
-            model = self._models.read(order.model)
+            model, facts = self._models.read(order.model), self._facts.read(order.model)
+            order = facts.complete(order, self._standing)
             found = predict(order, model, self._hub, self._workers, self._standing)
-            return cut_result(found)
+            classes = None if facts.classes is None else list(facts.classes)
+            return cut_result(replace(found, classes=classes))
 
     def _predict_linear(self, order: PredictLinear) -> Iterator[AnyEvent]:
         with self._predicting(order):

@@ -8,7 +8,7 @@ coordinator that is killed in between goes on with the version before.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from hashlib import blake2b
 from pathlib import Path
 
@@ -65,6 +65,10 @@ class CoordinatorStandingAlignments:
                 "fedforest align --name"
             )
         return record
+
+    def data_of(self, name: str) -> Mapping[str, str]:
+        """Return the data set of each party; raises `ConfigurationError` as `read` does."""
+        return self.read(name).state.data
 
     def read_points(self, record: StandingRecord) -> StandingPoints:
         """Read the points of a version."""

@@ -31,6 +31,11 @@ Parties = Annotated[list[PartyName], msgspec.Meta(max_length=1000)]
 ClassWeights = Annotated[list[tuple[Label, float]], msgspec.Meta(max_length=MAX_CLASSES)]
 ClassWeight = Literal["balanced"] | ClassWeights | None
 AlignmentMethod = Literal["keyed-hash", "psi"]
+# Of a row: the text of each id column, whole numbers in decimal
+IdTexts = Annotated[
+    list[Annotated[str, msgspec.Meta(max_length=1000)]], msgspec.Meta(min_length=1, max_length=16)
+]
+NamedIds = Annotated[list[IdTexts], msgspec.Meta(min_length=1, max_length=1_000_000)]
 MOST_DAYS = 3660
 STANDARD_DAYS = 30  # that a standing alignment lives
 
@@ -220,12 +225,17 @@ class PredictLinear(Order, frozen=True, kw_only=True):
 
 
 class PredictVertical(Order, frozen=True, kw_only=True):
-    """The votes of a vertical forest on rows of the parties' data sets, or the rows' leaves."""
+    """The votes of a vertical forest on rows of the parties' data sets, or the rows' leaves.
+
+    Under a standing alignment, `rows` are numbers in its common order, and `ids` name rows.
+    """
 
     model: GivenName
     rows: list[Annotated[int, msgspec.Meta(ge=0, lt=2**31)]] | None = None  # None: all
+    ids: NamedIds | None = None  # instead of rows, under a standing alignment
+    id_party: PartyName = ""  # that finds ids; empty: the first one of the alignment
     lookahead: Annotated[int, msgspec.Meta(ge=1)] | None = None  # None: the coordinator chooses
-    hard_votes: bool = False
+    hard_votes: bool | None = False  # None: as the run of the model was ordered
     leaves: bool = False
     key: Annotated[bytes, msgspec.Meta(max_length=32)] = b""  # of the asker, for sealed votes
     align: Align = False  # by the ids of the data sets; otherwise rows are in the same order

@@ -12,6 +12,7 @@ import msgspec
 from fedforest.protocol.asking import Message, Request
 from fedforest.runtime.messages.envelope import RunId, RunRequest, Sequence
 from fedforest.runtime.messages.names import Asker, DataSetName, KeptId, RunText
+from fedforest.runtime.messages.orders import NamedIds
 from fedforest.runtime.messages.roles import AnyRole, RowChoice
 from fedforest.runtime.messages.terms import Terms
 from fedforest.tree.table.class_labels import Label
@@ -69,6 +70,7 @@ class BeginPrediction(msgspec.Struct, frozen=True, array_like=True):
     choice: RowChoice | None = None  # the rows that `rows` are numbers of
     asker: Asker = ""
     part_of: RunText = ""  # the run whose forest the prediction validates
+    standing: KeptId | None = None  # `rows` are numbers in the common order of this alignment
 
 
 class InPrediction(Message, frozen=True):
@@ -78,6 +80,26 @@ class InPrediction(Message, frozen=True):
     sequence: Sequence
     begin: BeginPrediction | None
     payload: memoryview
+
+
+class PlacesFound(Message, frozen=True):
+    """The number of each id in the common order, <i4; -1 for ids that not all parties have."""
+
+    reveals: ClassVar[str] = (
+        "which of the ids that the asker named all parties have, and their numbers in the "
+        "standing alignment"
+    )
+
+    places: memoryview
+
+
+class FindPlaces(Request[PlacesFound], frozen=True):
+    """Find ids that an asker names in a standing alignment, to predict their rows."""
+
+    standing: KeptId
+    data: DataSetName
+    ids: NamedIds
+    asker: Asker = ""
 
 
 class CountRows(Request[Done], frozen=True):
@@ -136,6 +158,7 @@ TO_PARTY = (
     RunRequest,
     EndRun,
     InPrediction,
+    FindPlaces,
     CountRows,
     DescribeData,
     DropModel,

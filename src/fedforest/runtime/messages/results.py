@@ -198,7 +198,8 @@ class Predictions(msgspec.Struct, frozen=True, array_like=True):
 
     Rows are in the common order if aligned. Votes of a forest of encrypted labels are sealed for
     the asker's key instead (`runtime/client/predictions.py`): the label party's key and the votes,
-    block by block.
+    block by block. Where rows were named by ids, `found` has a bit for each, set if all parties
+    have it, and the others have no prediction.
     """
 
     shape: tuple[int, int]
@@ -206,6 +207,8 @@ class Predictions(msgspec.Struct, frozen=True, array_like=True):
     data: bytes
     alignment: Alignment | None = None
     sealed: list[tuple[bytes, bytes]] = []
+    found: bytes | None = None
+    classes: list[Any] | None = None  # names, in the order of votes; None: a regression
 
     @classmethod
     def of(cls, values: NDArray[Any], alignment: Alignment | None = None) -> "Predictions":

@@ -22,6 +22,7 @@ from fedforest.runtime.toml_documents import read_document
 FILE_NAME = "policy.toml"
 Protocol = Literal["vertical", "horizontal", "linear", "prediction"]
 AggregationName = Literal["plain", "masked", "ring", "shamir"]
+StandingServing = Literal["nothing", "rows", "ids"]
 NoiseName = Literal["none", "local", "global"]
 LabelProtection = Literal["encoded", "randomized_response", "encrypted"]
 Epsilon = Annotated[float, msgspec.Meta(gt=0)]
@@ -71,6 +72,8 @@ class DataSetRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     alignments_per_day_per_asker: Rows = 1000  # as the coordinator names askers
     standing_days: Rows = 90  # that a standing alignment may live; 0: there is none
     standing_askers: tuple[str, ...] | None = None  # who may make or extend one; None: all askers
+    # what a standing alignment may serve: predictions of chosen rows, and of rows by their ids
+    standing_serving: StandingServing = "nothing"
     # whether scores on held-out rows may leave; None: unless labels must be encrypted
     validation: bool | None = None
     alone: bool = True  # whether runs may train on this party alone
@@ -109,6 +112,7 @@ ALLOW_EVERYTHING = DataSetRules(
     alignments_per_day=_NO_LIMIT,
     alignments_per_day_per_asker=_NO_LIMIT,
     standing_days=_NO_LIMIT,
+    standing_serving="ids",
 )
 
 

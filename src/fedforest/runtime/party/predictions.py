@@ -34,6 +34,7 @@ from fedforest.runtime.party.parts import Begun
 from fedforest.runtime.party.policy import Policy
 from fedforest.runtime.party.row_selection import take_rows
 from fedforest.runtime.party.run import Clocked
+from fedforest.runtime.party.serving.served_rows import RowServing
 from fedforest.runtime.party.spending import PredictionQuota
 from fedforest.tree.table.pieces import TableSource
 from fedforest.tree.workers import Workers
@@ -69,6 +70,7 @@ class PartyPredictions:
     ledger: Ledger
     workers: Workers
     agreement: Callable[[str], Begun | None]  # of a run, by its id
+    served: RowServing
     _underway: OrderedDict[bytes, _Prediction] = field(default_factory=OrderedDict, init=False)
     _tables: OrderedDict[tuple[str, str, RowChoice | None], tuple[DataSet, TableSource]] = field(
         default_factory=OrderedDict, init=False
@@ -122,15 +124,19 @@ class PartyPredictions:
 
     def _begin(self, prediction: bytes, begin: BeginPrediction) -> _Prediction:
         largest_lookahead = self._approve(begin)
+        if begin.standing is not None:
+            no_choice = begin.rows is not None and begin.choice is None
+            check(no_choice, "a standing alignment serves rows that are named")
+            self.served.check(begin.standing, begin.data, begin.asker)
         was_counted = begin.rows is None and not self.models.is_linear(begin.model)
         if not was_counted:  # counted rows must stay the same
             self.data.renew(begin.data)
         whole = self.agreement(begin.part_of)
         if whole is not None:
             whole.check_snapshot(self.data.read(begin.data), begin.part_of)
-        table = self._table(begin.model, begin.data, begin.choice)
+        table = self._table(begin.model, begin.data, begin.choice, by_id=begin.standing is not None)
         if begin.rows is not None:
-            table = table.take_rows(_read_rows(begin.rows, table.n_rows))
+            table = table.take_rows(self._chosen_rows(begin, begin.rows, table.n_rows))
         self.quota.take(self.policy.rules(begin.data), begin.asker, table.n_rows)
         handler, requests, depth = self.models.predictor(begin.model, table, self.workers)
         party = Clocked(LookaheadLimit(handler, largest_lookahead, depth))
@@ -140,10 +146,21 @@ class PartyPredictions:
             self._underway.popitem(last=False)
         return begun
 
-    def _table(self, model: str, data: str, choice: RowChoice | None) -> TableSource:
+    def _chosen_rows(
+        self, begin: BeginPrediction, rows: memoryview, n_rows: int
+    ) -> NDArray[np.int64]:
+        """Return the rows that a prediction names, in the data set or in its common order."""
+        if begin.standing is None:
+            return _read_rows(rows, n_rows)
+        places = from_bytes(rows, "<i4", len(rows) // 4, "rows").astype(np.int64)
+        return self.served.take(begin, places)
+
+    def _table(
+        self, model: str, data: str, choice: RowChoice | None, *, by_id: bool = False
+    ) -> TableSource:
         """Return the columns of a data set that a model needs; kept for later predictions."""
         key, now = (model, data, choice), self.data.read(data)
-        if now.n_erased and (choice is None or choice.alignment is None):
+        if now.n_erased and not by_id and (choice is None or choice.alignment is None):
             raise DataError.of("erased.order", data_set=data)
         if key not in self._tables or self._tables[key][0] is not now:
             chosen = take_rows(now, choice, self.alignments)

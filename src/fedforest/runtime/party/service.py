@@ -32,6 +32,7 @@ from fedforest.runtime.messages.party_requests import (
     DropAlignment,
     DropModel,
     EndRun,
+    FindPlaces,
     GiveShare,
     InPrediction,
     ShareGiven,
@@ -59,6 +60,7 @@ from fedforest.runtime.party.parts import Begun, PartsBegun, check_part, is_part
 from fedforest.runtime.party.policy import DataSetRules, Policy
 from fedforest.runtime.party.predictions import PartyPredictions
 from fedforest.runtime.party.run import PartyRun
+from fedforest.runtime.party.serving.served_rows import RowServing
 from fedforest.runtime.party.spending import AlignmentQuota, Budgets, PredictionQuota
 from fedforest.runtime.party.standing_alignments import PartyStandingAlignments
 from fedforest.runtime.party.tasks import task_of
@@ -129,21 +131,25 @@ class PartyService:
         )
         self._runs: OrderedDict[bytes, PartyRun] = OrderedDict()
         self._work: dict[bytes, Work] = {}
+        quota = PredictionQuota(home)
+        self._served = RowServing(data, self._standing, self._policy, quota)
         self._predictions = PartyPredictions(
             keys.name,
             data,
             self._models,
             self._alignments,
             self._policy,
-            PredictionQuota(home),
+            quota,
             ledger,
             workers,
             self._agreement,
+            self._served,
         )
         self._handlers = {
             BeginRun: self._begin_run,
             EndRun: self._end_run,
             CountRows: self._predictions.count_rows,
+            FindPlaces: self._served.find,
             DescribeData: self._describe_data,
             DropModel: self._drop_model,
             WithdrawPart: self._withdraw_model,

@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -22,6 +23,7 @@ from fedforest.runtime.recovery.run_store import write_file
 
 _ID = re.compile(r"[0-9a-f]{32}")
 _DAY_SECONDS = 86_400.0
+_MOST_LIVES = 16
 
 
 class StandingFile(msgspec.Struct, frozen=True, array_like=True):
@@ -34,12 +36,22 @@ class StandingFile(msgspec.Struct, frozen=True, array_like=True):
     ids: StandingIds
 
 
+class _Life(NamedTuple):
+    """What every use of a standing alignment asks of its file."""
+
+    stamp: object  # changes whenever the file does
+    data: str
+    created: float
+    expires: float
+
+
 class PartyStandingAlignments:
     """Keeps standing alignments under the ids of the runs that made or extended them."""
 
     def __init__(self, home: Path, clock: Callable[[], float] = time.time) -> None:
         self._folder = home / "standing"
         self._clock = clock
+        self._lives: dict[str, _Life] = {}
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.remove_expired()
 
@@ -61,11 +73,15 @@ class PartyStandingAlignments:
 
     def data_of(self, version: str) -> str:
         """Return the data set whose ids it was made of: its rules hold for every use."""
-        return self._load(version).data
+        return self._life(version).data
+
+    def stamp(self, version: str) -> object:
+        """Return what changes whenever the file does; raises as `read` does."""
+        return self._life(version).stamp
 
     def check(self, version: str, rules: DataSetRules) -> None:
         """Refuse one that is older than the rules of a data set let it become."""
-        age = self._clock() - self._load(version).created
+        age = self._clock() - self._life(version).created
         if age > rules.standing_days * _DAY_SECONDS:
             raise refusal("standing_days", "run", limit=rules.standing_days)
 
@@ -94,6 +110,21 @@ class PartyStandingAlignments:
                     yield path.name, msgspec.msgpack.decode(path.read_bytes(), type=StandingFile)
                 except (msgspec.DecodeError, FileNotFoundError):
                     continue  # `read` names it
+
+    def _life(self, version: str) -> _Life:
+        """Read the file only if it has changed: it may have many megabytes of points."""
+        try:
+            state = self._path(version).stat()
+            stamp = (state.st_mtime_ns, state.st_ino, state.st_size)
+        except FileNotFoundError:
+            stamp = None
+        known = self._lives.get(version)
+        if known is None or known.stamp != stamp or known.expires <= self._clock():
+            file = self._load(version)
+            if len(self._lives) >= _MOST_LIVES:
+                self._lives.clear()
+            known = self._lives[version] = _Life(stamp, file.data, file.created, file.expires)
+        return known
 
     def _load(self, version: str) -> StandingFile:
         try:

@@ -6,7 +6,7 @@ Requests without a valid token are refused before their body is read.
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -94,11 +94,12 @@ class Guard:
             WWW_Authenticate='Bearer realm="fedforest"',
         )
 
-    async def read_body(self, request: Request) -> bytes:
-        """Read a JSON body, at most as long as allowed and within the time allowed."""
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind != "application/json":
-            raise Problem(415, "send Content-Type: application/json")
+    async def read_body(
+        self, request: Request, kinds: Sequence[str] = ("application/json",)
+    ) -> bytes:
+        """Read a body of one of these kinds, as long and within the time as allowed."""
+        if kind_of(request) not in kinds:
+            raise Problem(415, f"send Content-Type: {' or '.join(kinds)}")
         most = self.bounds.body_bytes
         told = request.headers.get("content-length", "")
         if told.isdigit() and int(told) > most:
@@ -114,14 +115,20 @@ class Guard:
             raise Problem(408, "the body did not arrive in time") from None
         return bytes(body)
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> "Guard":
         """Begin work on a request, unless there is too much already."""
         if self._in_work >= self.bounds.at_once:
             raise Problem(503, "the server is busy; try again", Retry_After="1")
         self._in_work += 1
+        return self
 
     def __exit__(self, *_: object) -> None:
         self._in_work -= 1
+
+
+def kind_of(request: Request) -> str:
+    """Return the media type of a request's body, without parameters."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def _too_many(wait: float) -> Problem:

@@ -17,6 +17,7 @@ from fedforest.errors import (
     DataError,
     FederationError,
     PartyError,
+    PolicyRefusal,
     PrivacyError,
     TransportError,
 )
@@ -43,6 +44,7 @@ _TITLES = {
 }
 _STATUS_OF: tuple[tuple[type[FederationError], int], ...] = (
     (AccessRefused, 403),
+    (PolicyRefusal, 403),
     (PrivacyError, 403),
     (DataError, 422),
     (ConfigurationError, 422),
@@ -63,7 +65,8 @@ def describe_problem(status: int, detail: str, **more: Any) -> Response:
     """Return a problem as a response."""
     content = {"type": "about:blank", "title": _TITLES.get(status, "Not possible")}
     content |= {"status": status, "detail": printable(" ".join(detail.split())), **more}  # type: ignore[dict-item] # JSON's types
-    return Response(msgspec.json.encode(content), status, media_type=MEDIA_TYPE)
+    headers = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
+    return Response(msgspec.json.encode(content), status, headers, media_type=MEDIA_TYPE)
 
 
 async def answer_http_error(_: Request, error: Exception) -> Response:

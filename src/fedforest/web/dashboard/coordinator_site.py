@@ -7,10 +7,10 @@ from starlette.requests import Request
 from starlette.routing import Route
 
 from fedforest.runtime.membership.user_roles import UserRole
+from fedforest.web.api.door import Door, Serve
 from fedforest.web.api.guard import KnowsTokens, Rates
 from fedforest.web.dashboard import federation_pages, run_list_pages
 from fedforest.web.dashboard.assets_folder import send_asset
-from fedforest.web.dashboard.door import Door, Serve
 from fedforest.web.dashboard.layout import NavigationItem, Site, explain_refusal
 from fedforest.web.dashboard.login import FAILURES_PER_SECOND, Login, make_login_endpoints
 from fedforest.web.dashboard.sessions import Sessions

@@ -11,8 +11,10 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from fedforest.web.api.problems import describe_problem
 
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 _POLICY = "; ".join(
@@ -61,9 +63,10 @@ class PageProtection:
 
         asked = host_of(Headers(scope=scope).get("host", ""))
         if asked not in self._hosts:
-            refusal = PlainTextResponse(
-                "This server is not called by that name; start it with --web-name NAME.\n", 421
-            )
+            text = "this server is not called by that name; start it with --web-name NAME"
+            refusal: Response = PlainTextResponse(f"{text}.\n", 421)
+            if scope["path"].startswith("/v1/"):
+                refusal = describe_problem(421, text)
             await refusal(scope, receive, send_protected)
             return
         await self._app(scope, receive, send_protected)

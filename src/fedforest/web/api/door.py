@@ -1,7 +1,6 @@
-"""The door of the coordinator: pages send the requests of a user as its terminal would.
+"""The door of the coordinator: web rooms send the requests of a user as its terminal would.
 
-The coordinator decides what the user may do (`runtime/coordinator/access.py`); pages only leave
-out what it refused.
+The coordinator decides what the user may do (`runtime/coordinator/access.py`).
 """
 
 from collections.abc import Callable, Iterator
