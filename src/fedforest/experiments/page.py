@@ -90,16 +90,29 @@ def _describe(section: Section) -> dict[str, Any]:
 
 def write_pages(experiments: Iterable[Experiment], setting: Setting, folder: Path) -> None:
     """Write the page of all experiments that the folder knows, and the file that needs no other."""
-    sections = []
-    for experiment in experiments:
-        record = Record.open(experiment.name, setting.describe(), folder)
-        if record.measured:
-            sections.append(make_section(experiment, record))
-            if not (folder / sections[-1].figure).exists():
-                write_section(sections[-1], folder)
+    sections = make_sections(experiments, setting, folder)
+    for section in sections:
+        if not (folder / section.figure).exists():
+            write_section(section, folder)
     if sections:
-        (folder / PAGE).write_text("\n\n".join(_markdown(sections)) + "\n")
+        (folder / PAGE).write_text(tell_sections(sections))
         (folder / HTML_PAGE).write_text(_html(sections, folder))
+
+
+def make_sections(
+    experiments: Iterable[Experiment], setting: Setting, folder: Path
+) -> list[Section]:
+    """Return the sections of all experiments of which the folder has repetitions."""
+    records = [
+        (experiment, Record.open(experiment.name, setting.describe(), folder))
+        for experiment in experiments
+    ]
+    return [make_section(each, record) for each, record in records if record.measured]
+
+
+def tell_sections(sections: Sequence[Section]) -> str:
+    """Return the page of all results."""
+    return "\n\n".join(_markdown(sections)) + "\n"
 
 
 def _markdown(sections: Sequence[Section]) -> Iterable[str]:

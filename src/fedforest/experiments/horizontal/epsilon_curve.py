@@ -3,12 +3,14 @@
 Epsilon is that of the whole training, as the `epsilon` of `LocalDP` and `GlobalDP` means it.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import fedforest
 from fedforest.experiments.beside import apart, tell_interval, tell_mean
+from fedforest.experiments.data.catalogue import DATA_SETS
 from fedforest.experiments.experiment import Cell, Check, Experiment, Report, Setting, judge
 from fedforest.experiments.figures import (
     COLOURS,
@@ -25,6 +27,7 @@ from fedforest.experiments.horizontal.deals import TWO_PARTIES, Dealing
 from fedforest.experiments.horizontal.methods import ForestSize, Method, federated, pooled
 from fedforest.experiments.record import Key, Record
 from fedforest.experiments.statistics import Interval
+from fedforest.privacy.noise_strength import LABEL_SENSITIVITY
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,7 +41,8 @@ TREES, LEAF = 20, 20
 FEW_TREES, FEW_DEPTH = 5, 3  # what Laplace noise of a small total can bear
 FOUR_PARTIES = Dealing(4, 0.2)
 PLUGS = ("LocalDP", "GlobalDP")
-FEW = f"GlobalDP, {FEW_TREES} trees of depth {FEW_DEPTH}, 1 column"
+_FEW = f"{FEW_TREES} trees of depth {FEW_DEPTH}, 1 column"
+FEW, FEW_PLAIN = f"GlobalDP, {_FEW}", f"no noise, {_FEW}"
 PRICED = "credit_default"
 PRICES = f"{PRICED}, prices"
 QUANTITIES = {"auc": "AUC", "score": "accuracy"}
@@ -53,9 +57,9 @@ def _at(plug: str, depth: int) -> str:
     return f"{plug}, depth {depth}"
 
 
-def _few(setting: Setting, epsilon: float) -> Method:
+def _few(setting: Setting, epsilon: float | None) -> Method:
     size = replace(_size(FEW_DEPTH), n_estimators=FEW_TREES, max_features=1)
-    privacy = fedforest.GlobalDP(epsilon=epsilon)
+    privacy = None if epsilon is None else fedforest.GlobalDP(epsilon=epsilon)
     return federated(size, n_jobs=setting.n_jobs, privacy=privacy)
 
 
@@ -65,6 +69,7 @@ def _curve(setting: Setting) -> Curve:
             _at("no noise", depth): federated(_size(depth), n_jobs=setting.n_jobs)
             for depth in DEPTHS
         }
+        | {FEW_PLAIN: _few(setting, None)}
     }
     for epsilon in QUICK_EPSILONS if setting.quick else EPSILONS:
         curve[f"{epsilon:g}"] = {
@@ -129,7 +134,8 @@ def _methods() -> list[str]:
 def _table(record: Record, names: list[str]) -> Finding:
     rows = []
     for name in names:
-        rows += [_row(record, (name, _at("no noise", depth), ""), "–") for depth in DEPTHS]
+        plain = [*(_at("no noise", depth) for depth in DEPTHS), FEW_PLAIN]
+        rows += [_row(record, (name, method, ""), "–") for method in plain]
         rows += [
             _row(record, (name, method, point), point)
             for method in _methods()
@@ -201,7 +207,31 @@ def _checks(record: Record, name: str) -> Iterator[Check]:
             f"{name}, {method}: a total of {points[-1]} costs at most {USEFUL:g} of AUC",
             holds=None if lost[points[-1]] is None else points[-1] in useful,
             why=f"{tell_interval(lost[points[-1]])}; little {smallest}",
+            cause=_cause(record, name, method),
         )
+
+
+def _cause(record: Record, name: str, method: str) -> str:
+    """Say how large the noise of a query is beside the rows of a node, or that it is not noise."""
+    point = record.points(name, method)[-1]
+    epsilon = record.values(name, method, point, "epsilon_query")
+    if not len(epsilon):
+        return ""
+    n_rows = round(DATA_SETS[name].n_rows * (1 - TWO_PARTIES.test_fraction))
+    deviation = math.sqrt(2.0 * TWO_PARTIES.n_parties) * LABEL_SENSITIVITY / float(epsilon.mean())
+    depth = next((d for d in DEPTHS if method.endswith(f"depth {d}")), FEW_DEPTH)
+    told = (
+        f"A total of {point}, divided over candidates × levels × trees, leaves "
+        f"{digits(float(epsilon.mean()))} for a query: noise of standard deviation "
+        f"{deviation:,.0f} on each count. {n_rows:,} rows are "
+        f"{n_rows / 2**depth:,.0f} in a node of level {depth}, if cuts halve them."
+    )
+    if method != FEW:
+        return told
+    if not len(record.values(name, FEW_PLAIN, "", "auc")):
+        return f"{told} The same forest without noise was not measured yet."
+    plain = tell_mean(record, (name, FEW_PLAIN, ""), "auc")
+    return f"{told} Without noise, the AUC of so small a forest is {plain}."
 
 
 def _draw(record: Record) -> "Figure":

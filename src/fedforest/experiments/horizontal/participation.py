@@ -165,6 +165,7 @@ def _checks(record: Record, name: str) -> Iterator[Check]:
                 holds=all(few < more for few, more in pairwise(means)),
                 why=f"of all at the smallest fraction: {means[0] / means[-1]:.2f}; it falls at "
                 f"{sum(few < more for few, more in pairwise(means))} of {len(means) - 1} points",
+                cause=_cause(record, (name, method), quantity),
             )
     n_exchanges = {
         float(record.values(name, PEERED, point, "exchanges").mean())
@@ -175,6 +176,17 @@ def _checks(record: Record, name: str) -> Iterator[Check]:
         holds=len(n_exchanges) == 1,
         why=f"exchanges: {', '.join(f'{n:g}' for n in sorted(n_exchanges))}",
     )
+
+
+def _cause(record: Record, curve: tuple[str, str], quantity: str) -> str:
+    """Say by how much more the smaller of neighbouring fractions takes where it takes more."""
+    told = []
+    for few, more in pairwise(record.points(*curve)):
+        interval = apart(record, (*curve, more), (*curve, few), quantity)
+        if interval is not None and interval.mean <= 0:
+            sure = "for sure" if interval.high < 0 else "within what repetitions differ by"
+            told.append(f"from {few} to {more} it changes by {tell_interval(interval, 3)}, {sure}")
+    return "; ".join(told).capitalize() + "." if told else ""
 
 
 def _draw(record: Record) -> "Figure":
