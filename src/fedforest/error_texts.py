@@ -363,9 +363,9 @@ TEXTS: Mapping[str, Text] = {
     "ids.kind": Text("{where} is neither text nor whole numbers nor dates", "convert it"),
     "ids.not_whole": Text("{where} holds numbers that are not whole", "use whole numbers or text"),
     # labels and weights
-    "target.missing": Text("The target is missing in {n_rows} rows", "drop them first."),
+    "target.missing": Text("The target is missing in {n_rows} row(s)", "drop them first."),
     "target.not_finite": Text(
-        "The target is NaN or infinite in {n_rows} rows", "drop or mend them first."
+        "The target is NaN or infinite in {n_rows} row(s)", "drop or mend them first."
     ),
     "target.mixed": Text(
         "The target mixes labels of different types ({kinds})", "make them all one type."

@@ -221,5 +221,5 @@ def test_lazy_targets_and_tables_are_refused() -> None:
 def test_missing_targets_of_any_library_are_refused() -> None:
     target = [None, *CLASSES[1:]]
     for kind in KINDS:
-        with pytest.raises(DataError, match="The target is missing in 1 rows"):
+        with pytest.raises(DataError, match="The target is missing in 1 row"):
             VERTICAL["logistic"].make().fit(KINDS[kind](COLUMNS), make_series(kind, target))

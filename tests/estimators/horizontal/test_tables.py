@@ -199,9 +199,9 @@ def test_weights_of_one_party_are_spelled_out_at_all() -> None:
     [
         ([0, 1, 0], r"party has shape \(3,\)"),
         ("bank", r"party has shape \(\)"),
-        ([0.0, np.nan, 1.0, 1.0], "party is missing in 1 rows"),
-        (["a", None, "b", None], "party is missing in 2 rows"),
-        (pd.Series(["a", pd.NA, "b", "b"]), "party is missing in 1 rows"),
+        ([0.0, np.nan, 1.0, 1.0], "party is missing in 1 row"),
+        (["a", None, "b", None], "party is missing in 2 row"),
+        (pd.Series(["a", pd.NA, "b", "b"]), "party is missing in 1 row"),
         ([0.0, 1.0, 1.0, 0.0], "names, or whole numbers"),
         ([True, False, True, False], "names, or whole numbers"),
         (np.array([0, "party_0", 1, 1], object), "names, or whole numbers"),
@@ -258,7 +258,7 @@ def test_inputs_that_do_not_fit_together_are_refused(
     [
         ([0.5, 1.0, 2.0, 3.0], "Unknown label type: continuous"),
         (np.array([1, 2, 3, 4], object), "Unknown label type: unknown"),
-        (["a", None, "b", "b"], "missing in 1 rows"),
+        (["a", None, "b", "b"], "missing in 1 row"),
         ([[0, 1]] * 4, r"has shape \(4, 2\)"),
     ],
 )
@@ -273,7 +273,7 @@ def test_numbers_are_targets_of_regression() -> None:
     rows = read(frame(), [1, 2, 3, 4], party=[0, 1, 0, 1], is_regression=True)
     assert rows["party_1"].labels.tolist() == [2.0, 4.0]
     assert rows["party_1"].labels.dtype == np.float64
-    with pytest.raises(DataError, match="NaN or infinite in 1 rows"):
+    with pytest.raises(DataError, match="NaN or infinite in 1 row"):
         read(frame(), [1, 2, np.nan, 4], is_regression=True)
 
 

@@ -226,7 +226,7 @@ def _cases() -> dict[str, tuple[Any, Any, dict[str, Any], type[Exception], str]]
         "a nameless party": ({"": X}, y, {}, DataError, "not empty"),
         "no columns at all": ({"a": X[:, :0]}, y, {}, DataError, "0 feature"),
         "no labels": (tables, None, {}, DataError, "requires y"),
-        "missing labels": (tables, with_gap, {}, DataError, "missing in 1 rows"),
+        "missing labels": (tables, with_gap, {}, DataError, "missing in 1 row"),
         "too few labels": (tables, y[:-1], {}, DataError, "each of the 150 rows"),
         "labels of two columns": (tables, np.column_stack([y, y]), {}, DataError, "shape"),
         "continuous labels": (tables, amounts(X), {}, DataError, "Unknown label type"),
@@ -275,7 +275,7 @@ def test_a_mistake_is_named_and_leaves_the_fitted_forest_as_it_was(case: str) ->
 
 @pytest.mark.parametrize(
     ("values", "message"),
-    [(np.nan, "NaN or infinite in 1 rows"), (np.inf, "NaN or infinite in 1 rows")],
+    [(np.nan, "NaN or infinite in 1 row"), (np.inf, "NaN or infinite in 1 row")],
 )
 def test_a_regression_target_must_be_finite(values: float, message: str) -> None:
     X = numbers()

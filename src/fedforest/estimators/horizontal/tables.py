@@ -205,7 +205,7 @@ def _check_owners(owners: NDArray[Any]) -> None:
     else:
         n_missing = count_missing(owners)
         if n_missing:
-            raise DataError(f"party is missing in {n_missing} rows; every row has an owner")
+            raise DataError(f"party is missing in {n_missing} row(s); every row has an owner")
         raise DataError(
             "party must hold names, or whole numbers that stand for names, of one kind in all rows"
         )

@@ -23,7 +23,7 @@ def refuse_no_table(X: Any) -> None:
     if isinstance(X, str | bytes | PathLike):
         raise DataError(
             f"the table is a text or the name of a file; read it first, for example with "
-            f"pandas.read_csv: {_TABLES}"
+            f"pandas.read_csv: {_TABLES}. Names of data sets need transport=..."
         )
     if isinstance(X, list | tuple) and X:
         _refuse_list_of_tables(X)

@@ -172,5 +172,6 @@ def find_profile(transport: Any) -> Path:
                 return folder
     names = ", ".join(repr(folder.name) for folder in known) or "none"
     raise ConfigurationError(
-        f"there is no profile for transport {transport!r} in {profiles}; there are: {names}"
+        f"there is no profile for transport {transport!r} in {profiles}; there are: {names}. "
+        "`fedforest join` makes one from the invitation that the coordinator's owner sends"
     )
