@@ -226,12 +226,22 @@ def _cause(record: Record, name: str, method: str) -> str:
         f"{deviation:,.0f} on each count. {n_rows:,} rows are "
         f"{n_rows / 2**depth:,.0f} in a node of level {depth}, if cuts halve them."
     )
-    if method != FEW:
-        return told
+    return told if method != FEW else f"{told} {_cause_of_few(record, name)}"
+
+
+def _cause_of_few(record: Record, name: str) -> str:
+    """Say what a forest that asks little loses besides noise."""
     if not len(record.values(name, FEW_PLAIN, "", "auc")):
-        return f"{told} The same forest without noise was not measured yet."
+        return "The same forest without noise was not measured yet."
+    points = record.points(name, FEW)
+    few, most = (tell_mean(record, (name, FEW, point), "auc") for point in (points[0], points[-1]))
     plain = tell_mean(record, (name, FEW_PLAIN, ""), "auc")
-    return f"{told} Without noise, the AUC of so small a forest is {plain}."
+    return (
+        f"So it is not the noise: AUC is {few} at a total of {points[0]} and {most} at "
+        f"{points[-1]}. A node that pays for its questions asks about one column, and becomes a "
+        f"leaf where the cut leaves fewer than {LEAF} rows on a side; without noise it goes on to "
+        f"other columns, and AUC is {plain}."
+    )
 
 
 def _draw(record: Record) -> "Figure":

@@ -135,6 +135,15 @@ def _checks(record: Record) -> Iterator[Check]:
         f"{training[-1]:.2f} s with {points[-1]} domains",
         cause=_cause_of_training(record, columns),
     )
+    spent = np.array([_median(record, point, spent_by(TRAIN, ALL)) for point in points])
+    if not np.isnan(spent).any():
+        yield judge(
+            "processor time of training, of all processes, is about linear in domains (R² of a "
+            f"line ≥ {LEAST_FIT:g}; beyond the paper)",
+            holds=bool(_fit(domains, spent) >= LEAST_FIT),
+            why=f"R² = {_fit(domains, spent):.2f}, of a line in columns {_fit(columns, spent):.2f}",
+            cause=_sharing(record, TRAIN, points),
+        )
     many = [point for point in points if float(point) >= 2]
     for what in (PREDICT, ROUND):
         few, all_of_them = (_median(record, point, what) for point in (many[0], many[-1]))
@@ -155,10 +164,10 @@ def _cause_of_training(record: Record, columns: NDArray[np.float64]) -> str:
         return "Processor time was not measured yet."
     domains = np.array([float(point) for point in points])
     return (
-        f"Time follows columns: of {columns[-1]:.0f} columns the last domain has "
-        f"{columns[-1] - columns[-2]:.0f}. Of processor time, which other programs change less "
-        f"than the clock, a line in columns has R² = {_fit(columns, spent):.2f}, one in domains "
-        f"{_fit(domains, spent):.2f}. {_sharing(record, TRAIN, points)}"
+        f"By the clock, time follows columns, and of {columns[-1]:.0f} columns the last domain has "
+        f"{columns[-1] - columns[-2]:.0f}. Of processor time, which other programs change less, a "
+        f"line in domains has R² = {_fit(domains, spent):.2f}, one in columns "
+        f"{_fit(columns, spent):.2f}. {_sharing(record, TRAIN, points)}"
     )
 
 
