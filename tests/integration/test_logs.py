@@ -12,8 +12,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from fedforest.errors import FederationError
 from fedforest.runtime.client.connection import Federation
-from fedforest.runtime.messages.orders import PredictVertical
-from fedforest.runtime.messages.results import Predictions, VerticalResult
+from fedforest.runtime.messages.orders import CancelRun, PredictVertical
+from fedforest.runtime.messages.results import Predictions, RunList, VerticalResult
 from tests.integration.federation_folder import FederationFolder, running, wait_for
 from tests.integration.processes import result_type
 from tests.runtime.service_recordings import (
@@ -78,6 +78,7 @@ def test_a_log_of_json_is_nothing_else_and_has_what_matters_at_info(tmp_path: Pa
                 user.train(msgspec.structs.replace(vertical_order(), label="none"), VerticalResult)
         _check_metrics(pattern)
         wait_for(lambda: '"library"' in pattern.coordinator.read_log(), pattern)
+        _cancel_one(pattern)
     for role in pattern.roles:
         lines = role.read_log().splitlines()
         said = [line for line in lines if not line.startswith("{")]
@@ -88,10 +89,25 @@ def test_a_log_of_json_is_nothing_else_and_has_what_matters_at_info(tmp_path: Pa
             [failed] = [event for event in events if event["event"] == "failed"]
             assert (failed["severity"], failed["user"]) == ("warning", "analyst")
             assert len(failed["run"]) == 32
+            [cancelled] = [event for event in events if event["event"] == "cancelled"]
+            assert cancelled["user"] == "fedforest:tests/user/analyst"
+            assert len(cancelled["run"]) == 32
             [finished] = [event for event in events if event["event"] == "finished"]
             assert finished["user"] == "analyst"
             [library] = [event for event in events if event["event"] == "library"][:1]
             assert "handshake" in library["text"].lower()
+        else:
+            began = [event for event in events if event["event"] == "began"]
+            assert {(event["task"], event["user"]) for event in began} >= {("vertical", "analyst")}
+            assert len([event for event in events if event["event"] == "ended"]) == len(began)
+
+
+def _cancel_one(federation: FederationFolder) -> None:
+    """Cancel a run, which waits for a party that is away."""
+    federation.parties["shop"].stop()
+    with Federation(Path(federation.profile)) as user:
+        run = user.begin(vertical_order())
+        user.ask(CancelRun(run=run), RunList)
 
 
 def _check_metrics(federation: FederationFolder) -> None:

@@ -43,7 +43,6 @@ app = typer.Typer(
     name="fedforest",
     help="Tree ensembles over data that may not be pooled.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,  # plain help starts in half the time
     pretty_exceptions_show_locals=False,  # local variables hold rows and, later, keys
 )

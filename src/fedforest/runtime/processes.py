@@ -237,7 +237,7 @@ def _renew_own(
 @contextmanager
 def _prepared_kernels() -> Iterator[None]:
     """Compile missing kernels in the background, and log the progress."""
-    with telling(lambda text: log_event(_LOG, text, severity=logging.WARNING)):
+    with telling(lambda text: log_event(_LOG, text)):
         threading.Thread(target=prepare, daemon=True).start()
         yield
 

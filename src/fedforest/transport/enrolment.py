@@ -104,7 +104,8 @@ def _ask(
     except (OSError, ProtocolError) as error:
         what = error.strerror if isinstance(error, OSError) else str(error)
         raise TransportError(
-            f"no coordinator to enrol with at {address}: {what or type(error).__name__}"
+            f"no coordinator to enrol with at {address}: {what or type(error).__name__}; ask its "
+            "operator whether it runs and its port of newcomers can be reached, then repeat this"
         ) from None
 
 

@@ -206,7 +206,10 @@ def read_file(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise ConfigurationError(f"{path} cannot be read: {error.strerror}; enrol first") from error
+        raise ConfigurationError(
+            f"{path} cannot be read: {error.strerror}; join first, or "
+            "restore tls/ from a copy of this folder"
+        ) from error
 
 
 def write_private(folder: Path, contents: Mapping[str, bytes]) -> None:

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from fedforest.cli.main import app
 from fedforest.kernels.compiled import preparation
 from fedforest.runtime.coordinator.home import make_coordinator
+from fedforest.runtime.disclosure.egress_ledger import EgressLedger
 from fedforest.runtime.doctor.examination import examine
 from fedforest.runtime.doctor.findings import Diagnosis
 from fedforest.runtime.membership.homes import CoordinatorSettings, make_keys
@@ -64,7 +65,9 @@ def authority() -> Authority:
 @pytest.fixture
 def set_up(tmp_path: Path, authority: Authority) -> Iterator[SetUp]:
     with GrpcHub(authority.issue("coordinator", "main", DAY)) as hub:
-        yield SetUp(tmp_path, hub, authority)
+        set_up = SetUp(tmp_path, hub, authority)
+        with EgressLedger(set_up.home, "bank"):  # as the party's service has it
+            yield set_up
 
 
 @pytest.fixture(autouse=True)
@@ -92,7 +95,7 @@ def test_a_sound_party_has_no_findings_and_says_what_was_looked_at(set_up: SetUp
     topics = {finding.topic for finding in examine(set_up.home)}
     assert topics == {
         *("release", "extra", "kernels", "disk", "key mode", "certificate", "pin", "policy"),
-        *("source", "settings", "connection", "membership", "version", "clock"),
+        *("service", "source", "settings", "connection", "membership", "version", "clock"),
     }
 
 
@@ -250,6 +253,22 @@ def test_a_pin_that_is_no_fingerprint(set_up: SetUp) -> None:
     assert "the pin of party 'clinic' is no fingerprint" in the_problem(set_up.home).what
 
 
+def test_a_party_whose_service_does_not_run(set_up: SetUp, tmp_path: Path) -> None:
+    copied = tmp_path / "copy"
+    shutil.copytree(set_up.home, copied)  # nobody has the copy's ledger open
+    [found] = problems(copied)
+    assert (found.topic, found.state) == ("service", "warning")
+    assert found.cure == f"fedforest party start --home {copied}"
+
+
+def test_a_user_needs_no_kernels(set_up: SetUp, tmp_path: Path) -> None:
+    home = tmp_path / "ann"
+    set_up.authority.issue("user", "ann", DAY).save(home / "tls")
+    (home / "profile.toml").write_text(f'coordinator = "{set_up.hub.address}"\n')
+    assert problems(home) == []
+    assert "kernels" not in {finding.topic for finding in examine(home)}
+
+
 def test_a_key_that_others_can_read(set_up: SetUp) -> None:
     (set_up.home / "tls" / "key.pem").chmod(0o644)
     found = the_problem(set_up.home)
@@ -328,6 +347,7 @@ def test_the_command_prints_findings_and_its_exit_code_says_whether_there_are_pr
     broken = CliRunner().invoke(app, command)
     assert broken.exit_code == 1
     assert "PROBLEM key mode: " in broken.stdout
+    assert "1 problem\n" in broken.output
     assert "cure: chmod 600" in broken.stdout
     told = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)
     assert not told["healthy"]

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fedforest.cli.terminal import AsJson, Quiet, Terminal
+from fedforest.printable import printable
+
+if TYPE_CHECKING:
+    from fedforest.runtime.doctor.findings import Diagnosis
 
 _MARKS = {"good": "ok     ", "warning": "WARNING", "problem": "PROBLEM"}
+_STYLES = {"good": "green", "warning": "bold yellow", "problem": "bold red"}
+_INDENT = " " * 8
 
 
 def doctor(
@@ -44,7 +51,8 @@ def doctor(
 
     if home is not None and profile:
         raise typer.BadParameter("--home and --profile name two folders; leave one out")
-    findings = examine(find_profile(profile) if profile else home)
+    folder = find_profile(profile) if profile else home
+    findings = examine(None if folder is None else folder.resolve())
     terminal, n_problems = Terminal(as_json, quiet), 0
     told = []
     for finding in findings:
@@ -52,12 +60,31 @@ def doctor(
         if as_json:
             told.append(msgspec.to_builtins(finding))
         elif not (quiet and finding.state == "good"):
-            typer.echo(f"{_MARKS[finding.state]} {finding.topic}: {finding.what}")
-            if finding.state != "good":
-                typer.echo(f"        why:  {finding.why}\n        cure: {finding.cure}")
+            _print(terminal, finding)
     if as_json:
         terminal.show_json({"healthy": n_problems == 0, "findings": told})
     else:
-        terminal.say(f"{n_problems} problems" if n_problems else "no problems")
+        count = "1 problem" if n_problems == 1 else f"{n_problems or 'no'} problems"
+        terminal.say(count)
     if n_problems:
         raise typer.Exit(1)
+
+
+def _print(terminal: Terminal, finding: Diagnosis) -> None:
+    """Print a finding; at a terminal its lines are broken between words, below their beginning."""
+    from textwrap import wrap
+
+    from rich.text import Text
+
+    told = [f"{_MARKS[finding.state]} {finding.topic}: {finding.what}"]
+    if finding.state != "good":
+        told += [f"{_INDENT}why:  {finding.why}", f"{_INDENT}cure: {finding.cure}"]
+    for number, text in enumerate(printable(each) for each in told):
+        hanging = _INDENT if number == 0 else f"{_INDENT}      "
+        options = {"break_long_words": False, "break_on_hyphens": False}
+        is_cut = sys.stdout.isatty()
+        lines = wrap(text, terminal.out.width, subsequent_indent=hanging, **options)
+        shown = Text("\n".join(lines) if is_cut else text)
+        if number == 0:
+            shown.stylize(_STYLES[finding.state], 0, len(_MARKS[finding.state]))
+        terminal.out.print(shown, soft_wrap=True)

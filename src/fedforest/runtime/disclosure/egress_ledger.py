@@ -125,6 +125,18 @@ class EgressLedger:
             raise self._cannot("open", error) from error
         self._open_last(party)
 
+    @staticmethod
+    def is_in_use(home: Path) -> bool:
+        """Whether a process has the ledger of this folder open for writing."""
+        try:
+            with (home / "ledger" / _HEAD).open("rb") as head:
+                fcntl.flock(head, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
+
     def close(self) -> None:
         """Bring everything to the disk and let others open it."""
         self.sync()

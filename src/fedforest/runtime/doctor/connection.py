@@ -75,8 +75,11 @@ def _shake_hands(home: Path, credentials: Credentials, host: str, port: int) -> 
     context.load_cert_chain(home / "tls" / "certificate.pem", home / "tls" / "key.pem")
     try:
         name = host_name_of_coordinator(federation)
-        with socket.create_connection((host, port), _CONNECT_SECONDS) as raw:
-            context.wrap_socket(raw, server_hostname=name).close()
+        with (
+            socket.create_connection((host, port), _CONNECT_SECONDS) as raw,
+            context.wrap_socket(raw, server_hostname=name) as connection,
+        ):
+            speaks = connection.selected_alpn_protocol()
     except ssl.SSLCertVerificationError as error:
         yield _describe_certificate(error, federation, f"{host}:{port}")
     except (ssl.SSLError, OSError) as error:
@@ -88,6 +91,15 @@ def _shake_hands(home: Path, credentials: Credentials, host: str, port: int) -> 
             "compare host and port with the coordinator's operator: the port is that of members, "
             "not of newcomers, and no proxy may end the TLS",
         )
+    else:
+        if speaks is None:
+            yield problem(
+                "address",
+                f"{host}:{port} is the coordinator's port of newcomers, not that of members",
+                _WHY,
+                "write the port of members into the settings file, which is 7400 unless the "
+                "coordinator's operator chose another",
+            )
 
 
 def _describe_certificate(

@@ -13,7 +13,7 @@ from fedforest.release import __version__
 from fedforest.runtime.doctor.findings import Diagnoses, good, problem, warning
 
 
-def examine_environment(needed: Collection[str]) -> Diagnoses:
+def examine_environment(needed: Collection[str], *, calls_kernels: bool = True) -> Diagnoses:
     """Examine the installation; `needed` are the extras that the role cannot do without."""
     yield good("release", f"fedforest {__version__} with Python {platform.python_version()}")
     libraries = defaultdict(list)
@@ -33,7 +33,8 @@ def examine_environment(needed: Collection[str]) -> Diagnoses:
         )
     present = ", ".join(sorted(libraries.keys() - absent.keys())) or "none"
     yield good("extra", f"extras that are installed: {present}")
-    yield from _examine_kernels()
+    if calls_kernels:
+        yield from _examine_kernels()
 
 
 def _is_usable(library: str, *, is_needed: bool) -> bool:

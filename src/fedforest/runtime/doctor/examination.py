@@ -51,7 +51,8 @@ def examine(home: Path | None, clock: Clock = time.time) -> Iterator[Diagnosis]:
         return
     role = _SETTINGS[file][0]
     needed = extras_of_party(home) if role == "party" else {"federation"}
-    environment = list(examine_environment(needed))
+    # users order: what trains and predicts is at the other roles
+    environment = list(examine_environment(needed, calls_kernels=role != "user"))
     yield from environment
     yield from examine_disk(home)
     yield from examine_modes(home)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from fedforest.errors import FederationError
 from fedforest.masking.key_agreement import fingerprint, is_fingerprint
+from fedforest.runtime.disclosure.egress_ledger import EgressLedger
 from fedforest.runtime.doctor.findings import Diagnoses, good, problem, warning
 from fedforest.runtime.membership.homes import PARTY_FILE, PartySettings, load_keys, read_settings
 from fedforest.runtime.membership.pins import Pins
@@ -31,9 +32,22 @@ def extras_of_party(home: Path) -> set[str]:
 
 def examine_party(home: Path) -> Diagnoses:
     """Examine the keys, pins, policy and sources of a party."""
+    yield from _examine_service(home)
     yield from _examine_keys(home)
     yield from _examine_policy(home)
     yield from _examine_sources(home)
+
+
+def _examine_service(home: Path) -> Diagnoses:
+    if EgressLedger.is_in_use(home):
+        yield good("service", "the party's service runs")
+        return
+    yield warning(
+        "service",
+        "the party's service is not running",
+        "runs and predictions wait for this party, and its certificate is not renewed",
+        f"fedforest party start --home {home}",
+    )
 
 
 def _examine_keys(home: Path) -> Diagnoses:

@@ -4,6 +4,7 @@ Predictions are only in memory: if one is lost, the coordinator begins it again.
 when a prediction begins; the egress ledger records every reply.
 """
 
+import logging
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from fedforest.protocol.asking import check
 from fedforest.protocol.payloads import from_bytes
 from fedforest.runtime.disclosure.egress_ledger import Departure, Kind, Ledger
 from fedforest.runtime.endpoint import make_endpoint
+from fedforest.runtime.event_log import log_event
 from fedforest.runtime.messages.party_requests import BeginPrediction, CountRows, Done, InPrediction
 from fedforest.runtime.messages.roles import RowChoice
 from fedforest.runtime.party.alignments import Alignments
@@ -41,6 +43,7 @@ from fedforest.tree.workers import Workers
 
 MOST_PREDICTIONS = 64  # at the same time; the least recently used one is dropped
 MOST_TABLES = 8  # kept for later predictions
+_LOG = logging.getLogger(__name__)
 _FORGOTTEN = "the prediction is unknown here, perhaps since a restart; begin it again"
 
 
@@ -142,6 +145,8 @@ class PartyPredictions:
         party = Clocked(LookaheadLimit(handler, largest_lookahead, depth))
         begun = _Prediction(make_endpoint(party, requests), party, begin.model, begin.part_of)
         self._underway[prediction] = begun
+        about = {"data": begin.data, "user": begin.asker, "part_of": begin.part_of or None}
+        log_event(_LOG, "prediction", model=begin.model, n_rows=table.n_rows, **about)
         if len(self._underway) > MOST_PREDICTIONS:
             self._underway.popitem(last=False)
         return begun

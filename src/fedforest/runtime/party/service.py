@@ -236,7 +236,14 @@ class PartyService:
         erased = self._data.erased(request.role.data)
         begun = Begun(request.role, request.terms, rules, erased, data.snapshot)
         self._hold(self._store.begin(request.run, msgspec.msgpack.encode(begun)))
+        self._log("began", request.run, begun)
         return size if request.terms.forest is not None else Done()
+
+    def _log(self, event: str, run: bytes, begun: Begun) -> None:
+        data, asker, whole = begun.role.data, begun.terms.asker, begun.terms.part_of
+        task = type(begun.role).__name__.removesuffix("Role").lower()
+        about = {"task": task, "data": data, "user": asker, "part_of": whole or None}
+        log_event(_LOG, event, run=run.hex(), **about)
 
     def _describe_data(self, request: DescribeData) -> Done:
         """Say how large a data set is, to those who may use it."""
@@ -366,7 +373,10 @@ class PartyService:
                 done = Done(read_class_names(kept))
             syncing.result()
         if self._store.has(request.run):
-            about = self._about(request) if self._is_underway(request.run) else {}
+            is_underway = self._is_underway(request.run)
+            about = self._about(request) if is_underway else {}
+            if is_underway:
+                log_event(_LOG, "ended", run=request.run.hex(), keeps=request.model is not None)
             self._let_go(request.run)
             self._store.finish(request.run, about=about)  # also removes files left by a crash
         if done is None and request.model is not None and self._models.has(request.model):
