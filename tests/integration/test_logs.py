@@ -90,7 +90,7 @@ def test_a_log_of_json_is_nothing_else_and_has_what_matters_at_info(tmp_path: Pa
             assert (failed["severity"], failed["user"]) == ("warning", "analyst")
             assert len(failed["run"]) == 32
             [cancelled] = [event for event in events if event["event"] == "cancelled"]
-            assert cancelled["user"] == "fedforest:tests/user/analyst"
+            assert cancelled["user"] == "analyst"
             assert len(cancelled["run"]) == 32
             [finished] = [event for event in events if event["event"] == "finished"]
             assert finished["user"] == "analyst"
