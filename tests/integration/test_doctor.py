@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from fedforest.cli.main import app
 from fedforest.runtime.membership.pins import Pins
-from tests.integration.federation_folder import START_SECONDS, find_port
+from tests.integration.federation_folder import find_port
 from tests.integration.organisations import Organisation, on_loopback
 from tests.transport.grpc_federations import wait_until
 
@@ -147,7 +147,7 @@ BROKEN: dict[Callable[[Broken], None], tuple[str, str, str, str]] = {
     key_lost: ("keys", "problem", "is missing", "text says"),
     policy_mistaken: ("policy", "problem", "policy.toml:2", "policy check"),
 }
-NEEDS = {expired: "faketime", clock_ahead: "faketime", clock_behind: "faketime"}
+CLOCKS: tuple[Callable[[Broken], None], ...] = (expired, clock_ahead, clock_behind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,11 +176,11 @@ def set_up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SetUp]:
             *("--address", at[0], "--enrolment", at[1]),
         )
         association.start("coordinator", "start", *options)
-        wait_until(lambda: "newcomers enrol" in association.read_log(), START_SECONDS)
+        wait_until(lambda: "newcomers enrol" in association.read_log(), "listening")
         for name in ("bank", "gone"):
             _join(association, found[name])
         found["bank"].start("party", "start", "--home", "party")
-        wait_until(lambda: "connected to" in found["bank"].read_log(), START_SECONDS)
+        wait_until(lambda: "connected to" in found["bank"].read_log(), "connected")
         association.run("coordinator", "revoke", "gone", *options)
         yield SetUp(folder / "bank" / "party", folder / "gone" / "party", ports, folder)
 
@@ -233,7 +233,7 @@ def findings(told: dict[str, Any], state: str) -> list[dict[str, str]]:
 def test_a_broken_set_up_is_found_and_explained(
     set_up: SetUp, make: Callable[[Broken], None]
 ) -> None:
-    tool = NEEDS.get(make, "unshare" if make is disk_full else sys.executable)
+    tool = "faketime" if make in CLOCKS else "unshare" if make is disk_full else sys.executable
     if shutil.which(tool) is None:
         pytest.skip(f"there is no `{tool}` here")
     broken = set_up.broken(set_up.home, make.__name__)

@@ -94,12 +94,12 @@ def test_prometheus_scrapes_both_roles_and_fires_no_alert_of_a_sound_federation(
         return {each["metric"][label]: float(each["value"][1]) for each in found}
 
     n_roles = len(federation.roles)
-    wait_until(lambda: len(values("up == 1", "instance")) == n_roles, SECONDS)
+    wait_until(lambda: len(values("up == 1", "instance")) == n_roles, "all scraped")
     infos = f'fedforest_info{{release="{__version__}"}}'
-    wait_until(lambda: set(values(infos, "role")) == {"coordinator", "party"}, SECONDS)
+    wait_until(lambda: set(values(infos, "role")) == {"coordinator", "party"}, "all tell")
     assert values("fedforest_party_connected", "party") == dict.fromkeys(federation.parties, 1.0)
     assert len(values("fedforest_certificate_expiry_time_seconds > time()", "instance")) == n_roles
-    wait_until(lambda: bool(query("rules")), SECONDS)
+    wait_until(lambda: bool(query("rules")), "rules")
     rules = {rule["name"]: rule["state"] for rule in query("rules")[0]["rules"]}
     assert len(rules) == 6
     expected = {"FedforestCertificateExpires"}  # those of tests are good for a day

@@ -72,19 +72,21 @@ def doctor(
 
 def _print(terminal: Terminal, finding: Diagnosis) -> None:
     """Print a finding; at a terminal its lines are broken between words, below their beginning."""
-    from textwrap import wrap
+    from textwrap import TextWrapper
 
     from rich.text import Text
 
     told = [f"{_MARKS[finding.state]} {finding.topic}: {finding.what}"]
     if finding.state != "good":
         told += [f"{_INDENT}why:  {finding.why}", f"{_INDENT}cure: {finding.cure}"]
-    for number, text in enumerate(printable(each) for each in told):
-        hanging = _INDENT if number == 0 else f"{_INDENT}      "
-        options = {"break_long_words": False, "break_on_hyphens": False}
-        is_cut = sys.stdout.isatty()
-        lines = wrap(text, terminal.out.width, subsequent_indent=hanging, **options)
-        shown = Text("\n".join(lines) if is_cut else text)
+    for number, text in enumerate(map(printable, told)):
+        lines = TextWrapper(
+            terminal.out.width if sys.stdout.isatty() else len(text) + 1,
+            subsequent_indent=_INDENT if number == 0 else f"{_INDENT}      ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        shown = Text(lines.fill(text))
         if number == 0:
             shown.stylize(_STYLES[finding.state], 0, len(_MARKS[finding.state]))
         terminal.out.print(shown, soft_wrap=True)

@@ -145,8 +145,15 @@ class PartyPredictions:
         party = Clocked(LookaheadLimit(handler, largest_lookahead, depth))
         begun = _Prediction(make_endpoint(party, requests), party, begin.model, begin.part_of)
         self._underway[prediction] = begun
-        about = {"data": begin.data, "user": begin.asker, "part_of": begin.part_of or None}
-        log_event(_LOG, "prediction", model=begin.model, n_rows=table.n_rows, **about)
+        log_event(
+            _LOG,
+            "prediction",
+            model=begin.model,
+            data=begin.data,
+            user=begin.asker,
+            part_of=begin.part_of or None,
+            n_rows=table.n_rows,
+        )
         if len(self._underway) > MOST_PREDICTIONS:
             self._underway.popitem(last=False)
         return begun

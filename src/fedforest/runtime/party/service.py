@@ -242,8 +242,8 @@ class PartyService:
     def _log(self, event: str, run: bytes, begun: Begun) -> None:
         data, asker, whole = begun.role.data, begun.terms.asker, begun.terms.part_of
         task = type(begun.role).__name__.removesuffix("Role").lower()
-        about = {"task": task, "data": data, "user": asker, "part_of": whole or None}
-        log_event(_LOG, event, run=run.hex(), **about)
+        about: dict[str, Any] = {"task": task, "data": data, "user": asker}
+        log_event(_LOG, event, run=run.hex(), part_of=whole or None, **about)
 
     def _describe_data(self, request: DescribeData) -> Done:
         """Say how large a data set is, to those who may use it."""
