@@ -78,7 +78,11 @@ def read_commands() -> Any:
 def check_command(words: list[str]) -> str | None:
     """What is wrong with a command that stands in a document; `a|b` means both."""
     command = read_commands()
-    while words and (inner := getattr(command, "commands", None)) is not None:
+    while (
+        words
+        and not words[0].startswith("-")
+        and (inner := getattr(command, "commands", None)) is not None
+    ):
         choices, *words = words[0].split("|"), *words[1:]
         unknown = [name for name in choices if name not in inner]
         if unknown:
