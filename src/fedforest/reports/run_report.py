@@ -52,24 +52,34 @@ AnyResult = VerticalResult | HorizontalResult | None
 def write_run_report(details: RunDetails, result: AnyResult = None) -> str:
     """Return the page of a run; without its result it has no importances and no trees."""
     state = details.state
-    stored = decode_forest(result.file) if isinstance(result, HorizontalResult) else None
     kind = _BADGES.get(state.state, "bad")
     badge = element("span", state.state, class_=f"badge {kind}".strip())
     lead: Child = [badge, " ", describe_order(state.protocol, details.order)]
     title = state.name or f"Run {state.run[:12]}"
-    return write_page(title, lead, _tiles(details), _sections(details, result, stored))
+    return write_page(title, lead, list_tiles(details), _sections(details, result))
 
 
-def _sections(details: RunDetails, result: AnyResult, stored: StoredForest | None) -> list[Markup]:
+def _sections(details: RunDetails, result: AnyResult) -> list[Markup]:
     parts: list[Markup] = []
     if details.state.doing:
         parts.append(section("What it waits for", element("p", details.state.doing)))
     if details.validation is not None:
         parts.append(describe_scores(details))
+    return [*parts, *describe_result(result), *describe_records(details)]
+
+
+def describe_result(result: AnyResult) -> list[Markup]:
+    """Return what a model goes by, as far as its user has it."""
     if isinstance(result, VerticalResult):
-        parts += _describe_vertical(result)
-    if stored is not None:
-        parts += describe_forest(stored, parties=["all parties"])
+        return _describe_vertical(result)
+    if isinstance(result, HorizontalResult):
+        return describe_forest(decode_forest(result.file), parties=["all parties"])
+    return []
+
+
+def describe_records(details: RunDetails) -> list[Markup]:
+    """Return who learned what, parameters, traffic and provenance."""
+    parts: list[Markup] = []
     if details.leakage is not None:
         parts.append(leakage_section(details.leakage))
     parameters = details.order.get("parameters")
@@ -88,7 +98,8 @@ _OPTIONS = {
 }
 
 
-def _tiles(details: RunDetails) -> list[Tile]:
+def list_tiles(details: RunDetails) -> list[Tile]:
+    """Return the figures that stand in large type."""
     tiles = []
     if details.validation is not None:
         values = details.validation.federated.values

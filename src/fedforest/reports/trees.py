@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -51,6 +52,40 @@ def read_tree(
         return DrawnNode(name, f"{cut} · missing: {missing}", owner, below)
 
     return read(0, 0)
+
+
+class NodeText(NamedTuple):
+    """What a node of a tree is called, and whose split it is."""
+
+    title: str
+    detail: str
+    owner: int | None  # None for leaves
+
+
+def list_nodes(stored: StoredForest, tree: int, owner_of: Mapping[int, int]) -> list[NodeText]:
+    """Return the texts of all nodes of a tree, in the order of its arrays."""
+    start = int(stored.forest.shape.tree_start[tree])
+    texts = []
+    for node, child in enumerate(stored.forest.shape.children_of(tree).tolist()):
+        flat = start + node
+        if child == LEAF:
+            texts.append(NodeText(_say_leaf(stored, flat), "", None))
+            continue
+        feature = int(stored.forest.splits.feature[flat])
+        missing = "yes" if stored.forest.splits.missing_left[flat] else "no"
+        detail = f"{_say_cut(stored, flat, feature)} · missing: {missing}"
+        name = shorten(stored.bins.names[feature], 21)
+        texts.append(NodeText(name, detail, owner_of.get(feature, 0)))
+    return texts
+
+
+def owners_of_columns(stored: StoredForest) -> dict[int, int]:
+    """Return the number of the party of each column, in a forest that parties gave together."""
+    counts = stored.metadata.get("columns_per_party")
+    if not isinstance(counts, list):
+        return {}
+    owners = np.repeat(np.arange(len(counts)), counts)
+    return dict(enumerate(owners.tolist()))
 
 
 def _say_cut(stored: StoredForest, node: int, feature: int) -> str:

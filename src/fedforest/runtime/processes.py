@@ -12,6 +12,7 @@ from fedforest.errors import ConfigurationError
 from fedforest.kernels.compiled.preparation import prepare
 from fedforest.kernels.compiled.progress import telling
 from fedforest.limits import read_memory
+from fedforest.runtime.coordinator.home import public_addresses
 from fedforest.runtime.coordinator.operation.status import StatusBoard
 from fedforest.runtime.coordinator.service import CoordinatorService
 from fedforest.runtime.disclosure.egress_ledger import EgressLedger
@@ -30,6 +31,7 @@ from fedforest.runtime.membership.members import Membership
 from fedforest.runtime.membership.pins import Pins
 from fedforest.runtime.membership.presence import FolderPresence, Present
 from fedforest.runtime.membership.renewal import Renewal, noting
+from fedforest.runtime.membership.stewardship import Stewardship
 from fedforest.runtime.monitoring.gauges import Reading, RoleState
 from fedforest.runtime.monitoring.server import MetricsAddress, answering
 from fedforest.runtime.party.catalogue.batches import COPIES, remove_copies
@@ -112,6 +114,9 @@ def serve_coordinator(
             users=None if members is None else members.users,
             limits=settings.limits,
             board=_make_board(home, hub, members),
+            stewardship=None
+            if members is None
+            else Stewardship(members, partial(public_addresses, home)),
         )
         watch = _Gate(hub, members)
         watch.look()  # revoked members must never get in, not even at the start
@@ -187,8 +192,8 @@ def _make_board(home: Path, hub: GrpcHub, members: Membership | None) -> StatusB
         return load_credentials(home).expires
 
     if members is None:
-        return StatusBoard(home, hub.releases, expires=expires)
-    return StatusBoard(home, hub.releases, members.members, members.revoked, expires)
+        return StatusBoard(home, hub.releases, expires=expires, latencies=hub.latencies)
+    return StatusBoard(home, hub.releases, members.members, members.revoked, expires, hub.latencies)
 
 
 class _Gate:

@@ -75,6 +75,10 @@ ALLOWED = {
     "DeleteModel": ("", "", "o", "osf"),
     "PruneRuns": ("", "", "n", "n"),
     "ShowStatus": ("n", "n", "n", "n"),
+    "ShowTree": ("", "", "os", "osf"),
+    "InviteMember": ("", "", "", "n"),
+    "RevokeMember": ("", "", "", "n"),
+    "GrantRole": ("", "", "", "n"),
 }
 
 
@@ -100,6 +104,9 @@ def requests_of(name: str) -> dict[str, Any]:
         "ListRuns": ListRuns,
         "ListModels": orders.ListModels,
         "ShowStatus": orders.ShowStatus,
+        "InviteMember": lambda: orders.InviteMember(role="party", name="shop"),
+        "RevokeMember": lambda: orders.RevokeMember("shop"),
+        "GrantRole": lambda: orders.GrantRole(name="ben", user_role="viewer"),
         "PruneRuns": lambda: orders.PruneRuns(orders.RunFilter()),
     }
     if name in new:

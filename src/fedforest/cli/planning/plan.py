@@ -87,12 +87,12 @@ def plan(  # noqa: PLR0913, PLR0917 - options of a command
 
 def _ask_tables(order: AnyRun, profile: str) -> tuple[dict[str, PlannedTable], PlannedLine]:
     """Ask the federation for the sizes of tables, and the speed of its slowest line."""
-    from fedforest.cli.planning.live_plan import ask_tables
+    from fedforest.estimators.live_plans import ask_tables
     from fedforest.runtime.client.connection import Federation
     from fedforest.runtime.membership.profiles import choose_profile
 
     with Federation(choose_profile(profile)) as federation:
-        return ask_tables(federation, order)
+        return ask_tables(federation.ask, order)
 
 
 def _read_tables(

@@ -13,7 +13,7 @@ import msgspec
 
 from fedforest.errors import ConfigurationError, DataError, FederationError, UnknownColumn
 from fedforest.runtime.messages.orders import Align
-from fedforest.runtime.toml_documents import Document, Places, read_document
+from fedforest.runtime.toml_documents import Document, Places, parse_document, read_document
 from fedforest.runtime.toml_positions import Place
 
 
@@ -86,6 +86,11 @@ class RunFile:
 def read_run_file(path: Path) -> RunFile:
     """Read a file and check its structure; raises `ConfigurationError` with line and column."""
     return read_run_document(read_document(path))
+
+
+def read_run_text(text: str, name: str = "run.toml") -> RunFile:
+    """Read a text as a file of this name, such as one that a form has written."""
+    return read_run_document(parse_document(text.encode(), Path(name)))
 
 
 def read_run_document(document: Document) -> RunFile:

@@ -24,6 +24,8 @@ from fedforest.runtime.messages.orders import (
     DeleteModel,
     DescribeTables,
     EndRunEarly,
+    GrantRole,
+    InviteMember,
     ListAlignments,
     ListModels,
     ListRuns,
@@ -33,10 +35,12 @@ from fedforest.runtime.messages.orders import (
     PruneRuns,
     RemoveAlignment,
     ResumeRun,
+    RevokeMember,
     ShareRun,
     ShowModel,
     ShowRun,
     ShowStatus,
+    ShowTree,
     TrainHorizontal,
     TrainLinear,
     TrainVertical,
@@ -66,6 +70,7 @@ def _reach(viewer: int, service: int, scientist: int) -> Mapping[UserRole, Reach
 _NONE, _OWN, _SHARED = Reach.NONE, Reach.OWN, Reach.SHARED
 _ORDERING = _reach(_NONE, _NONE, _OWN)
 _STEERING = _reach(_NONE, _NONE, _OWN)
+_OPERATING = _reach(_NONE, _NONE, _NONE)
 _PREDICTING = _reach(_NONE, _SHARED, _SHARED)
 RIGHTS: Mapping[type[Any], Mapping[UserRole, Reach]] = {
     TrainVertical: _ORDERING,
@@ -91,6 +96,10 @@ RIGHTS: Mapping[type[Any], Mapping[UserRole, Reach]] = {
     WithdrawModel: _STEERING,
     DeleteModel: _STEERING,
     PruneRuns: _STEERING,
+    ShowTree: _reach(_NONE, _NONE, _SHARED),
+    InviteMember: _OPERATING,
+    RevokeMember: _OPERATING,
+    GrantRole: _OPERATING,
     ShowStatus: _reach(_SHARED, _SHARED, _SHARED),  # runs; all else is reduced by the role
 }
 

@@ -36,10 +36,18 @@ class RunRecords:
     _store: RunStore
     _jobs: Mapping[bytes, Job]  # the runs of this process
 
-    def list(self, which: RunFilter = _ALL) -> list[RunState]:
-        """List runs in their present state, the oldest first."""
+    def list(
+        self, which: RunFilter = _ALL, is_shown: Callable[[bytes], bool] | None = None
+    ) -> list[RunState]:
+        """List runs in their present state, the oldest first; those that a user is shown."""
         present = [self._update(noted) for noted in self.history.select(which)]
-        return [run for run in present if not which.states or run.state in which.states]
+        chosen = [
+            run
+            for run in present
+            if (not which.states or run.state in which.states)
+            and (is_shown is None or is_shown(bytes.fromhex(run.run)))
+        ]
+        return chosen if which.latest is None else chosen[-which.latest :]
 
     def show(self, run: bytes) -> RunDetails:
         """Return everything about a run."""

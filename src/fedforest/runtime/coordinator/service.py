@@ -39,9 +39,11 @@ from fedforest.runtime.coordinator.run_plans import describe_tables
 from fedforest.runtime.coordinator.runs import Hub, TrainingRuns
 from fedforest.runtime.coordinator.serving.model_facts import ModelFactsReader
 from fedforest.runtime.coordinator.standing_alignments import CoordinatorStandingAlignments
+from fedforest.runtime.coordinator.tree_outlines import outline_tree
 from fedforest.runtime.event_log import log_event, severity_of
 from fedforest.runtime.membership.members import check_members, check_user
 from fedforest.runtime.membership.run_limits import LimitsOfUsers
+from fedforest.runtime.membership.stewardship import Stewardship
 from fedforest.runtime.membership.user_roles import DEFAULT_ROLE, UserRole
 from fedforest.runtime.messages.envelope import RUN_ID_BYTES
 from fedforest.runtime.messages.orders import (
@@ -52,6 +54,8 @@ from fedforest.runtime.messages.orders import (
     DeleteModel,
     DescribeTables,
     EndRunEarly,
+    GrantRole,
+    InviteMember,
     ListAlignments,
     ListModels,
     ListRuns,
@@ -61,11 +65,13 @@ from fedforest.runtime.messages.orders import (
     PruneRuns,
     RemoveAlignment,
     ResumeRun,
+    RevokeMember,
     RunFilter,
     ShareRun,
     ShowModel,
     ShowRun,
     ShowStatus,
+    ShowTree,
     WatchRun,
     WithdrawModel,
     decode_order,
@@ -112,6 +118,7 @@ class CoordinatorService:
         limits: LimitsOfUsers = _DEFAULT_LIMITS,
         randomness: Randomness = secrets.token_bytes,
         board: StatusBoard | None = None,
+        stewardship: Stewardship | None = None,
     ) -> None:
         self._hub = hub
         self._members = members  # names of the federation's parties; None: unknown
@@ -142,6 +149,7 @@ class CoordinatorService:
         self._facts = ModelFactsReader(self._records)
         self._pruning = Pruning(self._store, self._runs, self._register, self._access)
         self._board = board or StatusBoard(home, lambda: dict.fromkeys(hub.connected(), ""))
+        self._stewardship = stewardship  # None: the authority is elsewhere
         self._is_ready = threading.Event()
         self._answers: dict[type[Any], Callable[[Any], Iterator[AnyEvent]]] = {
             PredictVertical: self._predict,
@@ -156,6 +164,10 @@ class CoordinatorService:
             ShareRun: self._share,
             ListAlignments: self._list_alignments,
             ShowModel: self._show_model,
+            ShowTree: self._show_tree,
+            InviteMember: lambda order: cut_result(self._steward.invite(order)),
+            RevokeMember: lambda order: cut_result(self._steward.revoke(order)),
+            GrantRole: lambda order: cut_result(self._steward.grant(order)),
         }
         self._answers_to: dict[type[Any], Callable[[Any, str], Iterator[AnyEvent]]] = {
             ListRuns: self._list,
@@ -242,8 +254,7 @@ class CoordinatorService:
 
     def _list(self, order: ListRuns, user: str) -> Iterator[AnyEvent]:
         is_shown = self._access.shown_to(user)
-        runs = [run for run in self._records.list(order.which) if is_shown(bytes.fromhex(run.run))]
-        return cut_result(RunList(runs))
+        return cut_result(RunList(self._records.list(order.which, is_shown)))
 
     def _show(self, order: ShowRun) -> Iterator[AnyEvent]:
         run = self._run_of(order.run)
@@ -263,6 +274,17 @@ class CoordinatorService:
 
     def _show_model(self, order: ShowModel) -> Iterator[AnyEvent]:
         return cut_result(ModelList([self._register.show(order.model)]))
+
+    def _show_tree(self, order: ShowTree) -> Iterator[AnyEvent]:
+        return cut_result(outline_tree(self._models.read(order.model), order.tree))
+
+    @property
+    def _steward(self) -> Stewardship:
+        if self._stewardship is None:
+            raise ConfigurationError(
+                "this coordinator is not its federation's authority: members are made elsewhere"
+            )
+        return self._stewardship
 
     def _describe(self, run: bytes) -> RunDetails:
         return replace(self._records.show(run), shared_with=self._access.users(run))

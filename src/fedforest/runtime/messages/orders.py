@@ -30,6 +30,7 @@ StateName = Literal["queued", "running", "paused", "failed", "finished", "cancel
 Parties = Annotated[list[PartyName], msgspec.Meta(max_length=1000)]
 ClassWeights = Annotated[list[tuple[Label, float]], msgspec.Meta(max_length=MAX_CLASSES)]
 ClassWeight = Literal["balanced"] | ClassWeights | None
+RoleText = Annotated[str, msgspec.Meta(max_length=32)]  # as in `membership/user_roles.py`
 AlignmentMethod = Literal["keyed-hash", "psi"]
 # Of a row: the text of each id column, whole numbers in decimal
 IdTexts = Annotated[
@@ -317,6 +318,12 @@ class ShowModel(AboutModel, frozen=True, kw_only=True):
     """Say whether a model may be used, or who withdrew it."""
 
 
+class ShowTree(AboutModel, frozen=True, kw_only=True):
+    """Send the outline of one tree of a vertical forest: shape, owners of splits, leaves."""
+
+    tree: Annotated[int, msgspec.Meta(ge=0, lt=2**31)] = 0
+
+
 class WithdrawModel(AboutModel, frozen=True, kw_only=True):
     """Withdraw a model for good: from the next request on it answers nothing."""
 
@@ -338,6 +345,7 @@ class RunFilter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     data: GivenName = ""  # a data set of any party
     before: float | None = None  # when the run was ordered
     after: float | None = None
+    latest: Annotated[int, msgspec.Meta(ge=1)] | None = None  # only so many, the last ordered
 
 
 class ListRuns(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
@@ -355,6 +363,28 @@ class PruneRuns(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=Tru
 
 class ShowStatus(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
     """Show the state of the federation, as far as the user may see it."""
+
+
+class InviteMember(msgspec.Struct, frozen=True, kw_only=True, tag=True, forbid_unknown_fields=True):
+    """Make an invitation that lets one newcomer in, once."""
+
+    role: Literal["party", "user"]
+    name: PartyName
+    user_role: RoleText = "scientist"  # of a user
+    valid_seconds: Annotated[float, msgspec.Meta(gt=0, le=30 * 86400)] = 86400.0
+
+
+class RevokeMember(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """Refuse a member for good, and cut its connections."""
+
+    name: PartyName
+
+
+class GrantRole(msgspec.Struct, frozen=True, kw_only=True, tag=True, forbid_unknown_fields=True):
+    """Change what a user may do."""
+
+    name: PartyName
+    user_role: RoleText
 
 
 class ListAlignments(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
@@ -392,6 +422,10 @@ AnyOrder = (
     | WithdrawModel
     | DeleteModel
     | ShowStatus
+    | ShowTree
+    | InviteMember
+    | RevokeMember
+    | GrantRole
 )
 
 

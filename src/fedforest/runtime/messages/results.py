@@ -289,6 +289,32 @@ class RunDetails(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     shared_with: list[str] = []  # users
 
 
+class TreeOutline(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """One tree of a vertical forest, without columns and thresholds; arrays go by node."""
+
+    tree: int
+    n_trees: int
+    parties: list[str]
+    children: bytes  # <i4: the left child, whose right neighbour is the right one; -1: a leaf
+    owner: bytes  # <i2: the party of a split; -1: a leaf
+    label: bytes  # <i4: of leaves, the most frequent class; -1 where there is none
+    value: bytes  # <f8: of leaves, its fraction, or the number
+    n_classes: int  # 0: regression
+    has_leaves: bool  # False: only the label party knows them
+
+
+class InvitationMade(msgspec.Struct, frozen=True, array_like=True):
+    """The token of an invitation."""
+
+    token: str
+
+
+class MembersChanged(msgspec.Struct, frozen=True, array_like=True):
+    """The members that a request was about."""
+
+    names: list[str]
+
+
 class ModelState(msgspec.Struct, frozen=True, array_like=True):
     """A model of a finished run; its id is that of the run. Times are in seconds since 1970."""
 
@@ -365,6 +391,9 @@ Result = (
     | AlignmentList
     | ModelList
     | FederationStatus
+    | TreeOutline
+    | InvitationMade
+    | MembersChanged
 )
 News = RunAccepted | Told  # the events that a user sees
 AnyEvent = RunAccepted | Progress | ResultPiece | Finished

@@ -11,6 +11,7 @@ class MemberStatus(msgspec.Struct, frozen=True, array_like=True):
     release: str = ""  # as a connected party says
     user_role: str = ""
     expires: str | None = None  # the certificate
+    latency_seconds: float | None = None  # of a connected party, there and back
 
 
 class WaitingRun(msgspec.Struct, frozen=True, array_like=True):

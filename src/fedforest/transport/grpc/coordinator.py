@@ -128,6 +128,10 @@ class GrpcHub:
         """Return the release of every connected party, as it says; empty where it says none."""
         return self._presence.releases()
 
+    def latencies(self) -> dict[str, float]:
+        """Return the seconds to every connected party and back."""
+        return self._presence.latencies()
+
     def wait_for_parties(self, names: Iterable[str], timeout_seconds: float) -> None:
         """Return when all these parties are connected; `TooFewParties` names who is missing."""
         self._call(self._presence.require(set(names), timeout_seconds))

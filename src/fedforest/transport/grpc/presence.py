@@ -32,6 +32,13 @@ class Presence:
         streams = list(self._streams.items())
         return {name: stream.release for name, stream in streams if not stream.is_gone}
 
+    def latencies(self) -> dict[str, float]:
+        """The seconds to each party and back, measured when it connected."""
+        streams = list(self._streams.items())
+        return {
+            name: stream.network.latency_seconds for name, stream in streams if not stream.is_gone
+        }
+
     def network(self) -> Network:
         """The slowest way to a party, measured when it connected."""
         networks = [stream.network for stream in list(self._streams.values())]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from starlette.responses import HTMLResponse, Response
 
 from fedforest.release import __version__
-from fedforest.reports.markup import Child, Markup, element, join
+from fedforest.reports.markup import Child, Markup, element, join, trusted_text
 from fedforest.web.dashboard.assets_folder import asset_url
 from fedforest.web.dashboard.visits import Visit
 
@@ -113,7 +113,9 @@ def _top(visit: Visit, site: Site) -> Markup:
 
 
 def _is_at(path: str, item: NavigationItem) -> bool:
-    return path == item.path or (item.path != "/" and path.startswith(f"{item.path}/"))
+    if "/new" in path or "/new" in item.path:
+        return path == item.path
+    return path == item.path or path.startswith(f"{item.path}/")
 
 
 def _footer() -> Markup:
@@ -157,6 +159,17 @@ def action_button(  # noqa: PLR0913 - what a button has
         class_="inline",
         data_confirm=confirm or None,
     )
+
+
+def code_block(text: str, label: str) -> Markup:
+    """Return a text with its lines as they are."""
+    code = element("code", as_lines(text))
+    return element("pre", code, tabindex=0, role="region", aria_label=label)
+
+
+def as_lines(text: str) -> Child:
+    """Return a text of several lines; `printable` would show their ends."""
+    return [[line, trusted_text("\n")] for line in text.rstrip("\n").split("\n")]
 
 
 def labelled(label: str, control: Markup, hint: str = "", *, for_: str = "") -> Markup:

@@ -53,6 +53,12 @@ class Sessions:
                 self._kept.popitem(last=False)
         return word
 
+    def is_open(self, word: str) -> bool:
+        """Tell whether the session of a cookie goes on, without taking part in it."""
+        with self._lock:
+            session = self._kept.get(_digest(word))
+            return session is not None and session.is_good()
+
     def find(self, word: str) -> Session | None:
         """Return the session of a cookie; None where it has ended."""
         digest, now = _digest(word), self._clock()

@@ -54,6 +54,11 @@ class Visit:
         """Whether a script of ours asks for a part of a page."""
         return self.request.headers.get("x-part") == "1"
 
+    def is_welcome(self) -> bool:
+        """Tell whether the session goes on; looking does not keep it from becoming idle."""
+        sessions: Sessions = self.site.sessions
+        return sessions.is_open(self.request.cookies.get(cookie_name(self.request), ""))
+
     def path(self, name: str) -> str:
         """Return a part of the address."""
         return str(self.request.path_params[name])

@@ -33,6 +33,7 @@ class StatusBoard:
     members: Callable[[], Collection[Member]] = tuple
     revoked: Callable[[], Collection[object]] = tuple
     expires: Callable[[], datetime | None] = lambda: None  # the coordinator's own certificate
+    latencies: Callable[[], Mapping[str, float]] = dict  # of connected parties, in seconds
     started: float = field(default_factory=time.time)
 
     def describe(
@@ -71,7 +72,7 @@ class StatusBoard:
         )
 
     def _parties(self, *, in_full: bool) -> list[MemberStatus]:
-        releases = self.releases()
+        releases, latencies = self.releases(), self.latencies()
         expires = {each.name: each.expires for each in self.members() if each.role == "party"}
         return [
             MemberStatus(
@@ -79,6 +80,7 @@ class StatusBoard:
                 connected=name in releases,
                 release=releases.get(name, ""),
                 expires=expires.get(name) if in_full else None,
+                latency_seconds=latencies.get(name),
             )
             for name in sorted({*releases, *expires})
         ]

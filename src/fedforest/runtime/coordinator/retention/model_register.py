@@ -29,6 +29,7 @@ from fedforest.runtime.messages.orders import (
     PredictLinear,
     PredictVertical,
     ResumeRun,
+    ShowTree,
     TrainVertical,
     WatchRun,
     WithdrawModel,
@@ -41,7 +42,9 @@ from fedforest.runtime.trainings.registry import training_named
 _FILE = "withdrawal"
 _LOOK_SECONDS = 1.0  # between looks for parties that came back
 _LOG = logging.getLogger(__name__)
-_USES = PredictVertical | PredictLinear | CompleteModel | WatchRun | ResumeRun | EndRunEarly
+_USES = (
+    PredictVertical | PredictLinear | CompleteModel | ShowTree | WatchRun | ResumeRun | EndRunEarly
+)
 
 
 class _OwedWithdrawal(msgspec.Struct):
