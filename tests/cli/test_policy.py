@@ -8,12 +8,12 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from fedforest.cli.main import app, app_entry
-from fedforest.cli.policy import TEMPLATE
 from fedforest.errors import ConfigurationError
 from fedforest.runtime.party.approval import spending_of_labels
 from fedforest.runtime.party.catalogue.catalogue import Catalogue
 from fedforest.runtime.party.catalogue.entries import Entry
 from fedforest.runtime.party.policy import DataSetRules, PolicyFile
+from fedforest.runtime.party.policy_template import TEMPLATE
 from fedforest.runtime.party.spending import Budgets
 
 

@@ -102,9 +102,10 @@ def _demonstrate(  # noqa: PLR0913 - what the options say
         "misses some letters.\nStarting a coordinator and three parties, each a process: keys, "
         "certificates, fingerprints, mutual TLS."
     )
-    port = find_ports(1)[0] if opens else None
+    port, *others = find_ports(1 + len(letters.tables)) if opens else (None,)
+    ports = dict(zip(letters.tables, others, strict=True)) if opens else None
     with (
-        running_federation(folder, letters.tables, port) as profile,
+        running_federation(folder, letters.tables, port, ports) as profile,
         Federation(profile) as federation,
     ):
         terminal.say(f"Connected after {format_seconds(time.perf_counter() - started)}.")
@@ -121,7 +122,7 @@ def _demonstrate(  # noqa: PLR0913 - what the options say
             typer.echo(f"The picture is {plot}.")
         terminal.say(f"All of it took {format_seconds(time.perf_counter() - started)}.")
         if port is not None:
-            _open_dashboard(folder, port)
+            _open_dashboard(folder, port, ports or {})
         if keep:
             _keep_up(profile, folder)
 
@@ -168,14 +169,18 @@ def _print_risks(terminal: Terminal, comparisons: list[Comparison]) -> None:
     terminal.say("No raw row left its office. `fedforest runs show RUN --leakage` tells all.")
 
 
-def _open_dashboard(folder: Path, port: int) -> None:
-    """Open the pages of the coordinator in a browser, if there is one."""
+def _open_dashboard(folder: Path, port: int, party_ports: dict[str, int]) -> None:
+    """Open the pages of the coordinator in a browser, if there is one; name those of parties."""
     import webbrowser
 
     from fedforest.cli.demonstration.federation import login_link
 
     link = login_link(folder / "coordinator", port, "analyst")
     typer.echo(f"\nThe dashboard, for whoever has this address: {link}")
+    for party, own in party_ports.items():
+        typer.echo(
+            f"The pages of {party}, for the owner of its data: {login_link(folder / party, own)}"
+        )
     webbrowser.open(link)
 
 

@@ -115,22 +115,41 @@ def start_coordinator(  # noqa: PLR0913, PLR0917 - options of a command
 
 
 @party.command("start")
-def start_party(
+def start_party(  # noqa: PLR0913, PLR0917 - options of a command
     home: Home,
     log_format: LogFormat = "text",
     log_level: LogLevel = "info",
     metrics_port: MetricsPort = None,
     metrics_host: MetricsHost = _LOOPBACK,
+    dashboard: Dashboard = False,
+    web_address: WebAddressOption = "127.0.0.1:7481",
+    web_certificate: WebCertificate = None,
+    web_key: WebKey = None,
+    web_name: WebNames = None,
 ) -> None:
     """Connect to the coordinator and answer it until stopped.
 
     Example: fedforest party start --home ./bank
+
+    Example: fedforest party start --home ./bank --dashboard
     """
     from fedforest.runtime.event_log import logging_to_stderr
     from fedforest.runtime.processes import serve_party
 
+    beside = None
+    if dashboard:
+        from fedforest.extras import explain_missing_extras
+
+        with explain_missing_extras("the dashboard"):
+            from fedforest.web.mounting import WebOptions, mount_beside_party
+            from fedforest.web.server import WebAddress
+
+        place = WebAddress(web_address, web_certificate, web_key)
+        names = tuple(web_name or ())
+        beside = mount_beside_party(WebOptions(place, dashboard=True, names=names))
+    metrics = _at(metrics_port, metrics_host)
     with logging_to_stderr(log_format, log_level):
-        serve_party(home, stop_on_signals(), typer.echo, _at(metrics_port, metrics_host))
+        serve_party(home, stop_on_signals(), typer.echo, metrics, beside)
 
 
 def _at(port: int | None, host: str) -> "MetricsAddress | None":

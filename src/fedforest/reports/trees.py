@@ -9,8 +9,9 @@ import numpy as np
 from fedforest.reports.charts import N_COLOURS, shorten, svg, text
 from fedforest.reports.formats import format_number
 from fedforest.reports.markup import Markup, element
-from fedforest.tree.files.forests import StoredForest
-from fedforest.tree.forest.forest import LEAF
+from fedforest.tree.files.forests import StoredForest, StoredPartial
+from fedforest.tree.forest.forest import LEAF, Splits
+from fedforest.tree.table.bins import Bins
 
 _BOX_WIDTH, _BOX_HEIGHT, _GAP, _LEVEL = 152.0, 44.0, 14.0, 84.0
 _SCALE = 0.69  # so that four levels fit beside each other on a laptop
@@ -44,7 +45,10 @@ def read_tree(
             return DrawnNode(_say_leaf(stored, flat), "", None)
         feature = int(stored.forest.splits.feature[flat])
         owner = owner_of.get(feature, 0)
-        name, cut = shorten(stored.bins.names[feature], 21), _say_cut(stored, flat, feature)
+        name, cut = (
+            shorten(stored.bins.names[feature], 21),
+            _say_cut(stored.forest.splits, stored.bins, flat, feature),
+        )
         if level == n_levels:
             return DrawnNode(name, f"{cut}, and so on", owner)
         below = [read(int(children[node]) + side, level + 1) for side in (0, 1)]
@@ -73,7 +77,9 @@ def list_nodes(stored: StoredForest, tree: int, owner_of: Mapping[int, int]) -> 
             continue
         feature = int(stored.forest.splits.feature[flat])
         missing = "yes" if stored.forest.splits.missing_left[flat] else "no"
-        detail = f"{_say_cut(stored, flat, feature)} · missing: {missing}"
+        detail = (
+            f"{_say_cut(stored.forest.splits, stored.bins, flat, feature)} · missing: {missing}"
+        )
         name = shorten(stored.bins.names[feature], 21)
         texts.append(NodeText(name, detail, owner_of.get(feature, 0)))
     return texts
@@ -88,21 +94,38 @@ def owners_of_columns(stored: StoredForest) -> dict[int, int]:
     return dict(enumerate(owners.tolist()))
 
 
-def _say_cut(stored: StoredForest, node: int, feature: int) -> str:
-    splits = stored.forest.splits
+def list_own_nodes(stored: StoredPartial, tree: int) -> list[NodeText]:
+    """Return the texts of a tree as one owner of columns knows it: its own splits."""
+    splits, start = stored.partial.splits, int(stored.partial.shape.tree_start[tree])
+    texts = []
+    for node, child in enumerate(stored.partial.shape.children_of(tree).tolist()):
+        feature = int(splits.feature[start + node])
+        if child == LEAF:
+            texts.append(NodeText("leaf", "", None))
+        elif feature < 0:
+            texts.append(NodeText("another party", "its own column", 1))
+        else:
+            name = shorten(stored.bins.names[feature], 21)
+            cut = _say_cut(splits, stored.bins, start + node, feature)
+            missing = "yes" if splits.missing_left[start + node] else "no"
+            texts.append(NodeText(name, f"{cut} · missing: {missing}", 0))
+    return texts
+
+
+def _say_cut(splits: Splits, bins: Bins, node: int, feature: int) -> str:
     if splits.set_index[node] >= 0:
-        return f"in {_say_set(stored, node, feature)}"
+        return f"in {_say_set(splits, bins, node, feature)}"
     if splits.cut.dtype == np.float32:
         return f"≤ {format_number(float(splits.cut[node]))}"
-    edges, cut = stored.bins.edges(feature), int(splits.cut[node])
+    edges, cut = bins.edges(feature), int(splits.cut[node])
     # beyond the last edge all values go left: such a split is about missing ones
     return f"≤ {format_number(float(edges[cut]))}" if cut < len(edges) else "is there"
 
 
-def _say_set(stored: StoredForest, node: int, feature: int) -> str:
-    words = stored.forest.splits.left_set[stored.forest.splits.set_index[node]].tolist()
+def _say_set(splits: Splits, bins: Bins, node: int, feature: int) -> str:
+    words = splits.left_set[splits.set_index[node]].tolist()
     codes = [code for code in range(255) if int(words[code >> 6]) >> (code & 63) & 1]
-    known = stored.bins.categories(feature)
+    known = bins.categories(feature)
     names = [str(known[code]) for code in codes if code < len(known)]
     return shorten("{" + ", ".join(names) + "}", 18)
 

@@ -253,11 +253,20 @@ def _describe(hub: GrpcHub, enrolment: EnrolmentServer | None) -> str:
     return f"listening at {hub.address}; newcomers enrol at {enrolment.address}"
 
 
+class ServedParty(NamedTuple):
+    """A party that runs, for what is served beside it in its process."""
+
+    home: Path
+    name: str
+    memory_limit: int | None
+
+
 def serve_party(
     home: Path,
     stop: threading.Event,
     say: Callable[[str], None],
     metrics: MetricsAddress | None = None,
+    beside: Callable[[ServedParty], AbstractContextManager[str]] | None = None,
 ) -> None:
     """Stay connected to the coordinator and answer its requests."""
     from fedforest.transport.grpc.party import GrpcLink  # noqa: PLC0415 - grpc is an extra
@@ -297,8 +306,14 @@ def serve_party(
         )
         threading.Thread(target=renewal.keep_on, args=(stop,), daemon=True).start()
         try:
-            with answering(metrics, _state_of_party(home, link)) as at:
+            served = ServedParty(home, identity.name, memory_limit)
+            with (
+                answering(metrics, _state_of_party(home, link)) as at,
+                nullcontext("") if beside is None else beside(served) as told,
+            ):
                 _say_metrics(at, say)
+                if told:
+                    say(told)
                 say(f"party {identity.name} answers the coordinator at {settings.coordinator}")
                 link.run(stop)
         finally:

@@ -1,4 +1,4 @@
-"""The web beside a coordinator: one application on one port, in the coordinator's process.
+"""The web beside a coordinator, or a party: one application on one port, in its process.
 
 What is mounted is chosen by options; every room brings its addresses and sends its requests
 through the coordinator's own door.
@@ -13,9 +13,10 @@ from starlette.requests import Request
 from starlette.routing import BaseRoute
 
 from fedforest.runtime.membership.service_tokens import FILE, ServiceTokens
-from fedforest.runtime.processes import ServedCoordinator
+from fedforest.runtime.processes import ServedCoordinator, ServedParty
 from fedforest.web.api.guard import Guard, WebLimits
 from fedforest.web.dashboard import coordinator_site
+from fedforest.web.dashboard.party_site import make_party_routes
 from fedforest.web.dashboard.protection import LOOPBACK_HOSTS, PageProtection, host_of
 from fedforest.web.federation.routes import mount_api
 from fedforest.web.server import WebAddress, WebServer
@@ -47,6 +48,21 @@ def mount_beside(options: WebOptions) -> Callable[[ServedCoordinator], AbstractC
             told = [f"dashboard at {web.url}"] if options.dashboard else []
             told += [f"HTTP API at {web.url}/v1"] if options.http_api else []
             yield "\n".join(told)
+
+    return serve
+
+
+def mount_beside_party(
+    options: WebOptions,
+) -> Callable[[ServedParty], AbstractContextManager[str]]:
+    """Return what serves a party's own pages while it runs."""
+
+    @contextmanager
+    def serve(party: ServedParty) -> Iterator[str]:
+        routes = make_party_routes(party.home, party.name, party.memory_limit)
+        app = PageProtection(Starlette(routes=routes), options.hosts)
+        with WebServer(app, options.place) as web:
+            yield f"dashboard at {web.url}"
 
     return serve
 

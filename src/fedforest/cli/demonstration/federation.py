@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from secrets import token_hex
 
 import pyarrow
 import pyarrow.parquet
@@ -57,10 +58,15 @@ class Process:
 
 
 @contextmanager
-def running_federation(folder: Path, tables: Tables, web_port: int | None = None) -> Iterator[Path]:
+def running_federation(
+    folder: Path,
+    tables: Tables,
+    web_port: int | None = None,
+    party_ports: Mapping[str, int] | None = None,
+) -> Iterator[Path]:
     """A coordinator, and a party for each of the tables; gives the folder of a user's profile.
 
-    With a port the coordinator has its dashboard there, and each party the next ones.
+    Those that have ports show pages there.
     """
     with ExitStack() as stack:
         processes: list[Process] = []
@@ -79,7 +85,8 @@ def running_federation(folder: Path, tables: Tables, web_port: int | None = None
         _pin_each_other([folder / party for party in tables])
         for party, data_sets in tables.items():
             _fill_catalogue(folder / party, data_sets)
-            processes.append(_start("party", folder / party))
+            port = None if party_ports is None else party_ports[party]
+            processes.append(_start("party", folder / party, port))
         _wait_until(lambda: _all_connected(coordinator, tables), processes)
         yield user
 
@@ -140,7 +147,7 @@ def _fill_catalogue(home: Path, data_sets: Mapping[str, pyarrow.Table]) -> None:
 
 def login_link(home: Path, web_port: int, user: str = "") -> str:
     """`fedforest tokens add`: an address that logs in whoever opens it, until the demo ends."""
-    word = ServiceTokens(home / FILE).issue("demo", user=user, days=1.0)
+    word = ServiceTokens(home / FILE).issue(f"demo-{token_hex(4)}", user=user, days=1.0)
     return f"http://127.0.0.1:{web_port}/login#{word}"
 
 

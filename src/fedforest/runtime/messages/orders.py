@@ -30,7 +30,7 @@ StateName = Literal["queued", "running", "paused", "failed", "finished", "cancel
 Parties = Annotated[list[PartyName], msgspec.Meta(max_length=1000)]
 ClassWeights = Annotated[list[tuple[Label, float]], msgspec.Meta(max_length=MAX_CLASSES)]
 ClassWeight = Literal["balanced"] | ClassWeights | None
-RoleText = Annotated[str, msgspec.Meta(max_length=32)]  # as in `membership/user_roles.py`
+RoleText = Annotated[str, msgspec.Meta(max_length=32)]  # as in `runtime/membership/user_roles.py`
 AlignmentMethod = Literal["keyed-hash", "psi"]
 # Of a row: the text of each id column, whole numbers in decimal
 IdTexts = Annotated[

@@ -17,7 +17,7 @@ from fedforest.errors import ConfigurationError, PolicyRefusal
 from fedforest.protocol.horizontal.order import Scope
 from fedforest.runtime.event_log import log_event
 from fedforest.runtime.messages.orders import AlignmentMethod
-from fedforest.runtime.toml_documents import read_document
+from fedforest.runtime.toml_documents import parse_document, read_document
 
 FILE_NAME = "policy.toml"
 Protocol = Literal["vertical", "horizontal", "linear", "prediction"]
@@ -135,6 +135,24 @@ class Policy:
         return self._rules
 
 
+class PolicyText(Policy):
+    """The rules of a text that is no file yet; raises `ConfigurationError` at a mistake."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(DataSetRules())
+        document = parse_document(text.encode(), Path(FILE_NAME))
+        document.read(_Document)
+        self._content = document.content
+
+    def rules(self, data: str) -> DataSetRules:
+        """Return the rules of a data set."""
+        return _rules_of(self._content, data)
+
+    def named(self) -> list[str]:
+        """List the data sets that the text has rules for."""
+        return list(self._content.get("data", {}))
+
+
 class PolicyFile(Policy):
     """The rules in a party's folder; without a file, the defaults."""
 
@@ -151,8 +169,7 @@ class PolicyFile(Policy):
         except ConfigurationError as error:
             log_event(_LOG, "policy unusable", severity=logging.ERROR, text=str(error))
             raise PolicyRefusal.of("policy.unreadable") from None
-        default, own = self._document.get("default", {}), self._document.get("data", {})
-        return msgspec.convert({**default, **own.get(data, {})}, DataSetRules)
+        return _rules_of(self._document, data)
 
     def check(self) -> list[str]:
         """List the data sets that the file has rules for; raises with the line of an error."""
@@ -171,3 +188,8 @@ class PolicyFile(Policy):
             document = read_document(self.path)
             document.read(_Document)  # or an error that names the place
             self._document, self._state = document.content, state
+
+
+def _rules_of(content: Mapping[str, Any], data: str) -> DataSetRules:
+    default, own = content.get("default", {}), content.get("data", {})
+    return msgspec.convert({**default, **own.get(data, {})}, DataSetRules)

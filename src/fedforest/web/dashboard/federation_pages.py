@@ -14,6 +14,7 @@ from fedforest.runtime.messages.status import FederationStatus, MemberStatus
 from fedforest.web.dashboard.layout import (
     action_button,
     badge,
+    code_block,
     labelled,
     notice,
     select,
@@ -149,9 +150,9 @@ def invite(visit: Visit) -> Response:
         visit,
         f"Invitation of {name}",
         notice("It is shown once. Send it by a way that others do not read."),
-        element("pre", element("code", made.token), class_="wrap", tabindex=0),
+        element("div", code_block(made.token, "token"), class_="wrap"),
         element("p", [f"It lets one newcomer in, once. {name} runs, and pastes it: "]),
-        element("pre", element("code", command)),
+        code_block(command, "command"),
         trail=[("/federation", "Federation")],
     )
 

@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from fedforest.reports.markup import Child, Markup, element
 from fedforest.runtime.membership.service_tokens import SCOPES
 from fedforest.web.api.guard import KnowsTokens, Rates
-from fedforest.web.dashboard.layout import Site, labelled, notice, write_document
+from fedforest.web.dashboard.layout import Site, code_block, labelled, notice, write_document
 from fedforest.web.dashboard.protection import comes_from_here
 from fedforest.web.dashboard.sessions import LONGEST_SECONDS, Sessions, token_login
 from fedforest.web.dashboard.visits import Reception, Visit, cookie_name, read_form
@@ -150,7 +150,7 @@ class Login:
     def _help(self) -> Child:
         return [
             element("p", _EXPLANATIONS[self.site.kind], class_="quiet"),
-            element("pre", element("code", _COMMANDS[self.site.kind])),
+            code_block(_COMMANDS[self.site.kind], "command"),
         ]
 
 

@@ -87,7 +87,7 @@ def show_trees(visit: Visit) -> Response:
             "section",
             _choose_tree(run, tree, details, whole=whole, row=row),
             list_owners(parties) if protocol == "vertical" else None,
-            _viewer(f"/runs/{run}/trees/{tree}{asked}"),
+            viewer(f"/runs/{run}/trees/{tree}{asked}"),
         ),
         lead=lead,
         trail=[("/runs", "Runs"), (f"/runs/{run}", name)],
@@ -142,7 +142,8 @@ def _choose_tree(run: str, tree: int, details: RunDetails, *, whole: bool, row: 
     return around
 
 
-def _viewer(source: str) -> Markup:
+def viewer(source: str) -> Markup:
+    """Return a place that a script draws the tree of an address in."""
     tools = [
         element("button", label, type="button", data_tool=tool)
         for tool, label in (
@@ -203,7 +204,7 @@ def _tell_whole(stored: StoredForest, tree: int) -> dict[str, Any]:
     if tree >= stored.forest.shape.n_trees:
         raise Refused(404, f"there are {stored.forest.shape.n_trees} trees")
     texts = list_nodes(stored, tree, owners_of_columns(stored))
-    return _tell(stored.forest.shape.children_of(tree).tolist(), texts)
+    return describe_nodes(stored.forest.shape.children_of(tree).tolist(), texts)
 
 
 def _tell_outline(outline: TreeOutline, classes: Sequence[Any] | None) -> dict[str, Any]:
@@ -222,10 +223,11 @@ def _tell_outline(outline: TreeOutline, classes: Sequence[Any] | None) -> dict[s
         else:
             name = classes[label] if classes is not None and label < len(classes) else label
             texts.append(NodeText(f"{name} {value:.0%}", "", None))
-    return _tell(children, texts)
+    return describe_nodes(children, texts)
 
 
-def _tell(children: Sequence[int], texts: Sequence[NodeText]) -> dict[str, Any]:
+def describe_nodes(children: Sequence[int], texts: Sequence[NodeText]) -> dict[str, Any]:
+    """Return a tree as the script that draws it reads it."""
     return {
         "children": list(children),
         "owners": [-1 if text.owner is None else text.owner % 6 for text in texts],
