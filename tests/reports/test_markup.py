@@ -52,3 +52,7 @@ def test_attributes_that_are_off_are_left_out_and_children_nest() -> None:
     )
     assert str(element("p", inner)) == "<p><b>x</b>y</p>"
     assert str(join([])) == ""
+
+
+def test_zero_is_a_value_and_false_is_none() -> None:
+    assert str(element("p", tabindex=0, hidden=False)) == '<p tabindex="0"></p>'

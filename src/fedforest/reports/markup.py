@@ -33,7 +33,9 @@ def element(name: str, /, *children: Child, **attributes: str | float | bool | N
     `class_` and `for_` stand for names that Python reserves; other underscores are hyphens.
     """
     written = "".join(
-        _attribute(key, value) for key, value in attributes.items() if value not in (None, False)
+        _attribute(key, value)
+        for key, value in attributes.items()
+        if value is not None and value is not False  # 0 is a value
     )
     opened = f"<{name}{written}>"
     return Markup(opened if name in _VOID else f"{opened}{join(children)}</{name}>")

@@ -35,8 +35,9 @@ def check_page(watched: Watched) -> None:
     page.wait_for_selector("h1")
     assert page.title() != "1", "a name was taken for markup"
     assert page.locator("img[src=x]").count() == 0
-    assert watched.find_faults() == []
-    assert watched.troubles == []
+    faults = watched.find_faults()
+    assert not faults, faults
+    assert not watched.troubles, watched.troubles
 
 
 def order_run(watched: Watched, address: str) -> str:

@@ -320,6 +320,13 @@ def _ask_protection(fields: Mapping[str, str]) -> Markup:
             ),
         ),
         _only_if("protocol=horizontal", _choice(fields, "aggregation", "Sums are", sums)),
+        _only_if(
+            "protocol=horizontal",
+            _only_if(
+                "aggregation=Shamir",
+                _box(fields, "threshold", "Shares that open a sum", kind="whole"),
+            ),
+        ),
         _only_if("protocol=horizontal", _choice(fields, "privacy", "Noise on labels", noises)),
         _only_if(
             "protocol=horizontal",

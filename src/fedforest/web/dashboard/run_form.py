@@ -18,6 +18,7 @@ DEFAULTS: Mapping[str, str] = {
     "label_epsilon": "2.0",
     "align": "keyed-hash",
     "aggregation": "Masked",
+    "threshold": "2",
     "privacy": "",
     "privacy_epsilon": "2.0",
     "trees": "100",
@@ -64,12 +65,19 @@ def _write_head(form: Mapping[str, str], *, is_vertical: bool) -> str:
     if is_vertical and form.get("align"):
         lines.append(f"align = {quote(form['align'])}")
     if not is_vertical:
-        lines.append(f"aggregation = {quote(form.get('aggregation', 'plain'))}")
+        lines.append(f"aggregation = {_write_aggregation(form)}")
     if form.get("alone") and form.get("validation"):
         lines.append("alone = true")
     if form.get("seed"):
         lines.append(f"seed = {_number(form['seed'])}")
     return "\n".join(lines)
+
+
+def _write_aggregation(form: Mapping[str, str]) -> str:
+    name = form.get("aggregation", "plain")
+    if name != "Shamir":
+        return quote(name)
+    return f"{{ name = {quote(name)}, threshold = {_number(form.get('threshold', ''))} }}"
 
 
 def _write_parties(form: Mapping[str, str]) -> str:
@@ -161,7 +169,9 @@ def read_order(order: Mapping[str, Any], protocol: str) -> dict[str, str]:
             "label_epsilon": f"{order['label_epsilon']:g}",
         }
     if protocol == "horizontal":
-        fields["aggregation"] = (order.get("aggregation") or {}).get("name", "plain")
+        sums = order.get("aggregation") or {}
+        fields["aggregation"] = str(sums.get("name", "plain"))
+        fields["threshold"] = _text(sums.get("settings", {}).get("threshold", 2))
         noise = order.get("privacy") or {}
         fields["privacy"] = str(noise.get("name", ""))
         if "epsilon" in noise.get("settings", {}):

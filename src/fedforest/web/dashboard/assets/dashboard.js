@@ -390,6 +390,7 @@ function drawTrees() {
 }
 
 enterByFragment();
+addEventListener("hashchange", enterByFragment);
 refreshParts();
 followRun();
 loadParts();
