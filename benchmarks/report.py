@@ -20,6 +20,7 @@ from benchmarks.runs import (
     horizontal_findings,
     pooled_findings,
     real_tables_findings,
+    serving_federation_findings,
     serving_findings,
     vertical_findings,
 )
@@ -39,6 +40,7 @@ RUNS: dict[str, tuple[str, Callable[[dict[str, Any]], list[Finding]]]] = {
     "federation": ("A live federation: every role a process", federation_findings.find),
     "alignment": ("Alignment: rows that two parties have in common", alignment_findings.find),
     "serving": ("Serving predictions over HTTP", serving_findings.find),
+    "serving_federation": ("Serving predictions by a federation", serving_federation_findings.find),
     "ablations": ("What each fast path is worth", ablation_findings.find),
 }
 

@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -71,14 +72,17 @@ def time_answers(kind: str, forest: Any, file: bytes, n_times: int) -> dict[str,
 class Caller:
     """A connection that asks the same question again and again."""
 
-    def __init__(self, address: tuple[str, int], request: bytes) -> None:
-        self._address, self._request = address, request
+    def __init__(
+        self, address: tuple[str, int], request: bytes, tls: ssl.SSLContext | None = None
+    ) -> None:
+        self._address, self._request, self._tls = address, request, tls
         self.seconds: list[float] = []
 
     def ask(self, times: int) -> None:
         """Ask and wait for the whole answer each time."""
-        with socket.create_connection(self._address, timeout=60) as connection:
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with socket.create_connection(self._address, timeout=60) as plain:
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection = self._tls.wrap_socket(plain) if self._tls is not None else plain
             for _ in range(times):
                 start = time.perf_counter()
                 connection.sendall(self._request)
@@ -175,7 +179,7 @@ def main(arguments: Sequence[str]) -> None:
     result = {
         "run": "serving",
         "environment": environment,
-        "settings": {"trees": N_TREES, "columns": 30, "quick": quick},
+        "settings": {"trees": N_TREES, "columns": 30, "seed": 0, "quick": quick},
         "minutes": round((time.perf_counter() - started) / 60, 1),
         "answers": answers,
         "requests": [*requests, batches],

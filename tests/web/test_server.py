@@ -1,5 +1,7 @@
 """A web server binds to loopback, or has a certificate, and answers over a real connection."""
 
+import contextlib
+import socket
 from pathlib import Path
 
 import httpx2 as httpx
@@ -7,6 +9,7 @@ import pytest
 
 from fedforest.errors import ConfigurationError, TransportError
 from fedforest.runtime.membership.service_tokens import OneToken
+from fedforest.web import connections
 from fedforest.web.api.guard import Guard, WebLimits
 from fedforest.web.server import WebAddress, WebServer
 from fedforest.web.serving.app import make_app
@@ -47,3 +50,29 @@ def test_a_certificate_that_cannot_be_read_is_an_error_in_words(tmp_path: Path) 
         WebServer(None, place)
     with pytest.raises(ConfigurationError, match="go together"):
         WebAddress("127.0.0.1:0", tmp_path / "empty.pem").listen()
+
+
+def test_a_head_that_never_ends_and_one_that_does_not_come_end_the_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    app = make_app([served("colours", colours()[1])], Guard(OneToken(), WebLimits()))
+    with WebServer(app, WebAddress("127.0.0.1:0")) as web:
+        endless = b"GET /v1/models HTTP/1.1\r\nX: " + b"a" * (1 << 20)
+        assert _send(web.port, endless).startswith(b"HTTP/1.1 400")
+        many = b"GET /v1/models HTTP/1.1\r\n" + b"X: aaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n" * 9_000
+        assert _send(web.port, many).startswith(b"HTTP/1.1 400")
+        monkeypatch.setattr(connections, "HEAD_SECONDS", 0.2)
+        for beginning in (b"", b"GET /v1/models HT"):
+            assert b"did not arrive in time" in _send(web.port, beginning)
+
+
+def _send(port: int, data: bytes) -> bytes:
+    """Return what comes back before the server shuts the connection."""
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+        answer = b""
+        with contextlib.suppress(ConnectionError):  # it may be shut while we still send
+            connection.sendall(data)
+        with contextlib.suppress(ConnectionError):
+            while piece := connection.recv(1 << 16):
+                answer += piece
+    return answer

@@ -11,6 +11,7 @@ from typing import Any
 import uvicorn
 
 from fedforest.errors import ConfigurationError, TransportError
+from fedforest.web.connections import BoundedConnection
 
 _CONNECTIONS = 1000
 _TICK_SECONDS = 0.2
@@ -95,10 +96,10 @@ def _configure(app: Any, place: WebAddress) -> uvicorn.Config:
         proxy_headers=False,
         lifespan="off",
         ws="none",
+        http=BoundedConnection,
         limit_concurrency=_CONNECTIONS,
         timeout_keep_alive=15,
         timeout_graceful_shutdown=_STOP_SECONDS,
-        h11_max_incomplete_event_size=64 << 10,
         ssl_certfile=place.certificate,
         ssl_keyfile=place.key,
     )

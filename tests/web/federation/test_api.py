@@ -69,9 +69,7 @@ def people(n: int) -> list[str]:
 
 
 def votes_of(federation: ApiFederation, ids: list[str]) -> list[list[float]]:
-    order = PredictVertical(
-        data=PEOPLE, model=MODEL, align=StandingName("people"), ids=[[each] for each in ids]
-    )
+    order = PredictVertical(data=PEOPLE, model=MODEL, align=StandingName("people"), ids=[ids])
     told = federation.local.ask(order, Predictions, user="ada")
     assert isinstance(told, Predictions)
     votes: list[list[float]] = told.read().tolist()
@@ -244,6 +242,7 @@ def test_a_user_who_leaves_is_refused_from_the_next_request_on(federation: ApiFe
         (b'{"rows": [0], "ids": ["x"]}', 422, "one of ids and rows"),
         (b'{"rows": [-1]}', 422, ">= 0"),
         (b'{"ids": [["a", "b"]]}', 422, "an id of the data set"),
+        (b'{"ids": ["a", ["b", "c"]]}', 422, "more columns than others"),
         (b'{"ids": [""]}', 422, "length"),
         (b'{"ids": ["x"], "id_party": "nobody"}', 422, "none of the parties"),
         (b'{"rows": [0], "alignment": "other"}', 422, "no standing alignment"),

@@ -53,6 +53,7 @@ class ServiceProcess:
 
     kind: str
     home: Path
+    options: tuple[str, ...] = ()  # of its command
     process: "subprocess.Popen[bytes] | None" = None
 
     @property
@@ -63,7 +64,7 @@ class ServiceProcess:
         command = [sys.executable, "-m", "fedforest", self.kind, "start", "--home", str(self.home)]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [*command, "--log-format", "json"], stdout=log, stderr=log
+                [*command, "--log-format", "json", *self.options], stdout=log, stderr=log
             )
 
     def stop(self) -> None:
@@ -109,6 +110,8 @@ class LiveFederation:
     tables: Tables
     line: Line | None = None
     id_column: str = ""  # of all tables, where rows are to be aligned
+    rules: str = ""  # further lines of every party's policy
+    coordinator_options: tuple[str, ...] = ()
     coordinator: ServiceProcess = field(init=False)
     parties: dict[str, ServiceProcess] = field(init=False, default_factory=dict)
     counting: CountingLine | None = field(init=False, default=None)
@@ -154,7 +157,7 @@ class LiveFederation:
         home = self.folder / "coordinator"
         authority.issue("coordinator", "coordinator", _VALID).save(home / "tls")
         (home / "coordinator.toml").write_text('address = "127.0.0.1:0"\n')
-        self.coordinator = ServiceProcess("coordinator", home)
+        self.coordinator = ServiceProcess("coordinator", home, self.coordinator_options)
         self.coordinator.start()
         self._wait_for(lambda: bool(self._said(_LISTENING)))
         address = self._said(_LISTENING).removeprefix(_LISTENING)
@@ -177,6 +180,7 @@ class LiveFederation:
         if self.id_column:
             settings += ["[pins]", *self._pins_of_others(name)]
         policy = "[default]\nmin_rows_per_leaf = 1\nprediction_rows_per_day = 1_000_000_000_000\n"
+        policy += f"prediction_rows_per_day_total = 1_000_000_000_000\n{self.rules}\n"
         (home / "policy.toml").write_text(policy)
         (home / "catalogue").mkdir()
         for data_set, table in data_sets.items():

@@ -32,11 +32,12 @@ ClassWeights = Annotated[list[tuple[Label, float]], msgspec.Meta(max_length=MAX_
 ClassWeight = Literal["balanced"] | ClassWeights | None
 RoleText = Annotated[str, msgspec.Meta(max_length=32)]  # as in `runtime/membership/user_roles.py`
 AlignmentMethod = Literal["keyed-hash", "psi"]
-# Of a row: the text of each id column, whole numbers in decimal
-IdTexts = Annotated[
-    list[Annotated[str, msgspec.Meta(max_length=1000)]], msgspec.Meta(min_length=1, max_length=16)
+# Of rows, id column by id column: texts, whole numbers in decimal
+IdColumn = Annotated[
+    list[Annotated[str, msgspec.Meta(max_length=1000)]],
+    msgspec.Meta(min_length=1, max_length=1_000_000),
 ]
-NamedIds = Annotated[list[IdTexts], msgspec.Meta(min_length=1, max_length=1_000_000)]
+NamedIds = Annotated[list[IdColumn], msgspec.Meta(min_length=1, max_length=16)]
 MOST_DAYS = 3660
 STANDARD_DAYS = 30  # that a standing alignment lives
 

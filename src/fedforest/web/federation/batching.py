@@ -10,6 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -36,7 +37,8 @@ class _Caller(NamedTuple):
 
     @property
     def n_rows(self) -> int:
-        return len(self.order.ids or self.order.rows or ())
+        ids = self.order.ids
+        return len(ids[0] if ids else self.order.rows or ())
 
 
 @dataclass(slots=True)
@@ -139,8 +141,8 @@ def _fail(batch: list[_Caller], error: BaseException) -> None:
 
 def _manner_of(order: PredictVertical) -> tuple[object, ...]:
     data = tuple(sorted(order.data.items()))
-    named_by = "rows" if order.ids is None else "ids"
-    return (order.model, data, order.align, order.lookahead, order.id_party, named_by)
+    n_id_columns = 0 if order.ids is None else len(order.ids)
+    return (order.model, data, order.align, order.lookahead, order.id_party, n_id_columns)
 
 
 def _merge(orders: list[PredictVertical]) -> PredictVertical:
@@ -148,7 +150,8 @@ def _merge(orders: list[PredictVertical]) -> PredictVertical:
     if len(orders) == 1:
         return first
     if first.ids is not None:
-        return replace(first, ids=[each for order in orders for each in order.ids or ()])
+        columns = zip(*(order.ids or () for order in orders), strict=True)
+        return replace(first, ids=[list(chain.from_iterable(parts)) for parts in columns])
     return replace(first, rows=[row for order in orders for row in order.rows or ()])
 
 

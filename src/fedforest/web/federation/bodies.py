@@ -1,5 +1,6 @@
 """The bodies of requests to the HTTP API of a federation."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -52,7 +53,7 @@ class PredictionRequest(
             data=self.data,
             model=model,
             rows=self.rows,
-            ids=None if self.ids is None else [write_id(each) for each in self.ids],
+            ids=None if self.ids is None else write_columns(self.ids),
             id_party=self.id_party,
             lookahead=self.lookahead,
             hard_votes=None,
@@ -75,6 +76,9 @@ class RunDocument(msgspec.Struct, frozen=True):
     label: dict[str, Any]
 
 
-def write_id(value: Any) -> list[str]:
-    """Return the text of each column of an id."""
-    return [str(part) for part in (value if isinstance(value, list) else [value])]
+def write_columns(ids: Sequence[Any]) -> list[list[str]]:
+    """Return the texts of ids, column by column; raises if some have more columns than others."""
+    rows = [each if isinstance(each, list) else [each] for each in ids]
+    if len({len(row) for row in rows}) > 1:
+        raise ConfigurationError("some ids have more columns than others")
+    return [[str(row[column]) for row in rows] for column in range(len(rows[0]))]

@@ -67,10 +67,12 @@ def _find_ids(order: PredictVertical, record: StandingRecord, transport: Transpo
     party = order.id_party or record.parties[0]
     if party not in order.data:
         raise ConfigurationError(f"{party!r} is none of the parties that could find ids")
+    if len({len(texts) for texts in order.ids}) > 1:
+        raise ConfigurationError("ids have a text in each of their columns; some have fewer")
     request = FindPlaces(record.version, order.data[party], order.ids, order.asker)
     found = ask_once({party: request}, transport.exchange)[party]
     with blame(party):
-        places = from_bytes(found.places, "<i4", len(order.ids), "places")
+        places = from_bytes(found.places, "<i4", len(order.ids[0]), "places")
         in_order = bool((places >= -1).all() and (places < record.state.n_common).all())
         check(in_order, "places are named that the alignment does not have")
     is_found = places >= 0

@@ -128,8 +128,9 @@ def _read_ids(data: DataSet, named: list[list[str]]) -> list[bytes]:
     if data.id_columns is None:
         raise DataError.of("data_set.no_id", data_set=data.name)
     names = data.id_columns.column_names
-    if any(len(texts) != len(names) for texts in named):
+    if len(named) != len(names):
         raise DataError.of("standing.id_columns", data_set=data.name, limit=len(names))
-    columns = [pyarrow.array(texts, pyarrow.string()) for texts in zip(*named, strict=True)]
+    check(len({len(texts) for texts in named}) == 1, "columns of ids have several lengths")
+    columns = [pyarrow.array(texts, pyarrow.string()) for texts in named]
     table = pyarrow.table(columns, names=names)
     return list(normalise_ids(data.name, table, data.id_rules))
