@@ -79,8 +79,10 @@ class RawLevel:
     def room(self, order: RowOrder, *, in_tiles: bool = False) -> tuple[Pairs, Kept]:
         """The level's pairs and room for their values; whoever reads beyond them reads NaN."""
         pairs = list_candidates(self.bitmap, ALONE)
-        place = place_tiles if in_tiles else place_values
-        first = place(order.start, order.stop, pairs.node_start)
+        if in_tiles:
+            first, _ = place_tiles(order.start, order.stop, pairs.node_start)
+        else:
+            first = place_values(order.start, order.stop, pairs.node_start)
         gaps = find_gaps(self.values.reshape(-1), np.uint64(self.n_rows), len(self.values))
         values = np.full(int(first[-1]) + 8, np.nan, np.float32)
         per_tile = len(order.entries) if in_tiles else 0

@@ -7,7 +7,7 @@ from cryptography.hazmat.primitives.ciphers.algorithms import AES256
 from cryptography.hazmat.primitives.ciphers.modes import ECB
 
 from fedforest.errors import MaskingError
-from fedforest.masking.keystream import PIECE_WORDS, Keystream, expand
+from fedforest.masking.keystream import PIECE_WORDS, Keystream, Scrambler, expand
 
 KEY = bytes(range(32))
 
@@ -52,3 +52,20 @@ def test_a_stream_is_read_from_any_block_wherever_it_was_read_before() -> None:
 def test_a_key_of_another_length_is_refused(n_bytes: int) -> None:
     with pytest.raises(MaskingError, match=f"32 bytes, not {n_bytes}"):
         expand(bytes(n_bytes), 4)
+
+
+@pytest.mark.parametrize("n_rows", [0, 1, 5])
+def test_scrambled_rows_are_blocks_of_the_cipher(n_rows: int) -> None:
+    rows = np.arange(2 * n_rows, dtype=np.uint64).reshape(-1, 2)
+    cipher = Cipher(AES256(KEY), ECB()).encryptor()  # rows are meant to be distinct
+    expected = cipher.update(rows.astype("<u8").tobytes())
+    scrambler = Scrambler(KEY)
+    for _ in range(2):  # the same words again: nothing is kept between calls
+        scrambled = scrambler.scramble(rows)
+        assert scrambled.shape == rows.shape
+        assert scrambled.astype("<u8").tobytes() == expected
+
+
+def test_scrambling_needs_a_whole_key() -> None:
+    with pytest.raises(MaskingError, match="32 bytes"):
+        Scrambler(KEY[:-1])

@@ -54,16 +54,23 @@ def expand(key: bytes, n_words: int) -> NDArray[np.uint64]:
     return words.astype(np.uint64, copy=False)
 
 
-def scramble(key: bytes, inputs: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Encrypt rows of two words; without the key, words tell nothing about each other.
+class Scrambler:
+    """Random words for rows of two words that differ; without the key they tell nothing.
 
-    Rows that differ must get words of their own, equal rows get equal words: the cipher's
-    permutation is applied to every row on its own.
+    Equal rows get equal words: the cipher's permutation is applied to every row on its own.
     """
-    if len(key) != KEY_BYTES:
-        raise MaskingError(f"scrambling needs a key of {KEY_BYTES} bytes, not {len(key)}")
-    encryptor = Cipher(AES256(key), ECB()).encryptor()  # rows are meant to be distinct
-    plain = np.ascontiguousarray(inputs, WORD)
-    scrambled = np.empty(plain.size + 2, WORD)  # the library wants room for one block more
-    encryptor.update_into(plain.reshape(-1).view(np.uint8).data, scrambled.view(np.uint8).data)
-    return scrambled[: plain.size].reshape(-1, 2).astype(np.uint64, copy=False)
+
+    __slots__ = ("_cipher",)
+
+    def __init__(self, key: bytes) -> None:
+        if len(key) != KEY_BYTES:
+            raise MaskingError(f"scrambling needs a key of {KEY_BYTES} bytes, not {len(key)}")
+        self._cipher = Cipher(AES256(key), ECB())  # rows are meant to be distinct
+
+    def scramble(self, inputs: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """Encrypt rows of two words; safe to call from several threads."""
+        plain = np.ascontiguousarray(inputs, WORD)
+        scrambled = np.empty((len(plain) + 1, 2), WORD)  # the library wants room for one block more
+        encryptor = self._cipher.encryptor()
+        encryptor.update_into(plain.view(np.uint8).data, scrambled.view(np.uint8).data)
+        return scrambled[:-1].astype(np.uint64, copy=False)

@@ -92,15 +92,23 @@ class Masker:
         _check_vector(plain, summands)
         masked = plain.astype(np.int64).view(np.uint64)  # a copy
         shared = self._find_shared([one.partners for one in summands])
-        ends = np.array([0, *accumulate([summand.length for summand in summands])])
+        lengths = [summand.length for summand in summands]
+        ends = np.array([0, *accumulate(lengths)])
         runs, *groups = shared.grouped
         grouped = Grouped(ends[runs], *groups)
         streams = shared.open_streams(summands, step)
-        piece = min(PIECE_WORDS, WORDS_AT_ONCE // max(1, shared.n_streams) + 1)
-        words = np.empty(min(len(masked), piece) * shared.n_streams, WORD)
-        for first in range(0, len(masked), piece):  # all of a piece while it is in cache
-            last = min(len(masked), first + piece)
-            _read_on(streams, count_within(grouped, first, last).tolist(), words)
+        n_words, piece = (
+            len(masked),
+            min(PIECE_WORDS, WORDS_AT_ONCE // max(1, shared.n_streams) + 1),
+        )
+        words = np.empty(min(n_words, piece) * shared.n_streams, WORD)
+        for first in range(0, n_words, piece):  # all of a piece while it is in cache
+            last = min(n_words, first + piece)
+            if last - first == n_words:
+                counts = [sum([lengths[place] for place in places]) for places in shared.places]
+            else:
+                counts = count_within(grouped, first, last).tolist()
+            _read_on(streams, counts, words)
             apply_streams(masked, words.astype(np.uint64, copy=False), grouped, first, last)
         return masked
 

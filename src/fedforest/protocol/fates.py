@@ -10,7 +10,6 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.growth.children import count_open as count_open_nodes
 from fedforest.kernels.growth.fate_bits import (
     BITS_PER_FATE,
     PADDED_WITH_ONES,
@@ -44,11 +43,6 @@ def count_open_each(fate: NDArray[np.uint8]) -> NDArray[np.int64]:
     """Count the open nodes that each node leaves after a step: itself, or its children."""
     first, second = (fate & (OPEN_LEFT | STAYS)) > 0, (fate & OPEN_RIGHT) > 0
     return first.astype(np.int64) + second
-
-
-def count_open(fate: NDArray[np.uint8]) -> int:
-    """Count the open nodes after a step."""
-    return int(count_open_nodes(fate))
 
 
 def pack_flags(flags: NDArray[np.bool_]) -> memoryview:

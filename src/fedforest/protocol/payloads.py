@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from fedforest.errors import ProtocolError
 from fedforest.kernels.bits.ranges import count_bits
 from fedforest.kernels.bits.short_codes import (
     MAX_WIDTH,
@@ -305,13 +306,13 @@ def from_bytes(data: memoryview, dtype: DTypeLike, length: int, what: str) -> ND
 def view_bytes(data: memoryview, dtype: DTypeLike, length: int, what: str) -> NDArray[Any]:
     """View bytes as an array without a copy; refuse another length."""
     wanted = np.dtype(dtype)
-    check(
-        len(data) == length * wanted.itemsize,
-        "{what}: {n_bytes} bytes for {length} entries",
-        what=what,
-        n_bytes=len(data),
-        length=length,
-    )
+    if len(data) != length * wanted.itemsize:  # `check` would take longer than the rest
+        raise ProtocolError.stating(
+            "{what}: {n_bytes} bytes for {length} entries",
+            what=what,
+            n_bytes=len(data),
+            length=length,
+        )
     return np.frombuffer(data, wanted)
 
 

@@ -29,8 +29,12 @@ class Workers:
         Raises the error of the calling thread, else the first of the others. `work` may call `run`
         on the same executor: `run` never waits for a task that no thread has begun.
         """
+        if self.executor is None or self.count <= 1:
+            for item in items:
+                work(item)
+            return
         waiting = deque(items)
-        if self.executor is None or self.count <= 1 or len(waiting) <= 1:
+        if len(waiting) <= 1:
             _drain(waiting, work)
             return
         submit, n_others = self.executor.submit, min(self.count, len(waiting)) - 1

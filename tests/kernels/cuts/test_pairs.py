@@ -8,12 +8,32 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from fedforest.kernels.cuts.pairs import find_pairs, place_asked, place_candidates
+from fedforest.kernels.cuts.pairs import (
+    find_pairs,
+    judge_pairs,
+    place_asked,
+    place_candidates,
+)
 from fedforest.tree.growth.candidates import list_candidates
 from fedforest.tree.workers import ALONE
 from tests.reference import random_cuts as reference
 
 BITMAPS = arrays(np.uint8, st.tuples(st.integers(0, 6), st.integers(0, 19)))
+
+
+def two_bitmaps(
+    n_columns: int,
+) -> st.SearchStrategy[tuple[int, NDArray[np.uint8], NDArray[np.uint8]]]:
+    """Candidates of some nodes and what was tried there before; few bits, so that both happen."""
+    few = st.sampled_from([0, 1, 2, 8, 128])
+    shapes = st.tuples(st.integers(0, 6), st.just((n_columns + 7) >> 3))
+    return shapes.flatmap(
+        lambda shape: st.tuples(
+            st.just(n_columns),
+            arrays(np.uint8, shape, elements=few),
+            arrays(np.uint8, shape, elements=few),
+        )
+    )
 
 
 @given(BITMAPS)
@@ -25,6 +45,20 @@ def test_pairs_follow_the_nodes_and_the_columns_of_a_node_ascend(bitmap: NDArray
     assert bounds[-1] == len(pairs.feature)
     listed = [pairs.feature[begin:end].tolist() for begin, end in pairwise(bounds)]
     assert listed == candidates
+
+
+@given(st.integers(1, 20).flatmap(two_bitmaps))
+def test_candidates_are_judged_as_they_are_listed(
+    case: tuple[int, NDArray[np.uint8], NDArray[np.uint8]],
+) -> None:
+    n_columns, bitmap, tried = case
+    listed = reference.list_candidates(bitmap.tolist())
+    node_start, most, are_columns, are_new = judge_pairs(bitmap, tried, n_columns)
+    assert node_start.tolist() == list_candidates(bitmap, ALONE).node_start.tolist()
+    assert most == max(map(len, listed), default=0)
+    assert are_columns == all(column < n_columns for own in listed for column in own)
+    before = reference.list_candidates(tried.tolist())
+    assert are_new == all(map(frozenset.isdisjoint, map(frozenset, listed), before))
 
 
 @given(st.lists(st.integers(0, 9), max_size=6), st.integers(1, 12))

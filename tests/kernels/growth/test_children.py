@@ -1,6 +1,7 @@
 """What becomes of children, judged and counted one node at a time."""
 
 from dataclasses import dataclass
+from random import Random
 
 import numpy as np
 from hypothesis import given, settings
@@ -10,6 +11,8 @@ from numpy.typing import NDArray
 from fedforest.kernels.growth.children import (
     Limits,
     divide_sums,
+    follow_tried,
+    grow,
     judge_by_classes,
     judge_by_moments,
     keep_trying,
@@ -154,7 +157,11 @@ def test_children_are_numbered_and_their_sums_follow_them(
             else:
                 closed.append((tree, number, sums))
     assert node_count.tolist() == next_number
-    after = open_children((level.tree, level.node, level.depth), fate, left_child)
+    nodes = (level.tree, level.node, level.depth)
+    after = open_children(nodes, fate, left_child)
+    again = grow(nodes, level.is_split, fate, np.full(4, 100, np.int32), np.empty_like(left_child))
+    for parts, expected in zip(again, (split, after), strict=True):
+        assert [part.tolist() for part in parts] == [part.tolist() for part in expected]
     assert list(zip(*(part.tolist() for part in after), strict=True)) == opened
     named = (level.tree, level.node)
     tried, decrease = 10 * np.arange(len(fate)), 0.5 * np.arange(len(fate))
@@ -170,3 +177,23 @@ def test_children_are_numbered_and_their_sums_follow_them(
     assert sums[: len(opened)].tolist() == open_sums
     leaves = zip(leaf_tree.tolist(), leaf_node.tolist(), sums[len(opened) :].tolist(), strict=True)
     assert list(leaves) == closed
+
+
+@given(levels_with_fate(), st.integers(1, 3), st.randoms(use_true_random=False))
+@settings(max_examples=N_EXAMPLES)
+def test_only_nodes_that_stay_remember_the_columns_they_tried(
+    case: tuple[Level, NDArray[np.uint8]], width: int, random: Random
+) -> None:
+    _, fate = case
+    shape = (len(fate), width)
+    tried, flags = (
+        np.array([random.getrandbits(8) for _ in range(len(fate) * width)], np.uint8).reshape(shape)
+        for _ in range(2)
+    )
+    expected = []
+    for k in range(len(fate)):
+        if fate[k] == STAYS:
+            expected.append((tried[k] | flags[k]).tolist())
+        else:
+            expected += [[0] * width] * int(fate[k] & BOTH).bit_count()
+    assert follow_tried(fate, tried, flags).tolist() == expected

@@ -20,6 +20,7 @@ from fedforest.protocol.aggregation.packing import (
     PerWord,
     choose_per_word,
     count_words,
+    fits_always,
     pack,
     unpack,
 )
@@ -154,3 +155,12 @@ def test_a_party_does_not_tell_by_refusing_how_large_its_counts_are(per_word: Pe
     for vectors in (small, large):
         said = ask_each(federation(Masked(), vectors).introduce(), dict.fromkeys(NAMES, per_word))
         assert {len(own) for own in said.values()} == {count_words(9, per_word)}
+
+
+@pytest.mark.parametrize("per_word", PACKINGS)
+def test_sums_go_unchecked_only_where_no_field_can_be_too_large(per_word: PerWord) -> None:
+    most = 2 ** (64 // per_word) - 1  # of a field
+    for largest in (254, 255, 256, 2**16 - 1, 2**16, 2**32, 2**58):
+        if fits_always(Segment(NAMES, b"q", 1, largest), per_word):
+            assert most <= largest
+    assert not fits_always(Segment(NAMES, b"q", 1, 100), per_word)

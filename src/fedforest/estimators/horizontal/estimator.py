@@ -194,8 +194,9 @@ class HorizontalForest(KnowsItsTraining, WritesReports, HorizontalParameters, Ba
 
 def _describe_training(log: ExchangeLog, model: HorizontalModel) -> dict[str, Any]:
     """Attributes that say what training took."""
+    sent = log.bytes_by_party
     return {
         "n_exchanges_": len(log.exchanges),
-        "bytes_sent_": {party: log.bytes_by_party.get(party, 0) for party in model.parties},
+        "bytes_sent_": {party: sent.get(party, 0) for party in model.parties},
         "fit_log_": describe_counted_steps(log),
     }

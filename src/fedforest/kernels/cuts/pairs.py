@@ -45,6 +45,29 @@ def count_pairs(bitmap):
 
 
 @kernel
+def judge_pairs(bitmap, tried, n_columns):
+    """(node_start, most pairs of a node, whether all are columns, whether none was tried before).
+
+    `tried` is a bitmap of the same shape. `node_start` is that of `count_pairs`.
+    """
+    node_start = np.empty(bitmap.shape[0] + 1, np.int64)
+    at, most, again, beyond = _ZERO, _ZERO, _ZERO, _ZERO
+    spare = np.uint8(8 * bitmap.shape[1] - n_columns)
+    allowed = np.uint8(255) >> spare
+    for k in range(np.uint64(bitmap.shape[0])):
+        before = at
+        node_start[k] = np.int64(at)
+        for begin in range(0, bitmap.shape[1], 8):
+            word = read_word(bitmap, k, begin)
+            again |= word & read_word(tried, k, begin)
+            at += count_ones(word)
+        beyond |= np.uint64(bitmap[k, bitmap.shape[1] - 1] & ~allowed)
+        most = max(most, at - before)
+    node_start[bitmap.shape[0]] = np.int64(at)
+    return node_start, most, beyond == _ZERO, again == _ZERO
+
+
+@kernel
 def place_candidates(tried, count, n_columns):
     """Place pairs before candidates are drawn: at most `count` of a node's columns.
 

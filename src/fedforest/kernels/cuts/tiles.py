@@ -24,18 +24,20 @@ _MOST_ROWS = np.uint64(24)  # of a node that is fetched: further ones the proces
 
 @kernel
 def place_tiles(starts, stops, node_start):
-    """Place the values of each node, room included; the last element is the number of values.
+    """(places, most pairs): where the values of each node begin, and what the widest node has.
 
-    The last tile of a node may be narrow; a vector at its last row reaches behind it.
+    Room is included; the last place is the number of values. The last tile of a node may be narrow;
+    a vector at its last row reaches behind it.
     """
     first = np.empty(node_start.shape[0], np.uint64)
-    at = 0
+    at, most = 0, 0
     for k in range(starts.shape[0]):
         first[k] = at
         n_pairs = node_start[k + 1] - node_start[k]
         at += (stops[k] - starts[k]) * n_pairs + (-n_pairs & (LANES - 1))
+        most = max(most, n_pairs)
     first[starts.shape[0]] = at
-    return first
+    return first, most
 
 
 @embedded

@@ -122,6 +122,28 @@ def open_children(nodes, fate, left_child):
 
 
 @kernel
+def grow(nodes, is_split, fate, node_count, left_child):
+    """`number_children`, then `open_children`, in one call: (split nodes, open nodes)."""
+    tree, node, _ = nodes
+    split = number_children(tree, node, is_split, node_count, left_child)
+    return split, open_children(nodes, fate, left_child)
+
+
+@kernel
+def follow_tried(fate, tried, flags):
+    """Columns tried at the nodes open after a step: none at new ones, `flags` too at the others."""
+    after = np.zeros((count_open(fate), tried.shape[1]), np.uint8)
+    at = 0
+    for k in range(fate.shape[0]):
+        if fate[k] == STAYS:
+            for byte in range(tried.shape[1]):
+                after[at, byte] = tried[k, byte] | flags[k, byte]
+        at += fate[k] & (OPEN_LEFT | STAYS) != 0
+        at += fate[k] & OPEN_RIGHT != 0
+    return after
+
+
+@kernel
 def divide_sums(before, left, nodes, left_child, fate, n_open):
     """Divide sums between the nodes after a step: (sums, tried, decrease, leaf tree, leaf node).
 

@@ -37,6 +37,7 @@ from fedforest.protocol.aggregation.packing import (
     bind_packing,
     choose_per_word,
     count_words,
+    fits_always,
     pack,
     unpack,
 )
@@ -74,7 +75,10 @@ class MaskedAggregation:
             return Gathered([], lost)
         words = parts.add_up(read.of(replies))  # all masks cancel here
         totals = [unpack(own, one, per_word) for own, one in zip(words, segments, strict=True)]
-        return Gathered(list(map(require_in_range, totals, segments)), frozenset())
+        for total, segment in zip(totals, segments, strict=True):
+            if not fits_always(segment, per_word):
+                require_in_range(total, segment)
+        return Gathered(totals, frozenset())
 
 
 class MaskedAggregator(ProtectedAggregator):

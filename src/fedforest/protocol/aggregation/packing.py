@@ -87,6 +87,11 @@ def unpack(words: NDArray[np.int64], segment: Segment, per_word: PerWord) -> NDA
     return numbers
 
 
+def fits_always(segment: Segment, per_word: PerWord) -> bool:
+    """Return whether no field of a word can hold more than `segment.largest`."""
+    return per_word > 1 and 1 << _WORD_BITS // per_word <= segment.largest
+
+
 def bind_packing(digest: bytes, per_word: PerWord) -> bytes:
     """Return the digest of a question that is answered in such words."""
     if per_word == 1:

@@ -11,7 +11,13 @@ PAIRS_WORTH_A_THREAD = 2**18  # with fewer, all are done before another thread i
 
 def list_candidates(bitmap: NDArray[np.uint8], workers: Workers) -> Pairs:
     """List the pairs of a candidate bitmap, which has one row of bytes per node."""
-    node_start = count_pairs(bitmap)
+    return list_placed(bitmap, count_pairs(bitmap), workers)
+
+
+def list_placed(
+    bitmap: NDArray[np.uint8], node_start: NDArray[np.int64], workers: Workers
+) -> Pairs:
+    """List the pairs of a candidate bitmap whose places are known."""
     pairs = Pairs(node_start, np.empty(int(node_start[-1]), np.int32))
     workers.run(lambda nodes: write_pairs(bitmap, pairs, *nodes), ranges_of_pairs(pairs, workers))
     return pairs
@@ -19,4 +25,7 @@ def list_candidates(bitmap: NDArray[np.uint8], workers: Workers) -> Pairs:
 
 def ranges_of_pairs(pairs: Pairs, workers: Workers) -> list[tuple[int, int]]:
     """Divide the nodes into consecutive ranges with about as many pairs each."""
-    return workers.ranges(np.diff(pairs.node_start), PAIRS_WORTH_A_THREAD)
+    node_start, feature = pairs
+    if workers.count <= 1 or len(feature) < PAIRS_WORTH_A_THREAD:
+        return [(0, len(node_start) - 1)]
+    return workers.ranges(np.diff(node_start), PAIRS_WORTH_A_THREAD)

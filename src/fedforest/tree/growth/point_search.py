@@ -83,6 +83,7 @@ class PointSearch:
         is_weighted = len(targets.kernel.weights) > 0
         self.layout = SideLayout(targets.kind.n_classes, rows_apart or is_weighted)
         n_columns = len(columns.is_categorical)
+        self._has_categories = bool(columns.is_categorical.any())
         self._may_miss = find_gaps(columns.values, columns.n_rows, n_columns)
         self._by_row: TableCells | None = None  # a second copy of the table, once it pays
         self._buffer = np.empty(0, np.float32)
@@ -119,7 +120,7 @@ class PointSearch:
             for block in _blocks_of_pairs(nodes, node_start):
                 own = int(node_start[block[0]]), int(node_start[block[1]])
                 draw_points(low, high, draw_words(*block), points, *own)
-            if columns.is_categorical.any():
+            if self._has_categories:
                 own = int(node_start[nodes[0]]), int(node_start[nodes[1]])
                 is_categorical = columns.is_categorical
                 answer_categories(low, high, pairs.feature, is_categorical, points, *own)
@@ -151,13 +152,17 @@ class PointSearch:
         """Make room for the values of a level; later levels need less and reuse the memory."""
         start, stop, node_start = self.rows.order.start, self.rows.order.stop, pairs.node_start
         is_tiled = self._adds_words and len(pairs.feature) >= PAIRS_WORTH_A_TILE * len(start)
-        first = (place_tiles if is_tiled else place_values)(start, stop, node_start)
+        most = 0
+        if is_tiled:
+            first, most = place_tiles(start, stop, node_start)
+        else:
+            first = place_values(start, stop, node_start)
         n_values = int(first[-1]) + int(PADDING)
         if len(self._buffer) < n_values:
             self._buffer = np.empty(n_values + n_values // SLACK, np.float32)
         if not is_tiled:
             return self._lay_out(first, self._buffer, 0)
-        n_tiles = -(-int(np.diff(node_start).max(initial=0)) // LANES)
+        n_tiles = -(-most // LANES)
         n_entries = len(self.rows.order.entries)
         if len(self._marks) < n_tiles * n_entries:
             self._marks = np.empty(n_tiles * n_entries, np.uint8)
@@ -218,7 +223,8 @@ class PointSearch:
         n_of_cuts = int(asked.asked_start[-1]) * of_cut
         together = np.zeros(n_of_cuts + len(nodes) * width, np.int64)
         self._add_up(asked, together[:n_of_cuts].reshape(-1, of_cut))
-        self._weigh(nodes, together[n_of_cuts:].reshape(-1, width))
+        if len(nodes):
+            self._weigh(nodes, together[n_of_cuts:].reshape(-1, width))
         return together
 
     def node_sums(self) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.growth.children import number_children, open_children
+from fedforest.kernels.growth.children import grow
 from fedforest.kernels.growth.flat import scatter
 
 
@@ -62,12 +62,10 @@ class Structure:
         """Split the marked nodes, open the children that `fate` names, number them."""
         before = self.open
         left_child = np.empty(len(is_split), np.int32)
-        self._splits.append(
-            number_children(before.tree, before.node, is_split, self.node_count, left_child)
-        )
-        tree, node, depth, source, is_right = open_children(
-            (before.tree, before.node, before.depth), fate, left_child
-        )
+        nodes = before.tree, before.node, before.depth
+        split, after = grow(nodes, is_split, fate, self.node_count, left_child)
+        self._splits.append(split)
+        tree, node, depth, source, is_right = after
         self.open = OpenNodes(tree, node, depth)
         return GrowthStep(before, is_split, fate, left_child, source, is_right)
 

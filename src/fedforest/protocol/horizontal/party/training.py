@@ -7,7 +7,6 @@ label sums in the protection of the run.
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from hashlib import blake2b, sha256
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 from fedforest.errors import FederationError, ProtocolError
 from fedforest.kernels.splits.random import Values
 from fedforest.masking.key_agreement import derive_key
-from fedforest.masking.keystream import expand, scramble
+from fedforest.masking.keystream import Scrambler, expand
 from fedforest.privacy.randomized_response import Randomness
 from fedforest.protocol.aggregation.base import (
     LEAST_PARTICIPANTS,
@@ -116,7 +115,7 @@ class HorizontalParty:
         self._statistics: Statistics | None = None
         self._trees: HorizontalPartyTrees | None = None
         self._n_batches = 0
-        self._point_key = b""  # of the current batch
+        self._words: Scrambler | None = None  # for the points of the current batch
         self._n_trees = 0  # begun since the last loss
         self._companions = Companions(aggregator.party, scope, least_participants)
         self._declared = declared  # what else all parties of a run must have in common
@@ -125,16 +124,14 @@ class HorizontalParty:
         self._opened: OpenedForest | None = None
         self._model: StoredForest | None = None
         self._model_file: memoryview | None = None
-        self._aggregator, self._introductions = aggregator, aggregator.handlers()
-
-    def _handlers(self) -> dict[type[Message], Callable[[Any], Message]]:
-        return {
+        self._aggregator = aggregator
+        self._handlers: dict[type[Message], Callable[[Any], Message]] = {
             DeclareTable: self._prepare,
             AgreeOnTable: self._agree,
             ProposeThresholds: self._propose,
             TakeForest: self._take_forest,
-            self._aggregator.counts: self._count,
-            **self._introductions,
+            aggregator.counts: self._count,
+            **aggregator.handlers(),
         }
 
     def handle(self, request: Message) -> Message:
@@ -143,7 +140,7 @@ class HorizontalParty:
         asked = None if trees is None else (trees.n_asked, trees.counted)
         heard = self._heard
         try:
-            return answer(self._handlers(), request)
+            return answer(self._handlers, request)
         except FederationError:  # questions answered before the error were not sent: undo
             self._n_questions, self._companions, self._heard = n_questions, companions, heard
             if trees is not None and asked is not None:
@@ -217,7 +214,8 @@ class HorizontalParty:
             self._begin(trees, request.start)
         trees.move(moved)
         # a random word depends on (tree, node, column) only, under a key that only this party knows
-        points = trees.propose(candidates, partial(scramble, self._point_key))
+        assert self._words is not None
+        points = trees.propose(candidates, self._words.scramble)
         return ThresholdsProposed(Points.of(points))
 
     def _begin(self, trees: HorizontalPartyTrees, start: BeginTrees) -> None:
@@ -227,7 +225,7 @@ class HorizontalParty:
             self._n_trees = 0
         self._n_batches += 1
         number = self._n_batches.to_bytes(8, "little")
-        self._point_key = derive_key(self._point_secret, b"points", number)
+        self._words = Scrambler(derive_key(self._point_secret, b"points", number))
         self._n_trees += trees.n_trees
         self._trees, self._companions = trees, self._follow(start)
 

@@ -12,14 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.kernels.cuts.draws import place_pairs
-from fedforest.kernels.cuts.pairs import Cuts, Pairs
+from fedforest.kernels.cuts.pairs import Cuts, Pairs, judge_pairs
 from fedforest.kernels.cuts.points import has_infinite
-from fedforest.kernels.growth.partition import STAYS
+from fedforest.kernels.growth.children import follow_tried
+from fedforest.kernels.growth.split_checks import (
+    NO_COLUMN,
+    NO_NUMBER,
+    NO_SIDE,
+    find_wrong_split,
+)
 from fedforest.kernels.splits.random import Values
-from fedforest.kernels.sums.checks import lies_between
 from fedforest.protocol.asking import check
 from fedforest.protocol.fates import (
-    count_open,
     count_open_each,
     find_flagged,
     unpack_fates,
@@ -33,7 +37,7 @@ from fedforest.protocol.horizontal.party.together import (
 )
 from fedforest.protocol.horizontal.party.told import Told
 from fedforest.protocol.payloads import from_bytes
-from fedforest.tree.growth.candidates import list_candidates
+from fedforest.tree.growth.candidates import list_placed
 from fedforest.tree.growth.decisions import NO_DEPTH_LIMIT
 from fedforest.tree.growth.point_search import PointSearch
 from fedforest.tree.growth.rows import NodeRows
@@ -45,6 +49,7 @@ from fedforest.tree.workers import Workers
 WordsAt = Callable[[NDArray[np.uint64]], NDArray[np.uint64]]  # two for each place of a pair
 
 SET_WORDS = 4
+NO_FLAGS = np.zeros(0, np.bool_)
 MAX_ENTRIES = 2**28  # rows and values of a batch: limit of a party's memory
 
 
@@ -69,37 +74,11 @@ class HorizontalMoved:
 
 
 class Candidates(NamedTuple):
-    """Candidates that were read and checked: as pairs, as flags, and what was tried before."""
+    """Candidates that were read and checked; flags are a bitmap of columns per open node."""
 
     pairs: Pairs | None  # None where the party takes no part in the step
-    flags: NDArray[np.uint8]  # a bitmap of columns per open node
-    tried: "Tried"
-
-
-class Tried(NamedTuple):
-    """The open nodes whose earlier candidates gave no valid cut, ascending, and all of these."""
-
-    nodes: NDArray[np.int64]
     flags: NDArray[np.uint8]
-
-    @classmethod
-    def nothing(cls, width: int) -> "Tried":
-        """Return the start: no node was asked about."""
-        return cls(np.zeros(0, np.int64), np.zeros((0, width), np.uint8))
-
-    def follow(self, fate: NDArray[np.uint8], flags: NDArray[np.uint8]) -> "Tried":
-        """Return the same after moves; `flags` are the candidates since the moves before."""
-        stay = np.flatnonzero(fate == STAYS)
-        if len(stay) == 0:
-            return Tried(stay, flags[:0])
-        tried = flags[stay]  # a copy
-        known, own, earlier = np.intersect1d(
-            stay, self.nodes, assume_unique=True, return_indices=True
-        )
-        if len(known):
-            tried[own] |= self.flags[earlier]
-        n_open = count_open_each(fate)
-        return Tried((np.cumsum(n_open) - n_open)[stay], tried)
+    tried: NDArray[np.uint8]  # flags of earlier candidates, which gave no valid cut
 
 
 class Questioned(NamedTuple):
@@ -135,8 +114,8 @@ class HorizontalPartyTrees:
         self._search = PointSearch(columns, targets, rows, workers, rows_apart=limits.rows_apart)
         self._has_begun, self._has_proposed = False, False
         width = (self._n_columns + 7) >> 3
-        self._tried = Tried.nothing(width)
-        self._flags = np.zeros((len(segments), width), np.uint8)  # of the last candidates
+        self._tried = np.zeros((len(segments), width), np.uint8)
+        self._flags = self._tried  # of the last candidates
         self.counted: frozenset[int] = frozenset()  # segments whose sums were asked in this step
         self.n_asked = np.zeros(len(segments), np.int64)  # candidates counted, per open node
 
@@ -158,12 +137,12 @@ class HorizontalPartyTrees:
         is_split, fate = unpack_fates(moves.fates, len(self._structure.open))
         n_split = int(np.count_nonzero(is_split))
         feature = from_bytes(moves.feature, "<i4", n_split, "split columns")
-        is_column = lies_between(feature, 0, self._n_columns - 1)
-        check(bool(is_column), "a split has no such column")
         threshold = from_bytes(moves.threshold, "<f4", n_split, "thresholds")
-        check(not np.isnan(threshold).any(), "a threshold is no number")
         missing_left = from_bytes(moves.missing_left, "u1", n_split, "sides of missing values")
-        check(int(missing_left.max(initial=0)) <= 1, "a side of missing values is none")
+        wrong = find_wrong_split(feature, threshold, missing_left, self._n_columns)
+        check(wrong != NO_COLUMN, "a split has no such column")
+        check(wrong != NO_NUMBER, "a threshold is no number")
+        check(wrong != NO_SIDE, "a side of missing values is none")
         sets = self._read_sets(moves.left_set, self._are_categorical(feature))
         self._check_depth(is_split, fate)
         return HorizontalMoved(is_split, fate, SplitTable(feature, threshold, missing_left, sets))
@@ -181,7 +160,9 @@ class HorizontalPartyTrees:
 
     def _are_categorical(self, feature: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Return which of these columns are categorical; empty if no column is."""
-        return self._columns.is_categorical[feature if self._has_categories else []]
+        if not self._has_categories:
+            return NO_FLAGS
+        return self._columns.is_categorical[feature]
 
     def _read_sets(self, data: memoryview, by_set: NDArray[np.bool_]) -> NDArray[np.uint64]:
         """Read a set for each split, empty for thresholds; none without categorical columns."""
@@ -195,21 +176,18 @@ class HorizontalPartyTrees:
 
     def read_candidates(self, data: memoryview, moved: HorizontalMoved | None) -> Candidates:
         """Read the candidates of each node open after the moves."""
-        n_open = len(self._structure.open) if moved is None else count_open(moved.fate)
-        tried = self._tried if moved is None else self._tried.follow(moved.fate, self._flags)
-        width = (self._n_columns + 7) >> 3
+        tried = self._tried
+        if moved is not None:
+            tried = follow_tried(moved.fate, tried, self._flags)
         if len(data) == 0:
-            return Candidates(None, np.zeros((n_open, width), np.uint8), tried)
-        bitmap = from_bytes(data, "u1", n_open * width, "candidates").reshape(n_open, width)
-        spare = 8 * width - self._n_columns
-        check(int(bitmap[:, -1].max(initial=0)) < 256 >> spare, "a candidate is no column")
-        pairs = list_candidates(bitmap, self._workers)
-        most = int(np.diff(pairs.node_start).max(initial=0))
+            return Candidates(None, np.zeros_like(tried), tried)
+        bitmap = from_bytes(data, "u1", tried.size, "candidates").reshape(tried.shape)
+        node_start, most, are_columns, are_new = judge_pairs(bitmap, tried, self._n_columns)
+        check(are_columns, "a candidate is no column")
         is_agreed = most <= self._limits.candidates_per_node
         check(is_agreed, "a node has more candidate columns than the run agreed on")
-        is_new = not (bitmap[tried.nodes] & tried.flags).any()
-        check(is_new, "a column of a node is tried again")
-        return Candidates(pairs, bitmap, tried)
+        check(are_new, "a column of a node is tried again")
+        return Candidates(list_placed(bitmap, node_start, self._workers), bitmap, tried)
 
     @staticmethod
     def _follow(moved: HorizontalMoved, per_node: NDArray[Any]) -> NDArray[Any]:
