@@ -57,7 +57,15 @@ def test_blocks_are_found_with_their_lines_and_output(tmp_path: Path) -> None:
 
 
 def test_every_block_of_code_says_its_language() -> None:
-    known = {"python", "sh", "toml", "text", "json", ""}
+    known = {"python", "sh", "toml", "yaml", "text", "json", ""}
     for path in DOCUMENTS:
         fences = re.findall(r"^```(.*)$", path.read_text(), flags=re.MULTILINE)
         assert {word for word in fences[::2] if not word.startswith("{")} <= known, path
+
+
+def test_commands_stand_in_blocks_that_tests_read() -> None:
+    for path in DOCUMENTS:
+        prose = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.DOTALL | re.MULTILINE)
+        assert re.findall(r"^ {4}(?:fedforest|pip|make|mpiexec) .*", prose, re.MULTILINE) == [], (
+            path
+        )

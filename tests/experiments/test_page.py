@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from fedforest.experiments.experiment import FAILS, HOLDS, Check, Report, Setting, judge
-from fedforest.experiments.page import PAGE, Section, make_sections, tell_sections
+from fedforest.experiments.experiment import FAILS, HOLDS, UNTESTED, Check, Report, Setting, judge
+from fedforest.experiments.page import PAGE, Section, make_section, make_sections, tell_sections
 from fedforest.experiments.record import Record
 from fedforest.experiments.registry import EXPERIMENTS
 from tests.docs.documents import DOCS
@@ -49,3 +49,14 @@ def test_a_cause_is_told_where_a_conclusion_does_not_hold_and_only_there() -> No
         [["one", FAILS, "1 < 2"], ["two", HOLDS, "2 > 1"]],
         [["one", "Two is more."]],
     ]
+
+
+@pytest.mark.parametrize("small", ["quick", "synthetic"])
+def test_a_small_version_judges_nothing(small: str) -> None:
+    published = PUBLISHED["kppd-table-1"]
+    settings = Setting().describe() | {small: True}
+    record = Record("kppd-table-1", settings, measured=published.record.measured)
+    told = make_section(published.experiment, record).report.checks
+    assert [check.claim for check in told] == [c.claim for c in published.report.checks]
+    assert {check.verdict for check in told} == {UNTESTED}
+    assert "kppd-table-1.png" in tell_sections([make_section(published.experiment, record)])

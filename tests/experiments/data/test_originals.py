@@ -18,7 +18,7 @@ from fedforest.errors import ConfigurationError, DataError
 from fedforest.experiments.data.catalogue import DATA_SETS
 from fedforest.experiments.data.conversion import convert
 from fedforest.experiments.data.originals import find_originals
-from fedforest.experiments.data.reading import path_of, read_table, reason_missing
+from fedforest.experiments.data.reading import data_folder, path_of, read_table, reason_missing
 from fedforest.experiments.data.storing import OTHER, WRONG, check_file, fetch
 
 pandas = pytest.importorskip("pandas")
@@ -214,3 +214,17 @@ def test_the_commands_list_fetch_and_check(tmp_path: Path, monkeypatch: pytest.M
     checked = CliRunner().invoke(app, ["data", "check", "waveform", "gene", "letter"])
     assert checked.exit_code == 1
     assert [line.split()[1] for line in checked.output.splitlines()] == ["wrong", "made", "missing"]
+
+
+def test_tables_lie_beside_the_project_in_a_folder_here_or_where_the_user_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    monkeypatch.delenv("FEDFOREST_DATA", raising=False)
+    assert data_folder().absolute() == here / "papers-data"
+    (tmp_path / "shared" / "data").mkdir(parents=True)
+    assert data_folder().resolve() == tmp_path / "shared" / "data"
+    monkeypatch.setenv("FEDFOREST_DATA", "elsewhere")
+    assert data_folder() == Path("elsewhere")

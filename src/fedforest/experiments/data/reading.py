@@ -1,7 +1,7 @@
 """The papers' tables, read from Parquet files that are not part of the package, or made.
 
-They are looked for in the folder named by FEDFOREST_DATA, else in `../shared/data`. Every file has
-its features first and a last column `target`.
+They are looked for in the folder named by FEDFOREST_DATA, else in `../shared/data` where that is a
+folder, else in `papers-data`. Every file has its features first and a last column `target`.
 """
 
 import os
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FOLDER_VARIABLE = "FEDFOREST_DATA"
-DEFAULT_FOLDER = Path("..") / "shared" / "data"
+FOLDER_BESIDE = Path("..") / "shared" / "data"  # of all clones of the project
+DEFAULT_FOLDER = Path("papers-data")
 QUICK_ROWS, QUICK_COLUMNS = 1_000, 200
 N_MADE_GROUPS = 8
 BANK_COLUMNS = 11  # of target marketing; the others are the shop's
@@ -66,7 +67,8 @@ class PaperTable:
 
 def data_folder() -> Path:
     """Return the folder of the data sets."""
-    return Path(os.environ.get(FOLDER_VARIABLE, DEFAULT_FOLDER))
+    beside = FOLDER_BESIDE if FOLDER_BESIDE.is_dir() else DEFAULT_FOLDER
+    return Path(os.environ.get(FOLDER_VARIABLE, beside))
 
 
 def path_of(name: str) -> Path:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 
 from fedforest import VerticalForestClassifier
+from fedforest.experiments.beside import tell_interval
 from fedforest.experiments.experiment import (
     Cell,
     Check,
@@ -190,14 +191,14 @@ def _checks(record: Record, name: str) -> Iterator[Check]:
     yield judge(
         f"{name}: at {last} trees federated and pooled are equal within 0.01 (beyond the paper)",
         holds=None if apart is None else apart.lies_within(0.01),
-        why="too few repetitions" if apart is None else f"FF less RF: {apart.mean:+.4f}",
+        why="too few repetitions" if apart is None else f"FF less RF: {tell_interval(apart)}",
     )
     told = _apart(record, name, OOB, last)
     yield judge(
         f"{name}: the out-of-bag curve tells the accuracy within 0.015 without rows held out "
         "(beyond the paper)",
         holds=None if told is None else abs(told.mean) <= 0.015,
-        why="too few repetitions" if told is None else f"held-out less OOB: {told.mean:+.4f}",
+        why="too few repetitions" if told is None else f"held-out less OOB: {tell_interval(told)}",
     )
 
 
