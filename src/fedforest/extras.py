@@ -20,6 +20,7 @@ PACKAGE_OF_LIBRARY = {
     "starlette": "fedforest[web]",
     "uvicorn": "fedforest[web]",
     "mpi4py": "fedforest[mpi]",
+    "mlflow": "fedforest[mlflow]",
     "prometheus_client": "fedforest[metrics]",
     "rbcl": "fedforest[encrypted]",
     "skl2onnx": "fedforest[export]",

@@ -21,6 +21,7 @@ from fedforest.cli.export import export
 from fedforest.cli.membership import join_as_user
 from fedforest.cli.mpi import mpi
 from fedforest.cli.operation.doctor import doctor
+from fedforest.cli.operation.mlflow_log import log_to_mlflow
 from fedforest.cli.operation.status import status
 from fedforest.cli.papers.data_sets import paper_data
 from fedforest.cli.papers.reproduce import reproduce
@@ -55,6 +56,7 @@ app.command()(plan)
 app.command()(train)
 app.add_typer(runs, name="runs")
 runs.command("prune")(prune_runs)
+runs.command("mlflow")(log_to_mlflow)
 app.add_typer(models, name="models")
 app.command()(align)
 app.add_typer(alignments, name="alignments")
