@@ -295,6 +295,11 @@ TEXTS: Mapping[str, Text] = {
         "{data_set} needs the environment variable {variable}, which is not set",
         "set it to the URI of the database where the party is started",
     ),
+    "cluster.lost": Text(
+        "workers of the cluster were lost, and with them shards of the table",
+        "start them again; then go on with a paused run (`fedforest runs resume`), and ask again "
+        "for anything else, such as a prediction",
+    ),
     "storage.full": Text(
         "{path} cannot be written: no space is left on its disk",
         "make room there; then go on with a paused run (`fedforest runs resume`), and ask again "
@@ -441,6 +446,7 @@ PUBLIC_TEXT_OF_CLASS: Mapping[str, str] = {
     "MaskingError": "masks, shares or keys do not fit together, see its log",
     "StorageError": "a file cannot be written or read, see its log",
     "DamagedJournalError": "its journal of the run is damaged, see its log; begin it anew",
+    "ShardsLost": "its cluster lost its workers, see its log",
     "ReplayError": "what it answered before it cannot answer again, see its log",
     "TransportError": "a message could not be carried, see its log",
     "VersionMismatch": "the two ends are of different releases; install the same at both",
@@ -468,6 +474,7 @@ CURE_OF_CLASS: Mapping[str, str] = {
     "MaskingError": "compare pins of all parties, then begin the run anew",
     "StorageError": "make room or mend permissions; then resume a paused run, or ask again",
     "DamagedJournalError": "cancel the run and begin it anew; other runs are not affected",
+    "ShardsLost": "start the workers of the cluster again; then resume a paused run, or ask again",
     "ReplayError": "put table, settings and release back, then `fedforest runs resume`",
     "TransportError": "see whether address, port and network are right",
     "VersionMismatch": "install the same release at both ends",

@@ -20,7 +20,8 @@
     │   └── BudgetExhausted               the next spend would pass the budget
     ├── MaskingError                      masks, shares or keys do not fit together
     ├── StorageError                      a file of a run could not be written, read or locked
-    │   └── DamagedJournalError           a journal's bytes are not what was written
+    │   ├── DamagedJournalError           a journal's bytes are not what was written
+    │   └── ShardsLost                    a party's cluster lost parts of its table too often
     ├── ReplayError                       replaying a journal gives something else than before
     └── TransportError                    a message could not be carried
         └── VersionMismatch               the two ends speak different versions of the protocol
@@ -35,7 +36,7 @@ code (`error_texts.py`). A sentence that is given to a class itself stays on its
 """
 
 import errno
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import copy
 from types import MappingProxyType
 from typing import Any, Self
@@ -232,6 +233,22 @@ class StorageError(FederationError):
 
 class DamagedJournalError(StorageError):
     """The bytes of a journal are not what was written."""
+
+
+class ShardsLost(StorageError):  # noqa: N818 - reads as the finding it reports
+    """Processes of a party's cluster ended, and with them shards of its table; `shards` are theirs.
+
+    The party builds them again from their source; users see the error if that is no use.
+    """
+
+    shards: tuple[int, ...] = ()
+
+    @classmethod
+    def numbered(cls, shards: Iterable[int]) -> Self:
+        """An error about these shards."""
+        error = cls.of("cluster.lost")
+        error.shards = tuple(sorted(shards))
+        return error
 
 
 class ReplayError(FederationError):

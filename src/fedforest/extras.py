@@ -21,6 +21,7 @@ PACKAGE_OF_LIBRARY = {
     "uvicorn": "fedforest[web]",
     "mpi4py": "fedforest[mpi]",
     "mlflow": "fedforest[mlflow]",
+    "distributed": "fedforest[compute]",
     "prometheus_client": "fedforest[metrics]",
     "rbcl": "fedforest[encrypted]",
     "skl2onnx": "fedforest[export]",

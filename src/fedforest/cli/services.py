@@ -56,6 +56,14 @@ WebNames = Annotated[
     list[str] | None,
     typer.Option("--web-name", help="A name by which browsers call this machine; may repeat."),
 ]
+Compute = Annotated[
+    str | None,
+    typer.Option(
+        "--compute",
+        help="Grow trees on a cluster of your own: dask (processes of this machine), dask:4 (four "
+        "of them), or dask:HOST:PORT (a scheduler). It must not be shared with others.",
+    ),
+]
 
 coordinator = typer.Typer(help="The process that orders runs.", no_args_is_help=True)
 party = typer.Typer(help="The process beside a party's tables.", no_args_is_help=True)
@@ -126,6 +134,7 @@ def start_party(  # noqa: PLR0913, PLR0917 - options of a command
     web_certificate: WebCertificate = None,
     web_key: WebKey = None,
     web_name: WebNames = None,
+    compute: Compute = None,
 ) -> None:
     """Connect to the coordinator and answer it until stopped.
 
@@ -149,7 +158,7 @@ def start_party(  # noqa: PLR0913, PLR0917 - options of a command
         beside = mount_beside_party(WebOptions(place, dashboard=True, names=names))
     metrics = _at(metrics_port, metrics_host)
     with logging_to_stderr(log_format, log_level):
-        serve_party(home, stop_on_signals(), typer.echo, metrics, beside)
+        serve_party(home, stop_on_signals(), typer.echo, metrics, beside, compute)
 
 
 def _at(port: int | None, host: str) -> "MetricsAddress | None":

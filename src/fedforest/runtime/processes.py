@@ -12,6 +12,7 @@ from fedforest.errors import ConfigurationError
 from fedforest.kernels.compiled.preparation import prepare
 from fedforest.kernels.compiled.progress import telling
 from fedforest.limits import read_memory
+from fedforest.runtime.compute.clusters import opened_cluster
 from fedforest.runtime.coordinator.home import public_addresses
 from fedforest.runtime.coordinator.operation.status import StatusBoard
 from fedforest.runtime.coordinator.service import CoordinatorService
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from fedforest.transport.identity import Identity
     from fedforest.transport.tls import Credentials
 
+BESIDE_CLUSTER = 2**30  # memory limit of a party whose tables a cluster reads; 256 MB of a table
 _LOG = logging.getLogger(__name__)
 # How soon a revocation acts. Also, a signal that reached another thread, as it may while the
 # process is stopped, is handled only when the main thread wakes up.
@@ -261,14 +263,15 @@ class ServedParty(NamedTuple):
     memory_limit: int | None
 
 
-def serve_party(
+def serve_party(  # noqa: PLR0913, PLR0917 - what a command was told
     home: Path,
     stop: threading.Event,
     say: Callable[[str], None],
     metrics: MetricsAddress | None = None,
     beside: Callable[[ServedParty], AbstractContextManager[str]] | None = None,
+    compute: str | None = None,
 ) -> None:
-    """Stay connected to the coordinator and answer its requests."""
+    """Stay connected to the coordinator and answer its requests; `compute` names a cluster."""
     from fedforest.transport.grpc.party import GrpcLink  # noqa: PLC0415 - grpc is an extra
     from fedforest.transport.grpc.renewal import (  # noqa: PLC0415 - grpc is an extra
         renew_certificate,
@@ -284,6 +287,7 @@ def serve_party(
         start_workers(settings.threads) as workers,
         EgressLedger(home, identity.name) as ledger,
         _prepared_kernels(),
+        opened_cluster(compute) as make_rows,
     ):
         policy = PolicyFile(home)
         policy.check()
@@ -292,11 +296,12 @@ def serve_party(
         service = PartyService(
             home,
             keys,
-            Catalogue(home, memory_limit),
+            Catalogue(home, memory_limit or (None if compute is None else BESIDE_CLUSTER)),
             workers,
             policy=policy,
             ledger=ledger,
             allocate=MappedMemory(home / COPIES, memory_limit).allocate,
+            make_rows=make_rows,
         )
         link = GrpcLink(settings.coordinator, credentials, identity.name, service.answer)
         renewal = Renewal(

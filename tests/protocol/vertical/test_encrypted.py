@@ -10,6 +10,7 @@ from fedforest.errors import FederationError
 from fedforest.protocol.vertical.encrypted.messages import EncryptLabels
 from fedforest.protocol.vertical.messages import BinColumns
 from fedforest.protocol.vertical.order import EarlyStopping
+from fedforest.tree.growth.batches import RowsHere
 from tests.estimators.vertical_samples import few_trees
 from tests.protocol.vertical.cases import VerticalCase, small_cases, whole_file
 from tests.protocol.vertical.conversations import make_order, train_openly
@@ -58,8 +59,9 @@ def test_rows_without_weight_are_known_and_no_other_weight_is() -> None:
     case = VerticalCase(columns, rng.integers(0, 2, 40), weights, {"n_estimators": 1}, (1, 1))
     training = train_encryptedly(case)
     assert training.whole_file() == whole_file(case.vertical())
-    targets = training.parties["p1"]._targets
-    assert targets is not None
+    rows = training.parties["p1"]._rows
+    assert isinstance(rows, RowsHere)
+    targets = rows.targets
     assert np.array_equal(targets.allowed, weights > 0)
     assert not len(targets.kernel.weights)
 

@@ -142,7 +142,7 @@ def test_a_sum_that_is_not_rerandomised_would_be_found_and_its_rows_with_it(
 
 def sums_at_root(party: Any) -> set[bytes]:
     """The encodings of the sums of rows left of every bin, in each column of a party."""
-    cipher, columns = party._cipher, party._columns
+    cipher, columns = party._cipher, party._rows.columns
     entries = np.arange(N_ROWS, dtype=np.uint32) | np.uint32(1 << 20)  # each drawn once
     order = RowOrder(entries, np.uint64(20), np.array([0]), np.array([N_ROWS]))
     candidates = np.arange(len(columns.n_bins), dtype=np.int32)[None]

@@ -59,6 +59,9 @@ class CutTable:
     def take_rows(self, rows: NDArray[np.int64]) -> "CutTable":
         return replace(self, rows=rows if self.rows is None else self.rows[rows])
 
+    def take_span(self, first: int, last: int) -> "CutTable":
+        return self.take_rows(np.arange(first, last))
+
     def load(self) -> Table:
         return self.whole if self.rows is None else self.whole.take_rows(self.rows)
 

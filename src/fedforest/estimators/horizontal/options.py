@@ -82,6 +82,12 @@ def read_options(estimator: Any, task: str) -> HorizontalOptions:
     """Check all parameters of an estimator; raises `ConfigurationError`."""
     parameters = read_forest_parameters(estimator, task)
     class_weight = getattr(estimator, "class_weight", None)
+    if estimator.compute is not None:
+        raise ConfigurationError(
+            "compute is for vertical forests; a horizontal party computes in its own process. "
+            "Leave compute=None, or divide the rows among more parties.",
+            key="compute",
+        )
     if estimator.privacy is not None:
         _check_privacy(estimator.privacy, parameters)
         _check_class_weight(class_weight)

@@ -53,6 +53,10 @@ TRANSPORT = Limit(
     lambda value: value is None or (isinstance(value, str) and value != ""),
     ("None for parties in this process", "the name, folder or address of a profile"),
 )
+COMPUTE = Limit(
+    lambda value: value is None or (isinstance(value, str) and value.startswith("dask")),
+    ("None for this process", "'dask', 'dask:4' or 'dask:HOST:PORT'"),
+)
 CLASS_WEIGHT = one_of(Literal["balanced"]) | made_by(Mapping, "a mapping") | NOTHING
 PACE = one_of(Pace) | whole(1, words="a lookahead of at least 1")
 LABELS = (
@@ -94,6 +98,22 @@ class ProcessParameters:
         "None: parties live in this process. Vertical forests: 'mpi' trains with each party at a "
         "rank of `mpiexec -n 3 fedforest mpi SCRIPT`, for two parties.",
         TRANSPORT,
+        run_key=NOT_IN_RUN_FILES,
+        stored=False,
+    )
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ClusterParameters:
+    """Of forests: where rows are while trees grow."""
+
+    compute: str | None = parameter(
+        None,
+        "'dask' grows trees in processes of this machine, one for each core, 'dask:4' in four of "
+        "them, 'dask:HOST:PORT' on the workers of a Dask scheduler: rows lie there in shards, and "
+        "the forest is the same. For parties in this process; a live party has its own "
+        "(`fedforest party start --compute`). Vertical forests only.",
+        COMPUTE,
         run_key=NOT_IN_RUN_FILES,
         stored=False,
     )
@@ -155,7 +175,7 @@ class TreeParameters:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class VerticalParameters(ProcessParameters, ColumnParameters, TreeParameters):
+class VerticalParameters(ClusterParameters, ProcessParameters, ColumnParameters, TreeParameters):
     """Of vertical forests."""
 
     max_bins: int = parameter(MAX_BINS, "Bins of a numeric column.")
@@ -204,7 +224,7 @@ class VerticalParameters(ProcessParameters, ColumnParameters, TreeParameters):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class HorizontalParameters(ProcessParameters, TreeParameters):
+class HorizontalParameters(ClusterParameters, ProcessParameters, TreeParameters):
     """Of horizontal forests."""
 
     bootstrap: bool = parameter(

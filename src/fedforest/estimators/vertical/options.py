@@ -16,6 +16,7 @@ from fedforest.limits import is_whole
 from fedforest.privacy.encrypted_labels import Encrypted
 from fedforest.privacy.randomized_response import RandomizedResponse
 from fedforest.protocol.vertical.order import EarlyStopping
+from fedforest.runtime.compute.clusters import read_compute
 from fedforest.tree.growth.parameters import ForestParameters
 
 ONE_ROUND = 2**31 - 1  # more levels than any tree has
@@ -31,6 +32,7 @@ class VerticalOptions:
     early_stopping: EarlyStopping | None
     class_weight: Any
     encrypts_labels: bool = False
+    compute: str | None = None
 
     @property
     def label_epsilon(self) -> float:
@@ -51,6 +53,7 @@ def read_options(estimator: Any, task: str) -> VerticalOptions:
     """Check all parameters of an estimator; raises `ConfigurationError`."""
     parameters = read_forest_parameters(estimator, task)
     _check_out_of_bag(estimator, parameters)
+    _check_compute(estimator)
     return VerticalOptions(
         parameters,
         getattr(estimator, "voting", "soft") == "hard",
@@ -58,6 +61,7 @@ def read_options(estimator: Any, task: str) -> VerticalOptions:
         _read_early_stopping(estimator),
         getattr(estimator, "class_weight", None),
         isinstance(estimator.labels, Encrypted),
+        estimator.compute,
     )
 
 
@@ -70,6 +74,25 @@ def read_prediction(estimator: Any) -> PredictionOptions:
         return PredictionOptions(hard_votes, min(int(pace), ONE_ROUND), classical=False)
     lookahead = {"auto": None, "one_round": ONE_ROUND, "classical": 1}[pace]
     return PredictionOptions(hard_votes, lookahead, pace == "classical")
+
+
+def _check_compute(estimator: Any) -> None:
+    """Refuse a cluster where rows are not in this process, or labels are encrypted."""
+    if estimator.compute is None:
+        return
+    read_compute(estimator.compute)
+    if estimator.transport is not None:
+        raise ConfigurationError(
+            "compute is for parties in this process, and transport names others: leave "
+            "compute=None and start the parties with `fedforest party start --compute`",
+            key="compute",
+        )
+    if isinstance(estimator.labels, Encrypted):
+        raise ConfigurationError(
+            "labels=Encrypted() is not there for rows on a cluster: ciphertexts are added up in "
+            "the party's own process. Leave compute=None, or set labels='encoded'.",
+            key="compute",
+        )
 
 
 def _check_out_of_bag(estimator: Any, parameters: ForestParameters) -> None:

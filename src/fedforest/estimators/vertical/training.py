@@ -18,6 +18,7 @@ from fedforest.estimators.vertical.federation import order_forest
 from fedforest.estimators.vertical.model import VerticalModel, keep_nothing
 from fedforest.estimators.vertical.options import VerticalOptions
 from fedforest.protocol.vertical.party import PartyModel
+from fedforest.runtime.compute.clusters import opened_cluster
 from fedforest.runtime.driver import ExchangeLog
 from fedforest.runtime.federation import start_workers
 from fedforest.runtime.messages.orders import TrainVertical
@@ -50,7 +51,7 @@ class VerticalTrainingHere:
         given: tuple[Any, ArrayLike, ArrayLike | None],
     ) -> None:
         X, y, sample_weight = given
-        self._estimator = estimator
+        self._estimator, self._compute = estimator, options.compute
         self._before = warm_start.find_earlier(estimator)
         source = read_source(X)
         check_row_order(X, y=y, sample_weight=sample_weight)
@@ -100,13 +101,17 @@ class VerticalTrainingHere:
         """Train; the result, the model, and attributes that labels decide."""
         order, tables = self.order, {party: own.table for party, own in self._columns.items()}
         n_searching = sum(table.n_features > 0 for table in tables.values())
-        with start_workers(count_workers(self._estimator.n_jobs)) as workers:
+        with (
+            start_workers(count_workers(self._estimator.n_jobs)) as workers,
+            opened_cluster(self._compute) as make_rows,
+        ):
             means = ProcessMeans(
                 NO_SEED,
                 workers,
                 n_searching,
                 self.before,
                 self._estimator._batch_bytes,
+                make_rows=make_rows,
             )
             carry_out = train_over_ranks if self._estimator.transport == MPI else train_in_process
             here = carry_out(order, self._columns, means, log)

@@ -77,6 +77,14 @@ class Criterion:
     wire: str
     scores: ByMoments | ByClasses
 
+    def __reduce__(self) -> tuple[Function, tuple[str]]:
+        return criterion_named, (self.name,)  # its functions belong to each process
+
+
+def criterion_named(name: str) -> "Criterion":
+    """Return a criterion by its name for users."""
+    return BY_NAME[name]
+
 
 LEAST_SQUARES = ByMoments(SquaredError(), score_squares, unit_power=2)
 DEVIANCE = ByMoments(Poisson(), score_deviance, unit_power=1, from_zero=True)

@@ -52,6 +52,20 @@ def count_draws(key, n_draws, multiplicity):
 
 
 @kernel
+def count_draws_within(key, n_draws, n_table, first, multiplicity):
+    """Draw as `count_draws` does from a table of `n_table` rows; keep those from `first` on.
+
+    `multiplicity` has one number for each of the consecutive rows that are kept.
+    """
+    multiplicity[:] = 0
+    n_kept, bound, begin = np.uint64(multiplicity.shape[0]), np.uint64(n_table), np.uint64(first)
+    for i in range(n_draws):
+        row = draw_below(key, np.uint64(i), bound) - begin  # rows before wrap round: too large
+        if row < n_kept and multiplicity[row] < MAX_MULTIPLICITY:
+            multiplicity[row] += np.uint8(1)
+
+
+@kernel
 def choose_rows(key, n_draws, multiplicity):
     """Draw rows without replacement, each once at most: selection sampling (Knuth 3.4.2 S)."""
     n_rows = multiplicity.shape[0]

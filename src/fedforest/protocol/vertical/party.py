@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from msgspec.structs import astuple
@@ -58,16 +58,11 @@ from fedforest.tree.forest.partial import (
     no_trees,
     own_importances,
 )
+from fedforest.tree.growth.batches import OwnRows, RowsHere
 from fedforest.tree.growth.decisions import NO_DEPTH_LIMIT
-from fedforest.tree.growth.split_search import make_columns
-from fedforest.tree.table.bins import Bins, fit_bins
+from fedforest.tree.table.bins import Bins
 from fedforest.tree.table.pieces import Allocate, TableSource
 from fedforest.tree.workers import ALONE, Workers
-
-if TYPE_CHECKING:
-    from fedforest.kernels.layout import Columns
-    from fedforest.tree.table.targets import TrainingTargets
-
 
 Approve = Callable[[Message], None]  # asks the accountant before labels leave or trees start
 
@@ -96,9 +91,11 @@ class VerticalParty:
         max_depth: int = NO_DEPTH_LIMIT,
         workers: Workers = ALONE,
         allocate: Allocate = np.empty,
+        rows: OwnRows | None = None,
     ) -> None:
+        """`rows` are those of the table, where they are not in this process."""
         self._table = table
-        self._allocate = allocate
+        self._rows = rows or RowsHere(table, workers, allocate)
         self._approve = approve
         self._randomness = randomness
         self._label_source = labels
@@ -106,8 +103,6 @@ class VerticalParty:
         self._max_depth = max_depth
         self._bins = model.bins if model else None
         self._finished = {0: model.partial} if model else {}  # by the number of the batch
-        self._columns: Columns | None = None
-        self._targets: TrainingTargets | None = None
         self._trees: dict[int, tuple[int, VerticalPartyTrees]] = {}  # batches that grow, by slot
         self._n_begun = len(self._finished)  # batches
         self._shared = b""  # digest of the labels that left, at the party that owns them
@@ -152,20 +147,15 @@ class VerticalParty:
     def _prepare(self, request: BinColumns) -> ColumnsBinned:
         bins = self._bins
         if bins is None:
-            bins = fit_bins(
-                self._table,
-                seed=request.bin_seed,
-                max_bins=request.max_bins,
-                workers=self._workers,
-            )
-        binned = bins.transform(self._table, self._workers, self._allocate)
+            bins = self._rows.fit_bins(request.bin_seed, request.max_bins)
+        self._rows.bin_columns(bins)
         size = TableSize(self._table.n_rows, self._table.n_features)
         labels = self._label_source
         if labels is not None and request.criterion is not None:
             labels = labels.scored_by(read_criterion(request.criterion))
         prepared = ColumnsBinned(size, None if labels is None else labels.scale())
         self._label_source = labels
-        self._bins, self._columns = bins, make_columns(binned, bins.n_bins, bins.is_categorical)
+        self._bins = bins
         return prepared
 
     def _share_labels(self, request: ShareLabels) -> LabelsShared:
@@ -193,18 +183,18 @@ class VerticalParty:
         targets = read_labels(request, self._table.n_rows)
         is_own = self._label_source is None or _digest(request.labels) == self._shared
         check(is_own, "labels are not those that their owner gave out")
-        self._targets = targets
+        self._rows.take_targets(targets)
         return Accepted()
 
     def _start_trees(self, request: StartTrees) -> TreesStarted:
-        if self._columns is None or self._targets is None:
+        if not self._rows.is_ready:
             raise ProtocolError.stating("trees are started before columns and labels are there")
         votes = request.with_left_out and self._label_source is not None
         check(self._all_voted or not votes, "rows that earlier trees left out have no votes here")
         if self._approve is not None:
             self._approve(request)
         self._check_beside(request)
-        trees = self._make_trees(self._columns, self._targets, request)
+        trees = self._make_trees(request)
         self._trees[request.slot] = self._n_begun, trees
         self._n_begun += 1
         if self._label_source is None:
@@ -214,12 +204,8 @@ class VerticalParty:
             self._out_of_bag.forget()
         return TreesStarted(self._tell_roots(trees), NodeSums.of(trees.root_sizes()))
 
-    def _make_trees(
-        self, columns: "Columns", targets: "TrainingTargets", request: StartTrees
-    ) -> VerticalPartyTrees:
-        return VerticalPartyTrees(
-            columns, targets, request, self._workers, self._max_depth, allocate=self._allocate
-        )
+    def _make_trees(self, request: StartTrees) -> VerticalPartyTrees:
+        return VerticalPartyTrees(self._rows, request, self._workers, self._max_depth)
 
     def _tell_roots(self, trees: VerticalPartyTrees) -> NodeSums | None:
         """Return the label sums of whole trees, at the label party."""

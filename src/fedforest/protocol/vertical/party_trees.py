@@ -4,7 +4,6 @@ It knows the shape of the trees, its own splits and which row is in which open n
 parties' splits it knows only where the rows went.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -23,7 +22,7 @@ from fedforest.kernels.growth.step_reading import (
     list_flagged,
     read_step,
 )
-from fedforest.kernels.layout import NO_SPLIT, Columns
+from fedforest.kernels.layout import NO_SPLIT
 from fedforest.protocol.asking import blame, check
 from fedforest.protocol.payloads import Gains, NodeSums, RowBits, from_bytes, view_bytes
 from fedforest.protocol.vertical.messages import RowMoves, SplitsApplied, StartTrees
@@ -31,14 +30,12 @@ from fedforest.protocol.vertical.moves import NodeBits
 from fedforest.protocol.vertical.sums import are_short, pack_sums
 from fedforest.tree.forest.forest import LEAF, Shape
 from fedforest.tree.forest.partial import FOREIGN, PartialForest
+from fedforest.tree.growth.batches import OwnRows, TreeSample
 from fedforest.tree.growth.decisions import NO_DEPTH_LIMIT
-from fedforest.tree.growth.left_out_rows import LeftOutRows
-from fedforest.tree.growth.rows import NodeRows, Sampling, draw_rows
+from fedforest.tree.growth.rows import NodeRows, Sampling
 from fedforest.tree.growth.split_record import SplitRecord
-from fedforest.tree.growth.split_search import ColumnSearch
 from fedforest.tree.growth.structure import Structure
-from fedforest.tree.table.pieces import Allocate
-from fedforest.tree.table.targets import TrainingTargets, rows_of
+from fedforest.tree.table.targets import rows_of
 from fedforest.tree.workers import Workers
 
 MAX_ENTRIES = 2**28  # rows of all trees of a batch: what a stranger may make a party hold
@@ -69,52 +66,34 @@ class SplitNodes(NamedTuple):
     routed: NDArray[np.uint8]  # bits of rows that trees left out
 
 
-SearchMaker = Callable[[Columns, TrainingTargets, NodeRows, int, Workers], ColumnSearch]
-
-
 class VerticalPartyTrees:
     """A batch of growing trees at one party, step by step."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - the last three have defaults
-        self,
-        columns: Columns,
-        targets: TrainingTargets,
-        start: StartTrees,
-        workers: Workers,
-        max_depth: int = NO_DEPTH_LIMIT,
-        make_search: SearchMaker = ColumnSearch,
-        allocate: Allocate = np.empty,
+    def __init__(
+        self, own: OwnRows, start: StartTrees, workers: Workers, max_depth: int = NO_DEPTH_LIMIT
     ) -> None:
         seeds = from_bytes(start.row_seeds, "<u8", len(start.row_seeds) // 8, "row seeds")
         check(len(seeds) > 0, "a batch has no trees")
-        n_entries = self.n_entries = len(seeds) * targets.n_rows  # rows of all trees
+        n_entries = self.n_entries = len(seeds) * own.n_rows  # rows of all trees
         check(len(seeds) == 1 or n_entries <= MAX_ENTRIES, "a batch has too many trees")
-        check(0 < start.n_draws <= targets.n_rows, "more rows are to be drawn than there are")
+        check(0 < start.n_draws <= own.n_rows, "more rows are to be drawn than there are")
         check(start.min_rows_leaf > 0, "leaves are to have no rows")
         share = start.min_weight_share
         check(0.0 <= share <= 0.5, "leaves are to weigh less than nothing or more than half")
         sampling = Sampling(start.bootstrap, start.n_draws)
-        rows, left_out = draw_rows(
-            seeds,
-            targets,
-            sampling,
-            workers,
-            with_left_out=start.with_left_out,
-            allocate=allocate,
-        )
-        self._n_columns = len(columns.n_bins)
-        self._search = make_search(columns, targets, rows, start.min_rows_leaf, workers)
+        sample = TreeSample(seeds, sampling, start.with_left_out, start.min_rows_leaf)
+        batch = own.begin(sample, workers)
+        self._n_columns = len(own.is_categorical)
+        self._search = batch.search
         if share:
             self._search.demand_weight(share, self._search.root_sums())
         self._min_rows_leaf, self._max_depth = start.min_rows_leaf, max_depth
         self._structure = Structure(len(seeds))
-        self._splits = SplitRecord(columns.is_categorical, elsewhere=FOREIGN)
+        self._splits = SplitRecord(own.is_categorical, elsewhere=FOREIGN)
         self._workers = workers
-        self._kind = targets.kind
-        self._says_sums = are_short(targets)  # beside bits
-        self._routing: LeftOutRows | None = None
-        if left_out is not None:
-            self._routing = LeftOutRows(left_out, len(seeds), targets.n_rows, workers)
+        self._kind = own.kind
+        self._says_sums = are_short(own)  # beside bits
+        self._routing = batch.left_out
         self._has_searched, self._has_split = False, False  # in this step
         self._begin_step()
 
@@ -127,7 +106,8 @@ class VerticalPartyTrees:
     def leaf_of_left_out(self) -> NDArray[np.int32]:
         """Return (trees, rows): the leaf of each row left out, -1 where it was trained on."""
         assert self._routing is not None
-        return self._routing.leaf_of
+        leaf_of: NDArray[np.int32] = self._routing.leaf_of
+        return leaf_of
 
     def root_sums(self) -> NodeSums:
         """Sum the labels of whole trees; asked for before anything moves."""
@@ -140,7 +120,8 @@ class VerticalPartyTrees:
 
     @property
     def _rows(self) -> NodeRows:
-        return self._search.rows
+        rows: NodeRows = self._search.rows
+        return rows
 
     def read_candidates(
         self, candidates: memoryview, moved: VerticalMoved | None

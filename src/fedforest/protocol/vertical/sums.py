@@ -19,6 +19,7 @@ from fedforest.kernels.sums.left_children import (
 )
 from fedforest.protocol.asking import check
 from fedforest.protocol.payloads import NodeSums
+from fedforest.tree.growth.batches import OwnRows
 from fedforest.tree.table.targets import (
     TARGET_SUM_LIMIT,
     WEIGHT_SUM_LIMIT,
@@ -34,15 +35,14 @@ _LIMITS = (WEIGHT_SUM_LIMIT, TARGET_SUM_LIMIT)
 _EXTRA_BITS = 3  # of a number in a column of sums, beside its digits: sign and length
 
 
-def are_short(targets: TrainingTargets) -> bool:
+def are_short(labels: TrainingTargets | OwnRows) -> bool:
     """Return whether sums of left children travel beside the bits of their rows.
 
     Counts of few classes are less than a fifth of the gains, candidates and bits that travel
     anyway. Sums of numbers and of weights have twenty or forty bits however few rows they are of.
     Every role has the labels, and comes to the same answer.
     """
-    is_weighted = len(targets.kernel.weights) > 0
-    return 0 < targets.kind.n_classes <= MOST_CLASSES and not is_weighted
+    return 0 < labels.kind.n_classes <= MOST_CLASSES and not labels.is_weighted
 
 
 def estimate_bytes(sums: NDArray[np.int64], kind: TargetKind) -> float:

@@ -20,6 +20,7 @@ from fedforest.runtime.party.standing_alignments import PartyStandingAlignments
 from fedforest.runtime.party.tasks import task_of
 from fedforest.runtime.randomness import RandomnessSource, SystemRandomness
 from fedforest.runtime.trainings.party_task import ModelSource, PartyMeans, Work
+from fedforest.tree.growth.batches import MakeRows
 from fedforest.tree.table.pieces import Allocate
 from fedforest.tree.workers import ALONE, Workers
 
@@ -45,6 +46,7 @@ class RoleMaker:
     standing: PartyStandingAlignments
     workers: Workers = ALONE
     allocate: Allocate = np.empty  # for arrays as large as a table
+    make_rows: MakeRows | None = None  # on the party's cluster
     # Columns are checked before a run is stored and used after it, so the last ones stay here.
     _last: tuple[AnyRole, DataSet, Any] | None = field(default=None, repr=False)
     _shown: tuple[DataSet, frozenset[str], DataSet] | None = field(default=None, repr=False)
@@ -65,7 +67,13 @@ class RoleMaker:
         if self._last is None or self._last[0] != role or self._last[1] is not data:
             self._last = (role, data, task.read(role, data, self))
         means = PartyMeans(
-            randomness, self.keys, terms, limits.accountant, self.workers, self.allocate
+            randomness,
+            self.keys,
+            terms,
+            limits.accountant,
+            self.workers,
+            self.allocate,
+            self.make_rows,
         )
         return task.work(role, self._last[2], means)
 

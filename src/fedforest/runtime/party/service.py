@@ -72,6 +72,7 @@ from fedforest.transport.codec import decode, encode
 from fedforest.transport.error_table import refuse
 from fedforest.transport.frames import encode_frame
 from fedforest.tree.canonical_json import JsonValue
+from fedforest.tree.growth.batches import MakeRows
 from fedforest.tree.table.pieces import Allocate
 from fedforest.tree.workers import ALONE, Workers
 
@@ -115,6 +116,7 @@ class PartyService:
         ledger: Ledger = NO_LEDGER,
         randomness: Randomness = secrets.token_bytes,
         allocate: Allocate = np.empty,
+        make_rows: MakeRows | None = None,
     ) -> None:
         self._policy = policy or Policy()
         self._ledger = ledger
@@ -127,7 +129,14 @@ class PartyService:
         self._standing = PartyStandingAlignments(home)
         self._data = data
         self._roles = RoleMaker(
-            keys, data, self._models, self._alignments, self._standing, workers, allocate
+            keys,
+            data,
+            self._models,
+            self._alignments,
+            self._standing,
+            workers,
+            allocate,
+            make_rows,
         )
         self._runs: OrderedDict[bytes, PartyRun] = OrderedDict()
         self._work: dict[bytes, Work] = {}

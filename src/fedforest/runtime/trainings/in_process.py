@@ -22,6 +22,7 @@ from fedforest.runtime.trainings.base import CoordinatorMeans
 from fedforest.runtime.trainings.party_task import PartyMeans
 from fedforest.runtime.trainings.registry import training_of
 from fedforest.runtime.trainings.warm_start import CoordinatorModel
+from fedforest.tree.growth.batches import MakeRows
 from fedforest.tree.growth.level_loop import BATCH_BYTES
 from fedforest.tree.table.pieces import Allocate
 from fedforest.tree.workers import ALONE, Workers
@@ -37,6 +38,7 @@ class ProcessMeans:
     earlier: CoordinatorModel | None = None  # the forest that gets further trees
     batch_bytes: int = BATCH_BYTES
     allocate: Allocate = np.empty  # for arrays as large as a table
+    make_rows: MakeRows | None = None  # None: tables are in this process
 
 
 class TrainedHere(NamedTuple):
@@ -72,7 +74,9 @@ def make_work(
     training = training_of(order)
     own, each = _Own(means.randomness, party), means.workers.divided(means.n_at_once)
     keys, terms = _Keys(own, members), training.terms(order)
-    party_means = PartyMeans(own, keys, terms, workers=each, allocate=means.allocate)
+    party_means = PartyMeans(
+        own, keys, terms, workers=each, allocate=means.allocate, make_rows=means.make_rows
+    )
     return training.work(training.roles(order)[party], columns, party_means)
 
 

@@ -26,6 +26,7 @@ from fedforest.runtime.randomness import RandomnessSource
 from fedforest.runtime.trainings.origins import Origins
 from fedforest.tree.canonical_json import JsonValue
 from fedforest.tree.files.forests import StoredForest
+from fedforest.tree.growth.batches import MakeRows
 from fedforest.tree.table.pieces import Allocate, TableSource
 from fedforest.tree.workers import ALONE, Workers
 
@@ -143,6 +144,7 @@ class PartyMeans:
     accountant: Accountant = OWNER  # asked before labels leave, noise is agreed or trees start
     workers: Workers = ALONE
     allocate: Allocate = np.empty  # for arrays as large as the table
+    make_rows: MakeRows | None = None  # of a party on a cluster
 
 
 class KeptOutcome(NamedTuple):

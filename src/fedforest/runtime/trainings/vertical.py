@@ -374,6 +374,7 @@ class VerticalTraining(
             max_depth=parameters.depth_limit,
             workers=means.workers,
             allocate=means.allocate,
+            rows=None if means.make_rows is None else means.make_rows(columns.table),
         )
         gate = Gate(CONTRACT, declared, party, means.accountant)
         return VerticalWork(party, gate, classes, role.is_alone)

@@ -23,6 +23,7 @@ from fedforest.kernels.growth.partition import (
 from fedforest.kernels.growth.sampling import (
     choose_rows,
     count_draws,
+    count_draws_within,
     write_entries,
     write_left_out,
 )
@@ -44,6 +45,23 @@ class Sampling:
 
     bootstrap: bool  # with replacement
     n_draws: int
+
+
+class NodeMoves(NamedTuple):
+    """The moves of some open nodes: what becomes of each, and where its bits start."""
+
+    fate: NDArray[np.uint8]
+    left_rows: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    n_open: int  # nodes that they leave open
+
+
+class RowSpan(NamedTuple):
+    """The consecutive rows of a table that are here."""
+
+    first: int
+    n_table: int  # rows of the whole table
+    takes_all: NDArray[np.bool_]  # trees that drew no row with weight anywhere in the table
 
 
 class NodeRows:
@@ -127,9 +145,14 @@ class NodeRows:
 
         The bits of open node k start at byte offsets[k]; without offsets they lie in node order.
         """
-        order, fate = self.order, step.fate
         offsets = self.bit_offsets(step.is_split) if offsets is None else offsets
-        places, start, stop = plan_move(order.start, order.stop, fate, left_rows, len(step.source))
+        moves = NodeMoves(step.fate, left_rows, offsets, len(step.source))
+        self.follow(moves, bits, workers)
+
+    def follow(self, moves: "NodeMoves", bits: NDArray[np.uint8], workers: Workers) -> None:
+        """Move the rows of open children together, as `move` does."""
+        order, (fate, left_rows, offsets, n_open) = self.order, moves
+        places, start, stop = plan_move(order.start, order.stop, fate, left_rows, n_open)
         target = self._take_spare(int(stop[-1]) if len(stop) else 0)
 
         def move(nodes: tuple[int, int]) -> None:
@@ -186,28 +209,36 @@ def draw_rows(  # noqa: PLR0913 - the last two have defaults
     *,
     with_left_out: bool = False,
     allocate: Allocate = np.empty,
+    span: RowSpan | None = None,
 ) -> tuple[NodeRows, NodeRows | None]:
-    """Draw the row order at the roots of a batch of trees, and that of the rows left out."""
+    """Draw the row order at the roots of a batch of trees, and that of the rows left out.
+
+    `span`: the targets are of these rows of a larger table.
+    """
     classes, allowed = targets.classes, targets.allowed
     n_rows, n_trees = targets.n_rows, len(tree_seeds)
     row_bits = np.uint64(bits_for_rows(n_rows))
     dtype = entry_type(n_rows, targets.kind.n_classes)
     all_allowed = bool(allowed.all())
     # every tree has room for all it may draw: gaps between trees cost less than moving rows twice
-    room = 1 + (min(sampling.n_draws, n_rows) if all_allowed else n_rows)
+    takes_all = np.zeros(n_trees, np.bool_) if span is None else span.takes_all
+    is_sample = all_allowed and not takes_all.any()
+    room = 1 + (min(sampling.n_draws, n_rows) if is_sample else n_rows)
     drawn = allocate((n_trees * room,), dtype)
     left_out = allocate((n_trees * (n_rows + 1) if with_left_out else 0,), dtype)
     starts, ends = room * np.arange(n_trees), np.empty(n_trees, np.int64)
     left_starts, left_ends = (n_rows + 1) * np.arange(n_trees), np.empty(n_trees, np.int64)
 
     def write(tree: int, counts: Counts) -> None:
-        multiplicity = counts if all_allowed else _count_allowed(counts, allowed)
+        multiplicity = counts if all_allowed else np.where(allowed, counts, np.uint8(0))
+        if takes_all[tree] or (span is None and not all_allowed and not multiplicity.any()):
+            multiplicity = allowed.astype(np.uint8)  # each row with weight once
         ends[tree] = write_entries(multiplicity, classes, row_bits, drawn, int(starts[tree]))
         if with_left_out:
             at = int(left_starts[tree])
             left_ends[tree] = write_left_out(multiplicity, allowed, left_out, at)
 
-    sample = _Sample(tree_seeds, sampling, n_rows)
+    sample = _Sample(tree_seeds, sampling, n_rows, span)
     _draw_trees(sample, write, workers)
     rows = NodeRows.at(RowOrder(drawn, row_bits, starts, ends), allocate)
     if not with_left_out:
@@ -221,17 +252,32 @@ class _Sample(NamedTuple):
     seeds: NDArray[np.uint64]
     sampling: Sampling
     n_rows: int
+    span: RowSpan | None
 
     def draw(self, tree: int, counts: Counts) -> Counts:
         """Draw into `counts` how often a tree takes each row."""
         seed, n_draws = self.seeds[tree], self.sampling.n_draws
-        if self.sampling.bootstrap:
+        if self.span is not None:
+            self._draw_within(self.span, seed, counts)
+        elif self.sampling.bootstrap:
             count_draws(seed, n_draws, counts)
         elif n_draws < self.n_rows:
             choose_rows(seed, n_draws, counts)
         else:
             counts[:] = 1
         return counts
+
+    def _draw_within(self, span: RowSpan, seed: np.uint64, counts: Counts) -> None:
+        """Draw from the whole table, and keep the rows that are here."""
+        n_draws = self.sampling.n_draws
+        if self.sampling.bootstrap:
+            count_draws_within(seed, n_draws, span.n_table, span.first, counts)
+        elif n_draws < span.n_table:
+            of_table = np.empty(span.n_table, np.uint8)
+            choose_rows(seed, n_draws, of_table)
+            counts[:] = of_table[span.first : span.first + len(counts)]
+        else:
+            counts[:] = 1
 
 
 def _draw_trees(sample: _Sample, write: Callable[[int, Counts], None], workers: Workers) -> None:
@@ -243,9 +289,3 @@ def _draw_trees(sample: _Sample, write: Callable[[int, Counts], None], workers: 
             write(tree, sample.draw(tree, counts))
 
     workers.run(draw, workers.ranges(np.full(len(sample.seeds), sample.n_rows)))
-
-
-def _count_allowed(counts: Counts, allowed: NDArray[np.bool_]) -> Counts:
-    """Keep the draws of rows that have weight; if there are none, take each such row once."""
-    of_allowed = np.where(allowed, counts, np.uint8(0))
-    return of_allowed if of_allowed.any() else allowed.astype(np.uint8)

@@ -23,7 +23,13 @@ from fedforest.kernels.splits.moments import find_by_moments
 from fedforest.tree.growth.row_sums import RowSums
 from fedforest.tree.growth.rows import NodeRows
 from fedforest.tree.growth.structure import OpenNodes
-from fedforest.tree.table.targets import TrainingTargets, least_leaf_weight, rows_of, weight_of
+from fedforest.tree.table.targets import (
+    TargetKind,
+    TrainingTargets,
+    least_leaf_weight,
+    rows_of,
+    weight_of,
+)
 from fedforest.tree.workers import Workers
 
 
@@ -61,6 +67,22 @@ def keep_by_row(columns: Columns, targets: TrainingTargets, workers: Workers) ->
     return columns._replace(by_row=by_row.reshape(-1))
 
 
+def rule_by_weight(
+    rules: Rules, kind: TargetKind, share: float, roots: NDArray[np.int64], *, is_weighted: bool
+) -> tuple[Rules, NDArray[np.int64]]:
+    """Return (rules, least weight of a child per tree) if children need a fraction of its weight.
+
+    Where every row weighs one and no tree has a row twice, that is a number of rows.
+    """
+    weight, n_rows = weight_of(roots, kind), rows_of(roots, kind)
+    least = least_leaf_weight(weight.astype(np.float64), share)
+    if is_weighted or (weight != n_rows).any() or (least != least[:1]).any():
+        return rules, least
+    if len(least):
+        rules = rules._replace(min_rows_leaf=max(rules.min_rows_leaf, int(least[0])))
+    return rules, NO_LIMITS
+
+
 class NodeSearch(ABC):
     """The base of every search: divides rows left or right and sums up the left child."""
 
@@ -81,14 +103,10 @@ class NodeSearch(ABC):
 
         Where every row weighs one and no tree has a row twice, that is a number of rows.
         """
-        kind, is_weighted = self.targets.kind, len(self.targets.kernel.weights) > 0
-        weight, n_rows = weight_of(roots, kind), rows_of(roots, kind)
-        least = least_leaf_weight(weight.astype(np.float64), share)
-        if is_weighted or (weight != n_rows).any() or (least != least[:1]).any():
-            self._least_weight = least
-        elif len(least):
-            rows_needed = max(self.rules.min_rows_leaf, int(least[0]))
-            self.rules = self.rules._replace(min_rows_leaf=rows_needed)
+        is_weighted = self.targets.is_weighted
+        self.rules, self._least_weight = rule_by_weight(
+            self.rules, self.targets.kind, share, roots, is_weighted=is_weighted
+        )
 
     def _rules_at(self, nodes: OpenNodes) -> Rules:
         """Return the rules with the least weight of children of these nodes."""

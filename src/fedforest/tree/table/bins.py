@@ -50,7 +50,7 @@ from fedforest.tree.workers import ALONE, Workers
 
 Rule: TypeAlias = Edges | tuple[Category, ...]
 
-_FITTED_TOGETHER = 64  # columns whose samples are in memory at once: 13 MB of float32
+FITTED_TOGETHER = 64  # columns whose samples are in memory at once: 13 MB of float32
 
 
 def fit_bins(
@@ -61,33 +61,64 @@ def fit_bins(
     Numeric columns with more distinct values are divided at the quantiles of a sample of rows,
     drawn by `seed`. Raises `ConfigurationError` when `max_bins` is not between 2 and 255.
     """
-    if not 2 <= max_bins <= MAX_BINS:
-        raise ConfigurationError(f"max_bins must be between 2 and {MAX_BINS}, not {max_bins}")
+    check_max_bins(max_bins)
     rows = sample_rows(table.n_rows, seed)
     rules: list[Rule] = []
-    for first in range(0, table.n_features, _FITTED_TOGETHER):
-        together = range(first, min(first + _FITTED_TOGETHER, table.n_features))
+    for first in range(0, table.n_features, FITTED_TOGETHER):
+        together = range(first, min(first + FITTED_TOGETHER, table.n_features))
         rules += _fit_rules(table.take(together), rows, max_bins, workers)
-    return _build(table.names, rules, has_names=table.has_names)
+    return build_bins(table.names, rules, has_names=table.has_names)
+
+
+def check_max_bins(max_bins: int) -> None:
+    """Raise `ConfigurationError` for a number of bins that a byte cannot hold."""
+    if not 2 <= max_bins <= MAX_BINS:
+        raise ConfigurationError(f"max_bins must be between 2 and {MAX_BINS}, not {max_bins}")
 
 
 def _fit_rules(
     table: TableSource, rows: NDArray[np.int64], max_bins: int, workers: Workers
 ) -> Iterator[Rule]:
     """Find the rules of some columns in one pass over their rows."""
-    fitter = EdgeFitter(max_bins, workers)
-    counts: dict[int, Counter[Category]] = {}
-    for piece in table.pieces():
-        numeric: list[tuple[int, Numbers]] = []
-        for feature, column in enumerate(piece.table.columns):
-            if isinstance(column, CategoryColumn):
-                counts.setdefault(feature, Counter()).update(count_categories(column))
-            else:
-                numeric.append((feature, column))
-        fitter.read(numeric, piece.table.n_rows, piece.find(rows))
-    edges = fitter.edges()
-    for feature in range(table.n_features):
-        yield order_categories(counts[feature]) if feature in counts else edges[feature]
+    read = ColumnReading.of(table, rows, max_bins, workers)
+    return read.rules(table.n_features)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnReading:
+    """What one pass over the rows of some columns keeps of them, to find their rules."""
+
+    fitter: EdgeFitter
+    counts: dict[int, Counter[Category]]
+
+    @classmethod
+    def of(
+        cls, table: TableSource, rows: NDArray[np.int64], max_bins: int, workers: Workers
+    ) -> "ColumnReading":
+        """Read the table; `rows` are in the sample."""
+        fitter, counts = EdgeFitter(max_bins, workers), dict[int, Counter[Category]]()
+        for piece in table.pieces():
+            numeric: list[tuple[int, Numbers]] = []
+            for feature, column in enumerate(piece.table.columns):
+                if isinstance(column, CategoryColumn):
+                    counts.setdefault(feature, Counter()).update(count_categories(column))
+                else:
+                    numeric.append((feature, column))
+            fitter.read(numeric, piece.table.n_rows, piece.find(rows))
+        return cls(fitter, counts)
+
+    def join(self, other: "ColumnReading") -> None:
+        """Add what was read of further rows."""
+        self.fitter.join(other.fitter)
+        for feature, counts in other.counts.items():
+            self.counts.setdefault(feature, Counter()).update(counts)
+
+    def rules(self, n_features: int) -> Iterator[Rule]:
+        """Return the rule of each column."""
+        edges = self.fitter.edges()
+        for feature in range(n_features):
+            counts = self.counts.get(feature)
+            yield edges[feature] if counts is None else order_categories(counts)
 
 
 def fit_categories(table: Table) -> "Bins":
@@ -104,7 +135,7 @@ def number_categories(
 ) -> "Bins":
     """Make such bins from categories in code order; None stands for a column of numbers."""
     rules: list[Rule] = [np.empty(0) if values is None else values for values in categories]
-    return _build(names, rules, has_names=has_names)
+    return build_bins(names, rules, has_names=has_names)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -229,7 +260,7 @@ class Bins:
         """Return the bins of these columns, in this order."""
         names = [self.names[feature] for feature in features]
         rules = [self.rules[feature] for feature in features]
-        return _build(names, rules, has_names=self.has_names)
+        return build_bins(names, rules, has_names=self.has_names)
 
     @staticmethod
     def concatenate(parts: Sequence["Bins"]) -> "Bins":
@@ -241,7 +272,9 @@ class Bins:
         has_names = all(part.has_names for part in parts) and len(set(names)) == len(names)
         if not has_names:
             names = number_columns(len(names))
-        return _build(names, [rule for part in parts for rule in part.rules], has_names=has_names)
+        return build_bins(
+            names, [rule for part in parts for rule in part.rules], has_names=has_names
+        )
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, JsonValue]]:
         """Return (arrays, metadata) for a model file; equal bins give equal contents."""
@@ -274,7 +307,7 @@ class Bins:
             if is_category and len(column_edges):
                 raise damaged("a categorical column has edges")
             rules.append(next(rest) if is_category else column_edges)
-        return _build(names, rules, has_names=has_names)
+        return build_bins(names, rules, has_names=has_names)
 
     def _arrange(self, table: TableSource) -> TableSource:
         """Put the columns of a table into the order of these bins."""
@@ -307,7 +340,7 @@ class Bins:
                 )
 
 
-def _build(names: Sequence[str], rules: Sequence[Rule], *, has_names: bool) -> Bins:
+def build_bins(names: Sequence[str], rules: Sequence[Rule], *, has_names: bool) -> Bins:
     """Complete bins with what follows from the rules."""
     n_bins = [
         min(max(len(rule), 1), MAX_BINS) if isinstance(rule, tuple) else len(rule) + 1

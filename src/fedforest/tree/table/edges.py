@@ -79,6 +79,15 @@ class EdgeFitter:
             for block in blocks:
                 self._add_strangers(block, n_rows)
 
+    def join(self, other: "EdgeFitter") -> None:
+        """Add what another fitter read of further rows of the same columns."""
+        for feature, sampled in other._sampled.items():
+            self._sampled.setdefault(feature, []).extend(sampled)
+            if feature in self._distinct:
+                self._join(feature, other._distinct[feature])
+            else:
+                self._distinct[feature] = other._distinct[feature]
+
     def edges(self) -> dict[int, Edges]:
         """Return the edges of every column that was read."""
         edges: dict[int, Edges] = {}

@@ -51,6 +51,10 @@ class Table:
         names = tuple(self.names[feature] for feature in features)
         return Table(names, columns, self.n_rows, self.has_names)
 
+    def take_span(self, first: int, last: int) -> "Table":
+        """Return the table of the rows first..last."""
+        return self.take_rows(slice(first, last))
+
     def pieces(self) -> Iterator[TablePiece]:
         """Return the whole table as one piece."""
         yield TablePiece(self, range(self.n_rows))

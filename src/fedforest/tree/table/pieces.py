@@ -67,6 +67,9 @@ class TableSource(Protocol):
     def take_rows(self, rows: NDArray[np.int64]) -> "TableSource":
         """Return the table of these rows, in this order."""
 
+    def take_span(self, first: int, last: int) -> "TableSource":
+        """Return the table of the rows first..last, which are read alone."""
+
     def pieces(self) -> Iterator[TablePiece]:
         """Read all rows once; a table without rows is one empty piece."""
 

@@ -84,6 +84,11 @@ class TrainingTargets:
         """Rows of the table, those without weight included."""
         return len(self.allowed)
 
+    @property
+    def is_weighted(self) -> bool:
+        """Whether rows have weights."""
+        return len(self.kernel.weights) > 0
+
 
 def classification_targets(
     codes: NDArray[np.integer],

@@ -5,15 +5,13 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from fedforest.kernels.criteria.registry import Criterion
-from fedforest.kernels.layout import NO_SPLIT, Columns
+from fedforest.kernels.layout import NO_SPLIT
 from fedforest.protocol.payloads import RowBits
-from fedforest.protocol.vertical.encrypted.cut_lists import CutCipher
 from fedforest.protocol.vertical.encrypted.cut_search import CutSearch
 from fedforest.protocol.vertical.encrypted.payloads import CutChoice, EncryptedCuts
 from fedforest.protocol.vertical.messages import SplitsApplied, StartTrees
 from fedforest.protocol.vertical.party_trees import VerticalPartyTrees
-from fedforest.tree.growth.rows import NodeRows
-from fedforest.tree.table.targets import TrainingTargets
+from fedforest.tree.growth.batches import OwnRows
 from fedforest.tree.workers import Workers
 
 
@@ -22,30 +20,20 @@ class BlindTrees(VerticalPartyTrees):
 
     _search: CutSearch
 
-    def __init__(  # noqa: PLR0913, PLR0917 - those of every party, and ciphertexts
+    def __init__(
         self,
-        columns: Columns,
-        targets: TrainingTargets,
+        own: OwnRows,
         start: StartTrees,
         workers: Workers,
         max_depth: int,
-        cipher: CutCipher,
         criterion: Criterion,
     ) -> None:
-        def make_search(
-            columns: Columns,
-            targets: TrainingTargets,
-            rows: NodeRows,
-            min_rows_leaf: int,
-            workers: Workers,
-        ) -> CutSearch:
-            return CutSearch(columns, targets, rows, min_rows_leaf, workers, cipher)
-
+        """`own` rows make a `CutSearch`."""
         # The label party alone knows weights and targets: it rules out cuts that are too light, and
         # those with a side of zeros where that has no score.
         self._may_be_ruled_out = start.min_weight_share > 0.0 or criterion.scores.from_zero
         any_weight = replace(start, min_weight_share=0.0)
-        super().__init__(columns, targets, any_weight, workers, max_depth, make_search)
+        super().__init__(own, any_weight, workers, max_depth)
 
     def offer(self, candidates: NDArray[np.uint8], secret: bytes) -> EncryptedCuts:
         """Return the cuts of every open node; `secret` are 32 bytes for this call only."""

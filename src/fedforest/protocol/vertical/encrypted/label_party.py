@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforest.errors import ConfigurationError, ProtocolError
-from fedforest.kernels.layout import Columns
 from fedforest.kernels.prediction.walk import Leaves
 from fedforest.masking.homomorphic.decryption import Decryptor
 from fedforest.masking.homomorphic.keys import DecryptionKey
@@ -138,7 +137,8 @@ class LabelParty(BlindParty):
         encrypted = self._encrypt(targets)
         if self._approve is not None:
             self._approve(request)  # last: labels that are refused anyway are not paid for
-        self._targets, self._kind, self._n_columns = targets, kind, request.n_columns
+        self._rows.take_targets(targets)
+        self._kind, self._n_columns = kind, request.n_columns
         self._keep_answers(key)
         return LabelsEncrypted(encrypted, self._seal_for_all(encrypted))
 
@@ -168,14 +168,11 @@ class LabelParty(BlindParty):
             EncryptedLabels.pack_weightless(targets.allowed),
         )
 
-    def _make_trees(
-        self, columns: Columns, targets: TrainingTargets, request: StartTrees
-    ) -> LabelTrees:
+    def _make_trees(self, request: StartTrees) -> LabelTrees:
         assert self._reader is not None
-        rules = self._parameters.growth_rules(targets.n_rows, self._n_columns)
+        rules = self._parameters.growth_rules(self._rows.n_rows, self._n_columns)
         return LabelTrees(
-            columns,
-            targets,
+            self._rows,
             request,
             self._workers,
             rules,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fedforest.kernels.growth.gains import outbid
 from fedforest.kernels.growth.partition import STAYS
-from fedforest.kernels.layout import NO_SPLIT, Columns
+from fedforest.kernels.layout import NO_SPLIT
 from fedforest.kernels.prediction.walk import Leaves
 from fedforest.kernels.splits.binary import weigh_nodes
 from fedforest.protocol.asking import blame, check
@@ -37,9 +37,10 @@ from fedforest.protocol.vertical.party_trees import (
 )
 from fedforest.tree.forest.forest import Shape
 from fedforest.tree.forest.partial import NOBODY, ForestOutline
+from fedforest.tree.growth.batches import OwnRows
 from fedforest.tree.growth.decisions import ColumnBits, Growth, GrowthRules
 from fedforest.tree.growth.structure import GrowthStep
-from fedforest.tree.table.targets import TargetKind, TrainingTargets, rows_of
+from fedforest.tree.table.targets import TargetKind, rows_of
 from fedforest.tree.workers import Workers
 
 UnsealOf = Callable[[int, memoryview, bytes], bytes]
@@ -81,8 +82,7 @@ class LabelTrees(VerticalPartyTrees):
 
     def __init__(  # noqa: PLR0913, PLR0917 - those of every party, rules, and keys
         self,
-        columns: Columns,
-        targets: TrainingTargets,
+        own: OwnRows,
         start: StartTrees,
         workers: Workers,
         rules: GrowthRules,
@@ -90,8 +90,8 @@ class LabelTrees(VerticalPartyTrees):
         n_columns: int,
         reader: CutReader,
     ) -> None:
-        """`kind` as that of `targets`, with the codes of classes; `n_columns` of all parties."""
-        super().__init__(columns, targets, start, workers, rules.max_depth)
+        """`kind` as that of `own`, with the codes of classes; `n_columns` of all parties."""
+        super().__init__(own, start, workers, rules.max_depth)
         self._reader = reader
         roots = self._search.root_sums()
         seeds = np.zeros(len(roots), np.uint64)  # the coordinator draws candidates

@@ -24,6 +24,7 @@ from fedforest.protocol.aggregation.meeting import MeetingParty
 from fedforest.protocol.asking import Accepted, Message, check
 from fedforest.protocol.vertical.encrypted.blind_trees import BlindTrees
 from fedforest.protocol.vertical.encrypted.cut_lists import CutCipher, digest, refuse_spoiled
+from fedforest.protocol.vertical.encrypted.cut_search import CutSearch
 from fedforest.protocol.vertical.encrypted.messages import (
     ApplyCuts,
     CutsOffered,
@@ -41,8 +42,11 @@ from fedforest.protocol.vertical.messages import (
     StartTrees,
 )
 from fedforest.protocol.vertical.party import VerticalParty
+from fedforest.tree.growth.batches import RowsHere
+from fedforest.tree.growth.rows import NodeRows
 from fedforest.tree.table.pieces import TableSource
 from fedforest.tree.table.targets import TrainingTargets, encode_classes
+from fedforest.tree.workers import Workers
 
 _ANY_CRITERION = BY_NAME["gini"]  # of targets that are not scored here
 _OFFER = b"offer of cuts"
@@ -128,19 +132,29 @@ class ColumnParty(BlindParty):
         self._cipher = CutCipher(scheme, rows, self._seal, self._workers)
         self._secret = draw_bytes(self._randomness, KEY_BYTES)
         unlabelled = encode_classes(np.zeros(n_rows, np.int64), 1, None, _ANY_CRITERION)
-        self._targets = replace(unlabelled, allowed=allowed)
+        self._rows.take_targets(replace(unlabelled, allowed=allowed))
+        assert isinstance(self._rows, RowsHere), "encrypted labels are not for clusters"
+        self._rows.make_search = self._make_search
         return Accepted()
+
+    def _make_search(
+        self,
+        columns: Columns,
+        targets: TrainingTargets,
+        rows: NodeRows,
+        min_rows_leaf: int,
+        workers: Workers,
+    ) -> CutSearch:
+        assert self._cipher is not None
+        return CutSearch(columns, targets, rows, min_rows_leaf, workers, self._cipher)
 
     def _seal(self, text: bytes, holds_for: bytes) -> memoryview:
         step = encode_number(self._n_steps)
         return self._meeting.session().seal(self._label_party, text, SEAL_OF_CUTS, step, holds_for)
 
-    def _make_trees(
-        self, columns: Columns, targets: TrainingTargets, request: StartTrees
-    ) -> BlindTrees:
+    def _make_trees(self, request: StartTrees) -> BlindTrees:
         assert self._cipher is not None
-        own = self._workers, self._max_depth, self._cipher, self._criterion
-        return BlindTrees(columns, targets, request, *own)
+        return BlindTrees(self._rows, request, self._workers, self._max_depth, self._criterion)
 
     def _blind(self) -> BlindTrees:
         trees = self._growing()

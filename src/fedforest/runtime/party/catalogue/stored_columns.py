@@ -38,16 +38,29 @@ class StoredFile:
             self.n_rows: int = file.metadata.num_rows
             self.empty = file.schema_arrow.empty_table()
 
-    def read(self, names: Sequence[str], batch_rows: int) -> Iterator[Any]:
-        """Read these columns as pyarrow tables of at most `batch_rows` rows; one if empty."""
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_owner": None}  # a copy in another process does not own the file
+
+    def read(self, names: Sequence[str], batch_rows: int, span: range) -> Iterator[Any]:
+        """Read these columns of a span of rows as pyarrow tables of at most `batch_rows` rows.
+
+        Groups of rows outside of the span are not read. Without rows, one empty table.
+        """
         import pyarrow  # noqa: PLC0415 - only parties with tables need it
 
         columns, n_read = list(names), 0
         try:
             with self._open() as file:
-                for batch in file.iter_batches(batch_rows, columns=columns, use_threads=False):
-                    n_read += batch.num_rows
-                    yield pyarrow.Table.from_batches([batch]).select(columns)
+                groups, at = _find_groups(file.metadata, span)
+                for batch in file.iter_batches(
+                    batch_rows, row_groups=groups, columns=columns, use_threads=False
+                ):
+                    first, last = max(0, span.start - at), min(batch.num_rows, span.stop - at)
+                    at += batch.num_rows
+                    if first < last:
+                        n_read += last - first
+                        own = batch.slice(first, last - first)
+                        yield pyarrow.Table.from_batches([own]).select(columns)
         except (OSError, pyarrow.ArrowException) as error:
             raise self._unreadable(type(error).__name__) from None
         pyarrow.default_memory_pool().release_unused()
@@ -73,6 +86,18 @@ class StoredFile:
         return DataError.of("data_set.unreadable", data_set=self.data_set, detail=why)
 
 
+def _find_groups(metadata: Any, span: range) -> tuple[list[int], int]:
+    """Return the groups of rows that a span touches, and the first row of the first."""
+    groups, first, at = list[int](), 0, 0
+    for group in range(metadata.num_row_groups):
+        end = at + metadata.row_group(group).num_rows
+        if at < span.stop and span.start < end:
+            first = first if groups else at
+            groups.append(group)
+        at = end
+    return groups, first
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredColumns:
     """Some columns and rows of a stored file, as the entry of its data set reads them."""
@@ -81,12 +106,13 @@ class StoredColumns:
     column_names: tuple[str, ...]
     piece_bytes: int  # of the rows that are in memory at once
     entry: Entry | None = None  # None: values as they are, such as ids
-    rows: NDArray[np.integer] | None = None  # None: all
+    rows: NDArray[np.integer] | None = None  # None: all of the span
+    span: range | None = None  # of the file; None: all
 
     @property
     def num_rows(self) -> int:
         """The number of rows."""
-        return self.file.n_rows if self.rows is None else len(self.rows)
+        return len(self._span) if self.rows is None else len(self.rows)
 
     @property
     def num_columns(self) -> int:
@@ -108,7 +134,21 @@ class StoredColumns:
 
     def take(self, rows: NDArray[np.integer]) -> Self:
         """Return these rows, in this order."""
-        return replace(self, rows=rows if self.rows is None else self.rows[rows])
+        chosen = rows + self._span.start if self.rows is None else self.rows[rows]
+        return replace(self, rows=chosen, span=None)
+
+    def take_span(self, first: int, last: int) -> Self:
+        """Return the rows first..last; the others are not read."""
+        if self.rows is not None:
+            return replace(self, rows=self.rows[first:last])
+        return replace(self, span=self._span[first:last])
+
+    @property
+    def _span(self) -> range:
+        """Return the rows of the file that are read."""
+        if self.rows is None:
+            return range(self.file.n_rows) if self.span is None else self.span
+        return range(int(self.rows.min()), int(self.rows.max()) + 1) if len(self.rows) else range(0)
 
     def slice(self, first: int, n_rows: int) -> Any:
         """Return the values of consecutive rows as a pyarrow table."""
@@ -122,7 +162,7 @@ class StoredColumns:
         """Return the values of one column."""
         tables = self.select([name])._read()
         values = np.concatenate([read_vector(table.column(name), where) for table in tables])
-        return values if self.rows is None else values[self.rows]
+        return values if self.rows is None else values[self.rows - self._span.start]
 
     def table(self) -> "StoredTable":
         """Return the columns as a table that is read in pieces."""
@@ -131,7 +171,7 @@ class StoredColumns:
     def pieces(self) -> Iterator[TablePiece]:
         """Read all rows once, in pieces."""
         chosen = None if self.rows is None else _ChosenRows.of(self.rows)
-        first = 0
+        first = 0 if chosen is None else self._span.start
         for columns in self._read():
             table = read_table(columns, may_be_empty=True)
             places = range(first, first + table.n_rows)
@@ -143,13 +183,13 @@ class StoredColumns:
         import pyarrow  # noqa: PLC0415 - only parties with tables need it
 
         table = pyarrow.concat_tables(self._read())
-        return table if self.rows is None else table.take(self.rows)
+        return table if self.rows is None else table.take(self.rows - self._span.start)
 
     def _read(self) -> Iterator[Any]:
-        """Read all rows of the file as pyarrow tables."""
+        """Read the rows of the span as pyarrow tables."""
         fitting = self.piece_bytes // (BYTES_PER_VALUE * max(1, self.num_columns))
         batch_rows = max(_LEAST_ROWS, min(_MOST_ROWS, fitting))
-        for table in self.file.read(self.column_names, batch_rows):
+        for table in self.file.read(self.column_names, batch_rows, self._span):
             if self.entry is None:
                 yield table
             else:
@@ -195,6 +235,10 @@ class StoredTable:
     def take_rows(self, rows: NDArray[np.int64]) -> "StoredTable":
         """Return the table of these rows, in this order."""
         return StoredTable(self.columns.take(rows), self.has_names)
+
+    def take_span(self, first: int, last: int) -> "StoredTable":
+        """Return the table of the rows first..last, which are read alone."""
+        return StoredTable(self.columns.take_span(first, last), self.has_names)
 
     def pieces(self) -> Iterator[TablePiece]:
         """Read all rows once."""
