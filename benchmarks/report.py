@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `python benc
 from benchmarks.runs import (
     ablation_findings,
     alignment_findings,
+    cluster_findings,
     encrypted_findings,
     federation_findings,
     horizontal_findings,
@@ -39,6 +40,7 @@ RUNS: dict[str, tuple[str, Callable[[dict[str, Any]], list[Finding]]]] = {
     "horizontal": ("Federated Extra-Trees: rows at several parties", horizontal_findings.find),
     "federation": ("A live federation: every role a process", federation_findings.find),
     "alignment": ("Alignment: rows that two parties have in common", alignment_findings.find),
+    "cluster": ("A party on a cluster: rows in shards", cluster_findings.find),
     "serving": ("Serving predictions over HTTP", serving_findings.find),
     "serving_federation": ("Serving predictions by a federation", serving_federation_findings.find),
     "ablations": ("What each fast path is worth", ablation_findings.find),

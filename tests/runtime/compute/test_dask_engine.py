@@ -89,19 +89,19 @@ def test_a_killed_worker_changes_nothing_but_time(n_calls: int, cluster: DaskClu
     expected = whole_file(case.vertical())
 
     def make_engine() -> KilledDuring:
-        engines.append(KilledDuring(cluster._client, n_calls if not engines else 0))
+        engines.append(KilledDuring(cluster.client, n_calls if not engines else 0))
         return engines[-1]
 
     with on(make_engine):
         assert whole_file(case.vertical()) == expected
     assert [engine.n_killed for engine in engines] == [1, 0, 0]
-    cluster._client.wait_for_workers(N_WORKERS, timeout=60)  # Dask starts another one
+    cluster.client.wait_for_workers(N_WORKERS, timeout=60)  # Dask starts another one
 
 
 def test_an_error_in_a_shard_is_the_error_of_the_run(cluster: DaskCluster) -> None:
     rows = ShardedRows(cluster.engine, read_table({"c0": np.arange(30.0)}))
-    with pytest.raises(AssertionError, match="trees are begun first"):
-        rows._shards.query(lambda engine: engine.collect([engine.ask(0, "fill", 0, 0)]))
+    with pytest.raises(AssertionError, match="columns are binned first"):
+        rows._shards.query(lambda engine: engine.collect([engine.ask(0, "begin", 0, 0, 0)]))
     words = read_table({"c0": np.array(["red", "blue"] * 15, object)})
     bins = rows.fit_bins(0, 255)
     with pytest.raises(FederationError, match="c0"):
@@ -135,7 +135,7 @@ def test_a_scheduler_that_is_not_there_or_has_no_workers_is_named() -> None:
 
 
 def test_the_workers_of_a_scheduler_are_joined(cluster: DaskCluster) -> None:
-    address = cluster._client.scheduler.address
+    address = cluster.client.scheduler.address
     case = sample_case(parameters={"n_estimators": 2})
     expected = whole_file(case.vertical())
     assert whole_file(case.vertical(compute=f"dask:{address}")) == expected

@@ -22,8 +22,13 @@ from fedforest.runtime.randomness import SystemRandomness
 from fedforest.runtime.trainings.in_process import ProcessMeans, TrainedHere, train_in_process
 from fedforest.runtime.trainings.registry import training_of
 from fedforest.tree.files.forests import encode_partial
+from fedforest.tree.growth.batches import MakeRows
 from fedforest.tree.growth.parameters import ForestParameters
+from fedforest.tree.shards.sharded_rows import ShardedRows
+from fedforest.tree.table.bins import fit_bins
+from fedforest.tree.table.pieces import TableSource
 from tests.runtime.party import peak_memory
+from tests.tree.shards.engines import EngineHere
 
 N_ROWS = 6_000
 PARTIES = ("bank", "shop")
@@ -50,7 +55,9 @@ def write_tables(folder: Path) -> None:
         pyarrow.parquet.write_table(pyarrow.table(columns), folder / f"{party}.parquet")
 
 
-def train(folder: Path, order: Any, memory_limit: int | None) -> TrainedHere:
+def train(
+    folder: Path, order: Any, memory_limit: int | None, make_rows: MakeRows | None = None
+) -> TrainedHere:
     """Train over the tables of a folder; with a limit, nothing as large as a table is in memory."""
     training = training_of(order)
     catalogue = Catalogue(folder, memory_limit)
@@ -60,7 +67,7 @@ def train(folder: Path, order: Any, memory_limit: int | None) -> TrainedHere:
         columns[party] = training.read(role, data, OwnRows())  # type: ignore[arg-type] # enough here
         assert isinstance(columns[party].table, StoredTable) == (memory_limit is not None)
     memory = MappedMemory(folder / "mapped", memory_limit)
-    means = ProcessMeans(SystemRandomness(7), allocate=memory.allocate)
+    means = ProcessMeans(SystemRandomness(7), allocate=memory.allocate, make_rows=make_rows)
     return train_in_process(order, columns, means)
 
 
@@ -105,6 +112,44 @@ def test_vertical_training_from_the_disk_gives_the_files_of_training_in_memory(
     order = msgspec.structs.replace(VERTICAL, weight=weight)
     expected = files_of(train(tmp_path, order, None), order)
     assert files_of(train(tmp_path, order, 2_000), order) == expected
+
+
+def test_shards_read_their_own_rows_of_the_disk_and_give_the_same_files(tmp_path: Path) -> None:
+    write_tables(tmp_path)
+    for party in PARTIES:  # several groups of rows, some of them in two shards
+        table = pyarrow.parquet.read_table(tmp_path / f"{party}.parquet")
+        pyarrow.parquet.write_table(table, tmp_path / f"{party}.parquet", row_group_size=700)
+    expected = files_of(train(tmp_path, VERTICAL, None), VERTICAL)
+
+    def make_rows(table: TableSource) -> ShardedRows:
+        return ShardedRows(lambda: EngineHere(4, {9}), table, 300)
+
+    assert files_of(train(tmp_path, VERTICAL, 2_000, make_rows), VERTICAL) == expected
+    assert files_of(train(tmp_path, VERTICAL, None, make_rows), VERTICAL) == expected
+
+
+def test_a_span_of_stored_rows_is_that_span_of_the_table(tmp_path: Path) -> None:
+    write_tables(tmp_path)
+    path = tmp_path / "bank.parquet"
+    pyarrow.parquet.write_table(pyarrow.parquet.read_table(path), path, row_group_size=500)
+    data = Catalogue(tmp_path, 2_000).add("bank", Entry(source="bank.parquet"))
+    stored = data.features(())
+    whole = stored.load()
+    order = np.random.default_rng(1).permutation(N_ROWS)
+    for first, last in ((0, N_ROWS), (0, 1), (499, 501), (500, 1000), (5_999, 6_000), (70, 70)):
+        spans = (stored.take_span(first, last), whole.take_span(first, last))
+        chosen = (
+            stored.take_rows(order).take_span(first, last),
+            whole.take_rows(order[first:last]),
+        )
+        narrower = (stored.take_span(70, 5000).take_span(3, 9), whole.take_span(73, 79))
+        rows = np.array([2, 0, 1])
+        in_span = (stored.take_span(70, 90).take_rows(rows), whole.take_rows(rows + 70))
+        for own, expected in (spans, chosen, narrower, in_span):
+            bins = fit_bins(whole, seed=0)
+            assert own.n_rows == expected.n_rows
+            assert np.array_equal(bins.transform(own), bins.transform(expected))
+            assert np.array_equal(bins.transform(own.load()), bins.transform(expected))
 
 
 def test_horizontal_training_from_the_disk_gives_the_files_of_training_in_memory(

@@ -7,15 +7,17 @@ it is sent: a cluster belongs to one organisation.
 
 import operator
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from uuid import uuid4
 
 from fedforest.errors import ConfigurationError, FederationError, ShardsLost
 from fedforest.extras import import_extra
 from fedforest.tree.shards.shard import Shard
 from fedforest.tree.table.pieces import TableSource
+
+T = TypeVar("T")
 
 CONNECT_SECONDS = 30.0  # to wait for a scheduler and its first worker
 _LOOK_SECONDS = 1.0  # between two looks for lost workers while a call runs
@@ -33,11 +35,16 @@ class DaskCluster:
     """The workers of a Dask cluster, for the tables of one party."""
 
     def __init__(self, client: Any) -> None:
-        self._client = client
+        self.client = client
 
     def engine(self) -> "DaskEngine":
         """Return an engine for one table: a shard for every thread of the workers."""
-        return DaskEngine(self._client)
+        return DaskEngine(self.client)
+
+    def run(self, function: Callable[[], T]) -> dict[str, T]:
+        """Call a function once in each worker process; results by the address of the worker."""
+        results: dict[str, T] = self.client.run(function)
+        return results
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """Calls to all shards of a table, repeated where a shard was lost.
 
 A lost shard is built again from its source and gets its columns and labels again. Its rows are
-where the moves of the batch of trees led them, so all shards begin the batch again and repeat
-what changed them since: moves are known, nothing is searched again.
+where the moves of a batch of trees led them, so all shards begin the batch again and repeat what
+changed them since: moves are known, nothing is searched again.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,7 +28,8 @@ class Shards:
         self.first_rows = [sum(sizes[:shard]) for shard in range(len(sizes))]
         self.n_rows = sum(sizes)
         self._prepared: list[tuple[str, Callable[[int], tuple[Any, ...]]]] = []
-        self._changes: list[Step[Any]] = []  # of the batch of trees, its beginning first
+        self._changes: dict[int, list[Step[Any]]] = {}  # of batches that grow, the beginning first
+        self._ended: list[int] = []  # batches that shards still have
         self._build(range(len(tables)))
 
     @property
@@ -49,21 +50,33 @@ class Shards:
         def tell(engine: ShardEngine) -> None:
             engine.collect([engine.ask(s, method, *arguments_of(s)) for s in range(self.count)])
 
-        self._changes = []
+        self._changes = {}
         self.query(tell)
         others = [(name, known) for name, known in self._prepared if name != method]
         self._prepared = [*others, (method, arguments_of)]
 
-    def begin(self, step: Step[T]) -> T:
-        """Begin a batch of trees; what changed the last one is forgotten."""
-        self._changes = []
-        return self.change(step)
+    def begin(self, batch: int, step: Step[T]) -> T:
+        """Begin a batch of trees, again if it had begun; shards drop those that have ended."""
+        ended, self._ended = self._ended, []
 
-    def change(self, step: Step[T]) -> T:
+        def drop(engine: ShardEngine) -> None:
+            engine.collect([engine.ask(s, "forget", ended) for s in range(self.count)])
+
+        if ended:
+            self.query(drop)
+        self._changes[batch] = []
+        return self.change(batch, step)
+
+    def change(self, batch: int, step: Step[T]) -> T:
         """Take a step that changes shards."""
         result = self.query(step)
-        self._changes.append(step)
+        self._changes[batch].append(step)
         return result
+
+    def end(self, batch: int) -> None:
+        """Forget what changed a batch that nobody grows any more."""
+        self._changes.pop(batch, None)
+        self._ended.append(batch)
 
     def query(self, step: Step[T]) -> T:
         """Take a step; again if shards were lost on the way."""
@@ -89,5 +102,6 @@ class Shards:
         self._build(shards)
         for method, arguments_of in self._prepared:
             engine.collect([engine.ask(s, method, *arguments_of(s)) for s in shards])
-        for change in self._changes:
-            change(engine)
+        for changes in self._changes.values():
+            for change in changes:
+                change(engine)

@@ -7,8 +7,10 @@ It has the methods of a search over rows in this process (`ColumnSearch`) and of
 the same splits, bits and sums.
 """
 
+from functools import partial
 from itertools import pairwise
 from typing import Any
+from weakref import finalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +33,7 @@ from fedforest.tree.shards.cells import (
 from fedforest.tree.shards.engine import ShardEngine
 from fedforest.tree.shards.gathered import GroupRules, SplitPart
 from fedforest.tree.shards.replay import Shards
-from fedforest.tree.shards.shard import Group, Moves
+from fedforest.tree.shards.shard_trees import Group, Moves
 from fedforest.tree.shards.spread_bits import divide_among, join_parts, moves_of, split_moves
 from fedforest.tree.table.targets import rows_of
 from fedforest.tree.workers import ALONE, Workers
@@ -42,14 +44,24 @@ SPREAD = -1  # the group of nodes that are in all shards
 Nodes = NDArray[np.int64]
 
 
+def _ask_batch(batch: int, engine: ShardEngine, shard: int, method: str, *arguments: Any) -> Any:
+    """Begin a call about a batch of trees."""
+    return engine.ask(shard, "ask", batch, method, *arguments)
+
+
 class ShardedBatch:
     """The rows of open nodes in shards, and the search for their best splits."""
 
     def __init__(
-        self, shards: Shards, own: OwnRows, sample: TreeSample, rows_gathered: int
+        self, shards: Shards, own: OwnRows, sample: TreeSample, numbers: tuple[int, int]
     ) -> None:
+        """`numbers`: that of the batch, and of rows of the largest node that is gathered."""
         self._shards, self._kind, self._is_weighted = shards, own.kind, own.is_weighted
-        self._is_categorical, self._rows_gathered = own.is_categorical, rows_gathered
+        self._batch, self._rows_gathered = numbers
+        self._count = shards.count
+        self._ask = partial(_ask_batch, self._batch)  # steps that are kept must not keep the batch
+        finalize(self, shards.end, self._batch)
+        self._is_categorical = own.is_categorical
         self._rows_at = 2 if own.kind.is_regression else own.kind.n_classes
         self.left_out_sizes: NDArray[np.int64]  # (shards, open nodes)
         self._spread: NDArray[np.int64]  # (shards, open nodes that are in all of them)
@@ -77,16 +89,17 @@ class ShardedBatch:
     def _begin(self, sample: TreeSample) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Draw rows; a tree that draws none with weight takes all of those."""
         takes_all = np.zeros(len(sample.seeds), np.bool_)
+        batch, count = self._batch, self._count
 
         def draw(engine: ShardEngine) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-            asked = [engine.ask(s, "begin", sample, takes_all) for s in range(self._shards.count)]
-            return engine.collect(asked)
+            begun = batch, sample, takes_all
+            return engine.collect([engine.ask(s, "begin", *begun) for s in range(count)])
 
-        drawn = self._shards.begin(draw)
+        drawn = self._shards.begin(self._batch, draw)
         is_empty = np.sum([sizes for sizes, _ in drawn], axis=0) == 0
         if is_empty.any():
             takes_all = is_empty
-            drawn = self._shards.begin(draw)
+            drawn = self._shards.begin(self._batch, draw)
         return np.stack([sizes for sizes, _ in drawn]), np.stack([left for _, left in drawn])
 
     def root_sums(self) -> NDArray[np.int64]:
@@ -113,7 +126,9 @@ class ShardedBatch:
 
         def search(engine: ShardEngine) -> list[Any]:
             handles = [
-                engine.ask(shard, "find", {g: (candidates[of], nodes.tree[of]) for g, of in groups})
+                self._ask(
+                    engine, shard, "find", {g: (candidates[of], nodes.tree[of]) for g, of in groups}
+                )
                 for shard, groups in by_shard.items()
             ]
             return engine.collect(handles + self._add_up(engine, candidates, nodes.tree, spread))
@@ -142,10 +157,10 @@ class ShardedBatch:
             if len(self._least_weight):
                 rules = rules._replace(least_weight=self._least_weight[trees[own]])
             filled = [
-                engine.ask(shard, "fill", positions, bitmap) for shard in range(self._shards.count)
+                self._ask(engine, shard, "fill", positions, bitmap) for shard in range(self._count)
             ]
-            at = number % self._shards.count
-            found.append(engine.ask(at, "find_in_sum", engine.add(filled), bitmap, rules))
+            at = number % self._count
+            found.append(self._ask(engine, at, "find_in_sum", engine.add(filled), bitmap, rules))
         return found
 
     def _chunks(self, candidates: NDArray[np.uint8]) -> list[tuple[int, int]]:
@@ -180,21 +195,23 @@ class ShardedBatch:
         spread = self._spread_nodes()
         at = np.searchsorted(spread, nodes)  # positions among the nodes that are in all shards
         kept = np.setdiff1d(np.arange(len(spread)), at)
-        ends, count = np.cumsum(self._sizes[nodes]), self._shards.count
+        ends, count = np.cumsum(self._sizes[nodes]), self._count
         target = np.minimum((ends - 1) * count // max(1, int(ends[-1])), count - 1)
         sizes, rules, first = self._spread, self._of_groups, len(self._shard_of)
         chosen = [(shard, np.flatnonzero(target == shard)) for shard in np.unique(target).tolist()]
 
+        ask = self._ask
+
         def gather(engine: ShardEngine) -> None:
             handles = []
             for number, (shard, own) in enumerate(chosen):
-                parts = [engine.ask(each, "extract", at[own]) for each in range(count)]
+                parts = [ask(engine, each, "extract", at[own]) for each in range(count)]
                 of_group = first + number, parts, sizes[:, at[own]], rules
-                handles.append(engine.ask(shard, "gather", *of_group))
+                handles.append(ask(engine, shard, "gather", *of_group))
             engine.collect(handles)
-            engine.collect([engine.ask(shard, "keep", kept) for shard in range(count)])
+            engine.collect([ask(engine, shard, "keep", kept) for shard in range(count)])
 
-        self._shards.change(gather)
+        self._shards.change(self._batch, gather)
         for number, (shard, own) in enumerate(chosen):
             self._group[nodes[own]] = first + number
             self._shard_of.append(shard)
@@ -205,14 +222,17 @@ class ShardedBatch:
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """Apply the best splits of the nodes this owner won: (bits, sums of the left children)."""
         is_spread = self._group[nodes] == SPREAD
-        spread, count = nodes[is_spread], self._shards.count
+        spread, count = nodes[is_spread], self._count
         at = np.searchsorted(self._spread_nodes(), spread)
         by_shard, splits = self._by_shard(nodes), self.found
         positions = self._positions_in_groups()
 
+        ask = self._ask
+
         def divide(engine: ShardEngine) -> list[Any]:
             handles = [
-                engine.ask(
+                ask(
+                    engine,
                     shard,
                     "split_groups",
                     {
@@ -225,7 +245,7 @@ class ShardedBatch:
             ]
             if len(spread):
                 of_all = at, take_found(splits, spread), with_sums
-                handles += [engine.ask(shard, "split", *of_all) for shard in range(count)]
+                handles += [ask(engine, shard, "split", *of_all) for shard in range(count)]
             return engine.collect(handles)
 
         parts = self._shards.query(divide)
@@ -307,7 +327,7 @@ class ShardedBatch:
         offsets: NDArray[np.int64],
     ) -> None:
         """Move the rows of open children; the bits of open node k start at byte offsets[k]."""
-        fate, count = step.fate, self._shards.count
+        fate, count = step.fate, self._count
         spread, by_shard = self._spread_nodes(), self._by_shard()
         divided, left_by_shard = divide_among(bits, offsets, (spread, fate), self._spread)
         of_shards = [
@@ -322,9 +342,12 @@ class ShardedBatch:
             for shard, groups in by_shard.items()
         }
 
+        ask = self._ask
+
         def move(engine: ShardEngine) -> None:
             moved = [
-                engine.ask(
+                ask(
+                    engine,
                     shard,
                     "move",
                     of_shards[shard] if len(spread) else None,
@@ -335,7 +358,7 @@ class ShardedBatch:
             ]
             engine.collect(moved)
 
-        self._shards.change(move)
+        self._shards.change(self._batch, move)
         is_spread = self._group[step.source] == SPREAD
         left = np.zeros((count, len(fate)), np.int64)
         sizes = np.zeros_like(left)
@@ -355,15 +378,17 @@ class ShardedBatch:
         lengths = (sizes[:, nodes] + 7) >> 3
         places[:, nodes] = np.cumsum(lengths, axis=1) - lengths
 
+        ask, count = self._ask, self._count
+
         def move(engine: ShardEngine) -> None:
             engine.collect(
                 [
-                    engine.ask(shard, "move_left_out", step, divided[shard], places[shard])
-                    for shard in range(self._shards.count)
+                    ask(engine, shard, "move_left_out", step, divided[shard], places[shard])
+                    for shard in range(count)
                 ]
             )
 
-        self._shards.change(move)
+        self._shards.change(self._batch, move)
         left_rows = np.zeros((len(sizes), len(step.fate)), np.int64)
         left_rows[:, nodes] = left
         self.left_out_sizes = follow(sizes, left_rows, step)
@@ -375,7 +400,7 @@ class ShardedBatch:
     def _ask_all(self, method: str, *arguments: Any) -> list[Any]:
         return self._shards.query(
             lambda engine: engine.collect(
-                [engine.ask(shard, method, *arguments) for shard in range(self._shards.count)]
+                [self._ask(engine, shard, method, *arguments) for shard in range(self._count)]
             )
         )
 

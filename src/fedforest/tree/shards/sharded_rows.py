@@ -52,6 +52,7 @@ class ShardedRows:
         self._is_categorical: NDArray[np.bool_] | None = None
         self._kind: TargetKind | None = None
         self._is_weighted = False
+        self._n_batches = 0
 
     @cached_property
     def _shards(self) -> Shards:
@@ -127,7 +128,9 @@ class ShardedRows:
 
     def begin(self, sample: TreeSample, workers: Workers) -> Batch:  # noqa: ARG002 - shards work
         """Begin a batch of trees, all rows of which are at the roots."""
-        batch = ShardedBatch(self._shards, self, sample, self._rows_gathered)
+        numbers = self._n_batches, self._rows_gathered
+        self._n_batches += 1
+        batch = ShardedBatch(self._shards, self, sample, numbers)
         return Batch(batch, ShardedLeftOut(batch) if sample.with_left_out else None)
 
 
