@@ -59,7 +59,7 @@ def _line(run: dict[str, Any], local: dict[str, Any], *, is_busy: bool) -> list[
         seconds(run["processor_seconds"]),
         f"{clock:.2f}",
         f"{processor:.2f}",
-        NOT_JUDGED if is_local else verdict(judged <= MOST_OVERHEAD),
+        NOT_JUDGED if is_local else verdict(reached=judged <= MOST_OVERHEAD),
         "yes" if run["digest"] == local["digest"] else "NO",
         megabytes(run["peak_bytes"]),
         megabytes(max(run["worker_peak_bytes"])) if run["worker_peak_bytes"] else NOTHING,
