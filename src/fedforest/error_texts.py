@@ -189,6 +189,23 @@ TEXTS: Mapping[str, Text] = {
     "policy.data_set": Text(_POLICY + "the {data_set} is not for use"),
     "policy.protocol": Text(_POLICY + "the {data_set} is not for {protocol} use"),
     "policy.asker": Text(_POLICY + "who asks is not among those who may"),
+    "policy.asker_unsigned": Text(
+        _POLICY + "users must sign what they ask for with their own key (asker_proof), and for "
+        "{user} there is only the coordinator's word",
+        "ask with the user's own profile, not by a web token or an earlier release",
+    ),
+    "policy.asker_not_pinned": Text(
+        _POLICY + "the key of user {user} must be pinned there (asker_proof)",
+        "tell its owner what `fedforest identity` prints, by other means than this federation, for "
+        "`fedforest party trust --user {user} FINGERPRINT`",
+    ),
+    "policy.asker_other_key": Text(
+        _POLICY + "user {user} is pinned there by another key: somebody may ask in its name",
+        "tell its owner what `fedforest identity` prints, by other means than this federation",
+    ),
+    "policy.asker_proof": Text(
+        _POLICY + "what came as the signed order of user {user} proves nothing: {statement}"
+    ),
     "policy.column": Text(_POLICY + "{column} is not for use"),
     "policy.labels_unnamed": Text(
         "its policy protects labels but does not say which columns are labels",

@@ -12,7 +12,7 @@ from fedforest.errors import ModelFileError, PolicyRefusal, RemoteProtocolError
 from fedforest.privacy.randomized_response import RandomizedResponse
 from fedforest.protocol.asking import Message
 from fedforest.protocol.vertical.prediction.messages import RouteRows
-from fedforest.runtime.coordinator.run_stages import derive_part
+from fedforest.runtime.messages.envelope import derive_part
 from fedforest.runtime.messages.orders import Validation
 from fedforest.runtime.messages.party_requests import (
     TO_PARTY,

@@ -164,6 +164,7 @@ def make_federation(
     port = find_port()
     address = f"127.0.0.1:{port}"
     authority = make_authority("tests", DAY)
+    authority.save(folder / "authority")  # apart from all roles, to issue more certificates
     coordinator = folder / "coordinator"
     authority.issue("coordinator", "coordinator", DAY).save(coordinator / "tls")
     settings = f'address = "{address}"\npatience_seconds = {patience_seconds}\n'

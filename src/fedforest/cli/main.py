@@ -18,7 +18,7 @@ from fedforest.cli.audit import audit
 from fedforest.cli.data import data
 from fedforest.cli.demo import demo
 from fedforest.cli.export import export
-from fedforest.cli.membership import join_as_user
+from fedforest.cli.membership import join_as_user, show_identity
 from fedforest.cli.mpi import mpi
 from fedforest.cli.operation.doctor import doctor
 from fedforest.cli.operation.mlflow_log import log_to_mlflow
@@ -52,6 +52,7 @@ app.command("warm-up")(warm_up)
 app.command()(doctor)
 app.command()(status)
 app.command("join")(join_as_user)
+app.command("identity")(show_identity)
 app.command()(plan)
 app.command()(train)
 app.add_typer(runs, name="runs")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from fedforest.cli.services import Home, coordinator, party
-from fedforest.cli.terminal import AsJson, Quiet, Terminal, read_duration
+from fedforest.cli.terminal import AsJson, Profile, Quiet, Terminal, read_duration
 from fedforest.runtime.membership.user_roles import UserRole
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ TokenFile = Annotated[
         "asked for, or read from standard input.",
     ),
 ]
+IsUser = Annotated[bool, typer.Option("--user", help="It is a user, not a party.")]
 _ROLES = "viewer, service, scientist or operator."
 LONGEST_LINE = 4096  # characters of a token
 _REVOKE_SECONDS = 10.0  # for the running coordinator to have cut somebody off
@@ -230,9 +231,10 @@ def identity(
 
 @party.command("trust")
 def trust(  # noqa: PLR0913, PLR0917 - options of a command
-    name: Annotated[str, typer.Argument(help="The other party.")],
+    name: Annotated[str, typer.Argument(help="The other party, or the user.")],
     pin: Annotated[str, typer.Argument(help="Its fingerprint, confirmed by other means.")],
     home: Home,
+    user: IsUser = False,
     replace: Annotated[bool, typer.Option("--replace", help="Its key is a new one.")] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -242,8 +244,16 @@ def trust(  # noqa: PLR0913, PLR0917 - options of a command
     Warns of a name that no run has named so far, where runs have named others: pins may be there
     before their parties are.
 
+    With --user, pin the key of a user. From then on this party answers in the name of that user
+    only what was signed by that key; `asker_proof = "pinned"` in policy.toml demands it of all.
+
     Example: fedforest party trust shop mzxw-6ytb-... --home ./bank
+
+    Example: fedforest party trust ann k5qw-ml3a-... --user --home ./bank
     """
+    if user:
+        _trust_user(name, pin, home, replace=replace, terminal=Terminal(as_json, quiet))
+        return
     _refuse_self(home, name, pin)
     pins = _read_pins(home)
     pins.trust(name, pin, replace=replace)
@@ -263,25 +273,39 @@ def trust(  # noqa: PLR0913, PLR0917 - options of a command
 
 @party.command("distrust")
 def distrust(
-    name: Annotated[str, typer.Argument(help="The other party.")],
+    name: Annotated[str, typer.Argument(help="The other party, or the user.")],
     home: Home,
+    user: IsUser = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Remove another party's pin: protected sums and alignment with it are refused from now on.
 
     For a pin that was a mistake, or a party that left. A run that has begun goes on until this
-    party is started again.
+    party is started again. With --user, remove the pin of a user.
 
     Example: fedforest party distrust shop --home ./bank
     """
-    pins = _read_pins(home)
+    from fedforest.runtime.membership.pins import UserPins
+
+    pins = UserPins(home) if user else _read_pins(home)
     pins.distrust(name)
     terminal = Terminal(as_json, quiet)
     if as_json:
         terminal.show_json({"distrusted": name, "pinned": sorted(pins)})
         return
     terminal.say(f"{name} is not trusted any more; pinned are: {', '.join(sorted(pins)) or '-'}")
+
+
+def _trust_user(name: str, pin: str, home: Path, *, replace: bool, terminal: Terminal) -> None:
+    from fedforest.runtime.membership.pins import UserPins
+
+    pins = UserPins(home)
+    pins.trust(name, pin, replace=replace)
+    if terminal.as_json:
+        terminal.show_json({"trusted": name, "pinned": sorted(pins)})
+        return
+    terminal.say(f"user {name} is trusted by that key; pinned are: {', '.join(sorted(pins))}")
 
 
 def _read_pins(home: Path) -> "Pins":
@@ -335,6 +359,27 @@ def join_as_user(
         Terminal(as_json).show_json({**known, "profile": name})
         return
     typer.echo(f"{invitation.name} may give orders to {invitation.federation}; transport={name!r}")
+
+
+def show_identity(profile: Profile = "", as_json: AsJson = False) -> None:
+    """Print the fingerprint of your key, with which you sign what you ask of parties.
+
+    Tell it to their owners by telephone or in person; they pin it: `fedforest party trust --user`.
+
+    Example: fedforest identity
+
+    Example: fedforest identity --profile clinics
+    """
+    from fedforest.runtime.membership.homes import load_credentials
+    from fedforest.runtime.membership.profiles import choose_profile
+    from fedforest.transport.signing import own_fingerprint
+
+    credentials = load_credentials(choose_profile(profile or None))
+    name, own = credentials.identity.name, own_fingerprint(credentials)
+    if as_json:
+        Terminal(as_json).show_json({"name": name, "fingerprint": own})
+    else:
+        typer.echo(own)
 
 
 def _read_token(source: str) -> str:

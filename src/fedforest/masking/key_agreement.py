@@ -72,8 +72,12 @@ class IdentityKey:
 def fingerprint(public: bytes) -> str:
     """A public key in a form that people can compare: eight groups of four letters and digits."""
     _check_public(public)
-    digest = sha256(_FINGERPRINT + public).digest()[:_FINGERPRINT_BYTES]
-    text = b32encode(digest).decode().lower()
+    return write_fingerprint(sha256(_FINGERPRINT + public).digest())
+
+
+def write_fingerprint(digest: bytes) -> str:
+    """Write the beginning of a digest as eight groups of four letters and digits."""
+    text = b32encode(digest[:_FINGERPRINT_BYTES]).decode().lower()
     return "-".join(text[i : i + 4] for i in range(0, len(text), 4))
 
 

@@ -17,7 +17,7 @@ from fedforest.errors import (
     PolicyRefusal,
     UnknownColumn,
 )
-from fedforest.runtime.coordinator.run_stages import derive_part
+from fedforest.runtime.messages.envelope import derive_part
 from fedforest.runtime.messages.orders import (
     AlignRows,
     AnyOrder,

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from fedforest.errors import PredictionForgotten
-from fedforest.runtime.coordinator.predictions import MOST_BEGINNINGS
 from fedforest.runtime.coordinator.service import CoordinatorService
+from fedforest.runtime.messages.envelope import MOST_BEGINNINGS
 from fedforest.runtime.messages.orders import (
     PredictVertical,
     TrainHorizontal,

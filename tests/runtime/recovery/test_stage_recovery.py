@@ -12,9 +12,9 @@ import msgspec
 import pytest
 
 from fedforest.errors import ConfigurationError, PartyLost
-from fedforest.runtime.coordinator.run_stages import derive_part
 from fedforest.runtime.coordinator.runs import LEAKAGE
 from fedforest.runtime.coordinator.service import CoordinatorService
+from fedforest.runtime.messages.envelope import derive_part
 from fedforest.runtime.messages.orders import (
     CancelRun,
     TrainHorizontal,

@@ -26,7 +26,6 @@ from fedforest.runtime.messages.orders import (
     EndRunEarly,
     ResumeRun,
     WatchRun,
-    encode_order,
 )
 from fedforest.runtime.messages.results import (
     AnyEvent,
@@ -36,9 +35,11 @@ from fedforest.runtime.messages.results import (
     decode_event,
     follow,
 )
+from fedforest.runtime.messages.signed_orders import sign_request
 
 if TYPE_CHECKING:
     from fedforest.transport.grpc.client import GrpcClient
+    from fedforest.transport.tls import Credentials
 
 PATIENCE_SECONDS = 300.0  # for a coordinator that cannot be reached, once a run has begun
 _DELAY_SECONDS = 0.5
@@ -56,8 +57,8 @@ class Federation:
 
     def __init__(self, profile: Path, *, patience_seconds: float = PATIENCE_SECONDS) -> None:
         settings = read_settings(profile, PROFILE_FILE, ProfileSettings)
-        self._connect = partial(_connect, profile, settings.coordinator)
-        self._client = self._connect()
+        self._open = partial(_connect, profile, settings.coordinator)
+        self._client, self._credentials = self._open()
         self._patience_seconds = patience_seconds
 
     @classmethod
@@ -133,13 +134,15 @@ class Federation:
                 order = WatchRun(run=run)
                 time.sleep(_DELAY_SECONDS)
                 self._client.close()
-                self._client = self._connect()  # the certificate may have been renewed
+                # the certificate may have been renewed
+                self._client, self._credentials = self._open()
 
     def _events(self, order: AnyOrder) -> Iterator[AnyEvent]:
-        return map(decode_event, self._client.submit(encode_order(order)))
+        """Send a request, signed with the user's key if parties are asked for it."""
+        return map(decode_event, self._client.submit(sign_request(order, self._credentials)))
 
 
-def _connect(profile: Path, address: str) -> "GrpcClient":
+def _connect(profile: Path, address: str) -> "tuple[GrpcClient, Credentials]":
     with explain_missing_extras("a federation"):
         from fedforest.transport.grpc.client import GrpcClient  # noqa: PLC0415 - grpc is an extra
         from fedforest.transport.grpc.renewal import (  # noqa: PLC0415 - grpc is an extra
@@ -147,4 +150,4 @@ def _connect(profile: Path, address: str) -> "GrpcClient":
         )
 
     credentials = load_fresh(profile / "tls", partial(renew_certificate, address))
-    return GrpcClient(address, credentials)
+    return GrpcClient(address, credentials), credentials

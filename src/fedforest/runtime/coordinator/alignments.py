@@ -1,8 +1,8 @@
 """Align the rows of parties, for a run or for one prediction."""
 
-import secrets
 from collections import Counter
 from collections.abc import Collection, Mapping
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -13,13 +13,13 @@ from fedforest.protocol.alignment.psi_coordinator import intersect
 from fedforest.protocol.alignment.recall_coordinator import recall
 from fedforest.protocol.alignment.standing_alignment import StandingPoints
 from fedforest.protocol.asking import Conversation
-from fedforest.runtime.coordinator.run_stages import RunParts, derive_part, say
+from fedforest.runtime.coordinator.run_stages import RunParts, say
 from fedforest.runtime.coordinator.standing_alignments import (
     CoordinatorStandingAlignments,
     standing_name,
 )
 from fedforest.runtime.driver import run as drive
-from fedforest.runtime.messages.envelope import RUN_ID_BYTES, RunRequest
+from fedforest.runtime.messages.envelope import ALIGNMENT_PART, RunRequest, derive_part
 from fedforest.runtime.messages.orders import (
     STANDARD_DAYS,
     AlignRows,
@@ -30,6 +30,7 @@ from fedforest.runtime.messages.orders import (
 from fedforest.runtime.messages.party_requests import BeginRun, DropAlignment, EndRun
 from fedforest.runtime.messages.results import Alignment
 from fedforest.runtime.messages.roles import AlignmentRole, Role
+from fedforest.runtime.messages.signed_orders import Submission
 from fedforest.runtime.messages.terms import Terms
 from fedforest.runtime.trainings.alignment import (
     CONVERSATIONS,
@@ -41,7 +42,6 @@ from fedforest.transport.base import Transport
 from fedforest.transport.codec import encode
 
 _NO_ROLES: Mapping[str, Role] = {}
-PART = "alignment"
 
 
 def align_for_run(
@@ -51,21 +51,24 @@ def align_for_run(
     standing: CoordinatorStandingAlignments,
 ) -> Alignment:
     """Have parties keep their common rows; a finished alignment stays."""
-    alignment = parts.recall(PART, Alignment)
+    alignment = parts.recall(ALIGNMENT_PART, Alignment)
     if alignment is None:
         standing.check(order)
-        part = derive_part(parts.run, PART)
+        part = derive_part(parts.run, ALIGNMENT_PART)
         plan = _plan(part, order, standing, next_roles)
-        common = parts.converse(PART, plan.roles, plan.conversation)
+        common = parts.converse(ALIGNMENT_PART, plan.roles, plan.conversation)
         alignment = describe_alignment(common, part.hex())
-        parts.end(PART, order.data, alignment, keep=alignment.id)
+        parts.end(ALIGNMENT_PART, order.data, alignment, keep=alignment.id)
     if isinstance(order, AlignRows) and (order.name or order.extends):
         return standing.publish(order, alignment)
     return _name(alignment, order, standing)
 
 
 def align_for_prediction(
-    transport: Transport, order: PredictVertical, standing: CoordinatorStandingAlignments
+    transport: Transport,
+    order: PredictVertical,
+    standing: CoordinatorStandingAlignments,
+    asked: Submission,
 ) -> Alignment:
     """Have parties keep their common rows for one prediction.
 
@@ -74,10 +77,11 @@ def align_for_prediction(
     terms = Terms(asker=order.asker, n_parties=len(order.data), aligns=True)
     check_alignment(order.data)
     standing.check(order)
-    run = secrets.token_bytes(RUN_ID_BYTES)
+    run = asked.part(ALIGNMENT_PART)
     plan = _plan(run, order, standing)
+    begin = partial(BeginRun, run, terms=terms, proof=asked.proof)
     try:
-        say(transport, {party: BeginRun(run, role, terms) for party, role in plan.roles.items()})
+        say(transport, {party: begin(role=role) for party, role in plan.roles.items()})
         common = drive(plan.conversation, _Numbering(run, transport))
         say(transport, {party: EndRun(run, run.hex()) for party in order.data})
     except FederationError:

@@ -25,9 +25,12 @@ if TYPE_CHECKING:
     from fedforest.tree.canonical_json import JsonValue
 
 
-def gather(order: CompleteModel, model: CoordinatorModel, transport: Transport) -> bytes:
+def gather(
+    order: CompleteModel, model: CoordinatorModel, transport: Transport, proof: bytes
+) -> bytes:
     """Return the complete forest as one model file; raises the refusal of any party."""
-    shares = _ask_for_shares(order, model, transport)
+    request = GiveShare(order.model, order.asker, proof)
+    shares = _ask_for_shares(request, model, transport)
     stored = [shares[party] for party in model.parties]
     outline = model.outline
     if model.is_encrypted:
@@ -43,9 +46,8 @@ def gather(order: CompleteModel, model: CoordinatorModel, transport: Transport) 
 
 
 def _ask_for_shares(
-    order: CompleteModel, model: CoordinatorModel, transport: Transport
+    request: GiveShare, model: CoordinatorModel, transport: Transport
 ) -> dict[str, StoredPartial]:
-    request = GiveShare(order.model, order.asker)
     shares = {}
     for party, given in ask_once(dict.fromkeys(model.parties, request), transport.exchange).items():
         with blame(party):

@@ -59,6 +59,7 @@ class Job:
 
     run: bytes
     order: AnyRun
+    proof: bytes = b""  # the request as its user signed it
     state: str = "queued"
     doing: str = ""
     error: FederationError | None = None  # why the run ended without a result

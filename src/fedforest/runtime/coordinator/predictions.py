@@ -27,10 +27,16 @@ from fedforest.runtime.coordinator.serving.named_rows import find_served_rows
 from fedforest.runtime.coordinator.standing_alignments import CoordinatorStandingAlignments
 from fedforest.runtime.driver import ExchangeLog, ask_once, run
 from fedforest.runtime.event_log import log_event
+from fedforest.runtime.messages.envelope import (
+    MOST_BEGINNINGS,
+    RUN_ID_BYTES,
+    derive_prediction,
+)
 from fedforest.runtime.messages.orders import PredictLinear, PredictVertical
 from fedforest.runtime.messages.party_requests import BeginPrediction, CountRows, InPrediction
 from fedforest.runtime.messages.results import Predictions
 from fedforest.runtime.messages.roles import RowChoice
+from fedforest.runtime.messages.signed_orders import Submission
 from fedforest.runtime.recovery.linear_files import LinearIntercept
 from fedforest.runtime.trainings.warm_start import CoordinatorModel
 from fedforest.transport.base import MeasuredTransport, Transport
@@ -40,16 +46,17 @@ from fedforest.tree.workers import Workers
 
 _LOG = logging.getLogger(__name__)
 Outcome = TypeVar("Outcome")
-MOST_BEGINNINGS = 5  # a party that restarts more often has another problem
 
 
 class _PredictionTransport:
     """Wraps a prediction's messages; the first to each party names the model and the rows."""
 
-    def __init__(self, transport: Transport, begins: Mapping[str, BeginPrediction]) -> None:
+    def __init__(
+        self, transport: Transport, begins: Mapping[str, BeginPrediction], prediction: bytes
+    ) -> None:
         self._transport = transport
         self._begins = begins
-        self._prediction = secrets.token_bytes(16)
+        self._prediction = prediction
         self._n_asked: Counter[str] = Counter()
 
     def exchange(
@@ -72,20 +79,22 @@ class _PredictionTransport:
 
 
 def predict(
-    order: PredictVertical,
+    asked: Submission,
     model: CoordinatorModel,
     transport: MeasuredTransport,
     workers: Workers,
     standing: CoordinatorStandingAlignments,
 ) -> Predictions:
     """Answer a user's request: (rows, outputs) votes, or (trees, rows) leaves."""
+    order = asked.order
+    assert isinstance(order, PredictVertical)
     _check_parties(order, model)
-    alignment, chosen = None, RowsToPredict()
-    served = find_served_rows(order, transport, standing)
+    alignment, chosen = None, RowsToPredict(asked=asked)
+    served = find_served_rows(order, transport, standing, asked.proof)
     if served is not None and not len(served.rows):
         return served.place(Predictions.of(np.empty((0, model.outline.n_outputs))))
     if served is not None:
-        chosen = RowsToPredict(standing=served.version)
+        chosen = RowsToPredict(asked=asked, standing=served.version)
         order = msgspec.structs.replace(order, rows=served.rows.tolist(), ids=None)
     elif order.ids is not None:
         raise ConfigurationError("rows are named by ids under a standing alignment; name it")
@@ -94,8 +103,8 @@ def predict(
             raise ConfigurationError(
                 "aligned rows have no numbers that a user knows; predict them all"
             )
-        alignment = align_for_prediction(transport, order, standing)
-        chosen = RowsToPredict(RowChoice(alignment=alignment.id))
+        alignment = align_for_prediction(transport, order, standing, asked)
+        chosen = RowsToPredict(RowChoice(alignment=alignment.id), asked=asked)
     if model.is_encrypted and not order.leaves:
         votes, n_rows = _vote(order, model, transport, workers, chosen)
         shape = n_rows, model.outline.n_outputs
@@ -113,6 +122,8 @@ class RowsToPredict(NamedTuple):
     log: ExchangeLog | None = None
     part_of: str = ""  # the run that is validated
     standing: str | None = None  # the standing alignment whose common order numbers the rows
+    asked: Submission | None = None  # by the user; None: a run is validated
+    proof: bytes = b""  # of the run
 
 
 def predict_rows(
@@ -120,7 +131,7 @@ def predict_rows(
     model: CoordinatorModel,
     transport: MeasuredTransport,
     workers: Workers,
-    chosen: RowsToPredict = RowsToPredict(),  # noqa: B008 - it cannot change
+    chosen: RowsToPredict,
 ) -> NDArray[Any]:
     """Return (rows, outputs) votes, or (trees, rows) leaves."""
     find_leaves = partial(route, workers=workers)
@@ -165,44 +176,55 @@ def _converse(
 
     The transport decides how long to wait for a party that is killed meanwhile.
     """
-    choice, log, part_of, standing = chosen
+    choice, log, part_of, standing, asked, proof = chosen
+    proof = proof if asked is None else asked.proof
     rows: memoryview | None = None
     if order.rows is None:
-        n_rows, most_levels = _count_rows(order, transport, choice)
+        n_rows, most_levels = _count_rows(order, transport, choice, proof)
     else:  # parties answer once for each row, however often the user named it
         distinct = np.unique(np.array(order.rows, "<i4"))
         n_rows, most_levels = len(distinct), MAX_CHOSEN_LOOKAHEAD
         rows = memoryview(distinct.tobytes())
     begins = {
-        party: BeginPrediction(order.model, data, rows, choice, order.asker, part_of, standing)
+        party: BeginPrediction(
+            order.model, data, rows, choice, order.asker, part_of, standing, proof
+        )
         for party, data in order.data.items()
     }
     pace: Pace = transport.network if order.lookahead is None else order.lookahead
     if order.lookahead is None and most_levels < MAX_CHOSEN_LOOKAHEAD:
         pace = plan_for(transport.network, model.routes, n_rows, most_levels)
     task = PredictionOrder(model.outline, model.parties, n_rows, pace, model.routes)
-    for n_left in reversed(range(MOST_BEGINNINGS)):
+    for n_before in range(MOST_BEGINNINGS):
+        carrier = _PredictionTransport(transport, begins, _name_prediction(asked, n_before))
         try:
-            return run(begin(task), _PredictionTransport(transport, begins), log), n_rows
+            return run(begin(task), carrier, log), n_rows
         except PredictionForgotten as error:
             about = {"model": order.model, "party": error.party}
             log_event(_LOG, "prediction begun again", severity=logging.WARNING, **about)
-            if n_left == 0:
+            if n_before == MOST_BEGINNINGS - 1:
                 raise
     raise AssertionError("the last beginning returns or raises")
 
 
+def _name_prediction(asked: Submission | None, n_before: int) -> bytes:
+    """Return the id of a prediction: that of a signed request follows from it."""
+    if asked is None or asked.id is None:
+        return secrets.token_bytes(RUN_ID_BYTES)
+    return derive_prediction(asked.id, n_before)
+
+
 def predict_linear(
-    order: PredictLinear, model: LinearIntercept, transport: Transport
+    order: PredictLinear, model: LinearIntercept, transport: Transport, asked: Submission
 ) -> NDArray[np.float64]:
     """Return (rows,) scores after one exchange; a killed party answers when it is back."""
     _check_data(order.data, model.parties)
     begins = {
-        party: BeginPrediction(order.model, data, None, None, order.asker)
+        party: BeginPrediction(order.model, data, None, None, order.asker, proof=asked.proof)
         for party, data in order.data.items()
     }
     asking = predict_scores(model.holders, model.intercept)
-    return run(asking, _PredictionTransport(transport, begins))
+    return run(asking, _PredictionTransport(transport, begins, _name_prediction(asked, 0)))
 
 
 def _check_data(data: Mapping[str, str], parties: tuple[str, ...]) -> None:
@@ -223,11 +245,11 @@ def _check_parties(order: PredictVertical, model: CoordinatorModel) -> None:
 
 
 def _count_rows(
-    order: PredictVertical, transport: Transport, choice: RowChoice | None
+    order: PredictVertical, transport: Transport, choice: RowChoice | None, proof: bytes
 ) -> tuple[int, int]:
     """Return the number of rows, and how many levels all parties let one exchange settle."""
     requests = {
-        party: CountRows(order.model, data, choice, order.asker)
+        party: CountRows(order.model, data, choice, order.asker, proof)
         for party, data in order.data.items()
     }
     counts: dict[str, int] = {}

@@ -32,9 +32,10 @@ from fedforest.runtime.coordinator.run_stages import give_up_parts, say
 from fedforest.runtime.coordinator.runs import Hub, TrainingRuns
 from fedforest.runtime.event_log import log_event, log_exchange
 from fedforest.runtime.membership.run_limits import LimitsOfUsers
-from fedforest.runtime.messages.orders import AnyRun, decode_order
+from fedforest.runtime.messages.orders import AnyRun
 from fedforest.runtime.messages.party_requests import EndRun
 from fedforest.runtime.messages.results import AnyEvent, Exchanged, Waiting, cut_result
+from fedforest.runtime.messages.signed_orders import read_submission
 from fedforest.runtime.recovery.run_store import RunStore
 
 _LOG = logging.getLogger(__name__)
@@ -106,14 +107,13 @@ class RunQueue:
         left_out: frozenset[str] = frozenset(),
         *,
         is_to_end: bool = False,
-        order: AnyRun | None = None,
     ) -> None:
         """Queue a run; if it is already under way, only pass on `is_to_end`."""
         with self._changed:
             job = self._jobs.get(run)
             if job is None or not job.is_underway:
-                order = self._read_order(run) if order is None else order
-                job = Job(run, order, left_out=left_out)
+                order, proof = self._read_order(run)
+                job = Job(run, order, proof, left_out=left_out)
                 job.record = self.records.history.note_event
                 self._jobs[run] = job
                 self.records.note(run, "queued")
@@ -132,13 +132,13 @@ class RunQueue:
             )
         )
 
-    def _read_order(self, run: bytes) -> AnyRun:
+    def _read_order(self, run: bytes) -> tuple[AnyRun, bytes]:
         stored = self._store.open(run)
-        order = decode_order(stored.description)
         stored.close()
+        order, proof, _ = read_submission(stored.description)
         if not isinstance(order, AnyRun):
             raise ConfigurationError(f"run {run.hex()} was begun by an order that begins none")
-        return order
+        return order, proof
 
     def _enqueue_again(self, run: bytes, *, is_to_end: bool = False) -> None:
         """Queue a run without a user's request; an unreadable run is recorded, not raised."""
@@ -176,7 +176,7 @@ class RunQueue:
         """Delete a run, here and at the parties that are connected."""
         there = set(self._hub.connected())
         if run not in self._unusable:
-            there &= self._read_order(run).data.keys()
+            there &= self._read_order(run)[0].data.keys()
         give_up_parts(run, self._store, self._hub, there)
         say(self._hub, {party: EndRun(run, None) for party in there}, may_lose=True)
         self._store.finish(run)

@@ -22,11 +22,11 @@ PLAN = "plan.json"  # the file with the plan of a run
 
 
 def describe_tables(
-    hub: MeasuredTransport, order: DescribeTables, present: list[str]
+    hub: MeasuredTransport, order: DescribeTables, present: list[str], proof: bytes
 ) -> TablesDescribed:
     """Ask the parties that are there for the sizes of their tables."""
     there = {party: data for party, data in order.data.items() if party in present}
-    asked = {party: DescribeData(data, order.asker) for party, data in there.items()}
+    asked = {party: DescribeData(data, order.asker, proof) for party, data in there.items()}
     sizes = {party: (told.n_rows, told.n_columns) for party, told in say(hub, asked).items()}
     network = hub.network
     return TablesDescribed(sizes, network.latency_seconds, network.bytes_per_second)

@@ -17,8 +17,9 @@ from fedforest.runtime.coordinator.jobs import Job
 from fedforest.runtime.coordinator.run_plans import load_plan
 from fedforest.runtime.coordinator.runs import LEAKAGE, PEAK_MEMORY
 from fedforest.runtime.event_log import log_event
-from fedforest.runtime.messages.orders import AnyRun, RunFilter, decode_order, replace_seed
+from fedforest.runtime.messages.orders import AnyRun, RunFilter, replace_seed
 from fedforest.runtime.messages.results import RunDetails, RunState
+from fedforest.runtime.messages.signed_orders import read_submission
 from fedforest.runtime.recovery.run_store import RunStore
 from fedforest.runtime.trainings.registry import training_named
 
@@ -91,8 +92,8 @@ class RunRecords:
 
     def _adopt(self, run: bytes) -> None:
         stored = self._store.open(run)
-        order = decode_order(stored.description)
         stored.close()
+        order = read_submission(stored.description).order
         if isinstance(order, AnyRun):
             self.history.begin(run, replace_seed(order, None), _NOBODY)
 

@@ -12,14 +12,14 @@ part. So are its exchanges: the leakage report of a restarted coordinator must i
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from hashlib import blake2b
 from typing import TypeVar
 
 import msgspec
 
 from fedforest.protocol.asking import Conversation, Request
+from fedforest.runtime.coordinator.jobs import Job
 from fedforest.runtime.driver import Exchange, ExchangeLog, Observer, ask_once
-from fedforest.runtime.messages.envelope import RUN_ID_BYTES
+from fedforest.runtime.messages.envelope import derive_part
 from fedforest.runtime.messages.party_requests import BeginRun, Done, EndRun
 from fedforest.runtime.messages.results import Exchanged
 from fedforest.runtime.messages.roles import AnyRole
@@ -35,11 +35,6 @@ Outcome = TypeVar("Outcome")
 Wire = TypeVar("Wire", bound=msgspec.Struct)
 
 
-def derive_part(run: bytes, name: str) -> bytes:
-    """Derive the id of a part of a run."""
-    return blake2b(name.encode(), key=run, digest_size=RUN_ID_BYTES, person=b"part").digest()
-
-
 @dataclass(frozen=True, slots=True)
 class RunParts:
     """The parts of one run, carried out and stored by name."""
@@ -49,16 +44,22 @@ class RunParts:
     _hub: Transport
     _store: RunStore  # below the run's folder
     _observe: Observer
+    _proof: bytes = b""  # the request of the run as its user signed it
     _told: dict[str, list[Exchange]] = field(default_factory=dict)  # by part
     _retold: set[str] = field(default_factory=set)  # parts finished before a restart
 
+    @property
+    def proof(self) -> bytes:
+        """The request of the run as its user signed it; empty if it is not signed."""
+        return self._proof
+
     @classmethod
     def of(
-        cls, run: bytes, terms: Terms, store: RunStore, hub: Transport, observe: Observer
+        cls, job: Job, terms: Terms, store: RunStore, hub: Transport, observe: Observer
     ) -> "RunParts":
         """Make the parts of a run in a coordinator's store, on the terms of the run itself."""
-        terms = msgspec.structs.replace(terms, part_of=run.hex())
-        return cls(run, terms, hub, RunStore(store.folder(run)), observe)
+        terms = msgspec.structs.replace(terms, part_of=job.run.hex())
+        return cls(job.run, terms, hub, RunStore(store.folder(job.run)), observe, job.proof)
 
     def recall(self, name: str, kind: type[Wire]) -> Wire | None:
         """Return a part's result, or None; after a restart, report its exchanges again."""
@@ -77,7 +78,8 @@ class RunParts:
     ) -> Outcome:
         """Begin a part at its parties, or resume it; the conversation must be fresh."""
         part = derive_part(self.run, name)
-        say(self._hub, {party: BeginRun(part, role, self._terms) for party, role in roles.items()})
+        begin = partial(BeginRun, part, terms=self._terms, proof=self._proof)
+        say(self._hub, {party: begin(role=role) for party, role in roles.items()})
         has_begun = self._store.has(part)
         stored = self._store.open(part) if has_begun else self._store.begin(part, _NOTHING)
         try:

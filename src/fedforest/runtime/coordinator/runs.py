@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import msgspec
@@ -83,7 +84,7 @@ class TrainingRuns:
         started = time.perf_counter()
         order, log = job.order, ExchangeLog(observers=[observe])
         training = training_of(order)
-        parts = RunParts.of(job.run, training.terms(order), self._store, self._hub, log.add)
+        parts = RunParts.of(job, training.terms(order), self._store, self._hub, log.add)
         alignment = None
         if order.align:
             alignment = align_for_run(parts, order, training.roles(order), self._standing)
@@ -133,7 +134,8 @@ class TrainingRuns:
         order = job.order
         roles, terms = training.roles(order, start.rows), training.terms(order)
         present = {party: role for party, role in roles.items() if party not in job.left_out}
-        begins = {party: BeginRun(job.run, role, terms) for party, role in present.items()}
+        begin = partial(BeginRun, job.run, terms=terms, proof=job.proof)
+        begins = {party: begin(role=role) for party, role in present.items()}
         self._plan(job, say(self._hub, begins))
         stored = self._store.open(job.run)
         try:

@@ -60,6 +60,7 @@ from fedforest.runtime.messages.orders import (
     ListModels,
     ListRuns,
     LogOfRun,
+    Order,
     PredictLinear,
     PredictVertical,
     PruneRuns,
@@ -74,10 +75,9 @@ from fedforest.runtime.messages.orders import (
     ShowTree,
     WatchRun,
     WithdrawModel,
-    decode_order,
     encode_order,
+    name_asker,
     replace_seed,
-    sign_order,
 )
 from fedforest.runtime.messages.results import (
     AlignmentList,
@@ -92,6 +92,7 @@ from fedforest.runtime.messages.results import (
     cut_result,
     encode_event,
 )
+from fedforest.runtime.messages.signed_orders import Submission, check_asker, read_submission
 from fedforest.runtime.meters import METERS
 from fedforest.runtime.recovery.run_store import RunStore
 from fedforest.runtime.trainings.registry import check_run
@@ -152,10 +153,6 @@ class CoordinatorService:
         self._stewardship = stewardship  # None: the authority is elsewhere
         self._is_ready = threading.Event()
         self._answers: dict[type[Any], Callable[[Any], Iterator[AnyEvent]]] = {
-            PredictVertical: self._predict,
-            PredictLinear: self._predict_linear,
-            CompleteModel: self._complete,
-            DescribeTables: self._describe_tables,
             ShowRun: self._show,
             LogOfRun: self._tell_log,
             WatchRun: self._watch,
@@ -168,6 +165,14 @@ class CoordinatorService:
             InviteMember: lambda order: cut_result(self._steward.invite(order)),
             RevokeMember: lambda order: cut_result(self._steward.revoke(order)),
             GrantRole: lambda order: cut_result(self._steward.grant(order)),
+        }
+        self._answers_by_parties: dict[
+            type[Any], Callable[[Any, Submission], Iterator[AnyEvent]]
+        ] = {
+            PredictVertical: self._predict,
+            PredictLinear: self._predict_linear,
+            CompleteModel: self._complete,
+            DescribeTables: self._describe_tables,
         }
         self._answers_to: dict[type[Any], Callable[[Any, str], Iterator[AnyEvent]]] = {
             ListRuns: self._list,
@@ -203,11 +208,14 @@ class CoordinatorService:
 
     def serve(self, identity: object, data: bytes) -> Iterator[bytes]:
         """Yield the encoded events that answer a user's request; raises if it is invalid."""
-        order = sign_order(decode_order(data), identity)
+        asked = read_submission(data)
+        order = name_asker(asked.order, identity)
         self._is_ready.wait(_READY_SECONDS)  # users connect before all runs are known again
         user = getattr(identity, "name", str(identity))
         told: dict[str, Any] = {"kind": type(order).__name__, "user": str(identity)}
         told |= _subject_of(order)
+        if asked.proof:
+            told["order"] = check_asker(asked.proof, order, user).hex()
         try:
             self._access.check(order, user)
         except AccessRefused as error:
@@ -218,7 +226,7 @@ class CoordinatorService:
         has_begun, outcome = isinstance(order, WatchRun | ResumeRun | EndRunEarly), "answered"
         try:
             self._register.check(order)
-            for event in self._answer(order, identity, user):
+            for event in self._answer(asked._replace(order=order), identity, user):
                 has_begun |= isinstance(event, RunAccepted)
                 yield encode_event(event)
         except FederationError as error:
@@ -230,21 +238,23 @@ class CoordinatorService:
         finally:
             METERS.add("fedforest_requests", told["kind"], outcome)
 
-    def _answer(self, order: AnyOrder, identity: object, user: str) -> Iterator[AnyEvent]:
-        kind = type(order)
+    def _answer(self, asked: Submission, identity: object, user: str) -> Iterator[AnyEvent]:
+        order, kind = asked.order, type(asked.order)
         if kind in self._answers:
             return self._answers[kind](order)
         if kind in self._answers_to:
             return self._answers_to[kind](order, user)
-        return self._train(order, identity, user)  # type: ignore[arg-type] # what is not answered begins a run
+        if kind in self._answers_by_parties:
+            return self._answers_by_parties[kind](order, asked)
+        return self._train(asked, identity, user)  # what is not answered begins a run
 
-    def _train(self, order: AnyRun, identity: object, user: str) -> Iterator[AnyEvent]:
-        run = self._begin(order, identity, user)
+    def _train(self, asked: Submission, identity: object, user: str) -> Iterator[AnyEvent]:
+        run = self._begin(asked, identity, user)
         yield RunAccepted(run.hex())
         yield from self._runs.follow(run)
 
-    def _complete(self, order: CompleteModel) -> Iterator[AnyEvent]:
-        whole = gather(order, self._models.read(order.model), self._hub)
+    def _complete(self, order: CompleteModel, asked: Submission) -> Iterator[AnyEvent]:
+        whole = gather(order, self._models.read(order.model), self._hub, asked.proof)
         return cut_result(ModelFile(whole))
 
     def _show_status(self, _: ShowStatus, user: str) -> Iterator[AnyEvent]:
@@ -289,9 +299,11 @@ class CoordinatorService:
     def _describe(self, run: bytes) -> RunDetails:
         return replace(self._records.show(run), shared_with=self._access.users(run))
 
-    def _describe_tables(self, order: DescribeTables) -> Iterator[AnyEvent]:
+    def _describe_tables(self, order: DescribeTables, asked: Submission) -> Iterator[AnyEvent]:
+        self._check_parties(order)
         with self._predicting(order):
-            return cut_result(describe_tables(self._hub, order, self._hub.connected()))
+            there = self._hub.connected()
+            return cut_result(describe_tables(self._hub, order, there, asked.proof))
 
     def _share(self, order: ShareRun) -> Iterator[AnyEvent]:
         run = self._run_of(order.run)
@@ -331,17 +343,18 @@ class CoordinatorService:
         away = remove_alignment(self._hub, present, self._standing, order.name)
         return cut_result(AlignmentList(self._standing.list(), away))
 
-    def _predict(self, order: PredictVertical) -> Iterator[AnyEvent]:
+    def _predict(self, order: PredictVertical, asked: Submission) -> Iterator[AnyEvent]:
         with self._predicting(order):
             model, facts = self._models.read(order.model), self._facts.read(order.model)
-            order = facts.complete(order, self._standing)
-            found = predict(order, model, self._hub, self._workers, self._standing)
+            asked = asked._replace(order=facts.complete(order, self._standing))
+            found = predict(asked, model, self._hub, self._workers, self._standing)
             classes = None if facts.classes is None else list(facts.classes)
             return cut_result(replace(found, classes=classes))
 
-    def _predict_linear(self, order: PredictLinear) -> Iterator[AnyEvent]:
+    def _predict_linear(self, order: PredictLinear, asked: Submission) -> Iterator[AnyEvent]:
         with self._predicting(order):
-            scores = predict_linear(order, self._models.read_linear(order.model), self._hub)
+            model = self._models.read_linear(order.model)
+            scores = predict_linear(order, model, self._hub, asked)
             return cut_result(Predictions.of(scores[:, None]))
 
     @contextmanager
@@ -364,21 +377,33 @@ class CoordinatorService:
     def _role_of(self, user: str) -> UserRole:
         return DEFAULT_ROLE if self._users is None else self._users().get(user, "viewer")
 
-    def _begin(self, order: AnyRun, identity: object, user: str) -> bytes:
-        """Store a new run, and queue it."""
+    def _begin(self, asked: Submission, identity: object, user: str) -> bytes:
+        """Store a new run, and queue it; a signed request begins one run only."""
+        order: Any = asked.order
         check_run(order)
         self._runs.check_limits(order)
+        self._check_parties(order)
         self._standing.check(order)
-        if self._members is not None:
-            check_members(order.data, self._members())
-        run = self._randomness(RUN_ID_BYTES)
-        is_seeded = getattr(order, "seed", None) is not None
-        seeded = order if is_seeded else replace_seed(order, secrets.randbits(63))
-        self._store.begin(run, encode_order(seeded)).close()
+        run = asked.id or self._randomness(RUN_ID_BYTES)
+        if asked.id is not None and self._store.has(run):
+            raise ConfigurationError(f"this order has begun a run already, {run.hex()}; watch it")
+        self._store.begin(run, asked.proof or encode_order(_seed(order))).close()
         self._access.own(run, user)
         self._records.history.begin(run, order, str(identity))
-        self._runs.enqueue(run, order=seeded)
+        self._runs.enqueue(run)
         return run
+
+    def _check_parties(self, order: Order) -> None:
+        """Refuse a request that names parties which are no members, before anything waits."""
+        if self._members is not None:
+            check_members(order.data, self._members())
+
+
+def _seed(order: AnyRun) -> AnyRun:
+    """Draw the seed of a request that names none."""
+    if getattr(order, "seed", None) is not None:
+        return order
+    return replace_seed(order, secrets.randbits(63))
 
 
 def _subject_of(order: AnyOrder) -> dict[str, str]:

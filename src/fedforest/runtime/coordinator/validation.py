@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from fedforest.protocol.scoring.coordinator import score_own_votes
 from fedforest.protocol.scoring.payloads import round_figure
 from fedforest.runtime.coordinator.run_stages import RunParts
+from fedforest.runtime.messages.envelope import ALONE_PART
 from fedforest.runtime.messages.orders import TrainHorizontal
 from fedforest.runtime.messages.results import Scores, ValidationReport
 from fedforest.runtime.messages.roles import AloneRole, RowChoice, ScoringRole
@@ -22,7 +23,6 @@ from fedforest.runtime.trainings.forests import choose_rows, derive_part_seed
 from fedforest.tree.forest.metrics import score_confusion
 
 SCORES = "validation"
-ALONE = "alone"
 
 
 class ScoresByParty(msgspec.Struct, frozen=True, array_like=True):
@@ -57,7 +57,7 @@ def validate_horizontal(
     by_party = _score_own(order, parts, SCORES, scoring)
     alone: dict[str, Scores] = {}
     if order.alone:
-        alone = _score_own(order, parts, ALONE, _assign_alone(order, rows, parties))
+        alone = _score_own(order, parts, ALONE_PART, _assign_alone(order, rows, parties))
     return ValidationReport(federated=combine_scores(by_party), alone=alone, by_party=by_party)
 
 
@@ -72,7 +72,7 @@ def _assign_alone(
             weight=order.weight,
             class_weight=order.class_weight,
             rows=rows,
-            seed=derive_part_seed(order, ALONE),
+            seed=derive_part_seed(order, ALONE_PART),
             with_confusion=_shows_confusion(order),
         )
         for party in parties

@@ -15,8 +15,9 @@ from fedforest.protocol.scoring.messages import ScoreLeaves, ScoreVotes
 from fedforest.protocol.vertical.prediction.voting import write_leaves
 from fedforest.runtime.coordinator.models import CoordinatorModels
 from fedforest.runtime.coordinator.predictions import RowsToPredict, predict_rows
-from fedforest.runtime.coordinator.run_stages import RunParts, derive_part, say
-from fedforest.runtime.coordinator.validation import ALONE, SCORES, held_out
+from fedforest.runtime.coordinator.run_stages import RunParts, say
+from fedforest.runtime.coordinator.validation import SCORES, held_out
+from fedforest.runtime.messages.envelope import derive_part, name_baseline
 from fedforest.runtime.messages.orders import PredictVertical, TrainVertical
 from fedforest.runtime.messages.party_requests import DropModel
 from fedforest.runtime.messages.results import Scores, ValidationReport, VerticalResult
@@ -63,7 +64,8 @@ class VerticalValidation:
             leaves=order.encrypts_labels,
             asker=order.asker,
         )
-        chosen = RowsToPredict(held_out(self._rows), self._parts.log(name), self._parts.run.hex())
+        run, proof = self._parts.run.hex(), self._parts.proof
+        chosen = RowsToPredict(held_out(self._rows), self._parts.log(name), run, proof=proof)
         kept = self._models.read(model)
         told = predict_rows(task, kept, self._hub, self._workers, chosen)
         role = ScoringRole(
@@ -86,7 +88,7 @@ class VerticalValidation:
 
     def _score_alone(self, party: str, trained: VerticalResult) -> Scores:
         """Train a baseline on this party's columns, score it, and delete it everywhere."""
-        name = f"{ALONE}, {party}"
+        name = name_baseline(party)
         model = derive_part(self._parts.run, name).hex()
         order = self._alone(party, trained)
         scored = f"{name}: {SCORES}"

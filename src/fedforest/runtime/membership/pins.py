@@ -1,7 +1,8 @@
-"""Pins: other parties' fingerprints, confirmed by other means than the federation."""
+"""Pins: fingerprints of parties and users, confirmed by other means than the federation."""
 
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
+from typing import ClassVar
 
 import msgspec
 
@@ -17,8 +18,12 @@ class Pins(Mapping[str, str]):
     The file is read at every access, so that a running party uses a change at once.
     """
 
+    kind: ClassVar[str] = "party"
+    file_name: ClassVar[str] = "pins.json"
+    shown_by: ClassVar[str] = "`fedforest party identity` prints at the other party"
+
     def __init__(self, home: Path, settings: Mapping[str, str]) -> None:
-        self._path = home / "pins.json"
+        self._path = home / self.file_name
         self._peers_path = home / "peers.json"
         self._settings = settings
 
@@ -35,30 +40,31 @@ class Pins(Mapping[str, str]):
         """Pin a party by this fingerprint."""
         text = pin.strip().lower()
         if not is_fingerprint(text):
-            raise ConfigurationError(
-                "this is no fingerprint; copy what `fedforest party identity` prints at the other "
-                "party"
-            )
+            raise ConfigurationError(f"this is no fingerprint; copy what {self.shown_by}")
         others = [other for other, pin in self._read().items() if pin == text and other != name]
         if others:
             raise ConfigurationError(
-                f"this is the fingerprint by which {others[0]!r} is pinned; parties have different "
-                "ones, so one of the two names is wrong: `fedforest party distrust` removes a pin"
+                f"this is the fingerprint by which {others[0]!r} is pinned; everybody has another "
+                "one, so one of the two names is wrong: `fedforest party distrust` removes a pin"
             )
         known = self._read().get(name, text)
         if known != text and not replace:
             raise ConfigurationError(
-                f"party {name!r} is pinned by another fingerprint: somebody may sit in between. If "
-                "its operator confirms the new one by other means, add --replace"
+                f"{self.kind} {name!r} is pinned by another fingerprint: somebody may sit in "
+                "between. If its holder confirms the new one by other means, add --replace"
             )
         if name in self._settings and known != text:
-            raise ConfigurationError(f"party {name!r} is pinned in {PARTY_FILE}; change it there")
+            raise ConfigurationError(
+                f"{self.kind} {name!r} is pinned in {PARTY_FILE}; change it there"
+            )
         self._write_file({**self._read_file(), name: text})
 
     def distrust(self, name: str) -> None:
         """Remove a party's pin: runs that need it are refused from now on."""
         if name in self._settings:
-            raise ConfigurationError(f"party {name!r} is pinned in {PARTY_FILE}; remove it there")
+            raise ConfigurationError(
+                f"{self.kind} {name!r} is pinned in {PARTY_FILE}; remove it there"
+            )
         trusted = self._read_file()
         if name not in trusted:
             pinned = ", ".join(sorted(self)) or "nobody"
@@ -90,4 +96,15 @@ class Pins(Mapping[str, str]):
         try:
             return msgspec.json.decode(self._path.read_bytes(), type=dict[str, str])
         except msgspec.DecodeError:
-            raise ConfigurationError(f"{self._path} is damaged; pin the parties again") from None
+            raise ConfigurationError(f"{self._path} is damaged; pin everybody again") from None
+
+
+class UserPins(Pins):
+    """Fingerprints of the keys with which users sign what they ask for."""
+
+    kind = "user"
+    file_name = "user_pins.json"
+    shown_by = "`fedforest identity` prints at the user's machine"
+
+    def __init__(self, home: Path) -> None:
+        super().__init__(home, {})

@@ -430,7 +430,7 @@ AnyOrder = (
 )
 
 
-def sign_order(order: AnyOrder, identity: object) -> AnyOrder:
+def name_asker(order: AnyOrder, identity: object) -> AnyOrder:
     """Set the asker of a request to the name in the user's certificate, for parties' policies."""
     if not isinstance(order, Order | CompleteModel):
         return order

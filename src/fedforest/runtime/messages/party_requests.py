@@ -18,6 +18,9 @@ from fedforest.runtime.messages.terms import Terms
 from fedforest.tree.table.class_labels import Label
 from fedforest.tree.table.targets import MAX_CLASSES
 
+# the request that its user signed (`signed_orders.py`); empty: the coordinator vouches for the user
+Proof = Annotated[bytes, msgspec.Meta(max_length=2**24)]
+
 
 class ClassNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The labels of all classes in order, as `pack_labels` describes them."""
@@ -51,6 +54,7 @@ class BeginRun(Request[Done], frozen=True):
     run: RunId
     role: AnyRole
     terms: Terms = Terms()
+    proof: Proof = b""
 
 
 class EndRun(Request[Done], frozen=True):
@@ -71,6 +75,7 @@ class BeginPrediction(msgspec.Struct, frozen=True, array_like=True):
     asker: Asker = ""
     part_of: RunText = ""  # the run whose forest the prediction validates
     standing: KeptId | None = None  # `rows` are numbers in the common order of this alignment
+    proof: Proof = b""
 
 
 class InPrediction(Message, frozen=True):
@@ -100,6 +105,7 @@ class FindPlaces(Request[PlacesFound], frozen=True):
     data: DataSetName
     ids: NamedIds
     asker: Asker = ""
+    proof: Proof = b""
 
 
 class CountRows(Request[Done], frozen=True):
@@ -109,6 +115,7 @@ class CountRows(Request[Done], frozen=True):
     data: DataSetName
     choice: RowChoice | None = None
     asker: Asker = ""
+    proof: Proof = b""
 
 
 class DescribeData(Request[Done], frozen=True):
@@ -116,6 +123,7 @@ class DescribeData(Request[Done], frozen=True):
 
     data: DataSetName
     asker: Asker = ""
+    proof: Proof = b""
 
 
 class DropModel(Request[Done], frozen=True):
@@ -151,7 +159,11 @@ class GiveShare(Request[ShareGiven], frozen=True):
 
     model: KeptId
     asker: Asker = ""
+    proof: Proof = b""
 
+
+# in a user's name
+Asked = BeginRun | BeginPrediction | FindPlaces | CountRows | DescribeData | GiveShare
 
 TO_PARTY = (
     BeginRun,

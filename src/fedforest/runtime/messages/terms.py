@@ -1,8 +1,9 @@
 """Terms: the coordinator's declaration of a run when it asks a party to take part.
 
 The party checks the terms against its policy before it agrees, and holds the coordinator to them
-while the run goes on: the contract of each protocol (`protocol/contract.py`) follows from them. The
-party cannot verify who asked for the run: here it trusts the coordinator.
+while the run goes on: the contract of each protocol (`protocol/contract.py`) follows from them. Who
+asked for the run is the coordinator's word, unless the user's signed request comes with it
+(`signed_orders.py`): then terms and role follow from that.
 """
 
 from typing import Annotated

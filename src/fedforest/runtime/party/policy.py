@@ -24,6 +24,7 @@ Protocol = Literal["vertical", "horizontal", "linear", "prediction"]
 AggregationName = Literal["plain", "masked", "ring", "shamir"]
 StandingServing = Literal["nothing", "rows", "ids"]
 NoiseName = Literal["none", "local", "global"]
+AskerProof = Literal["vouched", "signed", "pinned"]
 LabelProtection = Literal["encoded", "randomized_response", "encrypted"]
 Epsilon = Annotated[float, msgspec.Meta(gt=0)]
 Limit = Annotated[int, msgspec.Meta(ge=1)]
@@ -39,6 +40,8 @@ class DataSetRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     use: bool = True  # whether runs and predictions may use the data set
     askers: tuple[str, ...] | None = None  # names of users; None: everybody in the federation
+    # how a user is known: by the coordinator's word, by a signature, by a key pinned here
+    asker_proof: AskerProof = "vouched"
     # what runs may do
     protocols: tuple[Protocol, ...] = ("vertical", "horizontal", "linear", "prediction")
     columns: tuple[str, ...] | None = None  # that runs may see; None: all but those hidden

@@ -30,6 +30,8 @@ from fedforest.runtime.party.approval import (
     check_origins,
     check_use,
 )
+from fedforest.runtime.party.askers.proofs import AskerProofs
+from fedforest.runtime.party.askers.votes import VotesForAsker
 from fedforest.runtime.party.data_sets import DataSet, DataSets
 from fedforest.runtime.party.models import PartyModels
 from fedforest.runtime.party.parts import Begun
@@ -74,6 +76,7 @@ class PartyPredictions:
     workers: Workers
     agreement: Callable[[str], Begun | None]  # of a run, by its id
     served: RowServing
+    proofs: AskerProofs
     _underway: OrderedDict[bytes, _Prediction] = field(default_factory=OrderedDict, init=False)
     _tables: OrderedDict[tuple[str, str, RowChoice | None], tuple[DataSet, TableSource]] = field(
         default_factory=OrderedDict, init=False
@@ -86,7 +89,7 @@ class PartyPredictions:
         n_rows = self._table(request.model, request.data, request.choice).n_rows
         return Done(n_rows=n_rows, largest_lookahead=largest)
 
-    def _approve(self, asked: CountRows | BeginPrediction) -> int:
+    def _approve(self, asked: CountRows | BeginPrediction, prediction: bytes = b"") -> int:
         """Check the rules of the data set and of all that went into the model.
 
         Returns the largest lookahead that all of them allow.
@@ -98,8 +101,9 @@ class PartyPredictions:
         origins = self.models.origins(asked.model)
         use = ModelUse(asked.asker, "prediction", "prediction")
         check_origins(self.policy, origins, columns, use)
-        data_sets = {asked.data, *(origin.data for origin in origins)}
-        return min(self.policy.rules(data).largest_lookahead for data in data_sets)
+        all_rules = [rules, *(self.policy.rules(origin.data) for origin in origins)]
+        self.proofs.check(asked, all_rules, prediction, [origin.data for origin in origins])
+        return min(each.largest_lookahead for each in all_rules)
 
     def answer(self, request: InPrediction) -> bytes:
         """Answer a request of a prediction; the last request may be repeated."""
@@ -126,7 +130,8 @@ class PartyPredictions:
         self.ledger.record(departure._replace(part_of=known.part_of))
 
     def _begin(self, prediction: bytes, begin: BeginPrediction) -> _Prediction:
-        largest_lookahead = self._approve(begin)
+        self.proofs.check_new(prediction, begin)
+        largest_lookahead = self._approve(begin, prediction)
         if begin.standing is not None:
             no_choice = begin.rows is not None and begin.choice is None
             check(no_choice, "a standing alignment serves rows that are named")
@@ -142,9 +147,11 @@ class PartyPredictions:
             table = table.take_rows(self._chosen_rows(begin, begin.rows, table.n_rows))
         self.quota.take(self.policy.rules(begin.data), begin.asker, table.n_rows)
         handler, requests, depth = self.models.predictor(begin.model, table, self.workers)
-        party = Clocked(LookaheadLimit(handler, largest_lookahead, depth))
+        asked = VotesForAsker.of(handler, begin.proof)
+        party = Clocked(LookaheadLimit(asked, largest_lookahead, depth))
         begun = _Prediction(make_endpoint(party, requests), party, begin.model, begin.part_of)
         self._underway[prediction] = begun
+        self.proofs.note(prediction, begin)
         log_event(
             _LOG,
             "prediction",

@@ -35,6 +35,7 @@ from fedforest.runtime.messages.party_requests import (
     FindPlaces,
     GiveShare,
     InPrediction,
+    PlacesFound,
     ShareGiven,
     WithdrawPart,
     read_class_names,
@@ -53,6 +54,7 @@ from fedforest.runtime.party.approval import (
     check_stored,
     check_use,
 )
+from fedforest.runtime.party.askers.proofs import AskerProofs
 from fedforest.runtime.party.data_sets import DataSets
 from fedforest.runtime.party.handlers import OwnerLimits, RoleMaker
 from fedforest.runtime.party.models import PartyModels
@@ -141,6 +143,7 @@ class PartyService:
         self._runs: OrderedDict[bytes, PartyRun] = OrderedDict()
         self._work: dict[bytes, Work] = {}
         quota = PredictionQuota(home)
+        self._proofs = AskerProofs(home, keys.name, self._agreement, self._standing)
         self._served = RowServing(data, self._standing, self._policy, quota)
         self._predictions = PartyPredictions(
             keys.name,
@@ -153,12 +156,13 @@ class PartyService:
             workers,
             self._agreement,
             self._served,
+            self._proofs,
         )
         self._handlers = {
             BeginRun: self._begin_run,
             EndRun: self._end_run,
             CountRows: self._predictions.count_rows,
-            FindPlaces: self._served.find,
+            FindPlaces: self._find_places,
             DescribeData: self._describe_data,
             DropModel: self._drop_model,
             WithdrawPart: self._withdraw_model,
@@ -218,10 +222,12 @@ class PartyService:
         self._models.check(request.run.hex())
         if self._models.has(request.run.hex()):
             raise ProtocolError.of("run.taken", run=request.run.hex())
+        self._proofs.check_new(request.run, request)
         whole = self._agreement(request.terms.part_of)
         check_part(whole, request.role, request.terms)
         rules = self._rules_of(request.role.data)
         asked = check_run(rules, request.role, request.terms)
+        self._proofs.check(request, [rules, *self._rules_of_origins(asked)])
         self._check_earlier(request, asked, rules)
         self._data.renew(request.role.data)
         data = self._data.read(request.role.data)
@@ -246,6 +252,7 @@ class PartyService:
         begun = Begun(request.role, request.terms, rules, erased, data.snapshot)
         self._hold(self._store.begin(request.run, msgspec.msgpack.encode(begun)))
         self._log("began", request.run, begun)
+        self._proofs.note(request.run, request)
         return size if request.terms.forest is not None else Done()
 
     def _log(self, event: str, run: bytes, begun: Begun) -> None:
@@ -258,8 +265,15 @@ class PartyService:
         """Say how large a data set is, to those who may use it."""
         rules = self._rules_of(request.data)
         check_use(rules, request.data, request.asker, None)
+        self._proofs.check(request, [rules])
         self._data.renew(request.data)
         return self._size(request.data, rules)
+
+    def _find_places(self, request: FindPlaces) -> PlacesFound:
+        made_of = self._standing.data_of(request.standing)
+        rules = [self._policy.rules(data) for data in (request.data, made_of)]
+        self._proofs.check(request, rules)
+        return self._served.find(request)
 
     def _size(self, data: str, rules: DataSetRules) -> Done:
         """Return the rows of a data set, and the columns that runs may see."""
@@ -282,6 +296,14 @@ class PartyService:
             check_use(own_rules, made_of, request.terms.asker, None)
             for each in (own_rules, rules):
                 self._standing.check(version, each)
+
+    def _rules_of_origins(self, asked: Demands) -> list[DataSetRules]:
+        """Return the rules of all that went into the models and alignments that a run uses."""
+        models = filter(None, (asked.continued_model, asked.scored_model))
+        origins = [each.data for model in models for each in self._models.origins(model)]
+        versions = filter(None, (asked.extends, asked.recalls))
+        lists = [self._standing.data_of(version) for version in versions]
+        return [self._policy.rules(data) for data in (*origins, *lists)]
 
     def _rules_of(self, data: str) -> DataSetRules:
         """Return the rules of a data set under the ceiling and labels of all that read its table.
@@ -436,6 +458,8 @@ class PartyService:
 
     def _give_share(self, request: GiveShare) -> ShareGiven:
         self._check_model(request.model, ModelUse(request.asker, "vertical", "export"))
+        origins = self._models.origins(request.model)
+        self._proofs.check(request, [self._policy.rules(origin.data) for origin in origins])
         return ShareGiven(memoryview(self._models.share(request.model)))
 
 

@@ -79,6 +79,10 @@ class PartyStandingAlignments:
         """Return what changes whenever the file does; raises as `read` does."""
         return self._life(version).stamp
 
+    def name_of(self, version: str) -> str:
+        """Return the name that its maker gave it."""
+        return self._load(version).name
+
     def check(self, version: str, rules: DataSetRules) -> None:
         """Refuse one that is older than the rules of a data set let it become."""
         age = self._clock() - self._life(version).created

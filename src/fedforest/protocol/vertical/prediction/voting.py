@@ -3,7 +3,8 @@
 Who learns what. The coordinator routes rows and hears which leaf each reaches; it passes leaf
 numbers to the label party, and votes back to who asked, who alone can open them. The label party
 learns which leaf each row reaches. A coordinator that puts its own key in the place of the asker's
-would read these votes: the label party limits them by its policy, as any predictions.
+would read these votes, unless the asker signed the request and so its key: the label party then
+seals for no other key (`runtime/party/askers/votes.py`).
 """
 
 from collections.abc import Sequence

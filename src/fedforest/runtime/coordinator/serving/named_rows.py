@@ -40,7 +40,10 @@ class NamedRows(NamedTuple):
 
 
 def find_served_rows(
-    order: PredictVertical, transport: Transport, standing: CoordinatorStandingAlignments
+    order: PredictVertical,
+    transport: Transport,
+    standing: CoordinatorStandingAlignments,
+    proof: bytes,
 ) -> NamedRows | None:
     """Find the rows that a request names; None if it names none of a standing alignment."""
     if not isinstance(order.align, StandingName) or (order.rows is None and order.ids is None):
@@ -51,7 +54,7 @@ def find_served_rows(
     record = standing.read(order.align.standing)
     if order.rows is not None:
         return NamedRows(record.version, _read_rows(order.rows, record.state.n_common))
-    return _find_ids(order, record, transport)
+    return _find_ids(order, record, transport, proof)
 
 
 def _read_rows(rows: list[int], n_common: int) -> NDArray[np.int32]:
@@ -62,14 +65,16 @@ def _read_rows(rows: list[int], n_common: int) -> NDArray[np.int32]:
     return np.array(rows, np.int32)
 
 
-def _find_ids(order: PredictVertical, record: StandingRecord, transport: Transport) -> NamedRows:
+def _find_ids(
+    order: PredictVertical, record: StandingRecord, transport: Transport, proof: bytes
+) -> NamedRows:
     assert order.ids is not None
     party = order.id_party or record.parties[0]
     if party not in order.data:
         raise ConfigurationError(f"{party!r} is none of the parties that could find ids")
     if len({len(texts) for texts in order.ids}) > 1:
         raise ConfigurationError("ids have a text in each of their columns; some have fewer")
-    request = FindPlaces(record.version, order.data[party], order.ids, order.asker)
+    request = FindPlaces(record.version, order.data[party], order.ids, order.asker, proof)
     found = ask_once({party: request}, transport.exchange)[party]
     with blame(party):
         places = from_bytes(found.places, "<i4", len(order.ids[0]), "places")
