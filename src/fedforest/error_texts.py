@@ -123,6 +123,10 @@ TEXTS: Mapping[str, Text] = {
     "model.unusable": Text("the model cannot be used: {detail}"),
     "run.taken": Text("the id {run} is that of a model of another run", "begin it under a new id"),
     "run.unknown": Text("there is no run {run} underway at this party"),
+    "run.restored": Text(
+        "run {run} is not under way here: this party was restored from a copy made {moment}",
+        "cancel the run, and order it anew",
+    ),
     # peers and keys
     "key.not_pinned": Text(
         "no fingerprint of {peers} is pinned here",
@@ -186,6 +190,11 @@ TEXTS: Mapping[str, Text] = {
     ),
     # policy
     "policy.unreadable": Text("its policy cannot be read, so it allows nothing"),
+    "policy.restored": Text(
+        _POLICY + "it was restored from a copy made {moment}, and does not know what was spent, "
+        "withdrawn and erased since",
+        "its owner decides: fedforest party settle",
+    ),
     "policy.data_set": Text(_POLICY + "the {data_set} is not for use"),
     "policy.protocol": Text(_POLICY + "the {data_set} is not for {protocol} use"),
     "policy.asker": Text(_POLICY + "who asks is not among those who may"),
@@ -203,6 +212,7 @@ TEXTS: Mapping[str, Text] = {
         _POLICY + "user {user} is pinned there by another key: somebody may ask in its name",
         "tell its owner what `fedforest identity` prints, by other means than this federation",
     ),
+    "policy.asker_revoked": Text(_POLICY + "user {user} was revoked, for ever"),
     "policy.asker_proof": Text(
         _POLICY + "what came as the signed order of user {user} proves nothing: {statement}"
     ),

@@ -20,6 +20,14 @@ from fedforest.cli.demo import demo
 from fedforest.cli.export import export
 from fedforest.cli.membership import join_as_user, show_identity
 from fedforest.cli.mpi import mpi
+from fedforest.cli.operation.backup import (
+    back_up_coordinator,
+    back_up_party_folder,
+    restore_coordinator_folder,
+    restore_party_folder,
+    settle_coordinator,
+    settle_party,
+)
 from fedforest.cli.operation.doctor import doctor
 from fedforest.cli.operation.mlflow_log import log_to_mlflow
 from fedforest.cli.operation.status import status
@@ -77,6 +85,12 @@ party.add_typer(party_alignments, name="alignments")
 party.add_typer(party_models, name="models")
 party.command("prune")(prune_party)
 app.add_typer(audit, name="audit")
+coordinator.command("backup")(back_up_coordinator)
+coordinator.command("restore")(restore_coordinator_folder)
+coordinator.command("settle")(settle_coordinator)
+party.command("backup")(back_up_party_folder)
+party.command("restore")(restore_party_folder)
+party.command("settle")(settle_party)
 
 
 # click's own, which newer releases of typer bring along under another name

@@ -14,6 +14,7 @@ from fedforest.kernels.compiled.progress import telling
 from fedforest.limits import read_memory
 from fedforest.runtime.compute.clusters import opened_cluster
 from fedforest.runtime.coordinator.home import public_addresses
+from fedforest.runtime.coordinator.operation.revocations import RevocationNotices
 from fedforest.runtime.coordinator.operation.status import StatusBoard
 from fedforest.runtime.coordinator.service import CoordinatorService
 from fedforest.runtime.disclosure.egress_ledger import EgressLedger
@@ -40,6 +41,7 @@ from fedforest.runtime.party.catalogue.catalogue import Catalogue
 from fedforest.runtime.party.mapped_memory import MappedMemory
 from fedforest.runtime.party.policy import PolicyFile
 from fedforest.runtime.party.service import PartyService
+from fedforest.runtime.recovery.backup import read_restored, settle
 from fedforest.transport.tls import refuse_older_tls
 
 if TYPE_CHECKING:
@@ -119,7 +121,9 @@ def serve_coordinator(
             stewardship=None
             if members is None
             else Stewardship(members, partial(public_addresses, home)),
+            closed=lambda: _why_closed(home, notices),
         )
+        notices = None if members is None else RevocationNotices(hub, hub.connected, members)
         watch = _Gate(hub, members)
         watch.look()  # revoked members must never get in, not even at the start
         state = _state_of_coordinator(home, hub, members, service)
@@ -136,6 +140,8 @@ def serve_coordinator(
             nullcontext("") if beside is None else beside(served) as told,
         ):
             service.start()
+            if notices is not None:
+                notices.start()
             _say_metrics(at, say)
             if told:
                 say(told)
@@ -145,7 +151,26 @@ def serve_coordinator(
                 presence.tell(watch.look())
                 if renewal is not None:
                     renewal.look()
+            if notices is not None:
+                notices.close()
             service.close()
+
+
+def _why_closed(home: Path, notices: RevocationNotices | None) -> str:
+    """Say why no user is let in: a restored folder may have forgotten who was revoked."""
+    restored = read_restored(home)
+    if restored is None:
+        return ""
+    unheard = [] if notices is None else notices.unheard()
+    if not unheard and notices is not None:
+        settle(home)
+        log_event(_LOG, "restored folder settled", severity=logging.WARNING)
+        return ""
+    return (
+        f"this coordinator was restored from a copy made {restored.moment} and waits to hear who "
+        f"was revoked since, from {', '.join(unheard) or 'its operator'}; start them, or decide "
+        "with `fedforest coordinator settle`"
+    )
 
 
 def _say_metrics(address: str, say: Callable[[str], None]) -> None:

@@ -196,7 +196,7 @@ class RunQueue:
         if result is None and job is not None and job.error is not None:
             raise job.error.bare()
         if result is None and self._store.is_finished(run):
-            raise _cancelled(run)
+            raise _cancelled(run, self.records.show(run).state.doing)
         if result is None:
             raise ConfigurationError(
                 f"run {run.hex()} has no result: it is paused; resume it, or cancel it"
@@ -374,5 +374,6 @@ def _internal(error: Exception) -> FederationError:
     return FederationError(f"internal error at the coordinator ({kind}), see its log")
 
 
-def _cancelled(run: bytes) -> ConfigurationError:
-    return ConfigurationError(f"run {run.hex()} was cancelled")
+def _cancelled(run: bytes, reason: str = "") -> ConfigurationError:
+    why = f": {reason}" if reason else ""
+    return ConfigurationError(f"run {run.hex()} was cancelled{why}")

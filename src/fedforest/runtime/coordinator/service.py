@@ -21,6 +21,7 @@ from fedforest.errors import (
     DataError,
     FederationError,
     PolicyRefusal,
+    TransportError,
 )
 from fedforest.privacy.randomized_response import Randomness
 from fedforest.runtime.coordinator.access import Access
@@ -120,8 +121,10 @@ class CoordinatorService:
         randomness: Randomness = secrets.token_bytes,
         board: StatusBoard | None = None,
         stewardship: Stewardship | None = None,
+        closed: Callable[[], str] = lambda: "",
     ) -> None:
         self._hub = hub
+        self._closed = closed  # why no user is let in; empty: they are
         self._members = members  # names of the federation's parties; None: unknown
         self._users = users  # the users' roles; None: unknown, and all are scientists
         self._randomness = randomness
@@ -211,6 +214,8 @@ class CoordinatorService:
         asked = read_submission(data)
         order = name_asker(asked.order, identity)
         self._is_ready.wait(_READY_SECONDS)  # users connect before all runs are known again
+        if reason := self._closed():
+            raise TransportError(reason)
         user = getattr(identity, "name", str(identity))
         told: dict[str, Any] = {"kind": type(order).__name__, "user": str(identity)}
         told |= _subject_of(order)

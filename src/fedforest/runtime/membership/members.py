@@ -23,7 +23,9 @@ import msgspec
 from fedforest.errors import ConfigurationError, FederationError
 from fedforest.runtime.event_log import log_event
 from fedforest.runtime.membership.invitations import Invitation, Invitations, InvitedRole
+from fedforest.runtime.membership.revocations import read_revoked, sign_revocation
 from fedforest.runtime.membership.user_roles import DEFAULT_ROLE, UserRole
+from fedforest.runtime.messages.revocations import Revocation
 from fedforest.runtime.recovery.run_store import write_file
 from fedforest.transport.authority import Authority, make_authority
 from fedforest.transport.enrolment import Application
@@ -62,6 +64,7 @@ class Membership:
         self._authority = Authority.load(home / "authority")
         self._life = timedelta(days=certificate_days)
         self._invitations = Invitations(home)
+        self._signed: dict[Identity, Revocation] = {}
 
     @classmethod
     def create(cls, home: Path, federation: str) -> "Membership":
@@ -192,6 +195,27 @@ class Membership:
             for identity in found:
                 self._invitations.cancel(identity.role, name)  # type: ignore[arg-type] # a member's
         return found
+
+    def revocations(self) -> list[Revocation]:
+        """Return all revocations, signed for parties to keep."""
+        for identity in self.revoked() - self._signed.keys():
+            self._signed[identity] = sign_revocation(identity, self._authority.key)
+        return [self._signed[identity] for identity in sorted(self._signed, key=str)]
+
+    def recall(self, revocations: Collection[Revocation]) -> set[Identity]:
+        """Revoke again who was revoked before this folder was restored; return who that is.
+
+        Parties name them; what this authority did not sign is refused.
+        """
+        told = set(read_revoked(revocations, self._authority.certificate))
+        with self._alone():
+            forgotten = told - self.revoked()
+            texts = sorted({*map(str, self.revoked()), *map(str, told)})
+            if forgotten:
+                write_file(self._home / "revoked.json", msgspec.json.encode(texts))
+            for identity in forgotten:
+                self._invitations.cancel(identity.role, identity.name)  # type: ignore[arg-type] # a member's
+        return forgotten
 
     def revoked(self) -> set[Identity]:
         """Return all revoked identities."""

@@ -75,7 +75,7 @@ class RunLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class LimitsOfUsers(RunLimits, frozen=True, forbid_unknown_fields=True):
     """The limits of every user, other limits of some, and what all runs may take together."""
 
-    most_runs_at_once: Count = 4
+    most_runs_at_once: Count = 4  # in the whole federation
     # a party answers one request at a time, so two runs there take as long as one after the other
     most_runs_per_party: Count = 1
     most_memory_at_once: Count | None = None  # bytes, as planned; None: half the machine's memory

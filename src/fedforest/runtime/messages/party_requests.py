@@ -13,6 +13,7 @@ from fedforest.protocol.asking import Message, Request
 from fedforest.runtime.messages.envelope import RunId, RunRequest, Sequence
 from fedforest.runtime.messages.names import Asker, DataSetName, KeptId, RunText
 from fedforest.runtime.messages.orders import NamedIds
+from fedforest.runtime.messages.revocations import Revocations
 from fedforest.runtime.messages.roles import AnyRole, RowChoice
 from fedforest.runtime.messages.terms import Terms
 from fedforest.tree.table.class_labels import Label
@@ -146,6 +147,20 @@ class DropAlignment(Request[Done], frozen=True):
     alignment: KeptId
 
 
+class RevocationsKept(Message, frozen=True):
+    """The revocations that the party knows and the coordinator did not name."""
+
+    reveals: ClassVar[str] = "which revocations the party heard of before"
+
+    unnamed: Revocations
+
+
+class KeepRevocations(Request[RevocationsKept], frozen=True):
+    """Keep these revocations, whatever becomes of the coordinator, and name others you know."""
+
+    revocations: Revocations
+
+
 class ShareGiven(Message, frozen=True):
     """A party's partial forest: its splits, bins and column names."""
 
@@ -176,5 +191,6 @@ TO_PARTY = (
     DropModel,
     WithdrawPart,
     DropAlignment,
+    KeepRevocations,
     GiveShare,
 )

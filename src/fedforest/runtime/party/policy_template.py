@@ -10,6 +10,7 @@ TEMPLATE = """\
 [default]                         # for every data set
 # use = true                      # false: only data sets that say `use = true` below
 # askers = ["ann", "bob"]         # users who may ask; without this line, everybody
+# asker_proof = "vouched"         # or "signed", or "pinned": by `party trust --user NAME KEY`
 # protocols = ["vertical", "horizontal", "linear", "prediction"]
 # columns = ["age", "city"]       # that runs may see; without this line, all but those hidden
 # hidden_columns = []

@@ -22,6 +22,7 @@ from fedforest.protocol.asking import Handler, Message, blame, check
 from fedforest.runtime.disclosure.egress_ledger import NO_LEDGER, Departure, Ledger
 from fedforest.runtime.event_log import log_event
 from fedforest.runtime.membership.pins import Pins
+from fedforest.runtime.membership.revocations import KeptRevocations
 from fedforest.runtime.messages.envelope import RunRequest
 from fedforest.runtime.messages.party_requests import (
     TO_PARTY,
@@ -35,7 +36,9 @@ from fedforest.runtime.messages.party_requests import (
     FindPlaces,
     GiveShare,
     InPrediction,
+    KeepRevocations,
     PlacesFound,
+    RevocationsKept,
     ShareGiven,
     WithdrawPart,
     read_class_names,
@@ -54,13 +57,14 @@ from fedforest.runtime.party.approval import (
     check_stored,
     check_use,
 )
-from fedforest.runtime.party.askers.proofs import AskerProofs
+from fedforest.runtime.party.askers.proofs import AskerProofs, PartyMemory
 from fedforest.runtime.party.data_sets import DataSets
 from fedforest.runtime.party.handlers import OwnerLimits, RoleMaker
 from fedforest.runtime.party.models import PartyModels
 from fedforest.runtime.party.parts import Begun, PartsBegun, check_part, is_part, read_begun
 from fedforest.runtime.party.policy import DataSetRules, Policy
 from fedforest.runtime.party.predictions import PartyPredictions
+from fedforest.runtime.party.retention.restoring import RestoredGuard
 from fedforest.runtime.party.run import PartyRun
 from fedforest.runtime.party.serving.served_rows import RowServing
 from fedforest.runtime.party.spending import AlignmentQuota, Budgets, PredictionQuota
@@ -143,7 +147,11 @@ class PartyService:
         self._runs: OrderedDict[bytes, PartyRun] = OrderedDict()
         self._work: dict[bytes, Work] = {}
         quota = PredictionQuota(home)
-        self._proofs = AskerProofs(home, keys.name, self._agreement, self._standing)
+        self._restored = RestoredGuard(home)
+        self._memory = PartyMemory(
+            self._agreement, self._standing, KeptRevocations(home), self._restored
+        )
+        self._proofs = AskerProofs(home, keys.name, self._memory)
         self._served = RowServing(data, self._standing, self._policy, quota)
         self._predictions = PartyPredictions(
             keys.name,
@@ -167,6 +175,7 @@ class PartyService:
             DropModel: self._drop_model,
             WithdrawPart: self._withdraw_model,
             DropAlignment: self._drop_alignment,
+            KeepRevocations: self._keep_revocations,
             GiveShare: self._give_share,
         }
 
@@ -346,6 +355,7 @@ class PartyService:
     def _run(self, run: bytes) -> PartyRun:
         if run not in self._runs:
             if not self._is_underway(run):
+                self._restored.check_run(run)
                 raise ProtocolError.of("run.unknown", run=run.hex())
             self._hold(self._store.open(run))
         self._runs.move_to_end(run)
@@ -395,6 +405,9 @@ class PartyService:
         """Store the model and delete the run; a repeated request has the same effect."""
         if request.model not in (None, request.run.hex()):
             raise ProtocolError.of("model.taken", run=request.run.hex(), model=request.model)
+        is_over = not self._is_underway(request.run)
+        if is_over and request.model is not None and not self._models.has(request.model):
+            self._restored.check_run(request.run)  # its journal, and so its model, is lost
         done = None
         with ThreadPoolExecutor(1) as beside:  # the ledger and the model wait for one disk
             # sync the ledger first: the journal, from which it could be recovered, is deleted
@@ -451,6 +464,9 @@ class PartyService:
             self._models.withdraw(request.model, by, asks_deletion=request.asks_deletion)
             log_event(_LOG, "model withdrawn", model=request.model, by=by)
         return Done()
+
+    def _keep_revocations(self, request: KeepRevocations) -> RevocationsKept:
+        return RevocationsKept(self._memory.revoked.add(request.revocations))
 
     def _drop_alignment(self, request: DropAlignment) -> Done:
         self._standing.remove(request.alignment)

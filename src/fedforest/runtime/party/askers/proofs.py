@@ -13,11 +13,12 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
-from typing import get_args
+from typing import NamedTuple, get_args
 
 from fedforest.errors import ConfigurationError, PolicyRefusal
 from fedforest.runtime.event_log import log_event
 from fedforest.runtime.membership.pins import UserPins
+from fedforest.runtime.membership.revocations import KeptRevocations
 from fedforest.runtime.messages.orders import decode_order
 from fedforest.runtime.messages.party_requests import (
     Asked,
@@ -33,6 +34,7 @@ from fedforest.runtime.party.askers.agreement import StandingNames, Wish, agrees
 from fedforest.runtime.party.askers.begun_orders import BegunOrders
 from fedforest.runtime.party.parts import Begun
 from fedforest.runtime.party.policy import AskerProof, DataSetRules
+from fedforest.runtime.party.retention.restoring import RestoredGuard
 from fedforest.transport.signing import Signer, is_issued, read_signer
 from fedforest.transport.tls import CLOCK_TOLERANCE, read_file, read_identity
 
@@ -40,6 +42,15 @@ _LOG = logging.getLogger(__name__)
 _LEVELS = get_args(AskerProof)  # each demands more than the one before
 
 Agreement = Callable[[str], Begun | None]  # what a run began with, by its id
+
+
+class PartyMemory(NamedTuple):
+    """What a party remembers that a request in a user's name is compared with."""
+
+    agreement: Agreement
+    standing: StandingNames
+    revoked: KeptRevocations
+    restored: RestoredGuard
 
 
 class AskerProofs:
@@ -51,24 +62,20 @@ class AskerProofs:
         The party's folder, with its certificates, pins and the requests that began.
     party : str
         The party's name.
-    agreement : callable
-        Returns what a run began with here.
-    standing : StandingNames
-        Knows the party's standing alignments.
+    memory : PartyMemory
+        The runs, alignments and revocations that it knows of.
     """
 
     def __init__(
         self,
         home: Path,
         party: str,
-        agreement: Agreement,
-        standing: StandingNames,
+        memory: PartyMemory,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._home = home
         self._party = party
-        self._agreement = agreement
-        self._standing = standing
+        self._memory = memory
         self._clock = clock
         self._pins = UserPins(home)
         self._begun = BegunOrders(home, clock)
@@ -86,6 +93,9 @@ class AskerProofs:
         model.
         """
         user, what = _asker_of(request), _use_of(request)
+        self._memory.restored.check(what)
+        if self._memory.revoked.has("user", user):
+            raise refusal("asker_revoked", what, user=user)
         is_pinned = user in self._pins
         wanted = [each.asker_proof for each in rules] + ["pinned" if is_pinned else "vouched"]
         needed = max(wanted, key=_LEVELS.index)
@@ -95,8 +105,9 @@ class AskerProofs:
         if request.proof:
             signer, signed = self._read(request.proof, user, what)
             if needed == "pinned" and self._pins.get(user) != signer.fingerprint:
-                rule = "asker_other_key" if is_pinned else "asker_not_pinned"
-                raise refusal(rule, what, user=user)
+                if is_pinned:
+                    raise refusal("asker_other_key", what, user=user)
+                raise refusal("asker_not_pinned", what, user=user)
             self._check_wish(request, signed, prediction, trained_on)
             shown = "pinned" if is_pinned else "signed"
         log_event(_LOG, "asked", kind=type(request).__name__, user=user, proof=shown, what=what)
@@ -147,12 +158,14 @@ class AskerProofs:
         trained_on: Collection[str],
     ) -> None:
         user, what = _asker_of(request), _use_of(request)
-        whole = self._agreement(signed.id.hex())
+        whole = self._memory.agreement(signed.id.hex())
         if signed.expires <= self._clock() and whole is None:  # what has begun goes on
             raise _refuse(what, user, "its time is over; sign a new one")
+        if signed.made <= self._memory.restored.restored_at:  # it may have been carried out
+            raise _refuse(what, user, "it is older than the restored party; sign a new one")
         try:
             order = decode_order(signed.order)
-            wish = Wish(order, signed.id, self._party, self._standing, trained_on)
+            wish = Wish(order, signed.id, self._party, self._memory.standing, trained_on)
             is_it = getattr(order, "asker", "") == user
             is_it = is_it and agrees(wish, request, prediction, whole)
         except ConfigurationError:
