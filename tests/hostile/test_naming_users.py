@@ -263,7 +263,7 @@ def test_an_order_is_for_no_other_kind_of_request(federation: SigningFederation)
         InPrediction(
             OTHER,
             1,
-            BeginPrediction(model.model, "people", None, None, "ann", "", proof),
+            BeginPrediction(model.model, "people", None, None, "ann", proof=proof),
             memoryview(encode(RouteRows(0, 1, 1))),
         ),
     ):
@@ -280,7 +280,7 @@ def test_a_prediction_is_of_the_rows_and_the_model_that_were_signed(
     proof = sign_request(order, federation.ann)
     two = memoryview((1).to_bytes(4, "little") + (2).to_bytes(4, "little"))
     three = memoryview(bytes(two) + (3).to_bytes(4, "little"))
-    begin = BeginPrediction(model.model, "people", two, None, "ann", "", proof)
+    begin = BeginPrediction(model.model, "people", two, None, "ann", proof=proof)
     for changes in (
         {"rows": three},
         {"rows": None},

@@ -80,6 +80,6 @@ def test_limits_are_read_from_the_coordinators_file(tmp_path: Path) -> None:
 def test_the_guide_tells_the_default_of_the_patience_with_parties() -> None:
     guide = (Path(__file__).parents[3] / "docs" / "how-to" / "federation.md").read_text()
     seconds = f"{CoordinatorSettings().patience_seconds:g}"
-    assert f"`patience_seconds` (in `coordinator.toml`, {seconds} seconds by default)" in " ".join(
+    assert f"`patience_seconds` (`coordinator.toml`, {seconds} seconds unless" in " ".join(
         guide.split()
     )
