@@ -48,7 +48,7 @@ from fedforest.runtime.trainings.forests import choose_rows
 from fedforest.runtime.trainings.registry import training_of
 
 
-class StandingNames(Protocol):
+class KnownAlignments(Protocol):
     """Knows the standing alignments of a party by their versions."""
 
     def name_of(self, version: str) -> str:
@@ -64,7 +64,7 @@ class Wish(NamedTuple):
     order: AnyOrder
     id: bytes
     party: str  # this one
-    standing: StandingNames
+    standing: KnownAlignments
     trained_on: Collection[str] = ()  # the data sets of the model that predicts
 
     @property

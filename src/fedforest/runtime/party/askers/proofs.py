@@ -30,7 +30,7 @@ from fedforest.runtime.messages.party_requests import (
 )
 from fedforest.runtime.messages.signed_orders import LONGEST_SECONDS, SignedOrder, read_signed
 from fedforest.runtime.party.approval import refusal
-from fedforest.runtime.party.askers.agreement import StandingNames, Wish, agrees
+from fedforest.runtime.party.askers.agreement import KnownAlignments, Wish, agrees
 from fedforest.runtime.party.askers.begun_orders import BegunOrders
 from fedforest.runtime.party.parts import Begun
 from fedforest.runtime.party.policy import AskerProof, DataSetRules
@@ -48,7 +48,7 @@ class PartyMemory(NamedTuple):
     """What a party remembers that a request in a user's name is compared with."""
 
     agreement: Agreement
-    standing: StandingNames
+    standing: KnownAlignments
     revoked: KeptRevocations
     restored: RestoredGuard
 
