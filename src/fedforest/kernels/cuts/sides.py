@@ -56,6 +56,12 @@ def compares(kept, asked, pair):
 
 
 @embedded
+def is_plain_set(kept, asked, pair):
+    """Return whether a set of categories alone tells the side of every value of a pair."""
+    return asked.set_index[pair] >= 0 and not kept.may_miss[asked.feature[pair]]
+
+
+@embedded
 def stand_in_for(kept, at, width, n, asked, pair, turned):
     """Write stand-ins for n values of a pair that are `width` apart."""
     index, missing_left = asked.set_index[pair], asked.missing_left[pair]

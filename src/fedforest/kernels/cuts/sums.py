@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fedforest.kernels.cuts.sides import BLOCK, read_pair
+from fedforest.kernels.cuts.sides import BLOCK, is_plain_set, read_pair
 from fedforest.kernels.cuts.tile_lanes import LANES
-from fedforest.kernels.cuts.tile_sums import add_below, add_fields, add_tiles
+from fedforest.kernels.cuts.tile_sums import add_below, add_fields, add_members, add_tiles
 from fedforest.kernels.jit import borrowing, embedded, kernel
 from fedforest.kernels.layout import MAX_MULTIPLICITY, MULTIPLICITY_BITS
 from fedforest.kernels.sums.packed_moments import row_moments
@@ -111,11 +111,17 @@ def add_pairs(size, block, kept, asked, width, scratch, sums):
     row = np.uint64(asked.asked_start[node])
     for pair in range(np.uint64(asked.node_start[node]), np.uint64(asked.node_start[node + 1])):
         if asked.threshold[pair] == asked.threshold[pair]:
-            values, place, threshold = read_pair(kept, at, n, asked, pair, turned)
+            is_set = is_plain_set(kept, asked, pair)
+            values, place, threshold = kept.values, at, asked.threshold[pair]
+            if not is_set:
+                values, place, threshold = read_pair(kept, at, n, asked, pair, turned)
             for w in range(words.shape[0]):
                 first = w * per_word
                 n_fields = min(per_word, width - first)
-                left = add_below(values, place, padded, threshold, words, w)
+                if is_set:
+                    left = add_members(values, place, n, asked, pair, words, w)
+                else:
+                    left = add_below(values, place, padded, threshold, words, w)
                 add_fields(left, size, n_fields, sums, row, first)
                 if both_sides:
                     add_fields(totals[w] - left, size, n_fields, sums, row, width + first)
