@@ -1,11 +1,13 @@
 """Figures in documents are those of result files, or there are none.
 
 README, changelog and help name no measured figure: results have a page of their own, generated
-from their files. The comparison names some, which are compared with these files here.
+from their files. The comparison and the guide to alignment name some, which are compared with these
+files here; any other page that names one names the benchmark or test that measures it.
 """
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +18,13 @@ from tests.cli.test_help import list_commands
 from tests.docs.documents import DOCS, ROOT
 
 RESULTS = ROOT / "benchmarks" / "results"
+SOURCE = re.compile(r"(?:benchmarks|tests|results)/[\w/-]+\.(?:py|md|json)")
+COMPUTED = ("level-by-level.md", "scaling.md")  # by arithmetic that stands there, or when built
+PAGES = [
+    page
+    for page in sorted(DOCS.rglob("*.md"))
+    if not {"results", "decisions"} & set(page.parts) and page.name not in COMPUTED
+]
 MEASURED = re.compile(
     r"\b(\d[\d.,]* ?(?:ms|µs|CPU seconds|times (?:as|faster|slower)\b)|\d[\d.]*(?:×| ?%)"
     r"|(?:takes?|in|about|some|under) \d[\d.]* (?:s|seconds|minutes)\b)"
@@ -69,3 +78,32 @@ def test_the_speed_of_fedforest_in_the_comparison_is_that_of_the_result_files() 
         r"^\| \*\*fedforest\*\*, (.+?) \| 20 trees \| – \| (\S+) \|$", page, re.MULTILINE
     )
     assert dict(told) == expected
+
+
+@pytest.mark.structure
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
+def test_a_page_that_names_a_measured_figure_names_what_measures_it(page: Path) -> None:
+    text = page.read_text()
+    sources = [DOCS / name for name in SOURCE.findall(text) if (DOCS / name).is_file()]
+    sources += [ROOT / name for name in SOURCE.findall(text) if (ROOT / name).is_file()]
+    assert sources or MEASURED.findall(text) == []
+
+
+def test_the_times_and_sizes_of_an_alignment_are_those_of_the_result_file() -> None:
+    tasks = {
+        (each["ids"], each["kind"]): each
+        for each in json.loads((RESULTS / "alignment.json").read_text())["tasks"]
+    }
+    few, many = (tasks[n, "psi"]["processor_seconds"] for n in (100_000, 1_000_000))
+    more = {
+        role: (peak - tasks[1_000_000, "psi"]["bytes_before"][role]) / 1e7
+        for role, peak in tasks[1_000_000, "psi"]["peak_bytes"].items()
+    }
+    shorter, longer = (
+        tasks[n, "extension by 1 %"]["processor_seconds"] for n in (100_000, 1_000_000)
+    )
+    page = " ".join((DOCS / "how-to" / "alignment.md").read_text().split())
+    assert f"take {few:.0f} s of processor time for 100,000 ids and {many:.0f} s for a mil" in page
+    assert f"then holds {more['bank']:.0f}0 MB more" in page
+    assert f"the coordinator {more['coordinator']:.0f}0 MB" in page
+    assert f"takes {shorter:.1g} s and {longer:.1f} s" in page
