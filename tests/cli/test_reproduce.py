@@ -1,6 +1,8 @@
 """`fedforest reproduce`, as users start it."""
 
 import sys
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +10,7 @@ from typer.testing import CliRunner
 
 from fedforest.cli.main import app
 from fedforest.errors import ConfigurationError
-from fedforest.experiments.experiment import Setting
+from fedforest.experiments.experiment import Cell, Setting
 from fedforest.experiments.page import write_pages
 from fedforest.experiments.record import Record
 from fedforest.experiments.registry import EXPERIMENTS
@@ -71,6 +73,25 @@ def test_a_quick_experiment_on_made_tables_leaves_page_figure_tables_and_repetit
     assert "nothing here is a result" in page
     assert str(tmp_path) not in page
     assert "<img" in (tmp_path / "index.html").read_text()
+
+
+def test_an_experiment_that_fails_is_told_and_the_others_are_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: Setting) -> Iterator[Cell]:
+        raise RuntimeError("no party came")
+        yield
+
+    broken = replace(EXPERIMENTS["kppd-fig-2"], cells=fail, data=())
+    monkeypatch.setitem(EXPERIMENTS, "kppd-fig-2", broken)
+    words = ["reproduce", "--quick", "--synthetic", "--output", str(tmp_path)]
+    outcome = CliRunner().invoke(app, [*words, "kppd-fig-2", "kppd-table-1"])
+    assert outcome.exit_code == 1
+    assert "kppd-fig-2 failed; its repetitions are kept. no party came" in outcome.stderr
+    assert outcome.stderr.splitlines()[-1] == "fedforest: 1 failed: kppd-fig-2; see above"
+    assert (tmp_path / "kppd-table-1.json").exists()
+    with pytest.raises(RuntimeError, match="no party came"):
+        run("kppd-fig-2", "--quick", "--synthetic", "--output", str(tmp_path))
 
 
 @pytest.mark.slow

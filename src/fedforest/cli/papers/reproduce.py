@@ -14,7 +14,7 @@ from fedforest.cli.terminal import AsJson, Terminal
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fedforest.experiments.experiment import Experiment
+    from fedforest.experiments.experiment import Experiment, Setting
 
 
 def reproduce(  # noqa: PLR0913, PLR0917 - options of a command
@@ -54,9 +54,8 @@ def reproduce(  # noqa: PLR0913, PLR0917 - options of a command
     Example: fedforest reproduce kppd-table-1 --quick
     """
     from fedforest.experiments.experiment import Setting
-    from fedforest.experiments.page import make_section, write_pages, write_section
+    from fedforest.experiments.page import write_pages
     from fedforest.experiments.registry import EXPERIMENTS, choose
-    from fedforest.experiments.runner import measure
 
     terminal = Terminal(as_json)
     if names == ["list"]:
@@ -69,25 +68,47 @@ def reproduce(  # noqa: PLR0913, PLR0917 - options of a command
     deadline = None if minutes is None else time.monotonic() + 60.0 * minutes
     n_jobs = jobs or os.cpu_count() or 1
     setting = Setting(seed, quick, synthetic, n_jobs, again, deadline, repetitions)
-    for experiment in chosen:
-        terminal.say(f"{experiment.name}: {experiment.source}. Full run: {experiment.full_run}.")
-        record = measure(experiment, setting, folder, terminal.err)
-        if record.measured:
-            section = make_section(experiment, record)
-            write_section(section, folder)
-            if not as_json:
-                _show(terminal, section.findings())
+    failed = _measure(terminal, chosen, setting, folder)
     write_pages(EXPERIMENTS.values(), setting, folder)
     page = folder / "index.html"
     if as_json:
         results = {
             experiment.name: str(folder / f"{experiment.name}.json") for experiment in chosen
         }
-        terminal.show_json({"page": str(page), "results": results})
-        return
-    if quick or synthetic:
-        typer.echo("Small versions and made tables show that all works; they judge no conclusion.")
-    typer.echo(f"The page of all results is {page}.")
+        terminal.show_json({"page": str(page), "results": results, "failed": failed})
+    else:
+        if quick or synthetic:
+            typer.echo("Small versions and made tables show that all works; they judge nothing.")
+        typer.echo(f"The page of all results is {page}.")
+    if failed:
+        typer.echo(f"fedforest: {len(failed)} failed: {', '.join(failed)}; see above", err=True)
+        raise typer.Exit(1)
+
+
+def _measure(
+    terminal: Terminal, chosen: list[Experiment], setting: Setting, folder: Path
+) -> list[str]:
+    """Measure and tell one experiment after the other; return the names of those that failed."""
+    from fedforest.experiments.page import make_section, write_section
+    from fedforest.experiments.runner import measure
+
+    failed = []
+    for experiment in chosen:
+        terminal.say(f"{experiment.name}: {experiment.source}. Full run: {experiment.full_run}.")
+        try:
+            record = measure(experiment, setting, folder, terminal.err)
+        except Exception as error:
+            if len(chosen) == 1:
+                raise
+            failed.append(experiment.name)
+            typer.echo(f"{experiment.name} failed; its repetitions are kept. {error}", err=True)
+            continue
+        if record.measured:
+            section = make_section(experiment, record)
+            write_section(section, folder)
+            if not terminal.as_json:
+                _show(terminal, section.findings())
+    return failed
 
 
 def _list(terminal: Terminal, experiments: Iterable[Experiment]) -> None:

@@ -275,5 +275,5 @@ EPSILON_CURVE = Experiment(
     _cells,
     _report,
     _draw,
-    "20 minutes",
+    "2 minutes",
 )

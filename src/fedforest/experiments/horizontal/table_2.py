@@ -239,5 +239,5 @@ TABLE_2 = Experiment(
     _cells,
     _report,
     _draw,
-    "3 hours",
+    "25 minutes",
 )

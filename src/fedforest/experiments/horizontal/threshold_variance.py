@@ -142,5 +142,5 @@ THRESHOLD_VARIANCE = Experiment(
     _cells,
     _report,
     _draw,
-    "15 minutes",
+    "5 minutes",
 )
