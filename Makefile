@@ -13,7 +13,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check -q -c co
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: clean-kernels help venv demo docs test check wire bench format clean wheel signatures
+.PHONY: clean-kernels chromium help venv demo docs test check wire bench format clean wheel signatures
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 15
@@ -23,7 +23,11 @@ venv: $(VENV)/dev.stamp  ## set up .venv
 demo: $(VENV)/dev.stamp  ## show what it does, on built-in data
 	$(BIN)/fedforest demo
 
-test: $(VENV)/dev.stamp  ## run all tests, then the kernels' again as plain Python
+# Tests of the dashboard drive the system's browser; where it cannot be installed they are skipped.
+chromium:
+	@command -v chromium >/dev/null || (apt-get -qq install -y chromium >/dev/null 2>&1 || true)
+
+test: $(VENV)/dev.stamp chromium  ## run all tests, then the kernels' again as plain Python
 	$(BIN)/python -m pytest $(PYTEST_FLAGS)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest $(PYTEST_FLAGS) tests/kernels
 

@@ -6,16 +6,17 @@ through the coordinator's own door.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from starlette.applications import Starlette
-from starlette.requests import Request
 from starlette.routing import BaseRoute
 
 from fedforest.runtime.membership.service_tokens import FILE, ServiceTokens
 from fedforest.runtime.processes import ServedCoordinator, ServedParty
 from fedforest.web.api.guard import Guard, WebLimits
 from fedforest.web.dashboard import coordinator_site
+from fedforest.web.dashboard.login import user_of_certificate
 from fedforest.web.dashboard.party_site import make_party_routes
 from fedforest.web.dashboard.protection import LOOPBACK_HOSTS, PageProtection, host_of
 from fedforest.web.federation.routes import mount_api
@@ -44,7 +45,10 @@ def mount_beside(options: WebOptions) -> Callable[[ServedCoordinator], AbstractC
     @contextmanager
     def serve(coordinator: ServedCoordinator) -> Iterator[str]:
         app = Starlette(routes=list_routes(coordinator, options))
-        with WebServer(PageProtection(app, options.hosts), options.place) as web:
+        place = options.place
+        if place.certificate is not None:  # over TLS, members may show their certificates
+            place = replace(place, members=coordinator.home / "tls" / "authority.pem")
+        with WebServer(PageProtection(app, options.hosts), place) as web:
             told = [f"dashboard at {web.url}"] if options.dashboard else []
             told += [f"HTTP API at {web.url}/v1"] if options.http_api else []
             yield "\n".join(told)
@@ -77,14 +81,10 @@ def list_routes(coordinator: ServedCoordinator, options: WebOptions) -> list[Bas
             coordinator.federation,
             tokens,
             coordinator.users,
-            _no_certificate,
+            partial(user_of_certificate, coordinator.federation),
         )
     if options.http_api:
         guard = Guard(tokens, options.limits)
         served = coordinator.service.serve, coordinator.federation
         routes.append(mount_api(*served, guard, coordinator.users))
     return routes
-
-
-def _no_certificate(_: Request) -> str | None:
-    return None

@@ -25,6 +25,7 @@ class WebAddress:
     address: str = "127.0.0.1:8080"
     certificate: Path | None = None
     key: Path | None = None
+    members: Path | None = None  # who signs certificates that clients may show, as PEM
 
     @property
     def scheme(self) -> str:
@@ -52,6 +53,19 @@ class WebAddress:
         # without it each answer, written in two pieces, waits 40 ms for the client's confirmation.
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listening
+
+
+class CertifiedConnection(BoundedConnection):
+    """A connection that tells which certificate a client showed (the ASGI extension `tls`)."""
+
+    def on_message_begin(self) -> None:
+        """Begin a request."""
+        super().on_message_begin()
+        tls = self.transport.get_extra_info("ssl_object")
+        shown = None if tls is None else tls.getpeercert(binary_form=True)
+        if shown:
+            chain = [ssl.DER_cert_to_PEM_cert(shown)]
+            self.scope["extensions"] = {"tls": {"client_cert_chain": chain}}
 
 
 class WebServer:
@@ -96,12 +110,14 @@ def _configure(app: Any, place: WebAddress) -> uvicorn.Config:
         proxy_headers=False,
         lifespan="off",
         ws="none",
-        http=BoundedConnection,
+        http=CertifiedConnection,
         limit_concurrency=_CONNECTIONS,
         timeout_keep_alive=15,
         timeout_graceful_shutdown=_STOP_SECONDS,
         ssl_certfile=place.certificate,
         ssl_keyfile=place.key,
+        ssl_ca_certs=None if place.members is None else str(place.members),
+        ssl_cert_reqs=ssl.CERT_NONE if place.members is None else ssl.CERT_OPTIONAL,
     )
     if place.certificate is not None:
         try:

@@ -25,7 +25,7 @@ FLAGS = (
     "--disable-sync",
 )
 CHROMIUM = shutil.which("chromium")
-WAIT_MS = 60_000.0
+WAIT_MS = 120_000.0
 # A name is a text, whatever it says.
 HOSTILE = '<img src=x onerror="document.title=1">'
 LABEL = f"left {HOSTILE}"

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import httpx2 as httpx
@@ -12,6 +13,7 @@ from starlette.testclient import TestClient
 from fedforest.runtime.membership.service_tokens import SCOPES, Scope, ServiceTokens
 from fedforest.runtime.membership.user_roles import UserRole
 from fedforest.web.dashboard.coordinator_site import make_routes
+from fedforest.web.dashboard.login import user_of_certificate
 from fedforest.web.dashboard.protection import PageProtection
 from tests.integration.federation_folder import make_federation
 from tests.integration.local_federation import LocalFederation, local_federation
@@ -35,7 +37,11 @@ class CoordinatorPages:
         self.users = dict(ROLES)
         self.tokens = ServiceTokens(folder / "tokens.json")
         routes = make_routes(
-            federation.coordinator.serve, "tests", self.tokens, lambda: self.users, lambda _: None
+            federation.coordinator.serve,
+            "tests",
+            self.tokens,
+            lambda: self.users,
+            partial(user_of_certificate, "tests"),
         )
         self.app = PageProtection(Starlette(routes=list(routes)), ["127.0.0.1"])
 

@@ -159,3 +159,15 @@ def test_files_are_kept_by_browsers_under_addresses_of_their_content(
         assert "immutable" in answer.headers["cache-control"]
     assert browser.get("/static/0/style.css").status_code == 404
     assert browser.get("/static/0/..%2f..%2flogin.py").status_code == 404
+
+
+def test_roles_on_one_host_do_not_take_each_others_cookies(pages: CoordinatorPages) -> None:
+    """Browsers send cookies of a host to all its ports."""
+    names = []
+    for port in (7480, 7481):
+        word = pages.tokens.issue(f"port-{port}", user="ada")
+        visitor = pages.visitor()
+        visitor.base_url = f"{HOST}:{port}"
+        answer = visitor.post("/login", data={"token": word}, follow_redirects=False)
+        names.append(answer.headers["set-cookie"].partition("=")[0])
+    assert len(set(names)) == 2

@@ -12,7 +12,7 @@ each. A resumed run reports the exchanges again that a killed coordinator had no
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -82,6 +82,9 @@ SELECT runs.run, state, reason, name, user, protocol, created, ended,
 FROM runs LEFT JOIN exchanges ON runs.run = exchanges.run
 {where} GROUP BY runs.run ORDER BY created, runs.run
 """
+
+
+_MOST_VALUES = 500  # of one query
 
 
 class History:
@@ -172,6 +175,22 @@ class History:
         rules, values = _where(which)
         where = f"WHERE {' AND '.join(rules)}" if rules else ""
         return [RunState(*row) for row in self._read(_SUMMARY.format(where=where), *values)]
+
+    def newest(self, which: RunFilter = _ALL) -> list[tuple[str, str]]:
+        """List runs in any state with that state, the newest first; exchanges are not counted."""
+        rules, values = _where(which)
+        where = f"WHERE {' AND '.join(rules)}" if rules else ""
+        query = f"SELECT run, state FROM runs {where} ORDER BY created DESC, run DESC"
+        return [(run, state) for run, state in self._read(query, *values)]
+
+    def summarise(self, runs: Sequence[str]) -> list[RunState]:
+        """Return what `select` says of these runs, the oldest first."""
+        found: list[RunState] = []
+        for first in range(0, len(runs), _MOST_VALUES):
+            some = runs[first : first + _MOST_VALUES]
+            where = f"WHERE runs.run IN ({', '.join('?' * len(some))})"
+            found += [RunState(*row) for row in self._read(_SUMMARY.format(where=where), *some)]
+        return sorted(found, key=lambda state: (state.created, state.run))
 
     def remove(self, run: bytes) -> None:
         """Delete all that is recorded of a run."""

@@ -41,14 +41,18 @@ class RunRecords:
         self, which: RunFilter = _ALL, is_shown: Callable[[bytes], bool] | None = None
     ) -> list[RunState]:
         """List runs in their present state, the oldest first; those that a user is shown."""
-        present = [self._update(noted) for noted in self.history.select(which)]
-        chosen = [
-            run
-            for run in present
-            if (not which.states or run.state in which.states)
-            and (is_shown is None or is_shown(bytes.fromhex(run.run)))
-        ]
-        return chosen if which.latest is None else chosen[-which.latest :]
+        chosen: list[str] = []
+        for run, noted in self.history.newest(which):  # counting exchanges takes the longest
+            job = self._jobs.get(bytes.fromhex(run))
+            state = job.state if job is not None and job.is_underway else noted
+            if which.states and state not in which.states:
+                continue
+            if is_shown is not None and not is_shown(bytes.fromhex(run)):
+                continue
+            chosen.append(run)
+            if len(chosen) == which.latest:
+                break
+        return [self._update(noted) for noted in self.history.summarise(chosen)]
 
     def show(self, run: bytes) -> RunDetails:
         """Return everything about a run."""

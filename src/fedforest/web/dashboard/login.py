@@ -10,8 +10,10 @@ from anyio.to_thread import run_sync
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from fedforest.errors import ConfigurationError
 from fedforest.reports.markup import Child, Markup, element
 from fedforest.runtime.membership.service_tokens import SCOPES
+from fedforest.transport.tls import read_identity
 from fedforest.web.api.guard import KnowsTokens, Rates
 from fedforest.web.dashboard.layout import Site, code_block, labelled, notice, write_document
 from fedforest.web.dashboard.protection import comes_from_here
@@ -71,7 +73,7 @@ class Login:
 
     def _enter_by_certificate(self, request: Request) -> Response:
         user = self.user_of_certificate(request)
-        if user is None:
+        if user is None or not self.is_member(user):
             return self._page(request, "The browser showed no certificate of a member.", 401)
         word = self.sessions.open(user, frozenset(SCOPES), lambda: self.is_member(user))
         return self._begin(request, word)
@@ -137,7 +139,7 @@ class Login:
 
     def _certificate_form(self, request: Request) -> Markup | None:
         user = self.user_of_certificate(request)
-        if user is None:
+        if user is None or not self.is_member(user):
             return None
         return element(
             "form",
@@ -152,6 +154,20 @@ class Login:
             element("p", _EXPLANATIONS[self.site.kind], class_="quiet"),
             code_block(_COMMANDS[self.site.kind], "command"),
         ]
+
+
+def user_of_certificate(federation: str, request: Request) -> str | None:
+    """Return the user of the federation whose certificate the browser showed, if it did.
+
+    The handshake has checked that the federation's authority signed it and that it is valid.
+    """
+    chain = request.scope.get("extensions", {}).get("tls", {}).get("client_cert_chain") or [""]
+    try:
+        identity = read_identity(chain[0].encode())
+    except ConfigurationError:
+        return None
+    is_user = identity.role == "user" and identity.federation == federation
+    return identity.name if is_user else None
 
 
 def make_login_endpoints(

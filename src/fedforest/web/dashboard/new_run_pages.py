@@ -12,10 +12,11 @@ from fedforest.reports.formats import format_bytes, format_seconds
 from fedforest.reports.markup import Child, Markup, element, table
 from fedforest.reports.page import details as shown_on_demand
 from fedforest.runtime.client.run_files import read_run_text
-from fedforest.runtime.messages.orders import AnyRun, ListRuns, RunFilter, ShowRun, ShowStatus
-from fedforest.runtime.messages.results import RunDetails, RunList
+from fedforest.runtime.messages.orders import AnyRun, ListRuns, RunFilter, ShowStatus
+from fedforest.runtime.messages.results import RunList
 from fedforest.runtime.messages.status import FederationStatus
 from fedforest.runtime.planning.plans import RunPlan, can_plan
+from fedforest.runtime.trainings.registry import check_run
 from fedforest.web.dashboard.layout import (
     as_lines,
     code_block,
@@ -25,6 +26,7 @@ from fedforest.web.dashboard.layout import (
     show_page,
     show_part,
 )
+from fedforest.web.dashboard.privacy_pages import find_run
 from fedforest.web.dashboard.run_form import AS_FILE, DEFAULTS, PARTY, read_order, write_run_file
 from fedforest.web.dashboard.visits import Visit
 
@@ -38,7 +40,7 @@ def show_form(visit: Visit) -> Response:
     fields = dict(DEFAULTS)
     like = visit.query("like")
     if len(like) == 32:
-        details = door.ask_if_allowed(ShowRun(run=like), RunDetails)
+        details = find_run(door, like)
         if details is not None and "label" in details.order:
             fields = read_order(details.order, details.state.protocol)
     return _show(visit, fields, as_file=visit.query("as") == "file")
@@ -114,6 +116,7 @@ def _describe(visit: Visit, text: str, *, is_file: bool, plans: bool = True) -> 
     told: list[Child] = []
     try:
         order = order_run(read_run_text(text))
+        check_run(order)  # as the coordinator will
     except FederationError as error:
         told.append(notice(str(error), kind="warn"))
     else:
@@ -168,6 +171,7 @@ def _edit_file(fields: Mapping[str, str]) -> Markup:
         name=AS_FILE,
         id=AS_FILE,
         rows=26,
+        wrap="off",
         spellcheck="false",
         maxlength=_LONGEST,
     )
@@ -273,7 +277,7 @@ def _known_data_sets(visit: Visit) -> dict[str, list[str]]:
     known: dict[str, list[str]] = {}
     latest = ListRuns(RunFilter(latest=_N_EARLIER))
     for state in door.ask(latest, RunList).runs:
-        found = door.ask_if_allowed(ShowRun(run=state.run), RunDetails)
+        found = find_run(door, state.run)
         for party, data in ({} if found is None else found.order["data"]).items():
             if data not in known.setdefault(party, []):
                 known[party].append(data)

@@ -73,6 +73,7 @@ def _show(visit: Visit, text: str, trouble: str = "") -> Response:
         id="text",
         rows=30,
         spellcheck="false",
+        wrap="off",
         maxlength=_LONGEST,
     )
     may = "order" in visit.session.scopes

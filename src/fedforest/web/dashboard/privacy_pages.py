@@ -7,6 +7,7 @@ from typing import Any
 
 from starlette.responses import Response
 
+from fedforest.errors import FederationError
 from fedforest.reports.facts import SHORT_ID
 from fedforest.reports.formats import format_bytes, format_time
 from fedforest.reports.markup import Child, Markup, element, table
@@ -14,6 +15,7 @@ from fedforest.reports.page import chart, section
 from fedforest.reports.steps import Steps, step_chart
 from fedforest.runtime.messages.orders import ListRuns, RunFilter, ShowRun
 from fedforest.runtime.messages.results import RunDetails, RunList
+from fedforest.web.api.door import Door
 from fedforest.web.dashboard.layout import badge, show_page
 from fedforest.web.dashboard.visits import Visit
 
@@ -24,7 +26,7 @@ def show_privacy(visit: Visit) -> Response:
     """Show epsilon by data set, what left parties by type, and what was refused."""
     door = visit.site.door(visit)
     states = door.ask(ListRuns(RunFilter(latest=_N_RUNS)), RunList).runs
-    found = [door.ask_if_allowed(ShowRun(run=state.run), RunDetails) for state in states]
+    found = [find_run(door, state.run) for state in states]
     runs = [details for details in found if details is not None]
     lead = f"The latest {len(runs)} runs that you may see, those of other users left out."
     if visit.site.role_of(visit.user) == "operator":
@@ -37,6 +39,14 @@ def show_privacy(visit: Visit) -> Response:
         _describe_refusals(runs),
         lead=lead,
     )
+
+
+def find_run(door: Door, run: str) -> RunDetails | None:
+    """Return a run of a list; None if it went, or may not be seen, since the list was made."""
+    try:
+        return door.ask(ShowRun(run=run), RunDetails)
+    except FederationError:
+        return None
 
 
 def _describe_epsilon(runs: Iterable[RunDetails]) -> Markup:
@@ -103,6 +113,8 @@ def _describe_egress(runs: Iterable[RunDetails]) -> Markup:
     reveals: dict[tuple[str, str], str] = {}
     for details in runs:
         for entry in (details.leakage or {}).get("learned", ()):
+            if entry["from"] not in details.order["data"]:
+                continue  # of the coordinator
             key = entry["from"], entry["message"]
             flows[key][0] += entry["count"]
             flows[key][1] += entry["bytes"]

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from urllib.parse import quote
 
 from starlette.responses import Response
 
@@ -14,15 +15,21 @@ from fedforest.web.dashboard.layout import badge, show_page, show_part
 from fedforest.web.dashboard.visits import Visit
 
 _PAGE = 50
-_UNDERWAY = ("queued", "running", "paused")
 
 
 def show_runs(visit: Visit) -> Response:
     """Show the runs that the user may see, the newest first, some at a time."""
     name = visit.query("name")
     pattern = f"*{name}*" if name and "*" not in name else name
-    runs = visit.site.door(visit).ask(ListRuns(RunFilter(name=pattern)), RunList).runs[::-1]
-    listing = _list_runs(visit, runs, name)
+    first = _number(visit.query("from"))
+    door = visit.site.door(visit)
+    present = RunFilter(states=["queued", "running", "paused"], name=pattern)
+    past = RunFilter(
+        states=["finished", "failed", "cancelled"], name=pattern, latest=first + _PAGE + 1
+    )
+    underway = [] if first else door.ask(ListRuns(present), RunList).runs[::-1]
+    ended = door.ask(ListRuns(past), RunList).runs[::-1][first:]
+    listing = _list_runs(underway, ended, first, name)
     if visit.is_partial:
         return show_part(listing)
     live = element("div", listing, id="runs", data_refresh=visit.request.url.path, data_every="3")
@@ -39,16 +46,15 @@ def _search(name: str) -> Markup:
     )
 
 
-def _list_runs(visit: Visit, runs: Sequence[RunState], name: str) -> list[Markup]:
-    underway = [run for run in runs if run.state in _UNDERWAY]
-    ended = [run for run in runs if run.state not in _UNDERWAY]
-    first = max(0, _number(visit.query("from")))
+def _list_runs(
+    underway: Sequence[RunState], ended: Sequence[RunState], first: int, name: str
+) -> list[Markup]:
     parts = []
-    if underway and not first:
+    if underway:
         parts.append(element("section", element("h2", "Under way"), _tabulate(underway)))
-    shown = ended[first : first + _PAGE]
+    shown = ended[:_PAGE]
     told: Child = _tabulate(shown) if shown else element("p", "No run has ended yet.")
-    if not runs:
+    if not underway and not ended and not first:
         told = element("p", "There is no run that you may see. Begin one with New run.")
     parts.append(element("section", element("h2", "Ended"), told, _pager(first, len(ended), name)))
     return parts
@@ -59,14 +65,14 @@ def _number(text: str) -> int:
 
 
 def _pager(first: int, n_all: int, name: str) -> Markup | None:
-    if n_all <= _PAGE:
+    if not first and n_all <= _PAGE:
         return None
     ways: list[Child] = []
-    about = f"&name={name}" if name else ""
+    about = f"&name={quote(name)}" if name else ""
     if first:
         ways.append(element("a", "Newer", href=f"/runs?from={max(0, first - _PAGE)}{about}"))
-    ways.append(f" {first + 1:,} to {min(first + _PAGE, n_all):,} of {n_all:,} ")
-    if first + _PAGE < n_all:
+    ways.append(f" {first + 1:,} to {first + min(_PAGE, n_all):,} ")
+    if n_all > _PAGE:
         ways.append(element("a", "Older", href=f"/runs?from={first + _PAGE}{about}"))
     return element("nav", ways, aria_label="pages of the list", class_="pager")
 

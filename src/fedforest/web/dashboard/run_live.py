@@ -27,7 +27,6 @@ from fedforest.web.dashboard.layout import notice
 _MOST_FEEDS = 100
 _PACE_SECONDS = 0.5
 _QUIET_SECONDS = 15.0  # after which a stream says that it is there
-_MOST_POINTS = 2000
 
 Watching = WatchRun | ResumeRun | EndRunEarly
 
@@ -68,9 +67,10 @@ class RunFeed:
             self.bytes_to[party] = self.bytes_to.get(party, 0) + n_bytes
         for party, n_bytes in event.bytes_from.items():
             self.bytes_from[party] = self.bytes_from.get(party, 0) + n_bytes
-        score = event.note.get("oob_score")
-        if score is not None and math.isfinite(score) and len(self.curve) < _MOST_POINTS:
-            self.curve.append((self.progress.trees.stop, float(score)))
+        score, n_trees = event.note.get("oob_score"), self.progress.trees.start
+        is_new = not self.curve or self.curve[-1][0] < n_trees  # once for each batch of trees
+        if score is not None and math.isfinite(score) and is_new:
+            self.curve.append((n_trees, float(score)))
 
 
 class RunFeeds:
@@ -157,7 +157,9 @@ def describe_feed(feed: RunFeed) -> Markup:
     if progress.warning:
         parts.append(notice(progress.warning, kind="warn"))
     if len(feed.curve) > 1:
-        drawn = line_chart("Out-of-bag score so far", [y for _, y in feed.curve], across="batches")
+        drawn = line_chart(
+            "Out-of-bag score so far", [y for _, y in feed.curve], across="batches of trees"
+        )
         parts.append(chart(drawn))
     if feed.bytes_to:
         parts.append(_tabulate_bytes(feed))

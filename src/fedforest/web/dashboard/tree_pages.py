@@ -98,7 +98,7 @@ def _number(text: str, otherwise: int) -> int:
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 9 else otherwise
 
 
-def _choose_tree(run: str, tree: int, details: RunDetails, *, whole: bool, row: str) -> list[Child]:
+def _choose_tree(run: str, tree: int, details: RunDetails, *, whole: bool, row: str) -> Markup:
     n_trees = details.n_trees or 1
     path = f"/runs/{run}/trees"
     kept = "&whole=1" if whole else ""
@@ -117,9 +117,7 @@ def _choose_tree(run: str, tree: int, details: RunDetails, *, whole: bool, row: 
         )
         parts += [element("label", "Path of row ", for_="row"), number]
     parts.append(element("button", "Show", type="submit"))
-    around: list[Child] = [
-        element("form", parts, method="get", action=path, class_="actions"),
-    ]
+    form = element("form", parts, method="get", action=path, class_="actions")
     ways: list[Child] = []
     if tree > 1:
         ways.append(
@@ -133,13 +131,12 @@ def _choose_tree(run: str, tree: int, details: RunDetails, *, whole: bool, row: 
         ways.append(
             element(
                 "a",
-                "Ask all parties for names and thresholds",
+                "Ask for names and thresholds",
                 href=f"{path}?tree={tree}&whole=1",
                 class_="button",
             )
         )
-    around.append(element("div", ways, class_="actions"))
-    return around
+    return element("div", form, ways, class_="actions")
 
 
 def viewer(source: str) -> Markup:
@@ -154,11 +151,15 @@ def viewer(source: str) -> Markup:
             ("close", "Close all"),
         )
     ]
-    hint = "Drag to move, turn the wheel to zoom, press a split to open or close what is below it."
+    hint = "Drag to move, turn the wheel to zoom, press a split to open or close it."
     return element(
         "div",
-        element("div", tools, class_="actions", role="toolbar", aria_label="tree"),
-        element("p", hint, class_="quiet"),
+        element(
+            "div",
+            element("div", tools, class_="actions", role="toolbar", aria_label="tree"),
+            element("span", hint, class_="quiet"),
+            class_="actions",
+        ),
         element("div", element("p", "Drawing …"), class_="canvas"),
         data_tree=source,
     )

@@ -79,8 +79,13 @@ Explain: TypeAlias = Callable[[Visit, int, str], Response]
 
 
 def cookie_name(request: Request) -> str:
-    """Return the name of the cookie; over TLS browsers keep it from other hosts by its prefix."""
-    return f"__Host-{COOKIE}" if request.url.scheme == "https" else COOKIE
+    """Return the name of the cookie; over TLS browsers keep it from other hosts by its prefix.
+
+    It has the port: browsers send cookies of one host to all of its ports, and roles share hosts.
+    """
+    _, port = request.scope.get("server") or ("", None)
+    name = f"{COOKIE}-{port}"
+    return f"__Host-{name}" if request.url.scheme == "https" else name
 
 
 @dataclass(frozen=True)
