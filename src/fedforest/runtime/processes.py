@@ -100,7 +100,7 @@ def serve_coordinator(
 
         def serve_client(identity: object, request: bytes):  # type: ignore[no-untyped-def] # as the hub wants it
             assert service is not None
-            return service.serve(identity, request)
+            return service.serve_by_turns(identity, request)
 
         hub = GrpcHub(
             load_credentials(home),

@@ -1,6 +1,5 @@
 """Whoever watches a run hears everything that happens in it, once and in order, and how it ends."""
 
-import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -9,6 +8,7 @@ from fedforest.errors import PartyLost
 from fedforest.runtime.coordinator.jobs import Job
 from fedforest.runtime.messages.orders import TrainVertical
 from fedforest.runtime.messages.results import Exchanged, Progress, Waiting
+from fedforest.transport.pauses import Pause, block
 from fedforest.tree.growth.parameters import ForestParameters
 
 DEADLINE_SECONDS = 20.0
@@ -30,7 +30,7 @@ def hear(job: Job) -> list[str]:
     watcher = job.watch()
     assert watcher is not None
     steps = []
-    for event in watcher.events():
+    for event in block(watcher.events()):
         assert isinstance(event, Progress)
         steps += [told.request for told in event.events if isinstance(told, Exchanged)]
     return steps
@@ -57,7 +57,7 @@ def test_why_a_run_was_paused_is_raised_after_all_that_happened_before() -> None
     assert watcher is not None
     job.tell(Waiting(["shop"]))
     job.end("paused", PartyLost("it is away", "shop"))
-    events = watcher.events()
+    events = block(watcher.events())
     assert next(events) == Progress([Waiting(["shop"])])
     with pytest.raises(PartyLost):
         next(events)
@@ -72,8 +72,8 @@ def test_who_comes_while_parties_are_waited_for_hears_of_it_and_nobody_does_late
     job.end("finished")
     assert early is not None
     assert late is not None
-    assert list(early.events()) == [Progress([Waiting(["shop"]), exchanged(1)])]
-    assert list(late.events()) == [Progress([exchanged(1)])]
+    assert list(block(early.events())) == [Progress([Waiting(["shop"]), exchanged(1)])]
+    assert list(block(late.events())) == [Progress([exchanged(1)])]
 
 
 def test_a_run_that_ends_while_somebody_looks_away_is_over_for_them_too() -> None:
@@ -81,20 +81,12 @@ def test_a_run_that_ends_while_somebody_looks_away_is_over_for_them_too() -> Non
     watcher = job.watch()
     assert watcher is not None
 
-    class EndedWhenNobodyWaits(threading.Event):
-        def wait(self, timeout: float | None = None) -> bool:
-            was_over = super().wait(0.0 if timeout else timeout)
-            job.end("finished")
-            return was_over
-
-    watcher._is_over = EndedWhenNobodyWaits()
     job.tell(exchanged(1))
-    with ThreadPoolExecutor(1) as thread:
-        told = thread.submit(lambda: list(watcher.events()))
-        try:
-            assert told.result(DEADLINE_SECONDS) == [Progress([exchanged(1)])]
-        finally:
-            watcher.end(None)  # so that a failure ends, too
+    events = watcher.events()
+    pauses = [next(events), next(events)]
+    assert all(isinstance(pause, Pause) for pause in pauses)
+    job.end("finished")  # while the watcher waits for more events to come together
+    assert list(block(events)) == [Progress([exchanged(1)])]
 
 
 def test_a_run_that_has_ended_is_not_watched() -> None:

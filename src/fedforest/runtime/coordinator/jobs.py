@@ -11,6 +11,7 @@ from fedforest.runtime.event_log import log_event, severity_of
 from fedforest.runtime.messages.orders import AnyRun
 from fedforest.runtime.messages.results import AnyEvent, Exchanged, Progress, Told, Waiting
 from fedforest.runtime.meters import METERS
+from fedforest.transport.pauses import Pause
 
 _LOG = logging.getLogger(__name__)
 # Events are sent in batches: one by one, they took as much of the event loop as requests.
@@ -22,30 +23,30 @@ class Watcher:
 
     def __init__(self, history: Iterable[Told]) -> None:
         self._told = deque(history)
-        self._has_news = threading.Event()
-        self._is_over = threading.Event()
+        self._news = Pause()
+        self._over = Pause(PACE_SECONDS)
         self._error: FederationError | None = None
         if self._told:
-            self._has_news.set()
+            self._news.set()
 
     def tell(self, event: Told) -> None:
         self._told.append(event)
-        self._has_news.set()
+        self._news.set()
 
     def end(self, error: FederationError | None) -> None:
         """End the stream; `events` raises `error` after the last event."""
         self._error = error
-        self._is_over.set()
-        self._has_news.set()
+        self._over.set()
+        self._news.set()
 
-    def events(self) -> Iterator[AnyEvent]:
-        """Yield the events until the run ends; raises the error it ended with."""
+    def events(self) -> Iterator[AnyEvent | Pause]:
+        """Yield the events until the run ends, and pauses between; raises the run's error."""
         is_over = False
         while not is_over:
-            self._has_news.wait()
-            self._is_over.wait(PACE_SECONDS)
-            self._has_news.clear()
-            is_over = self._is_over.is_set()  # read after the clear, or an end could be missed
+            yield self._news
+            yield self._over  # or at most so long that events come together
+            self._news = Pause()
+            is_over = self._over.is_set  # read after that, or an end could be missed
             news = [self._told.popleft() for _ in range(len(self._told))]
             if news:
                 yield Progress(news)

@@ -37,6 +37,7 @@ from fedforest.runtime.messages.party_requests import EndRun
 from fedforest.runtime.messages.results import AnyEvent, Exchanged, Waiting, cut_result
 from fedforest.runtime.messages.signed_orders import read_submission
 from fedforest.runtime.recovery.run_store import RunStore
+from fedforest.transport.pauses import Pause
 
 _LOG = logging.getLogger(__name__)
 _FAILURE = "failure"
@@ -184,8 +185,8 @@ class RunQueue:
         self._jobs.pop(run, None)
         self._unusable.pop(run, None)
 
-    def follow(self, run: bytes) -> Iterator[AnyEvent]:
-        """Yield the events of a run until its result; raises the error it failed with."""
+    def follow(self, run: bytes) -> Iterator[AnyEvent | Pause]:
+        """Yield the events of a run until its result, and pauses; raises the error of its end."""
         if run in self._unusable:
             raise self._unusable[run].bare()
         job = self._jobs.get(run)

@@ -97,6 +97,7 @@ from fedforest.runtime.messages.signed_orders import Submission, check_asker, re
 from fedforest.runtime.meters import METERS
 from fedforest.runtime.recovery.run_store import RunStore
 from fedforest.runtime.trainings.registry import check_run
+from fedforest.transport.pauses import Pause, block
 from fedforest.tree.workers import ALONE, Workers
 
 _LOG = logging.getLogger(__name__)
@@ -155,7 +156,7 @@ class CoordinatorService:
         self._board = board or StatusBoard(home, lambda: dict.fromkeys(hub.connected(), ""))
         self._stewardship = stewardship  # None: the authority is elsewhere
         self._is_ready = threading.Event()
-        self._answers: dict[type[Any], Callable[[Any], Iterator[AnyEvent]]] = {
+        self._answers: dict[type[Any], Callable[[Any], Iterator[AnyEvent | Pause]]] = {
             ShowRun: self._show,
             LogOfRun: self._tell_log,
             WatchRun: self._watch,
@@ -170,14 +171,14 @@ class CoordinatorService:
             GrantRole: lambda order: cut_result(self._steward.grant(order)),
         }
         self._answers_by_parties: dict[
-            type[Any], Callable[[Any, Submission], Iterator[AnyEvent]]
+            type[Any], Callable[[Any, Submission], Iterator[AnyEvent | Pause]]
         ] = {
             PredictVertical: self._predict,
             PredictLinear: self._predict_linear,
             CompleteModel: self._complete,
             DescribeTables: self._describe_tables,
         }
-        self._answers_to: dict[type[Any], Callable[[Any, str], Iterator[AnyEvent]]] = {
+        self._answers_to: dict[type[Any], Callable[[Any, str], Iterator[AnyEvent | Pause]]] = {
             ListRuns: self._list,
             ShowStatus: self._show_status,
             CancelRun: self._cancel,
@@ -211,6 +212,10 @@ class CoordinatorService:
 
     def serve(self, identity: object, data: bytes) -> Iterator[bytes]:
         """Yield the encoded events that answer a user's request; raises if it is invalid."""
+        return block(self.serve_by_turns(identity, data))
+
+    def serve_by_turns(self, identity: object, data: bytes) -> Iterator[bytes | Pause]:
+        """Do the same, with a pause wherever the request waits for news of a run."""
         asked = read_submission(data)
         order = name_asker(asked.order, identity)
         self._is_ready.wait(_READY_SECONDS)  # users connect before all runs are known again
@@ -233,7 +238,7 @@ class CoordinatorService:
             self._register.check(order)
             for event in self._answer(asked._replace(order=order), identity, user):
                 has_begun |= isinstance(event, RunAccepted)
-                yield encode_event(event)
+                yield event if isinstance(event, Pause) else encode_event(event)
         except FederationError as error:
             outcome = "failed"
             if not has_begun:  # a run that ends with an error is logged once, whoever watches it
@@ -243,7 +248,7 @@ class CoordinatorService:
         finally:
             METERS.add("fedforest_requests", told["kind"], outcome)
 
-    def _answer(self, asked: Submission, identity: object, user: str) -> Iterator[AnyEvent]:
+    def _answer(self, asked: Submission, identity: object, user: str) -> Iterator[AnyEvent | Pause]:
         order, kind = asked.order, type(asked.order)
         if kind in self._answers:
             return self._answers[kind](order)
@@ -253,44 +258,44 @@ class CoordinatorService:
             return self._answers_by_parties[kind](order, asked)
         return self._train(asked, identity, user)  # what is not answered begins a run
 
-    def _train(self, asked: Submission, identity: object, user: str) -> Iterator[AnyEvent]:
+    def _train(self, asked: Submission, identity: object, user: str) -> Iterator[AnyEvent | Pause]:
         run = self._begin(asked, identity, user)
         yield RunAccepted(run.hex())
         yield from self._runs.follow(run)
 
-    def _complete(self, order: CompleteModel, asked: Submission) -> Iterator[AnyEvent]:
+    def _complete(self, order: CompleteModel, asked: Submission) -> Iterator[AnyEvent | Pause]:
         whole = gather(order, self._models.read(order.model), self._hub, asked.proof)
         return cut_result(ModelFile(whole))
 
-    def _show_status(self, _: ShowStatus, user: str) -> Iterator[AnyEvent]:
+    def _show_status(self, _: ShowStatus, user: str) -> Iterator[AnyEvent | Pause]:
         queued = self._records.list(RunFilter(states=["queued", "running"]))
         is_shown, in_full = self._access.shown_to(user), self._access.sees_all(user)
         return cut_result(self._board.describe(queued, is_shown, in_full=in_full))
 
-    def _list(self, order: ListRuns, user: str) -> Iterator[AnyEvent]:
+    def _list(self, order: ListRuns, user: str) -> Iterator[AnyEvent | Pause]:
         is_shown = self._access.shown_to(user)
         return cut_result(RunList(self._records.list(order.which, is_shown)))
 
-    def _show(self, order: ShowRun) -> Iterator[AnyEvent]:
+    def _show(self, order: ShowRun) -> Iterator[AnyEvent | Pause]:
         run = self._run_of(order.run)
         return cut_result(self._describe(run))
 
-    def _prune(self, order: PruneRuns, user: str) -> Iterator[AnyEvent]:
+    def _prune(self, order: PruneRuns, user: str) -> Iterator[AnyEvent | Pause]:
         return cut_result(RunList(self._pruning.prune(order, user)))
 
-    def _list_models(self, _: ListModels, user: str) -> Iterator[AnyEvent]:
+    def _list_models(self, _: ListModels, user: str) -> Iterator[AnyEvent | Pause]:
         return cut_result(ModelList(self._register.list(user)))
 
-    def _withdraw_model(self, order: WithdrawModel, user: str) -> Iterator[AnyEvent]:
+    def _withdraw_model(self, order: WithdrawModel, user: str) -> Iterator[AnyEvent | Pause]:
         return cut_result(ModelList([self._register.withdraw(order, user)]))
 
-    def _delete_model(self, order: DeleteModel, user: str) -> Iterator[AnyEvent]:
+    def _delete_model(self, order: DeleteModel, user: str) -> Iterator[AnyEvent | Pause]:
         return cut_result(ModelList([self._register.delete(order, user)]))
 
-    def _show_model(self, order: ShowModel) -> Iterator[AnyEvent]:
+    def _show_model(self, order: ShowModel) -> Iterator[AnyEvent | Pause]:
         return cut_result(ModelList([self._register.show(order.model)]))
 
-    def _show_tree(self, order: ShowTree) -> Iterator[AnyEvent]:
+    def _show_tree(self, order: ShowTree) -> Iterator[AnyEvent | Pause]:
         return cut_result(outline_tree(self._models.read(order.model), order.tree))
 
     @property
@@ -304,51 +309,53 @@ class CoordinatorService:
     def _describe(self, run: bytes) -> RunDetails:
         return replace(self._records.show(run), shared_with=self._access.users(run))
 
-    def _describe_tables(self, order: DescribeTables, asked: Submission) -> Iterator[AnyEvent]:
+    def _describe_tables(
+        self, order: DescribeTables, asked: Submission
+    ) -> Iterator[AnyEvent | Pause]:
         self._check_parties(order)
         with self._predicting(order):
             there = self._hub.connected()
             return cut_result(describe_tables(self._hub, order, there, asked.proof))
 
-    def _share(self, order: ShareRun) -> Iterator[AnyEvent]:
+    def _share(self, order: ShareRun) -> Iterator[AnyEvent | Pause]:
         run = self._run_of(order.run)
         if self._users is not None and not order.ends:
             check_user(order.user, self._users())
         self._access.share(run, order.user, ends=order.ends)
         return cut_result(self._describe(run))
 
-    def _tell_log(self, order: LogOfRun) -> Iterator[AnyEvent]:
+    def _tell_log(self, order: LogOfRun) -> Iterator[AnyEvent | Pause]:
         return cut_result(RunEvents(self._records.history.events(self._run_of(order.run))))
 
-    def _watch(self, order: WatchRun) -> Iterator[AnyEvent]:
+    def _watch(self, order: WatchRun) -> Iterator[AnyEvent | Pause]:
         return self._runs.follow(self._run_of(order.run))
 
-    def _resume(self, order: ResumeRun) -> Iterator[AnyEvent]:
+    def _resume(self, order: ResumeRun) -> Iterator[AnyEvent | Pause]:
         run = self._run_of(order.run)
         self._runs.resume(run, frozenset(order.without))
         return self._runs.follow(run)
 
-    def _end_early(self, order: EndRunEarly) -> Iterator[AnyEvent]:
+    def _end_early(self, order: EndRunEarly) -> Iterator[AnyEvent | Pause]:
         run = self._run_of(order.run)
         self._runs.resume(run, frozenset(order.without), is_to_end=True)
         return self._runs.follow(run)
 
-    def _cancel(self, order: CancelRun, user: str) -> Iterator[AnyEvent]:
+    def _cancel(self, order: CancelRun, user: str) -> Iterator[AnyEvent | Pause]:
         run = self._run_of(order.run)
         self._runs.cancel(run)
         log_event(_LOG, "cancelled", run=run.hex(), user=user)
         return cut_result(RunList([self._records.show(run).state]))
 
-    def _list_alignments(self, _: ListAlignments) -> Iterator[AnyEvent]:
+    def _list_alignments(self, _: ListAlignments) -> Iterator[AnyEvent | Pause]:
         return cut_result(AlignmentList(self._standing.list()))
 
-    def _remove_alignment(self, order: RemoveAlignment, user: str) -> Iterator[AnyEvent]:
+    def _remove_alignment(self, order: RemoveAlignment, user: str) -> Iterator[AnyEvent | Pause]:
         self._access.check_alignment(order.name, self._standing.read(order.name).state.user, user)
         present = self._hub.connected()
         away = remove_alignment(self._hub, present, self._standing, order.name)
         return cut_result(AlignmentList(self._standing.list(), away))
 
-    def _predict(self, order: PredictVertical, asked: Submission) -> Iterator[AnyEvent]:
+    def _predict(self, order: PredictVertical, asked: Submission) -> Iterator[AnyEvent | Pause]:
         with self._predicting(order):
             model, facts = self._models.read(order.model), self._facts.read(order.model)
             asked = asked._replace(order=facts.complete(order, self._standing))
@@ -356,7 +363,9 @@ class CoordinatorService:
             classes = None if facts.classes is None else list(facts.classes)
             return cut_result(replace(found, classes=classes))
 
-    def _predict_linear(self, order: PredictLinear, asked: Submission) -> Iterator[AnyEvent]:
+    def _predict_linear(
+        self, order: PredictLinear, asked: Submission
+    ) -> Iterator[AnyEvent | Pause]:
         with self._predicting(order):
             model = self._models.read_linear(order.model)
             scores = predict_linear(order, model, self._hub, asked)

@@ -61,7 +61,11 @@ class ChannelLimits:
     unknown_of_one_host: int = 32
     connections_of_one_member: int = 32
     calls_of_one_user: int = 32  # at the same time
-    max_request_bytes: int = 2**26  # of a user
+    calls_at_work_of_one_user: int = 8  # that hold a thread; those that wait for a run hold none
+    max_request_bytes: int = 2**24  # of a user
+    # of all unfinished requests together, and of those of one user: a quarter
+    unfinished_request_bytes: int = 2**26
+    request_seconds: float = 60.0  # for a user to send a whole request
     reading_seconds: float = 60.0  # for a user to take the next piece of an answer
 
 
