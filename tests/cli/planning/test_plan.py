@@ -43,16 +43,25 @@ def plan(path: Path, *options: str) -> tuple[int, str, str]:
 def test_a_plan_names_time_bytes_and_the_memory_of_each_role(run_file: Path) -> None:
     code, shown, _ = plan(run_file, *SIZES)
     assert code == 0
-    assert "26 exchanges" in " ".join(shown.split())
+    assert "92 exchanges" in " ".join(shown.split())
     assert all(role in shown for role in ("coordinator", "bank", "shop"))
 
 
 def test_json_has_every_figure_and_a_slow_line_costs_its_latency(run_file: Path) -> None:
-    near = json.loads(plan(run_file, *SIZES, "--latency", "0", "--json")[1])
-    far = json.loads(plan(run_file, *SIZES, "--latency", "50", "--json")[1])
+    sizes = ["--rows", "10000", *SIZES[2:]]
+    near = json.loads(plan(run_file, *sizes, "--latency", "0", "--json")[1])
+    far = json.loads(plan(run_file, *sizes, "--latency", "50", "--json")[1])
     assert set(near["memory_bytes"]) == {"coordinator", "bank", "shop"}
     assert near["bytes_from"]["bank"] > near["bytes_from"]["shop"]
     assert far["seconds"] - near["seconds"] == pytest.approx(0.05 * near["n_exchanges"], rel=0.1)
+
+
+def test_batches_side_by_side_wait_for_a_line_together(run_file: Path) -> None:
+    near = json.loads(plan(run_file, *SIZES, "--latency", "0", "--json")[1])
+    far = json.loads(plan(run_file, *SIZES, "--latency", "500", "--json")[1])
+    n_of_a_batch = (near["n_exchanges"] - 4) / 4
+    waiting = 0.5 * (n_of_a_batch + 6)
+    assert far["seconds"] - near["seconds"] == pytest.approx(waiting, rel=0.1)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -34,7 +34,8 @@ _OF_A_PROCESS = (
     2  # with the inverted number of a process: its clock, as clock_getcpuclockid(3) says
 )
 
-DataSets: TypeAlias = "Mapping[str, pyarrow.Table]"
+# a table, or who writes it to a Parquet file: one larger than memory is made in pieces
+DataSets: TypeAlias = "Mapping[str, pyarrow.Table | Callable[[Path], None]]"
 Tables: TypeAlias = Mapping[str, DataSets]  # of each party
 
 
@@ -112,6 +113,7 @@ class LiveFederation:
     id_column: str = ""  # of all tables, where rows are to be aligned
     rules: str = ""  # further lines of every party's policy
     coordinator_options: tuple[str, ...] = ()
+    settings: Sequence[str] = ()  # further lines of each party's settings
     coordinator: ServiceProcess = field(init=False)
     parties: dict[str, ServiceProcess] = field(init=False, default_factory=dict)
     counting: CountingLine | None = field(init=False, default=None)
@@ -169,7 +171,7 @@ class LiveFederation:
         self,
         authority: Authority,
         name: str,
-        data_sets: "Mapping[str, pyarrow.Table]",
+        data_sets: DataSets,
         address: str,
     ) -> None:
         from pyarrow import parquet  # noqa: PLC0415 - an extra that only experiments need
@@ -177,6 +179,7 @@ class LiveFederation:
         home = self.folder / name
         authority.issue("party", name, _VALID).save(home / "tls")
         settings = [f'coordinator = "{address}"', f"threads = {THREADS_PER_PARTY}"]
+        settings += self.settings
         if self.id_column:
             settings += ["[pins]", *self._pins_of_others(name)]
         policy = "[default]\nmin_rows_per_leaf = 1\nprediction_rows_per_day = 1_000_000_000_000\n"
@@ -184,7 +187,11 @@ class LiveFederation:
         (home / "policy.toml").write_text(policy)
         (home / "catalogue").mkdir()
         for data_set, table in data_sets.items():
-            parquet.write_table(table, home / f"{data_set}.parquet")
+            path = home / f"{data_set}.parquet"
+            if callable(table):
+                table(path)
+            else:
+                parquet.write_table(table, path)
             entry = f'source = "{data_set}.parquet"\n'
             entry += f'id = ["{self.id_column}"]\n' if self.id_column else ""
             (home / "catalogue" / f"{data_set}.toml").write_text(entry)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from fedforest.privacy.randomized_response import RandomizedResponse
 from fedforest.tree.forest.partial import ForestOutline
-from fedforest.tree.growth.level_loop import BATCH_BYTES
+from fedforest.tree.growth.level_loop import BATCH_BYTES, tree_bytes
 from fedforest.tree.growth.parameters import ForestParameters
 
 ENTRIES_OF_A_SLOT = 2**21  # with fewer, what further exchanges cost is more than a line wastes
@@ -56,6 +56,18 @@ class VerticalOrder:
     def with_left_out(self) -> bool:
         """Whether rows a tree leaves out are routed along."""
         return self.out_of_bag or self.early_stopping is not None
+
+    def count_slots(self, n_rows: int, n_classes: int) -> int:
+        """Count the batches that grow side by side over a table of this size."""
+        n_trees = self.parameters.n_estimators - self.first_tree
+        fitting = self.batch_bytes // max(1, tree_bytes(n_rows, n_classes, with_left_out=False))
+        most = 1 if self.with_left_out else min(self.n_slots, fitting)  # votes come in order
+        return count_slots(n_rows * n_trees, most, self.least_entries)
+
+
+def count_slots(n_entries: int, most: int, least_entries: int = ENTRIES_OF_A_SLOT) -> int:
+    """Count the batches that grow side by side, of trees with so many rows in all."""
+    return max(1, min(most, n_entries // least_entries))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

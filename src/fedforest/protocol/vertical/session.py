@@ -52,11 +52,8 @@ class VerticalSession:
 
     @property
     def n_slots(self) -> int:
-        """How many batches grow side by side: where left-out rows vote, one after the other."""
-        if self.order.with_left_out:
-            return 1
-        n_trees = self.order.parameters.n_estimators - self.order.first_tree
-        return max(1, min(self.order.n_slots, self.n_rows * n_trees // self.order.least_entries))
+        """Count the batches that grow side by side."""
+        return self.order.count_slots(self.n_rows, self.scale.n_classes)
 
     def count_steps(self, trees: range, growing: RoutedTrees) -> None:
         """Note the steps of a batch that is complete."""

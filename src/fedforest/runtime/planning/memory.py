@@ -30,14 +30,20 @@ def bound_party_memory(forest: ForestParameters, n_rows: int, n_columns: int) ->
 
 
 def memory_vertical(
-    order: TrainVertical, tables: PlannedTables, batches: list[tuple[int, int, TreeSizes]]
+    order: TrainVertical,
+    tables: PlannedTables,
+    batches: list[tuple[int, int, TreeSizes]],
+    n_slots: int = 1,
 ) -> Mapping[str, int]:
-    """Return the peak memory of each party in a vertical training; "" is the coordinator."""
+    """Return the peak memory of each party in a vertical training; "" is the coordinator.
+
+    So many batches grow side by side (`n_slots`).
+    """
     n_rows, most = tables.most_rows, max(n_trees for _, n_trees, _ in batches)
     drawn = max(float(sizes.rows_open().max(initial=0.0)) for _, _, sizes in batches)
     entry = 2 * entry_type(n_rows, tables.n_classes)().itemsize
-    orders = drawn * entry + (most * n_rows * 6 if order.with_left_out else 0)
-    messages = MESSAGES * max(_level_bytes(sizes) for _, _, sizes in batches)
+    orders = n_slots * drawn * entry + (most * n_rows * 6 if order.with_left_out else 0)
+    messages = n_slots * MESSAGES * max(_level_bytes(sizes) for _, _, sizes in batches)
     forest = FOREST_NODE * sum(times * float(sizes.n_split().sum()) for times, _, sizes in batches)
     per_row = LABEL + 2 * VALUE  # labels, and as they travel
     rest = PROCESS + orders + messages + forest + n_rows * per_row

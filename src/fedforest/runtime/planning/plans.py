@@ -14,6 +14,8 @@ import msgspec
 
 from fedforest.errors import ConfigurationError
 from fedforest.protocol.horizontal.coordinator.training import BYTES_PER_ROW
+from fedforest.protocol.turns import MOST_SLOTS
+from fedforest.protocol.vertical.order import count_slots
 from fedforest.runtime.messages.orders import AnyRun, TrainHorizontal, TrainVertical
 from fedforest.runtime.planning.horizontal_traffic import expect_participation, plan_horizontal
 from fedforest.runtime.planning.memory import memory_horizontal, memory_vertical
@@ -23,12 +25,15 @@ from fedforest.runtime.planning.traffic import Traffic
 from fedforest.runtime.planning.tree_sizes import BEST_CUTS, RANDOM_CUTS, TreeSizes, expect_sizes
 from fedforest.runtime.planning.vertical_traffic import plan_vertical
 from fedforest.runtime.planning.work import WorkOfRoles, work_horizontal, work_vertical
-from fedforest.tree.growth.level_loop import BATCH_BYTES, GrowthPlan, batches
+from fedforest.tree.growth.level_loop import BATCH_BYTES, GrowthPlan, batches, tree_bytes
 from fedforest.tree.growth.parameters import ForestParameters
 
 SERVICE_EXCHANGE = 4e-3  # of processes: journals, ledgers and TLS of one exchange
 SERVICE_START = 0.4  # of processes: what surrounds a run
+SERVICE_EXCHANGES = 2  # that begin and end a run
+BOTH_WAYS = 0.5  # of a line's bytes, those of one direction: batches side by side use both at once
 THREADED = 0.8  # of a further core, what a training in one process gets out of it
+ONCE = 4 + SERVICE_EXCHANGES  # exchanges of a vertical run that are not about a batch of trees
 COORDINATOR = ""  # in `RunPlan.memory_bytes`
 
 Batches = list[tuple[int, int, TreeSizes]]  # how many batches, of how many trees, of which sizes
@@ -69,6 +74,7 @@ class _Planned(NamedTuple):
     work: WorkOfRoles
     memory: dict[str, int]
     n_nodes: int
+    n_slots: int = 1  # batches of trees side by side
 
 
 def can_plan(order: AnyRun) -> bool:
@@ -97,24 +103,46 @@ def plan_run(
     is_vertical = isinstance(order, TrainVertical)
     protocol = "vertical" if is_vertical else "horizontal"
     speeds = speeds or load_speeds(name_kind(protocol, n_classes))
-    planned = _plan_vertical(order, tables) if is_vertical else _plan_horizontal(order, tables)  # type: ignore[arg-type] # by type
+    if isinstance(order, TrainVertical):
+        planned = _plan_vertical(order, tables, 1 if machines.in_process else MOST_SLOTS)
+    else:
+        planned = _plan_horizontal(order, tables)
     to, back = planned.traffic.bytes_to(), planned.traffic.bytes_from()
-    n_bytes = sum(to.values()) + sum(back.values())
-    line = machines.line.seconds(planned.traffic.n_exchanges, planned.traffic.line_bytes, n_bytes)
+    compute = _compute_seconds(planned, machines, speeds)
+    seconds = _elapsed_seconds(planned, machines, compute)
     work = {COORDINATOR: planned.work.coordinator, **planned.work.parties}
     return RunPlan(
         n_trees=order.parameters.n_estimators,
         n_nodes=planned.n_nodes,
         n_exchanges=round(planned.traffic.n_exchanges),
-        seconds=float(_compute_seconds(planned, machines, speeds) + line),
+        seconds=float(seconds),
         processor_seconds={role: float(own.times(speeds)) for role, own in work.items()},
-        line_seconds=float(line),
+        line_seconds=float(seconds - compute),
         bytes_to=to,
         bytes_from=back,
         memory_bytes=planned.memory,
         stored_bytes=sum(back.values()),
         is_measured=speeds.is_measured,
     )
+
+
+def _elapsed_seconds(planned: _Planned, machines: Machines, compute: float) -> float:
+    """Return the time on the clock.
+
+    One batch after the other waits for its messages. Side by side, one computes while another's
+    bytes travel, and none is done before its own messages have come and gone.
+    """
+    traffic, line = planned.traffic, machines.line
+    n_exchanges = traffic.n_exchanges + (0 if machines.in_process else SERVICE_EXCHANGES)
+    n_bytes = sum(traffic.bytes_to().values()) + sum(traffic.bytes_from().values())
+    transfer = line.transfer_seconds(traffic.line_bytes, n_bytes)
+    n_slots = planned.n_slots
+    if n_slots == 1:
+        return compute + n_exchanges * line.latency_seconds + transfer
+    transfer *= BOTH_WAYS
+    waiting = (n_exchanges - ONCE) / n_slots + ONCE
+    around = waiting * line.latency_seconds + (compute + transfer) / n_slots
+    return max(compute, transfer, around)
 
 
 def _compute_seconds(planned: _Planned, machines: Machines, speeds: Speeds) -> float:
@@ -131,20 +159,25 @@ def _compute_seconds(planned: _Planned, machines: Machines, speeds: Speeds) -> f
     return (slowest + planned.work.coordinator.times(speeds)) / cores + asking + around
 
 
-def _plan_vertical(order: TrainVertical, tables: PlannedTables) -> _Planned:
+def _plan_vertical(order: TrainVertical, tables: PlannedTables, most_slots: int) -> _Planned:
     parameters, n_rows = order.parameters, tables.most_rows
     rules = parameters.growth_rules(n_rows, tables.all_columns)
     sampling = parameters.sampling(n_rows)
-    growth = GrowthPlan(rules, sampling, 0, order.with_left_out, BATCH_BYTES)
-    n_classes = 0 if order.is_regression else tables.n_classes
+    n_trees, n_classes = parameters.n_estimators, 0 if order.is_regression else tables.n_classes
+    budget = order.batch_bytes or BATCH_BYTES
+    fitting = budget // max(1, tree_bytes(n_rows, n_classes, with_left_out=False))
+    most_slots = 1 if order.with_left_out else min(most_slots, fitting)
+    n_slots = count_slots(n_rows * n_trees, most_slots)
+    growth = GrowthPlan(rules, sampling, 0, order.with_left_out, budget // n_slots)
     law = BEST_CUTS[parameters.task]
     sizes = _batches(
-        _largest_batch(growth, n_rows, n_classes, parameters),
+        min(_largest_batch(growth, n_rows, n_classes, parameters), -(-n_trees // n_slots)),
         parameters,
         lambda n_trees: expect_sizes(_different_rows(parameters, n_rows), rules, law, n_trees),
     )
     traffic, work = plan_vertical(order, tables, sizes), work_vertical(order, tables, sizes)
-    return _Planned(traffic, work, dict(memory_vertical(order, tables, sizes)), _count_nodes(sizes))
+    memory = dict(memory_vertical(order, tables, sizes, n_slots))
+    return _Planned(traffic, work, memory, _count_nodes(sizes), n_slots)
 
 
 def _plan_horizontal(order: TrainHorizontal, tables: PlannedTables) -> _Planned:

@@ -42,12 +42,10 @@ class PlannedLine(msgspec.Struct, frozen=True):
             if not bandwidth > 0.0:
                 raise ConfigurationError(f"bandwidth is {bandwidth!r}; it must be above 0")
 
-    def seconds(self, n_exchanges: float, n_bytes: float, all_bytes: float) -> float:
-        """Return the time of so many exchanges, with the bytes of one party and of all."""
+    def transfer_seconds(self, n_bytes: float, all_bytes: float) -> float:
+        """Return the time of the bytes of one party, and of all at the coordinator."""
         own = n_bytes / self.bytes_per_second
-        return n_exchanges * self.latency_seconds + max(
-            own, all_bytes / self.coordinator_bytes_per_second
-        )
+        return max(own, all_bytes / self.coordinator_bytes_per_second)
 
 
 class PlannedTables(msgspec.Struct, frozen=True):

@@ -61,12 +61,18 @@ def batches(
     plan: GrowthPlan, n_rows: int, n_classes: int, first: int, last: int
 ) -> Iterator[range]:
     """Divide trees first..last into consecutive batches whose row orders fit the memory."""
-    entry_bytes = np.dtype(entry_type(n_rows, n_classes)).itemsize
-    per_row = 2 * entry_bytes + (12 if plan.with_left_out else 0)
-    per_row += n_classes // 8  # open nodes carry their class weights
-    size = max(1, plan.batch_bytes // max(1, n_rows * per_row))
+    per_tree = max(1, tree_bytes(n_rows, n_classes, with_left_out=plan.with_left_out))
+    size = max(1, plan.batch_bytes // per_tree)
     for start in range(first, last, size):
         yield range(start, min(last, start + size))
+
+
+def tree_bytes(n_rows: int, n_classes: int, *, with_left_out: bool) -> int:
+    """Count the bytes of the row orders of a growing tree."""
+    entry_bytes = np.dtype(entry_type(n_rows, n_classes)).itemsize
+    per_row = 2 * entry_bytes + (12 if with_left_out else 0)
+    per_row += n_classes // 8  # open nodes carry their class weights
+    return n_rows * per_row
 
 
 def _report_nothing(_level: int, _open_nodes: int) -> None:
