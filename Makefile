@@ -51,6 +51,7 @@ bench: $(VENV)/bench.stamp  ## compare with other libraries on one machine
 	$(BIN)/python benchmarks/runs/vertical.py
 	$(BIN)/python benchmarks/runs/horizontal.py
 	$(BIN)/python benchmarks/runs/federation.py
+	$(BIN)/python benchmarks/runs/scale.py
 
 docs: $(VENV)/docs.stamp  ## build the site in build/docs/html; any warning or broken link fails
 	$(BIN)/python -m sphinx -b html -W --keep-going -q -d build/docs/doctrees docs build/docs/html

@@ -4,6 +4,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +13,25 @@ from benchmarks.scale_tables import Write, write_columns, write_rows
 from fedforest.experiments.live.federation import LiveFederation
 from fedforest.experiments.live.line import Line
 from fedforest.runtime.client.connection import Federation
-from fedforest.runtime.messages.orders import TrainHorizontal, TrainVertical
+from fedforest.runtime.messages.orders import (
+    PredictVertical,
+    ShowRun,
+    TrainHorizontal,
+    TrainVertical,
+)
 from fedforest.runtime.messages.results import (
     Exchanged,
     HorizontalResult,
     News,
+    Predictions,
+    RunDetails,
     VerticalResult,
 )
 from fedforest.tree.growth.parameters import ForestParameters
 
 TABLE, SMALL = "table", "small"  # names of data sets
 SMALL_ROWS = 2_000  # of a training before, which loads kernels
+PAIR = ("bank", "shop")
 N_COLUMNS = 10  # of each party in a vertical training
 
 
@@ -33,19 +42,20 @@ def vertical(
     n_columns: int = N_COLUMNS,
     settings: tuple[str, ...] = (),
     line: Line | None = None,
-    parties: tuple[str, ...] = ("bank", "shop"),
+    pairs: tuple[tuple[str, str], ...] = (PAIR,),
 ) -> Iterator[tuple[LiveFederation, Federation]]:
-    """Two parties with columns of the same rows; both trained once on a small table."""
-    blocks = (n_columns,) * len(parties)
+    """Pairs of parties with columns of the same rows; all trained once on a small table."""
     tables = {
         party: {
-            name: write_columns(rows, blocks, number)
+            name: write_columns(rows, (n_columns, n_columns), number)
             for name, rows in ((TABLE, n_rows), (SMALL, SMALL_ROWS))
         }
-        for number, party in enumerate(parties)
+        for pair in pairs
+        for number, party in enumerate(pair)
     }
     with _start(tables, settings, line) as (federation, client):
-        train(client, order_vertical(parties, ForestParameters(n_estimators=2), SMALL))
+        for pair in pairs:
+            train(client, order_vertical(pair, ForestParameters(n_estimators=2), SMALL))
         yield federation, client
 
 
@@ -103,9 +113,9 @@ def train(
 ) -> tuple[float, list[Exchanged], str]:
     """Train; return the seconds of the user, the exchanges, and the model."""
     events: list[News] = []
-    kind = VerticalResult if isinstance(order, TrainVertical) else HorizontalResult
+    kind: type[Any] = VerticalResult if isinstance(order, TrainVertical) else HorizontalResult
     started = time.perf_counter()
-    result = client.train(order, kind, events.append)  # type: ignore[type-var] # either
+    result = client.train(order, kind, events.append)
     wall = time.perf_counter() - started
     return wall, [event for event in events if isinstance(event, Exchanged)], result.model
 
@@ -127,6 +137,17 @@ def measure(
         "bytes_from": _add_up(each.bytes_from for each in exchanges),
         "model": model,
     }
+
+
+def digest_votes(client: Federation, model: str) -> str:
+    """Hash what a forest of the pair says about the small table."""
+    order = PredictVertical(data=dict.fromkeys(PAIR, SMALL), model=model)
+    return sha256(client.ask(order, Predictions).read().tobytes()).hexdigest()
+
+
+def load_plan(client: Federation, run: str) -> dict[str, Any] | None:
+    """Return what the coordinator planned for a run."""
+    return client.ask(ShowRun(run=run), RunDetails).plan
 
 
 def _add_up(counts: Iterator[Mapping[str, int]]) -> dict[str, int]:
