@@ -6,15 +6,22 @@ from collections.abc import Iterator
 
 import httpx2 as httpx
 import pytest
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
 
+from fedforest.errors import AccessRefused
 from fedforest.runtime.messages.orders import PredictVertical, StandingName
 from fedforest.runtime.messages.results import Predictions
+from fedforest.web.api.guard import Guard, WebLimits
+from fedforest.web.federation.routes import mount_api
 from tests.runtime.partly_shared import common_people
 from tests.runtime.ruled_federations import demand
 from tests.web.federation.api_federations import (
     MODEL,
     PEOPLE,
+    USERS,
     ApiFederation,
+    KnownTokens,
     api_federation,
     check_problem,
 )
@@ -328,3 +335,26 @@ def test_an_application_finds_no_way_around_its_token(federation: ApiFederation)
         check_problem(api.get("/v1/models", headers=headers), 401)
     escalating = {"Authorization": "Bearer vera", "X-User": "olga", "X-HTTP-Method-Override": "GET"}
     check_problem(api.post(PREDICT, json={"rows": [0]}, headers=escalating), 403)
+
+
+def test_a_token_has_a_rate_of_its_own() -> None:
+    guard = Guard(KnownTokens(), WebLimits(requests_per_second=2.0, failures_per_second=1.0))
+
+    def serve(_: object, __: bytes) -> Iterator[bytes]:
+        raise AccessRefused.of("access.unknown", user="ada", run=MODEL)
+        yield b""
+
+    app = Starlette(routes=[mount_api(serve, "test", guard, lambda: USERS)])
+
+    def ask(word: str) -> int:
+        headers = {"Authorization": f"Bearer {word}"}
+        api = TestClient(app, headers=headers, raise_server_exceptions=False)
+        answer = api.get("/v1/models")
+        if answer.status_code == 429:
+            check_problem(answer, 429, "too many requests")
+            assert int(answer.headers["retry-after"]) >= 1
+        return answer.status_code
+
+    assert [ask("ada") for _ in range(6)] == [403] * 4 + [429] * 2
+    assert ask("olga") == 403, "another token is not held up"
+    assert [ask("wrong") for _ in range(4)] == [401] * 2 + [429] * 2
