@@ -52,6 +52,7 @@ from fedforest.tree.table.pieces import TableSource
 from fedforest.tree.workers import Workers
 
 MOST_OPEN = 8  # models that are kept in memory
+MOST_BINNED_BYTES = 2**25  # of a table that is kept ready for predictions of chosen rows
 _VOTES = "out-of-bag-votes"
 _LINEAR = "linear"  # this party's coefficients of a linear model
 _NOISY = "noisy"  # an empty file that marks a model trained on noisy labels
@@ -205,13 +206,28 @@ class PartyModels:
         except ModelFileError:
             return self.read_forest(model).bins.names
 
-    def predictor(self, model: str, table: TableSource, workers: Workers) -> Predictor:
+    def bin_table(
+        self, model: str, table: TableSource, workers: Workers
+    ) -> NDArray[np.uint8] | None:
+        """Return the bins of a table, (columns, rows); None if the model has none, or too many."""
+        n_bytes = table.n_rows * len(self.column_names(model))
+        if self.is_linear(model) or n_bytes > MOST_BINNED_BYTES:
+            return None
+        return self._opened(model).model.bins.transform(table, workers)
+
+    def predictor(
+        self,
+        model: str,
+        table: TableSource,
+        workers: Workers,
+        binned: NDArray[np.uint8] | None = None,
+    ) -> Predictor:
         """Make the handler of one prediction with these columns, and list its requests."""
         if self.is_linear(model):
             scoring = LinearParty(table.load(), share=self._linear(model).share)
             return Predictor(Gate(LINEAR_PREDICTION, None, scoring), (ScoreRows,), 0)
         opened = self._opened(model)
-        party = PredictingParty(opened.model, table, workers, opened.routes)
+        party = PredictingParty(opened.model, table, workers, opened.routes, binned=binned)
         voting = VotingParty(party, opened.votes, table.n_rows, secrets.token_bytes, workers)
         gate = make_gate(voting, table.n_rows)
         return Predictor(gate, prediction_messages.REQUESTS, opened.routes.depth)

@@ -40,6 +40,7 @@ from fedforest.runtime.party.row_selection import take_rows
 from fedforest.runtime.party.run import Clocked
 from fedforest.runtime.party.serving.served_rows import RowServing
 from fedforest.runtime.party.spending import PredictionQuota
+from fedforest.tree.table.frames import Table
 from fedforest.tree.table.pieces import TableSource
 from fedforest.tree.workers import Workers
 
@@ -63,6 +64,16 @@ class _Prediction:
 
 
 @dataclass(slots=True)
+class _KeptTable:
+    """The columns of a data set that a model needs, and their bins once rows were chosen."""
+
+    data: DataSet
+    table: TableSource
+    binned: NDArray[np.uint8] | None = None
+    is_binned: bool = False  # or was found too large
+
+
+@dataclass(slots=True)
 class PartyPredictions:
     """Answer the requests of all predictions of one party."""
 
@@ -78,7 +89,7 @@ class PartyPredictions:
     served: RowServing
     proofs: AskerProofs
     _underway: OrderedDict[bytes, _Prediction] = field(default_factory=OrderedDict, init=False)
-    _tables: OrderedDict[tuple[str, str, RowChoice | None], tuple[DataSet, TableSource]] = field(
+    _tables: OrderedDict[tuple[str, str, RowChoice | None], _KeptTable] = field(
         default_factory=OrderedDict, init=False
     )
 
@@ -86,7 +97,7 @@ class PartyPredictions:
         """Count the rows of a prediction before it begins."""
         largest = self._approve(request)
         self.data.renew(request.data)
-        n_rows = self._table(request.model, request.data, request.choice).n_rows
+        n_rows = self._table(request.model, request.data, request.choice).table.n_rows
         return Done(n_rows=n_rows, largest_lookahead=largest)
 
     def _approve(self, asked: CountRows | BeginPrediction, prediction: bytes = b"") -> int:
@@ -142,11 +153,18 @@ class PartyPredictions:
         whole = self.agreement(begin.part_of)
         if whole is not None:
             whole.check_snapshot(self.data.read(begin.data), begin.part_of)
-        table = self._table(begin.model, begin.data, begin.choice, by_id=begin.standing is not None)
+        kept = self._table(begin.model, begin.data, begin.choice, by_id=begin.standing is not None)
+        table, binned, rows = kept.table, None, None
         if begin.rows is not None:
-            table = table.take_rows(self._chosen_rows(begin, begin.rows, table.n_rows))
-        self.quota.take(self.policy.rules(begin.data), begin.asker, table.n_rows)
-        handler, requests, depth = self.models.predictor(begin.model, table, self.workers)
+            rows = self._chosen_rows(begin, begin.rows, table.n_rows)
+        n_rows = table.n_rows if rows is None else len(rows)
+        self.quota.take(self.policy.rules(begin.data), begin.asker, n_rows)
+        if rows is not None:
+            binned = self._bins_of(begin.model, kept, rows)
+            # bins are all that a forest asks of a table besides the number of its rows
+            no_columns = Table((), (), n_rows, has_names=True)
+            table = table.take_rows(rows) if binned is None else no_columns
+        handler, requests, depth = self.models.predictor(begin.model, table, self.workers, binned)
         asked = VotesForAsker.of(handler, begin.proof)
         party = Clocked(LookaheadLimit(asked, largest_lookahead, depth))
         begun = _Prediction(make_endpoint(party, requests), party, begin.model, begin.part_of)
@@ -176,18 +194,28 @@ class PartyPredictions:
 
     def _table(
         self, model: str, data: str, choice: RowChoice | None, *, by_id: bool = False
-    ) -> TableSource:
+    ) -> _KeptTable:
         """Return the columns of a data set that a model needs; kept for later predictions."""
         key, now = (model, data, choice), self.data.read(data)
         if now.n_erased and not by_id and (choice is None or choice.alignment is None):
             raise DataError.of("erased.order", data_set=data)
-        if key not in self._tables or self._tables[key][0] is not now:
+        if key not in self._tables or self._tables[key].data is not now:
             chosen = take_rows(now, choice, self.alignments)
-            self._tables[key] = now, chosen.select(self.models.column_names(model))
+            table = chosen.select(self.models.column_names(model))
+            self._tables[key] = _KeptTable(now, table)
             if len(self._tables) > MOST_TABLES:
                 self._tables.popitem(last=False)
         self._tables.move_to_end(key)
-        return self._tables[key][1]
+        return self._tables[key]
+
+    def _bins_of(
+        self, model: str, kept: _KeptTable, rows: NDArray[np.int64]
+    ) -> NDArray[np.uint8] | None:
+        """Return the bins of some rows, from those of the whole table, which is binned once."""
+        if not kept.is_binned and isinstance(kept.table, Table):
+            kept.binned = self.models.bin_table(model, kept.table, self.workers)
+        kept.is_binned = True
+        return None if kept.binned is None else np.ascontiguousarray(kept.binned[:, rows])
 
 
 def _read_rows(data: memoryview, n_rows: int) -> NDArray[np.int64]:

@@ -69,24 +69,25 @@ class _Asked:
 class PredictingParty:
     """Answers the coordinator of a prediction with one table and its share of the forest.
 
-    `routes`, if given, were prepared of the model's share before. A party in the coordinator's own
-    process may believe its turns.
+    `routes`, if given, were prepared of the model's share before, and `binned` of the table. A
+    party in the coordinator's own process may believe its turns.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what was prepared before is optional
         self,
         model: PartyModel,
         table: TableSource,
         workers: Workers = ALONE,
         routes: OwnRoutes | None = None,
         *,
+        binned: NDArray[np.uint8] | None = None,
         believes_turns: bool = False,
     ) -> None:
         self._routes = routes or OwnRoutes.of(model.partial)
         self._bins = model.bins
         self._table = table
         self._workers = workers
-        self._binned: NDArray[np.uint8] | None = None
+        self._binned = binned  # (columns, rows)
         self._lanes: tuple[range, NDArray[np.uint8]] | None = None  # of which rows
         self._asked: _Asked | None = None
         self._n_set_out = 0  # rows, in the order of the table
