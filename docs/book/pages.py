@@ -9,11 +9,12 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from docs.book import api, command_line, diagrams, errors, messages, scaling, toml_files
+from docs.book import access, api, command_line, diagrams, errors, messages, scaling, toml_files
 
 GENERATORS: Mapping[str, Callable[[], str]] = {
     "estimators": api.describe_estimators,
     "protections": api.describe_protections,
+    "rights of users": access.describe_rights,
     "command line": command_line.describe_commands,
     "run.toml": toml_files.describe_run_file,
     "policy.toml": toml_files.describe_policy,

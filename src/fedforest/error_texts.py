@@ -229,9 +229,13 @@ TEXTS: Mapping[str, Text] = {
         _POLICY + "a list of fewer than {limit} ids asks who is in another one (least_aligned_ids)"
     ),
     "policy.common_ids": Text(_POLICY + "fewer than {limit} ids in common (least_common_ids)"),
-    "policy.common_fraction": Text(_POLICY + "less than a fraction of {limit} of a list in common"),
-    "policy.alignments": Text(_POLICY + "at most {limit} alignments a day"),
-    "policy.alignments_of_asker": Text(_POLICY + "at most {limit} alignments a day of one asker"),
+    "policy.common_fraction": Text(
+        _POLICY + "less than {limit} of a list in common (least_common_fraction)"
+    ),
+    "policy.alignments": Text(_POLICY + "at most {limit} alignments a day (alignments_per_day)"),
+    "policy.alignments_of_asker": Text(
+        _POLICY + "at most {limit} alignments a day of one asker (alignments_per_day_per_asker)"
+    ),
     "policy.standing_days": Text(
         _POLICY + "a standing alignment lives for at most {limit} days (standing_days)"
     ),
@@ -247,7 +251,9 @@ TEXTS: Mapping[str, Text] = {
     "policy.leaf": Text(
         _POLICY + "a leaf must have at least {limit} rows (min_samples_leaf={limit})"
     ),
-    "policy.trees": Text(_POLICY + "more than {limit} trees in one run", "Ask for fewer trees."),
+    "policy.trees": Text(
+        _POLICY + "more than {limit} trees in one run (most_trees)", "Ask for fewer trees."
+    ),
     "policy.row_trees": Text(
         _POLICY + "its rows times the trees of one run are more than {limit} (most_row_trees)",
         "Ask for fewer trees.",
@@ -259,7 +265,7 @@ TEXTS: Mapping[str, Text] = {
         _POLICY + "the run would store more than {limit} bytes there (most_stored_bytes)",
         "End it early, or ask the party to allow more.",
     ),
-    "policy.score": Text(_POLICY + "a score over fewer than {limit} rows"),
+    "policy.score": Text(_POLICY + "a score over fewer than {limit} rows (min_rows_per_score)"),
     "policy.own_scores": Text(
         _POLICY + "scores over its rows alone, as sums over them must be protected"
     ),
@@ -268,7 +274,9 @@ TEXTS: Mapping[str, Text] = {
         _POLICY + "labels must be protected by noise: RandomizedResponse, LocalDP or GlobalDP"
     ),
     "policy.labels_encrypted": Text(_POLICY + "labels must be encrypted (labels=Encrypted())"),
-    "policy.epsilon": Text(_POLICY + "epsilon of labels must be at most {limit}"),
+    "policy.epsilon": Text(
+        _POLICY + "epsilon of labels must be at most {limit} (largest_label_epsilon)"
+    ),
     "policy.ceiling": Text(_POLICY + "it would pass the ceiling of epsilon on labels"),
     "policy.sums": Text(_POLICY + "sums over parties must be formed by: {choices}"),
     "policy.participants": Text(
@@ -279,9 +287,14 @@ TEXTS: Mapping[str, Text] = {
         "(participation_scope)"
     ),
     "policy.noise": Text(_POLICY + "noise on label sums must be one of: {choices}"),
-    "policy.lookahead": Text(_POLICY + "a lookahead above {limit}"),
-    "policy.quota": Text(_POLICY + "at most {limit} rows a day for each asker"),
-    "policy.quota_total": Text(_POLICY + "at most {limit} rows a day of all askers together"),
+    "policy.lookahead": Text(_POLICY + "a lookahead above {limit} (largest_lookahead)"),
+    "policy.quota": Text(
+        _POLICY + "at most {limit} rows a day for each asker (prediction_rows_per_day)"
+    ),
+    "policy.quota_total": Text(
+        _POLICY + "at most {limit} rows a day of all askers together "
+        "(prediction_rows_per_day_total)"
+    ),
     # data sets
     "data_set.unknown": Text("there is no {data_set} at this party"),
     "data_set.no_column": Text("{data_set} has no {column}"),

@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from docs.book.pages import GENERATORS
 from fedforest.errors import AccessRefused, ConfigurationError
-from fedforest.runtime.coordinator.access import RIGHTS, Access, Reach
-from fedforest.runtime.membership.user_roles import USER_ROLES, UserRole
+from fedforest.runtime.coordinator.access import RIGHTS, Access
+from fedforest.runtime.membership.user_roles import UserRole
 from fedforest.runtime.messages import orders
 from fedforest.runtime.messages.orders import (
     AlignRows,
@@ -153,17 +154,15 @@ def test_the_table_has_every_request_that_a_user_can_make() -> None:
 
 
 def test_the_guide_shows_the_table_of_the_code() -> None:
-    words = {
-        Reach.NONE: "–",
-        Reach.OWN: "own",
-        Reach.SHARED: "own and shared",
-        Reach.ALL: "all",
-    }
-    guide = GUIDE.read_text()
-    assert "| request | " + " | ".join(USER_ROLES) + " |" in guide
-    for kind, reach in RIGHTS.items():
-        cells = " | ".join(words[reach[role]] for role in USER_ROLES)
-        assert f"| `{kind.__name__}` | {cells} |" in guide, kind.__name__
+    assert "<!-- generated: rights of users -->" in GUIDE.read_text()
+    shown = GENERATORS["rights of users"]().splitlines()
+    letters = {"–": "", "own": "no", "own and shared": "nos", "all": "nosf"}
+    for name, by_role in ALLOWED.items():
+        (line,) = [line for line in shown if line.startswith(f"| `{name}` |")]
+        cells = [letters[cell.strip()] for cell in line.split("|")[2:-1]]
+        about = {letter for letters in by_role for letter in letters} or {"o"}
+        relevant = {"n"} if about == {"n"} else {"o", "s", "f"}
+        assert [set(cell) & relevant for cell in cells] == [set(role) for role in by_role], name
 
 
 def test_a_standing_alignment_is_removed_by_its_maker_or_an_operator(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ connection the client reconnects and watches the run again.
 
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -59,6 +60,7 @@ class Federation:
         settings = read_settings(profile, PROFILE_FILE, ProfileSettings)
         self._open = partial(_connect, profile, settings.coordinator)
         self._client, self._credentials = self._open()
+        self._retired: list[GrpcClient] = []  # calls of theirs may be under way
         self._patience_seconds = patience_seconds
 
     @classmethod
@@ -74,7 +76,8 @@ class Federation:
 
     def close(self) -> None:
         """End all calls."""
-        self._client.close()
+        for client in (*self._retired, self._client):
+            client.close()
 
     def ask(self, order: AnyOrder, kind: type[Result], tell: Tell = tell_nobody) -> Result:
         """Send a request that begins no run, and wait for its result."""
@@ -138,7 +141,13 @@ class Federation:
                 self._client, self._credentials = self._open()
 
     def _events(self, order: AnyOrder) -> Iterator[AnyEvent]:
-        """Send a request, signed with the user's key if parties are asked for it."""
+        """Send a request, signed with the user's key if parties are asked for it.
+
+        A connection that stays open for weeks, as an application's does, renews its certificate.
+        """
+        if self._credentials.renewal_due <= datetime.now(UTC):
+            self._retired.append(self._client)
+            self._client, self._credentials = self._open()
         return map(decode_event, self._client.submit(sign_request(order, self._credentials)))
 
 
