@@ -7,6 +7,7 @@ runs them to see that no other is made. Add what a new option, protocol or kind 
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from functools import partial
 from itertools import product
 from multiprocessing import get_context
@@ -37,7 +38,9 @@ from fedforest import (
 )
 from fedforest.protocol.vertical.prediction.party import PredictingParty
 from fedforest.tree.files.forests import decode_forest
+from fedforest.tree.shards.sharded_rows import ShardedRows
 from fedforest.web.serving.model import ServedModel
+from tests.tree.shards.engines import EngineHere
 
 N_ROWS = 400
 N_COLUMNS = 6
@@ -411,6 +414,32 @@ def linear_models() -> None:
     VerticalLinearRegression().fit(tables_by_party, numbers).predict(tables_by_party)
 
 
+def rows_in_shards() -> None:
+    """Parties whose rows lie on a cluster; its workers call what shards in this process call."""
+    X, numbers = draw_rows()
+
+    def make_rows(table: Any) -> ShardedRows:
+        return ShardedRows(lambda: EngineHere(2), table, rows_gathered=60)
+
+    where = "fedforest.estimators.vertical.training.opened_cluster"
+    weights = 1.0 + (X[:, 5] > 0.0)
+    with patch(where, lambda _: nullcontext(make_rows)):
+        for table in (X, tables(X)[MIXED]):
+            for kind, y, criterion in (
+                (VerticalForestClassifier, two_classes(numbers), "gini"),
+                (VerticalForestClassifier, classes(numbers), "gini"),
+                (VerticalForestClassifier, classes(numbers), "entropy"),
+                (VerticalForestRegressor, numbers, "squared_error"),
+                (VerticalForestRegressor, numbers - numbers.min() + 1.0, "poisson"),
+            ):
+                for given, options in ((None, {"oob_score": True}), (weights, WITH_LIMIT)):
+                    forest = kind(20, parties=2, random_state=0, criterion=criterion, **options)
+                    forest.fit(table, y, given)
+
+
+WITH_LIMIT: dict[str, Any] = {"min_weight_fraction_leaf": 0.02, "bootstrap": False}
+
+
 # `fit` and `predict` prepare the kinds that they know they will call (`estimators.watching`);
 # `fedforest warm-up` prepares all of them, and wheels hold them.
 KINDS: dict[str, Callable[[], None]] = {
@@ -425,6 +454,7 @@ KINDS: dict[str, Callable[[], None]] = {
     "tables": every_table,
     "targets": every_target,
     "vertical options": every_option_of_columns,
+    "cluster": rows_in_shards,
     "horizontal options": every_option_of_rows,
     "LocalDP": local_noise,
     "GlobalDP": global_noise,

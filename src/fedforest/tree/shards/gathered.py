@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fedforest.kernels.growth.gathering import copy_nodes, place_nodes
 from fedforest.kernels.layout import MULTIPLICITY_BITS, Columns, Found, Targets
 from fedforest.tree.growth.rows import NodeMoves, NodeRows, bits_for_rows, entry_type
 from fedforest.tree.growth.split_search import ColumnSearch, make_columns
@@ -50,17 +51,14 @@ def extract_rows(
     columns: Columns, targets: TrainingTargets, rows: NodeRows, nodes: NDArray[np.int64]
 ) -> RowsOfNodes:
     """Copy the rows of some nodes."""
-    order = rows.order
-    sizes = order.stop[nodes] - order.start[nodes]
-    entries = order.entries[place_spans(order.start[nodes], sizes)]
-    row_bits = entries.dtype.type(order.row_bits)
-    here = entries & entries.dtype.type((1 << int(order.row_bits)) - 1)
-    bins = columns.bins.reshape(len(columns.n_bins), int(columns.n_rows))
-    kernel = targets.kernel
+    order, kernel = rows.order, targets.kernel
+    n_taken = int((order.stop[nodes] - order.start[nodes]).sum())
+    bins = np.empty((len(columns.n_bins), n_taken), np.uint8)
+    codes, here = np.empty(n_taken, np.uint16), np.empty(n_taken, np.int64)
+    copy_nodes(columns.bins, columns.n_rows, order, nodes, bins, codes, here)
     values = kernel.weights, kernel.values, kernel.levels
     own = [each[here] if len(each) else each for each in values]
-    codes = (entries >> row_bits).astype(np.uint16)
-    return RowsOfNodes(bins[:, here], codes, Targets(kernel.n_classes, *own))
+    return RowsOfNodes(bins, codes, Targets(kernel.n_classes, *own))
 
 
 def place_spans(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -85,9 +83,10 @@ class GatheredNodes:
         starts = np.cumsum(of_node) - of_node + (np.cumsum(sizes, axis=0) - sizes)
         places = [place_spans(*each) for each in zip(starts, sizes, strict=True)]
         bins = np.empty((len(columns.n_bins), n_rows), np.uint8)
+        for part, own_sizes, own_starts in zip(parts, sizes, starts, strict=True):
+            place_nodes(part.bins, own_sizes, own_starts, bins)
         codes = np.empty(n_rows, np.uint64)
         for part, at in zip(parts, places, strict=True):
-            bins[:, at] = part.bins
             codes[at] = part.codes
         kernel = _join_targets([part.targets for part in parts], places, n_rows)
         row_bits = bits_for_rows(n_rows)

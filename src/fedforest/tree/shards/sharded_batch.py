@@ -38,7 +38,7 @@ from fedforest.tree.shards.spread_bits import divide_among, join_parts, moves_of
 from fedforest.tree.table.targets import rows_of
 from fedforest.tree.workers import ALONE, Workers
 
-ROWS_GATHERED = 2**15  # of a node; its rows are then about as long as histograms of all shards
+ROWS_GATHERED = 2**13  # of a node; moving its rows costs about as much as histograms of a level
 
 SPREAD = -1  # the group of nodes that are in all shards
 Nodes = NDArray[np.int64]
