@@ -424,17 +424,17 @@ def rows_in_shards() -> None:
     where = "fedforest.estimators.vertical.training.opened_cluster"
     weights = 1.0 + (X[:, 5] > 0.0)
     with patch(where, lambda _: nullcontext(make_rows)):
-        for table in (X, tables(X)[MIXED]):
-            for kind, y, criterion in (
-                (VerticalForestClassifier, two_classes(numbers), "gini"),
-                (VerticalForestClassifier, classes(numbers), "gini"),
-                (VerticalForestClassifier, classes(numbers), "entropy"),
-                (VerticalForestRegressor, numbers, "squared_error"),
-                (VerticalForestRegressor, numbers - numbers.min() + 1.0, "poisson"),
-            ):
-                for given, options in ((None, {"oob_score": True}), (weights, WITH_LIMIT)):
-                    forest = kind(20, parties=2, random_state=0, criterion=criterion, **options)
-                    forest.fit(table, y, given)
+        cases: tuple[tuple[Callable[..., Any], Target, str], ...] = (
+            (VerticalForestClassifier, two_classes(numbers), "gini"),
+            (VerticalForestClassifier, classes(numbers), "gini"),
+            (VerticalForestClassifier, classes(numbers), "entropy"),
+            (VerticalForestRegressor, numbers, "squared_error"),
+            (VerticalForestRegressor, numbers - numbers.min() + 1.0, "poisson"),
+        )
+        for table, (kind, y, criterion) in product((X, tables(X)[MIXED]), cases):
+            for given, options in ((None, {"oob_score": True}), (weights, WITH_LIMIT)):
+                forest = kind(20, parties=2, random_state=0, criterion=criterion, **options)
+                forest.fit(table, y, given)
 
 
 WITH_LIMIT: dict[str, Any] = {"min_weight_fraction_leaf": 0.02, "bootstrap": False}

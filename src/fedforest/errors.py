@@ -105,7 +105,8 @@ class FederationError(Exception):
         The copy holds neither the frames that the error passed nor the errors behind it, and with
         them no message that was at work there.
         """
-        copied = copy(self)
+        copied = copy(self).with_traceback(None)  # Dask, where it is loaded, has them copied, too
+        copied.__cause__ = copied.__context__ = None
         if self.refusals:
             copied.refusals = tuple(refusal.bare() for refusal in self.refusals)
         return copied
@@ -243,10 +244,10 @@ class ShardsLost(StorageError):  # noqa: N818 - reads as the finding it reports
 
     shards: tuple[int, ...] = ()
 
-    @classmethod
-    def numbered(cls, shards: Iterable[int]) -> Self:
+    @staticmethod
+    def numbered(shards: Iterable[int]) -> "ShardsLost":
         """An error about these shards."""
-        error = cls.of("cluster.lost")
+        error = ShardsLost.of("cluster.lost")
         error.shards = tuple(sorted(shards))
         return error
 

@@ -100,11 +100,6 @@ class ShardTrees:
         nodes = GatheredNodes(self.columns, self.targets, parts, sizes, rules)
         self._groups[group] = nodes
 
-    def keep(self, nodes: NDArray[np.int64]) -> None:
-        """Keep only these of the nodes that are in all shards."""
-        order = self.rows.order
-        self.rows.order = order._replace(start=order.start[nodes], stop=order.stop[nodes])
-
     def split(self, nodes: NDArray[np.int64], splits: Found, with_sums: bool) -> SplitPart:
         """Divide the rows of some nodes that are in all shards."""
         rows, targets = self.rows, self.targets
@@ -134,13 +129,20 @@ class ShardTrees:
         rows = self._left_out.rows
         return self._write_bits(rows, (nodes, splits), rows.bit_offsets_of(nodes))
 
-    def move(self, spread: Moves | None, groups: Mapping[Group, Moves]) -> None:
-        """Move rows to the children that stay open."""
+    def move(
+        self, spread: tuple[NDArray[np.int64], Moves] | None, groups: Mapping[Group, Moves]
+    ) -> None:
+        """Move rows to the children that stay open.
+
+        Of the nodes in all shards only those that are named are left; others were gathered.
+        """
         if spread is not None:
-            self.rows.follow(spread.moves, spread.bits, ALONE)
-        for group, moves in groups.items():
-            if moves.moves.n_open:
-                self._groups[group].move(*moves)
+            (nodes, moves), order = spread, self.rows.order
+            self.rows.order = order._replace(start=order.start[nodes], stop=order.stop[nodes])
+            self.rows.follow(moves.moves, moves.bits, ALONE)
+        for group, of_group in groups.items():
+            if of_group.moves.n_open:
+                self._groups[group].move(*of_group)
             else:
                 del self._groups[group]
 

@@ -40,6 +40,7 @@ from fedforest.tree.workers import ALONE, Workers
 
 ROWS_GATHERED = 2**13  # of a node; moving its rows costs about as much as histograms of a level
 
+GATHERED_FRACTION = 0.25  # of the rows that are in all shards; calls cost more than a histogram
 SPREAD = -1  # the group of nodes that are in all shards
 Nodes = NDArray[np.int64]
 
@@ -66,6 +67,7 @@ class ShardedBatch:
         self.left_out_sizes: NDArray[np.int64]  # (shards, open nodes)
         self._spread: NDArray[np.int64]  # (shards, open nodes that are in all of them)
         self._spread, self.left_out_sizes = self._begin(sample)
+        self._at = np.arange(self._spread.shape[1])  # where shards have those nodes
         self._sizes = self._spread.sum(axis=0)
         self._group = np.full(len(self._sizes), SPREAD)
         self._shard_of: list[int] = []  # of each group
@@ -120,7 +122,7 @@ class ShardedBatch:
         self.found = found = make_found(len(candidates), self._is_categorical)
         if not len(self._is_categorical):
             return found.score
-        self._gather(np.flatnonzero((self._group == SPREAD) & (self._sizes <= self._rows_gathered)))
+        self._gather_small()
         spread = self._spread_nodes()
         by_shard = self._by_shard()
 
@@ -152,7 +154,7 @@ class ShardedBatch:
         """Begin the search of nodes that are in all shards, some of them at a time."""
         found: list[Any] = []
         for number, (first, last) in enumerate(self._chunks(candidates[spread])):
-            positions, own = np.arange(first, last), spread[first:last]
+            positions, own = self._at[first:last], spread[first:last]
             bitmap, rules = candidates[own], self._rules
             if len(self._least_weight):
                 rules = rules._replace(least_weight=self._least_weight[trees[own]])
@@ -188,13 +190,18 @@ class ShardedBatch:
                 by_shard.setdefault(self._shard_of[name], []).append((name, own))
         return by_shard
 
-    def _gather(self, nodes: Nodes) -> None:
-        """Move the rows of small nodes to one shard each, about as many to every shard."""
-        if not len(nodes):
-            return
+    def _gather_small(self) -> None:
+        """Gather small nodes, once they are a good part of what is in all shards."""
         spread = self._spread_nodes()
+        small = spread[self._sizes[spread] <= self._rows_gathered]
+        n_rows = int(self._sizes[small].sum())
+        if len(small) and n_rows >= GATHERED_FRACTION * int(self._sizes[spread].sum()):
+            self._gather(spread, small)
+
+    def _gather(self, spread: Nodes, nodes: Nodes) -> None:
+        """Move the rows of some nodes to one shard each, about as many to every shard."""
         at = np.searchsorted(spread, nodes)  # positions among the nodes that are in all shards
-        kept = np.setdiff1d(np.arange(len(spread)), at)
+        kept, places = np.setdiff1d(np.arange(len(spread)), at), self._at[at]
         ends, count = np.cumsum(self._sizes[nodes]), self._count
         target = np.minimum((ends - 1) * count // max(1, int(ends[-1])), count - 1)
         sizes, rules, first = self._spread, self._of_groups, len(self._shard_of)
@@ -205,17 +212,16 @@ class ShardedBatch:
         def gather(engine: ShardEngine) -> None:
             handles = []
             for number, (shard, own) in enumerate(chosen):
-                parts = [ask(engine, each, "extract", at[own]) for each in range(count)]
+                parts = [ask(engine, each, "extract", places[own]) for each in range(count)]
                 of_group = first + number, parts, sizes[:, at[own]], rules
                 handles.append(ask(engine, shard, "gather", *of_group))
             engine.collect(handles)
-            engine.collect([ask(engine, shard, "keep", kept) for shard in range(count)])
 
         self._shards.change(self._batch, gather)
         for number, (shard, own) in enumerate(chosen):
             self._group[nodes[own]] = first + number
             self._shard_of.append(shard)
-        self._spread = sizes[:, kept]
+        self._spread, self._at = sizes[:, kept], self._at[kept]
 
     def split(
         self, nodes: Nodes, *, with_sums: bool = True
@@ -224,6 +230,7 @@ class ShardedBatch:
         is_spread = self._group[nodes] == SPREAD
         spread, count = nodes[is_spread], self._count
         at = np.searchsorted(self._spread_nodes(), spread)
+        places = self._at[at]
         by_shard, splits = self._by_shard(nodes), self.found
         positions = self._positions_in_groups()
 
@@ -244,7 +251,7 @@ class ShardedBatch:
                 for shard, groups in by_shard.items()
             ]
             if len(spread):
-                of_all = at, take_found(splits, spread), with_sums
+                of_all = places, take_found(splits, spread), with_sums
                 handles += [ask(engine, shard, "split", *of_all) for shard in range(count)]
             return engine.collect(handles)
 
@@ -331,7 +338,7 @@ class ShardedBatch:
         spread, by_shard = self._spread_nodes(), self._by_shard()
         divided, left_by_shard = divide_among(bits, offsets, (spread, fate), self._spread)
         of_shards = [
-            Moves(moves_of(fate[spread], left, self._spread[shard]), own)
+            (self._at, Moves(moves_of(fate[spread], left, self._spread[shard]), own))
             for shard, (own, left) in enumerate(zip(divided, left_by_shard, strict=True))
         ]
         of_groups = {
@@ -364,6 +371,7 @@ class ShardedBatch:
         sizes = np.zeros_like(left)
         left[:, spread], sizes[:, spread] = left_by_shard, self._spread
         self._spread = follow(sizes, left, step)[:, is_spread]
+        self._at = np.arange(self._spread.shape[1])
         self._sizes = follow(self._sizes[None], left_rows[None], step)[0]
         self._group = self._group[step.source]
 
