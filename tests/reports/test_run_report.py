@@ -42,6 +42,7 @@ def test_a_vertical_run_has_scores_intervals_importances_curve_leakage_and_origi
     text = Reader(page).text
     for expected in (
         *("churn", "0.9500", "bank alone", "predicted left", "Out-of-bag score by number of trees"),
+        *("accuracy federated", "+0.2500"),
         *("bank, column 1", "their names stay with their owners", "withheld by shop"),
         *("people who are alike", "which rows share a class", "n_estimators", "by ann", "ab" * 16),
     ):

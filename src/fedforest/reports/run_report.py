@@ -19,7 +19,7 @@ from fedforest.reports.facts import (
     tabulate_scores,
 )
 from fedforest.reports.formats import format_bytes, format_score, format_seconds
-from fedforest.reports.markup import Child, Markup, element
+from fedforest.reports.markup import Child, Markup, element, table
 from fedforest.reports.page import (
     Tile,
     confusion_markup,
@@ -45,6 +45,7 @@ from fedforest.runtime.messages.results import (
 from fedforest.tree.files.forests import StoredForest, decode_forest
 
 N_TREES = 3
+_WORTH = ("accuracy", "r2")  # by which a federated model is compared with those of parties
 _BADGES = {"finished": "", "running": "", "queued": "warn", "paused": "warn"}
 AnyResult = VerticalResult | HorizontalResult | None
 
@@ -64,7 +65,7 @@ def _sections(details: RunDetails, result: AnyResult) -> list[Markup]:
     if details.state.doing:
         parts.append(section("What it waits for", element("p", details.state.doing)))
     if details.validation is not None:
-        parts.append(describe_scores(details))
+        parts += [describe_scores(details), *describe_worth(details.validation)]
     return [*parts, *describe_result(result), *describe_records(details)]
 
 
@@ -124,6 +125,22 @@ def describe_scores(details: RunDetails) -> Markup:
     assert report is not None
     confusion = tabulate_confusion(report.federated, details.classes)
     return score_section(tabulate_scores(report), _intervals(report), confusion_markup(confusion))
+
+
+def describe_worth(report: ValidationReport) -> list[Markup]:
+    """Return what the federated model adds to what each party reaches alone, if that is known."""
+    measure = next((name for name in _WORTH if name in report.federated.values), None)
+    if measure is None or not report.alone:
+        return []
+    rows: list[list[Child]] = []
+    for party, alone in report.alone.items():
+        together = report.by_party.get(party, report.federated).values.get(measure)
+        by_itself = alone.values.get(measure)
+        if together is not None and by_itself is not None:
+            gain = f"{together - by_itself:+.4f}"
+            rows.append([party, format_score(by_itself), format_score(together), gain])
+    headings = ["Party", f"{measure} alone", f"{measure} federated", "gain"]
+    return [section("What it is worth to each party", table(headings, rows))]
 
 
 def _intervals(report: ValidationReport) -> list[ScoreInterval]:

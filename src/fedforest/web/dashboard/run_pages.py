@@ -14,6 +14,7 @@ from fedforest.reports.run_report import (
     describe_records,
     describe_result,
     describe_scores,
+    describe_worth,
     list_tiles,
     write_run_report,
 )
@@ -51,7 +52,7 @@ def show_run(visit: Visit) -> Response:
     elif state.doing:
         parts.append(notice(state.doing, kind="bad" if state.state == "failed" else "warn"))
     if details.validation is not None:
-        parts.append(describe_scores(details))
+        parts += [describe_scores(details), *describe_worth(details.validation)]
     if state.state == "finished":
         parts.append(_later(f"/runs/{state.run}/result", "Reading the model"))
     if details.plan is not None:
