@@ -8,8 +8,9 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 
 from fedforest import VerticalForestClassifier
-from fedforest.errors import ConfigurationError
+from fedforest.errors import ConfigurationError, TransportError
 from fedforest.experiments.data.reading import PaperTable
+from fedforest.experiments.live import mpi
 from fedforest.experiments.live.mpi import MPIRUN, run_job
 from fedforest.experiments.vertical.methods import divide
 from tests.docs.documents import IN_AN_MPI_JOB, python_blocks
@@ -84,3 +85,14 @@ def test_without_a_job_the_estimator_says_how_to_start_one() -> None:
     forest = VerticalForestClassifier(2, transport="mpi", parties=2)
     with pytest.raises(ConfigurationError, match="mpiexec -n 3 fedforest mpi SCRIPT"):
         forest.fit(CANCER.codes, CANCER.y)
+
+
+@pytest.mark.slow
+def test_a_job_that_takes_too_long_ends_with_all_its_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mpi, "JOB_SECONDS", 3.0)
+    many = {"n_estimators": 2_000_000, "random_state": 1, "n_jobs": 1}
+    with pytest.raises(TransportError, match="longer than 3 s"):
+        run_job(divide(CANCER, 1, 0), many)
+    listed = subprocess.run(["ps", "-eo", "ppid,args"], capture_output=True, text=True, check=True)
+    ours = [line.split() for line in listed.stdout.splitlines() if "mpi_trial.py" in line]
+    assert [line for line in ours if line[0] == "1"] == []  # ranks whose job is gone

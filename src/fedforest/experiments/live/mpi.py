@@ -71,19 +71,30 @@ def run_job(division: Division, parameters: dict[str, Any]) -> Measured:
         mpirun = str(Path(sys.executable).parent / "mpirun")
         ranks = ["-n", str(1 + len(division.train))]
         script = [sys.executable, "-m", "fedforest", "mpi", mpi_trial.__file__]
-        ended = subprocess.run(
-            [mpirun, *MPIRUN, *ranks, *script, str(source), str(outcome)],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=JOB_SECONDS,
-            check=False,
-            env={**os.environ, "OMPI_MCA_btl_tcp_if_include": "lo"},
-        )
-        if ended.returncode:
-            raise TransportError(f"the MPI job failed: {ended.stderr[-500:]}")
+        _run([mpirun, *MPIRUN, *ranks, *script, str(source), str(outcome)])
         measured: Measured = json.loads(outcome.read_text())
         return measured
+
+
+def _run(command: list[str]) -> None:
+    """Run a job; one that takes too long is asked to end, because a kill would leave its ranks."""
+    environment = {**os.environ, "OMPI_MCA_btl_tcp_if_include": "lo"}
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    ) as job:
+        try:
+            _, told = job.communicate(timeout=JOB_SECONDS)
+        except subprocess.TimeoutExpired:
+            job.terminate()
+            job.communicate()
+            raise TransportError(f"the MPI job took longer than {JOB_SECONDS:.0f} s") from None
+    if job.returncode:
+        raise TransportError(f"the MPI job failed: {told[-500:]}")
 
 
 def _open(setting: Setting, name: str) -> LiveFederation:
