@@ -29,7 +29,7 @@ def add_below(values, at, n, threshold, words, w):
 def add_members(values, at, n, asked, pair, words, w):
     """Return the sum of the w-th words of the rows whose category is in the set of a pair.
 
-    Worth: 12 % of a training in which half of the columns are categories.
+    Worth: 0.35 of 3.8 s of a training in which half of the columns are categories (one thread).
     """
     total, index = _ZERO, asked.set_index[pair]
     for i in range(n):
