@@ -177,6 +177,13 @@ def test_the_coordinator_and_users_renew_their_certificates_by_themselves(
         assert federation.ask(ListRuns(), RunList).runs == []
     assert Credentials.load(ann / "tls").expires > before
 
+    with Federation(ann) as federation:  # an application's, that stays open for weeks
+        make_due(clinics, ann)
+        before = Credentials.load(ann / "tls").expires
+        federation._credentials = Credentials.load(ann / "tls")  # as they are by then
+        assert federation.ask(ListRuns(), RunList).runs == []
+        assert Credentials.load(ann / "tls").expires > before
+
     make_due(clinics, clinics.coordinator.home)
     clinics.coordinator.stop()
     clinics.coordinator.start()
