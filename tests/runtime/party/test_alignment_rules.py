@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow.parquet
 import pytest
 
-from fedforest.errors import DataError, PolicyRefusal, ReplayError
+from fedforest.errors import DataError, PolicyRefusal
 from fedforest.runtime.messages.orders import AlignmentMethod, AlignRows
 from fedforest.runtime.messages.results import Alignment
 from fedforest.runtime.party.alignments import Alignments
@@ -155,5 +155,5 @@ def test_a_list_that_changed_since_it_was_declared_is_not_blinded(
     federation: LocalFederation,
 ) -> None:
     restart(federation, 5, changed=True)
-    with pytest.raises(ReplayError, match="party 'bank': what it answered before it cannot answer"):
+    with pytest.raises(DataError, match="party 'bank': data set 'people' is not what it was"):
         align(federation, "psi")

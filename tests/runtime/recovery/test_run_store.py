@@ -137,5 +137,5 @@ def test_a_run_id_that_is_none_names_no_folder(tmp_path: Path, run: bytes) -> No
 
 def test_a_folder_that_cannot_be_made_is_a_named_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(StorageError, match="cannot be made"):
+    with pytest.raises(StorageError, match="cannot be written: File exists"):
         RunStore(tmp_path / "file")

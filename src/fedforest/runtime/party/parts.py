@@ -9,6 +9,7 @@ import msgspec
 
 from fedforest.errors import DataError, PrivacyError, ReplayError
 from fedforest.protocol.asking import check
+from fedforest.runtime.messages.party_requests import Done
 from fedforest.runtime.messages.roles import AnyRole, Role
 from fedforest.runtime.messages.terms import Terms
 from fedforest.runtime.party.data_sets import DataSet
@@ -26,6 +27,7 @@ class Begun(msgspec.Struct, frozen=True, array_like=True):
     rules: DataSetRules
     erased: str = ""  # what had been erased of the table
     snapshot: str = ""  # of the data set; empty in runs of before
+    reply: Done = Done()  # to `BeginRun`, however often it is asked
 
     def check_snapshot(self, data: DataSet, run: str) -> None:
         """Refuse another state of the data set than the run began with: nothing is mixed."""

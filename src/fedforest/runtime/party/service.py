@@ -227,7 +227,7 @@ class PartyService:
             begun = read_begun(self._run(request.run).description)
             is_same = (begun.role, begun.terms) == (request.role, request.terms)
             check(is_same, "the run was begun in another role, or on other terms")
-            return Done()
+            return begun.reply
         self._models.check(request.run.hex())
         if self._models.has(request.run.hex()):
             raise ProtocolError.of("run.taken", run=request.run.hex())
@@ -258,11 +258,12 @@ class PartyService:
         if asked.alignment is not None:
             self._alignment_quota.take(rules, request.terms.asker, request.role.data)
         erased = self._data.erased(request.role.data)
-        begun = Begun(request.role, request.terms, rules, erased, data.snapshot)
+        reply = size if request.terms.forest is not None else Done()
+        begun = Begun(request.role, request.terms, rules, erased, data.snapshot, reply)
         self._hold(self._store.begin(request.run, msgspec.msgpack.encode(begun)))
         self._log("began", request.run, begun)
         self._proofs.note(request.run, request)
-        return size if request.terms.forest is not None else Done()
+        return reply
 
     def _log(self, event: str, run: bytes, begun: Begun) -> None:
         data, asker, whole = begun.role.data, begun.terms.asker, begun.terms.part_of
