@@ -22,6 +22,7 @@ from fedforest.transport.grpc.client_calls import ServeClient
 from fedforest.transport.grpc.coordinator import GrpcHub, Renew
 from fedforest.transport.grpc.outbox import Outbox
 from fedforest.transport.grpc.party import Endpoint, GrpcLink
+from fedforest.transport.identity import Identity
 from fedforest.transport.tls import Credentials
 
 DAY = timedelta(days=1)
@@ -45,12 +46,19 @@ class GrpcFederation:
         limits: ChannelLimits | None = None,
         serve_client: ServeClient | None = None,
         renew: Renew | None = None,
+        is_revoked: Callable[[Identity], bool] = lambda _: False,
         coordinator_life: timedelta = DAY,
     ) -> None:
         self.authority = make_authority("testing", DAY)
         self.coordinator = self.authority.issue("coordinator", "main", coordinator_life)
         self.limits = limits
-        self.hub = GrpcHub(self.coordinator, serve_client=serve_client, renew=renew, limits=limits)
+        self.hub = GrpcHub(
+            self.coordinator,
+            serve_client=serve_client,
+            renew=renew,
+            is_revoked=is_revoked,
+            limits=limits,
+        )
         self._running: list[tuple[threading.Event, threading.Thread]] = []
 
     def __enter__(self) -> "GrpcFederation":

@@ -59,8 +59,9 @@ if TYPE_CHECKING:
 
 BESIDE_CLUSTER = 2**30  # memory limit of a party whose tables a cluster reads; 256 MB of a table
 _LOG = logging.getLogger(__name__)
-# How soon a revocation acts. Also, a signal that reached another thread, as it may while the
-# process is stopped, is handled only when the main thread wakes up.
+# How soon a revocation cuts calls under way; new ones are refused at once. Also, a signal that
+# reached another thread, as it may while the process is stopped, is handled only when the main
+# thread wakes up.
 _TICK_SECONDS = 0.25
 
 
@@ -107,6 +108,7 @@ def serve_coordinator(
             settings.address,
             serve_client=serve_client,
             renew=None if members is None else members.renew,
+            is_revoked=(lambda _: False) if members is None else members.is_revoked,
             limits=ChannelLimits(patience_seconds=settings.patience_seconds),
         )
         service = CoordinatorService(

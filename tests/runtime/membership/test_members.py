@@ -180,6 +180,18 @@ def test_a_revoked_member_cannot_renew(members: Membership) -> None:
         members.renew(BANK, credentials.certificate)
 
 
+def test_a_revocation_by_another_process_counts_from_the_next_question_on(
+    members: Membership, home: Path
+) -> None:
+    enrolled(members, "shop")
+    enrolled(members)
+    assert not members.is_revoked(BANK)
+    for name in ("shop", "bank"):
+        Membership(home).revoke(name)
+        assert members.is_revoked(Identity("clinics", "party", name))
+        assert members.is_revoked(BANK) == (name == "bank")
+
+
 def test_a_certificate_renews_for_the_key_of_its_member_only(members: Membership) -> None:
     stolen = enrolled(members)
     enrolled(members)  # the party lost its folder and enrolled again

@@ -78,8 +78,10 @@ def test_a_restored_older_copy_hears_from_a_party_whom_it_forgot(
     assert older.revoked() == set()
     notices = RevocationNotices(parties, parties.connected, older)
     assert notices.unheard() == ["bank", "shop"]
+    assert not older.is_revoked(ANN)
     notices.look()
     assert older.revoked() == {ANN}
+    assert older.is_revoked(ANN)  # when users are let in again, before anybody else looks
     assert notices.unheard() == ["shop"]
     with pytest.raises(ConfigurationError, match="was revoked, which is for ever"):
         older.invite("user", "ann", ("127.0.0.1:1", "127.0.0.1:2"), 60.0)

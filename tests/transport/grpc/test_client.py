@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
+import grpc
 import pytest
 
 from fedforest.errors import (
@@ -14,11 +15,18 @@ from fedforest.errors import (
     TransportError,
     VersionMismatch,
 )
-from fedforest.transport.frames import PIECE_BYTES, PROTOCOL_VERSION
+from fedforest.transport.frames import PIECE_BYTES, PROTOCOL_VERSION, Piece, encode_frame
 from fedforest.transport.grpc import client as grpc_client
-from fedforest.transport.grpc.channel import ChannelLimits
+from fedforest.transport.grpc.channel import (
+    SUBMIT,
+    VERSION_KEY,
+    ChannelLimits,
+    method_of,
+    open_channel,
+)
 from fedforest.transport.grpc.client import GrpcClient, submit
 from fedforest.transport.grpc.client_calls import ServeClient
+from fedforest.transport.grpc.outbox import Outbox
 from fedforest.transport.identity import Identity
 from fedforest.transport.tls import Credentials
 from tests.transport.grpc_federations import DAY, DEADLINE_SECONDS, GrpcFederation, wait_until
@@ -165,6 +173,48 @@ def test_a_revoked_user_is_cut_off() -> None:
                 pass
         with pytest.raises(TransportError, match="was revoked"):
             list(submit(federation.hub.address, ann(federation), b""))
+
+
+def test_a_user_is_refused_from_the_first_call_after_its_revocation_was_written() -> None:
+    gone: set[Identity] = set()
+    with GrpcFederation(serve_client=echo, is_revoked=gone.__contains__) as federation:
+        user = ann(federation)
+        with GrpcClient(federation.hub.address, user) as client:
+            assert list(client.submit(b"1")) == [b"ann", b"1"]
+            gone.add(user.identity)
+            with pytest.raises(TransportError, match="was revoked"):
+                list(client.submit(b"2"))  # on the connection that was open before
+
+
+def test_a_request_that_is_not_whole_when_its_user_is_revoked_is_not_carried_out() -> None:
+    carried_out = threading.Event()
+
+    def serve(_: Identity, request: bytes) -> Iterator[bytes]:
+        carried_out.set()
+        yield request
+
+    with federation_that(serve) as federation:
+        user, calls = ann(federation), federation.hub._clients
+        assert calls is not None
+        channel = open_channel(federation.hub.address, user)
+        outbox = Outbox()
+        call = method_of(channel, SUBMIT)(
+            outbox, metadata=((VERSION_KEY, str(PROTOCOL_VERSION)),), timeout=DEADLINE_SECONDS
+        )
+        try:
+            half = Piece(0, 0, is_last=False, data=memoryview(bytes(PIECE_BYTES)))
+            assert outbox.put(encode_frame(half))
+            wait_until(lambda: calls.n_calls == 1, "half of a request is there")
+            federation.hub.revoke(user.identity)
+            outbox.put(encode_frame(Piece(0, 1, is_last=True, data=memoryview(b"rest"))))
+            with pytest.raises(grpc.RpcError) as caught:
+                next(call)
+            assert caught.value.code() is grpc.StatusCode.PERMISSION_DENIED
+            wait_until(lambda: calls.n_calls == 0, "the call is over")
+            assert not carried_out.wait(0.2)
+        finally:
+            outbox.close()
+            channel.close()
 
 
 def test_a_coordinator_that_is_not_there_is_a_named_error() -> None:

@@ -65,6 +65,7 @@ class Membership:
         self._life = timedelta(days=certificate_days)
         self._invitations = Invitations(home)
         self._signed: dict[Identity, Revocation] = {}
+        self._refused: tuple[object, set[Identity]] = (None, set())  # stamp of the file, contents
 
     @classmethod
     def create(cls, home: Path, federation: str) -> "Membership":
@@ -220,6 +221,17 @@ class Membership:
     def revoked(self) -> set[Identity]:
         """Return all revoked identities."""
         return set(map(parse_identity, self._load("revoked.json", list[str], [])))
+
+    def is_revoked(self, identity: Identity) -> bool:
+        """Tell whether a member was revoked by now; cheap enough to ask at every call."""
+        try:
+            state = (self._home / "revoked.json").stat()
+        except FileNotFoundError:
+            return False
+        stamp = (state.st_ino, state.st_mtime_ns, state.st_size)  # the file only grows
+        if stamp != self._refused[0]:
+            self._refused = (stamp, self.revoked())
+        return identity in self._refused[1]
 
     def _refuse_revoked(self, identity: Identity) -> None:
         if identity in self.revoked():

@@ -31,7 +31,7 @@ class Stewardship:
         return InvitationMade(token)
 
     def revoke(self, order: RevokeMember) -> MembersChanged:
-        """Refuse a member from now on; its connections are cut within a moment."""
+        """Refuse a member's calls from now on; those under way are cut within a moment."""
         return MembersChanged(sorted(map(str, self._members.revoke(order.name))))
 
     def grant(self, order: GrantRole) -> MembersChanged:

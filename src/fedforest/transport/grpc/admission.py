@@ -7,6 +7,7 @@ in the certificate decides: its federation, its role, and the party it wants to 
 import asyncio
 import logging
 from collections import defaultdict
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, NoReturn
@@ -35,8 +36,15 @@ _REFUSAL_LINES = 20  # of one member before only some are logged
 class Admission:
     """Lets identities in, or ends their call with the reason."""
 
-    def __init__(self, federation: str, connections: Connections, limits: ChannelLimits) -> None:
+    def __init__(
+        self,
+        federation: str,
+        connections: Connections,
+        limits: ChannelLimits,
+        is_revoked: Callable[[Identity], bool],
+    ) -> None:
         self._federation = federation
+        self._is_revoked = is_revoked
         self._connections = connections
         self._greeting_seconds = limits.greeting_seconds
         self._revoked: set[Identity] = set()
@@ -66,7 +74,7 @@ class Admission:
             raise ConfigurationError(f"{identity} is of another federation")
         if identity.role not in roles:
             raise ConfigurationError(f"{identity} is no {' or '.join(roles)}'s certificate")
-        if identity in self._revoked:
+        if identity in self._revoked or self._is_revoked(identity):
             raise ConfigurationError(f"{identity} was revoked")
 
     async def compare_versions(self, context: Any, identity: Identity) -> None:

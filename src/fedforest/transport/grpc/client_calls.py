@@ -61,13 +61,14 @@ class ClientCalls:
         expired = f"the certificate of {identity} has expired"
         expiry = loop.call_later(seconds_until_expiry(context), _cut, is_cut, expired)
         self._calls[identity].add(is_cut)
+        receiving = asyncio.ensure_future(self._receive(identity, context))
         answering: asyncio.Task[None] | None = None
         try:
-            request = await self._receive(identity, context)
-            work = self._answer(identity, request, context, is_cut)
-            answering = asyncio.ensure_future(work)
-            ends: set[asyncio.Future[Any]] = {answering, is_cut}
-            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            await _first_of(receiving, is_cut)
+            if not is_cut.done():  # what is cut in the middle of its request is not carried out
+                work = self._answer(identity, receiving.result(), context, is_cut)
+                answering = asyncio.ensure_future(work)
+                await _first_of(answering, is_cut)
             if is_cut.done():
                 denied = grpc.StatusCode.PERMISSION_DENIED
                 await self._connections.end_call(context, denied, is_cut.result())
@@ -77,6 +78,7 @@ class ClientCalls:
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
         finally:
             expiry.cancel()
+            receiving.cancel()
             if answering is not None:
                 answering.cancel()
             self._calls[identity].discard(is_cut)
@@ -198,6 +200,10 @@ class ClientCalls:
             for frame in split_message(0, event):
                 send(frame)
         return None
+
+
+async def _first_of(*ends: "asyncio.Future[Any]") -> None:
+    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
 
 
 def _close(events: Iterator[bytes | Pause]) -> None:

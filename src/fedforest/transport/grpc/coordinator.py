@@ -55,15 +55,17 @@ class GrpcHub:
 
     `address` is the one to listen on; port 0 lets the system choose. `serve_client` answers users'
     calls, and `renew` gives out certificates to who shows one in date, on threads of the hub.
+    `is_revoked` is asked at the beginning of every call; `revoke` also cuts those under way.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that a coordinator's port needs
         self,
         credentials: Credentials,
         address: str = "127.0.0.1:0",
         *,
         serve_client: ServeClient | None = None,
         renew: Renew | None = None,
+        is_revoked: Callable[[Identity], bool] = lambda _: False,
         limits: ChannelLimits | None = None,
     ) -> None:
         if credentials.identity.role != "coordinator":
@@ -83,7 +85,8 @@ class GrpcHub:
         self._clients: ClientCalls | None = None
         if serve_client is not None:
             self._clients = ClientCalls(serve_client, self._connections, self._limits)
-        self._admission = Admission(self.identity.federation, self._connections, self._limits)
+        federation = self.identity.federation
+        self._admission = Admission(federation, self._connections, self._limits, is_revoked)
         self._presence = Presence(self._loop)
         self._exchanges = Exchanges(self._loop, self._presence)
 
