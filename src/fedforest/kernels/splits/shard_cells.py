@@ -98,7 +98,7 @@ def fill_moment_cells(columns, order, targets, node_start, features, cells, firs
     starts, stops = order.start, order.stop
     is_weighted = targets.weights.shape[0] > 0
     shift = WEIGHT_SHIFT if is_weighted else COUNT_SHIFT
-    most = (WEIGHT_LIMIT if is_weighted else COUNT_LIMIT) - PACKED_BLOCK
+    limit = WEIGHT_LIMIT if is_weighted else COUNT_LIMIT
     rows, moments = np.zeros(PACKED_BLOCK, np.uint64), np.zeros((PACKED_BLOCK, 2), np.int64)
     histogram = np.zeros(PACKED_COLUMNS * COLUMN_WORDS, np.int64)
     for node in range(first, last):
@@ -122,7 +122,7 @@ def fill_moment_cells(columns, order, targets, node_start, features, cells, firs
                     histogram,
                 )
                 n_packed += count
-                if n_packed > most or block[1] == stops[node]:
+                if n_packed + PACKED_BLOCK >= limit or block[1] == stops[node]:
                     widen_moments(histogram, high - low, shift, cells, low)
                     n_packed = 0
 
