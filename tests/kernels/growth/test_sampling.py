@@ -1,5 +1,6 @@
 """Draws from counters equal their reference, and are as random as draws should be."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from fedforest.kernels.growth.sampling import (
     choose_rows,
     count_draws,
+    count_draws_within,
     draw_below,
     draw_candidates,
     draw_unit,
@@ -19,6 +21,7 @@ from fedforest.kernels.growth.sampling import (
     write_left_out,
 )
 from tests.reference import draws as reference
+from tests.reference import shards
 from tests.strategies import IS_PLAIN_PYTHON
 
 KEYS = st.integers(0, 2**64 - 1)
@@ -29,6 +32,12 @@ N_DRAWS = 3000 if IS_PLAIN_PYTHON else 200_000
 def counted(key: int, n_draws: int, n_rows: int) -> list[int]:
     multiplicity = np.full(n_rows, 77, np.uint8)
     count_draws(np.uint64(key), n_draws, multiplicity)
+    return multiplicity.tolist()
+
+
+def counted_within(key: int, n_draws: int, n_table: int, first: int, n_kept: int) -> list[int]:
+    multiplicity = np.full(n_kept, 77, np.uint8)
+    count_draws_within(np.uint64(key), n_draws, n_table, first, multiplicity)
     return multiplicity.tolist()
 
 
@@ -63,9 +72,25 @@ def test_a_bootstrap_sample_equals_the_reference(key: int, n_rows: int, n_draws:
     assert counted(key, n_draws, n_rows) == reference.count_draws(key, n_draws, n_rows)
 
 
+@given(KEYS, st.integers(1, 60), st.integers(0, 200), st.data())
+@settings(max_examples=N_EXAMPLES)
+def test_a_shard_draws_its_own_rows_of_the_bootstrap_sample_of_the_table(
+    key: int, n_table: int, n_draws: int, data: st.DataObject
+) -> None:
+    cuts = data.draw(st.lists(st.integers(0, n_table), max_size=3))
+    whole: list[int] = []
+    for first, end in pairwise([0, *sorted(cuts), n_table]):
+        own = counted_within(key, n_draws, n_table, first, end - first)
+        expected = shards.count_draws_within(key, n_draws, n_table, first, end - first)
+        assert own == expected
+        whole += own
+    assert whole == counted(key, n_draws, n_table)
+
+
 def test_a_row_counts_at_most_fifteen_times() -> None:
     assert counted(1, 15, 1) == [15]
     assert counted(1, 400, 2) == [15, 15]
+    assert counted_within(1, 400, 2, 1, 1) == [15]
 
 
 @given(KEYS, st.integers(1, 60), st.data())
