@@ -2,20 +2,23 @@
 
     python benchmarks/runs/cluster.py [--rows 10000000] [--shards 1 2 4] [--quick]
 
-Two parties in one process read Parquet files; with shards, their rows lie in worker processes.
-Each forest must be the local one, to the byte. Then equal bytes are seen for every kind of label,
-on fewer rows. Processor time is of the parties' process and the workers together. XGBoost on Dask,
-with the pooled columns, is there for orientation if it is installed.
+Two parties read Parquet files in one process, which has two threads; with shards, their rows lie in
+worker processes. Each forest must be the local one, to the byte. Then equal bytes are seen for
+every kind of label, on fewer rows. Every place is measured in a process of its own, when all is
+loaded. Processor time is of the parties' process and the workers together. XGBoost on Dask, with
+the pooled columns, is there for orientation if it is installed.
 """
 
 import argparse
 import json
+import multiprocessing
 import os
 import resource
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -27,9 +30,10 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 
-from benchmarks.report import RESULTS, write_page
+from benchmarks.report import PAGE, RESULTS, write_page
 from fedforest.experiments.environment import describe_environment
 from fedforest.runtime.compute.dask_engine import DaskCluster, start_cluster
+from fedforest.runtime.federation import start_workers
 from fedforest.runtime.messages.orders import TrainVertical
 from fedforest.runtime.party.catalogue.catalogue import Catalogue
 from fedforest.runtime.party.catalogue.entries import Entry
@@ -40,10 +44,9 @@ from fedforest.tree.files.forests import encode_partial
 from fedforest.tree.growth.batches import MakeRows
 from fedforest.tree.growth.parameters import ForestParameters
 from fedforest.tree.shards.sharded_rows import ShardedRows
-from fedforest.tree.workers import ALONE
 
-SEED, N_COLUMNS, PARTIES = 0, 5, ("bank", "shop")
-N_ROWS, QUICK_ROWS, KIND_ROWS = 10_000_000, 30_000, 200_000
+SEED, N_COLUMNS, PARTIES, N_THREADS = 0, 5, ("bank", "shop"), 2
+N_ROWS, QUICK_ROWS, KIND_ROWS, WARM_ROWS = 10_000_000, 30_000, 200_000, 40_000
 SHARDS, QUICK_SHARDS = (1, 2, 4), (2,)
 FOREST = ForestParameters(n_estimators=5, max_depth=8)
 _ROWS_IN_GROUP = 250_000
@@ -97,8 +100,10 @@ def train(folder: Path, label: str, make_rows: MakeRows | None) -> str:
         entry = Entry(source=f"{party}.parquet", exclude=exclude)
         data = catalogue.add(party, entry, replaces=True)
         columns[party] = VERTICAL.read(role, data, _AllRows())  # type: ignore[arg-type] # enough here
-    means = ProcessMeans(SystemRandomness(SEED), ALONE, make_rows=make_rows)
-    trained = train_in_process(order, columns, means)
+    with start_workers(N_THREADS) as workers:
+        random = SystemRandomness(SEED)
+        means = ProcessMeans(random, workers, len(PARTIES), make_rows=make_rows)
+        trained = train_in_process(order, columns, means)
     digest = sha256()
     for party in PARTIES:
         model = trained.works[party].party.model()
@@ -124,7 +129,7 @@ def _peak_bytes() -> int:
 
 
 def measure(folder: Path, label: str, cluster: DaskCluster | None) -> dict[str, Any]:
-    """Train once after a warm-up elsewhere; the clock, processor time and peaks."""
+    """Train once: the clock, processor time, and peaks of memory since processes began."""
 
     def processor() -> float:
         workers = {} if cluster is None else cluster.run(_own_seconds)
@@ -149,13 +154,30 @@ def measure(folder: Path, label: str, cluster: DaskCluster | None) -> dict[str, 
     }
 
 
-def measure_xgboost(folder: Path, n_workers: int) -> dict[str, Any] | None:
-    """As many trees of that depth on the pooled columns, by XGBoost on Dask; None without it."""
-    try:
-        import dask.array  # noqa: PLC0415 - may be missing
-        import xgboost.dask  # noqa: PLC0415 - may be missing
-    except ImportError:
-        return None
+def measure_place(folder: Path, n_shards: int) -> dict[str, Any]:
+    """Measure one number of shards, 0 for the local path, once everything is loaded."""
+    with _place(n_shards) as cluster:
+        for label in _LABELS:
+            measure(folder / "warm", label, cluster)
+        run = {"shards": n_shards, **measure(folder / "large", "two", cluster)}
+        kinds = {label: measure(folder / "small", label, cluster)["digest"] for label in _LABELS}
+    return {**run, "digest_by_label": kinds}
+
+
+@contextmanager
+def _place(n_shards: int) -> Iterator[DaskCluster | None]:
+    if n_shards == 0:
+        yield None
+        return
+    with start_cluster(n_shards) as cluster:
+        yield cluster
+
+
+def measure_xgboost(folder: Path, n_workers: int) -> dict[str, Any]:
+    """Grow as many trees of that depth on the pooled columns, by XGBoost on Dask."""
+    import dask.array  # noqa: PLC0415 - may be missing
+    import xgboost.dask  # noqa: PLC0415 - may be missing
+
     tables = [pyarrow.parquet.read_table(folder / f"{party}.parquet") for party in PARTIES]
     y = tables[-1].column("two").to_numpy()
     names = [(table, name) for table in tables for name in table.column_names if "_" in name]
@@ -180,13 +202,43 @@ def measure_xgboost(folder: Path, n_workers: int) -> dict[str, Any] | None:
         return {"seconds": time.perf_counter() - started, "workers": n_workers}
 
 
-@contextmanager
-def warmed(n_workers: int, folder: Path) -> Iterator[DaskCluster]:
-    """A cluster whose workers have loaded all kernels."""
-    with start_cluster(n_workers) as cluster:
-        for label in _LABELS:
-            measure(folder, label, cluster)
-        yield cluster
+def in_own_process(function: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
+    """Call a function in a fresh process, so that nobody's peak of memory counts for another."""
+    fresh = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=fresh) as executor:
+        return executor.submit(function, *arguments).result()
+
+
+def measure_all(result: dict[str, Any], folder: Path, shards: Sequence[int]) -> Iterator[None]:
+    """Fill the result; yields when it can be published, without and then with XGBoost."""
+    settings = result["settings"]
+    sizes = {
+        "large": settings["rows"],
+        "small": min(KIND_ROWS, settings["rows"]),
+        "warm": WARM_ROWS,
+    }
+    for name, size in sizes.items():
+        (folder / name).mkdir()
+        write_tables(folder / name, size)
+    expected: dict[str, str] = {}
+    for n_shards in (0, *shards):
+        run = in_own_process(measure_place, folder, n_shards)
+        digests = run.pop("digest_by_label")
+        expected = expected or digests
+        result["tasks"].append(run)
+        if n_shards:
+            for label in _LABELS:
+                result["equal"][label].append(digests[label] == expected[label])
+        print(json.dumps(run), result["equal"], flush=True)
+    yield
+    n_workers = min(2, os.cpu_count() or 1)
+    try:
+        result["xgboost"] = in_own_process(measure_xgboost, folder / "large", n_workers)
+    except ImportError as error:
+        print(f"without XGBoost on Dask, for orientation: {error}", flush=True)
+        return
+    print(json.dumps(result["xgboost"]), flush=True)
+    yield
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -194,44 +246,37 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=N_ROWS)
     parser.add_argument("--shards", type=int, nargs="+", default=SHARDS)
-    parser.add_argument("--quick", action="store_true", help="a small size, written nowhere")
+    parser.add_argument("--quick", action="store_true", help="a small size; the page is only shown")
     options = parser.parse_args(arguments)
-    n_rows = QUICK_ROWS if options.quick else options.rows
     shards = QUICK_SHARDS if options.quick else tuple(options.shards)
-    environment, started = describe_environment(), time.perf_counter()
-    with tempfile.TemporaryDirectory() as name:
-        large, small, warm = (Path(name) / each for each in ("large", "small", "warm"))
-        for folder, size in ((large, n_rows), (small, min(KIND_ROWS, n_rows)), (warm, 40_000)):
-            folder.mkdir()
-            write_tables(folder, size)
-        for label in _LABELS:
-            measure(warm, label, None)
-        runs: list[dict[str, Any]] = []
-        local = {label: measure(small, label, None) for label in _LABELS}
-        runs.append({"shards": 0, **measure(large, "two", None)})
-        print(json.dumps(runs[-1]), flush=True)
-        equal: dict[str, list[bool]] = {label: [] for label in _LABELS}
-        for n_shards in shards:
-            with warmed(n_shards, warm) as cluster:
-                runs.append({"shards": n_shards, **measure(large, "two", cluster)})
-                for label in _LABELS:
-                    digest = measure(small, label, cluster)["digest"]
-                    equal[label].append(digest == local[label]["digest"])
-            print(json.dumps(runs[-1]), equal, flush=True)
-        orientation = measure_xgboost(large, min(2, os.cpu_count() or 1))
-        print(json.dumps(orientation), flush=True)
-    result = {
+    started = time.perf_counter()
+    result: dict[str, Any] = {
         "run": "cluster",
-        "environment": environment,
-        "settings": {"seed": SEED, "rows": n_rows, "trees": FOREST.n_estimators, "depth": 8},
-        "minutes": round((time.perf_counter() - started) / 60, 1),
-        "tasks": runs,
-        "equal": equal,
-        "xgboost": orientation,
+        "environment": describe_environment(),
+        "settings": {
+            "seed": SEED,
+            "quick": options.quick,
+            "rows": QUICK_ROWS if options.quick else options.rows,
+            "trees": FOREST.n_estimators,
+            "depth": FOREST.max_depth,
+            "threads": N_THREADS,
+        },
+        "tasks": [],
+        "equal": {label: [] for label in _LABELS},
+        "xgboost": None,
     }
-    if not options.quick:
-        (RESULTS / "cluster.json").write_text(json.dumps(result, indent=1) + "\n")
-        write_page()
+    with tempfile.TemporaryDirectory() as name:
+        tables, results = Path(name) / "tables", RESULTS
+        tables.mkdir()
+        page = PAGE
+        if options.quick:
+            results, page = Path(name), Path(name) / "RESULTS.md"
+        for _ in measure_all(result, tables, shards):
+            result["minutes"] = round((time.perf_counter() - started) / 60, 1)
+            (results / "cluster.json").write_text(json.dumps(result, indent=1) + "\n")
+            write_page(results, page)
+        if options.quick:
+            print(page.read_text())
 
 
 if __name__ == "__main__":
