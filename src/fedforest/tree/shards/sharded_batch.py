@@ -38,7 +38,7 @@ from fedforest.tree.shards.spread_bits import divide_among, join_parts, moves_of
 from fedforest.tree.table.targets import rows_of
 from fedforest.tree.workers import ALONE, Workers
 
-ROWS_GATHERED = 2**13  # of a node; moving its rows costs about as much as histograms of a level
+ROWS_GATHERED = 2**13  # of a node; decision 61 has what moving rows and histograms cost
 
 GATHERED_FRACTION = 0.25  # of the rows that are in all shards; calls cost more than a histogram
 SPREAD = -1  # the group of nodes that are in all shards
