@@ -15,6 +15,8 @@ GENERATORS: Mapping[str, Callable[[], str]] = {
     "estimators": api.describe_estimators,
     "protections": api.describe_protections,
     "rights of users": access.describe_rights,
+    "askers of parties": access.describe_askers,
+    "requests to parties": access.describe_party_requests,
     "command line": command_line.describe_commands,
     "run.toml": toml_files.describe_run_file,
     "policy.toml": toml_files.describe_policy,

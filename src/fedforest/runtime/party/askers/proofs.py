@@ -39,9 +39,19 @@ from fedforest.transport.signing import Signer, is_issued, read_signer
 from fedforest.transport.tls import CLOCK_TOLERANCE, read_file, read_identity
 
 _LOG = logging.getLogger(__name__)
-_LEVELS = get_args(AskerProof)  # each demands more than the one before
+_LEVELS: tuple[AskerProof, ...] = get_args(AskerProof)  # each demands more than the one before
 
 Agreement = Callable[[str], Begun | None]  # what a run began with, by its id
+
+
+def needed_proof(rules: Iterable[AskerProof], *, is_pinned: bool) -> AskerProof:
+    """Return what shows who asks: the most that any rule demands, and of a pinned user its key."""
+    return max([*rules, "pinned" if is_pinned else "vouched"], key=_LEVELS.index)
+
+
+def is_enough(shown: AskerProof, needed: AskerProof) -> bool:
+    """Tell whether a party answers who shows this."""
+    return _LEVELS.index(shown) >= _LEVELS.index(needed)
 
 
 class PartyMemory(NamedTuple):
@@ -97,19 +107,18 @@ class AskerProofs:
         if self._memory.revoked.has("user", user):
             raise refusal("asker_revoked", what, user=user)
         is_pinned = user in self._pins
-        wanted = [each.asker_proof for each in rules] + ["pinned" if is_pinned else "vouched"]
-        needed = max(wanted, key=_LEVELS.index)
-        if not request.proof and needed != "vouched":
-            raise refusal("asker_unsigned", what, user=user, needed=needed)
-        shown = "vouched"
-        if request.proof:
+        needed = needed_proof((each.asker_proof for each in rules), is_pinned=is_pinned)
+        if not request.proof:
+            shown: AskerProof = "vouched"
+            if not is_enough(shown, needed):
+                raise refusal("asker_unsigned", what, user=user, needed=needed)
+        else:
             signer, signed = self._read(request.proof, user, what)
-            if needed == "pinned" and self._pins.get(user) != signer.fingerprint:
-                if is_pinned:
-                    raise refusal("asker_other_key", what, user=user)
-                raise refusal("asker_not_pinned", what, user=user)
+            shown = "pinned" if self._pins.get(user) == signer.fingerprint else "signed"
+            if not is_enough(shown, needed):
+                broken = "asker_other_key" if is_pinned else "asker_not_pinned"
+                raise refusal(broken, what, user=user)
             self._check_wish(request, signed, prediction, trained_on)
-            shown = "pinned" if is_pinned else "signed"
         log_event(_LOG, "asked", kind=type(request).__name__, user=user, proof=shown, what=what)
 
     def note(self, begun: bytes, request: BeginRun | BeginPrediction) -> None:
