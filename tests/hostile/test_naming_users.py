@@ -19,11 +19,13 @@ from fedforest.errors import FederationError, PolicyRefusal
 from fedforest.protocol.asking import Message
 from fedforest.protocol.vertical.prediction.messages import RouteRows
 from fedforest.runtime.membership.pins import UserPins
+from fedforest.runtime.messages.envelope import derive_part, derive_prediction
 from fedforest.runtime.messages.orders import (
     AlignRows,
     AnyOrder,
     DescribeTables,
     PredictVertical,
+    StandingName,
     TrainVertical,
 )
 from fedforest.runtime.messages.party_requests import (
@@ -31,10 +33,16 @@ from fedforest.runtime.messages.party_requests import (
     BeginRun,
     CountRows,
     DescribeData,
+    FindPlaces,
     GiveShare,
     InPrediction,
 )
-from fedforest.runtime.messages.results import Predictions, TablesDescribed, VerticalResult
+from fedforest.runtime.messages.results import (
+    Alignment,
+    Predictions,
+    TablesDescribed,
+    VerticalResult,
+)
 from fedforest.runtime.messages.roles import AlignmentRole, HorizontalRole, RowChoice, VerticalRole
 from fedforest.runtime.messages.signed_orders import (
     LONGEST_SECONDS,
@@ -292,6 +300,69 @@ def test_a_prediction_is_of_the_rows_and_the_model_that_were_signed(
                 federation,
                 InPrediction(OTHER, 1, change(begin, **changes), memoryview(b"")),
             )
+
+
+def test_an_order_without_data_sets_is_about_those_of_the_model_and_no_others(
+    federation: SigningFederation,
+) -> None:
+    model = federation.ask_signed(ORDER, VerticalResult)
+    assert isinstance(model, VerticalResult)
+    order = PredictVertical(data={}, model=model.model)
+    begun = heard(federation, order, Predictions, InPrediction)  # of the data of the training
+    assert begun.begin.data == "people"
+    proof = sign_request(order, federation.ann)
+    signed = read_signed(proof)
+    say(federation, CountRows(model.model, "people", None, "ann", proof))
+    begin = BeginPrediction(model.model, "people", None, None, "ann", proof=proof)
+    first = derive_prediction(signed.id, 0)
+    for other in ("rows", "people_twice"):  # which have the columns of the model, too
+        for request in (
+            CountRows(model.model, other, None, "ann", proof),
+            InPrediction(first, 1, change(begin, data=other), begun.payload),
+            DescribeData(other, "ann", proof),
+        ):
+            with pytest.raises(PolicyRefusal, match="asked for something else"):
+                say(federation, request)
+    assert say(federation, InPrediction(first, 1, begin, begun.payload))
+
+
+def test_an_order_without_data_sets_begins_no_run_and_describes_no_table(
+    federation: SigningFederation,
+) -> None:
+    for order in (change(ORDER, data={}), DescribeTables(data={}), AlignRows(data={})):
+        proof = sign_request(order, federation.ann)
+        run, terms = read_signed(proof).id, Terms(asker="ann", n_parties=1)
+        for request in (
+            BeginRun(run, VerticalRole(data="people", label="label"), terms, proof),
+            BeginRun(derive_part(run, "alignment"), AlignmentRole(data="people"), terms, proof),
+            DescribeData("people", "ann", proof),
+        ):
+            with pytest.raises(PolicyRefusal, match="asked for something else"):
+                say(federation, request)
+
+
+def test_an_order_without_data_sets_finds_ids_in_the_data_of_its_alignment_only(
+    federation: SigningFederation,
+) -> None:
+    for party in DATA:
+        with (federation.homes[party] / "policy.toml").open("a") as file:
+            file.write('standing_serving = "ids"\n')
+    trained = federation.ask_signed(ORDER, VerticalResult)
+    assert isinstance(trained, VerticalResult)
+    federation.ask_signed(AlignRows(data=DATA, method="psi", name="known", days=3), Alignment)
+    order = PredictVertical(
+        data={},
+        model=trained.model,
+        align=StandingName("known"),
+        ids=[["person 1", "person 2"]],
+        id_party=BANK,
+    )
+    found = heard(federation, order, Predictions, FindPlaces)
+    assert found.data == "people"
+    with pytest.raises(PolicyRefusal, match="asked for something else"):
+        say(federation, change(found, data="people_twice"))
+    with pytest.raises(PolicyRefusal, match="asked for something else"):
+        say(federation, change(found, ids=[["person 3", "person 2"]]))
 
 
 def test_an_alignment_is_of_the_parties_and_for_the_purpose_that_were_signed(
