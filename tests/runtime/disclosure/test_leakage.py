@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fedforest import RandomizedResponse
+from fedforest.runtime.disclosure.encrypted_leakage import report_encrypted_forest
 from fedforest.runtime.disclosure.leakage import (
     CAVEATS,
     COORDINATOR,
@@ -14,6 +15,7 @@ from fedforest.runtime.disclosure.leakage import (
     GRADES,
     LABEL_PARTY,
     NOBODY,
+    USER,
     LeakageReport,
     Learned,
     VerticalRun,
@@ -205,3 +207,16 @@ def test_the_report_of_a_training_is_about_that_training() -> None:
     assert numbers_forest.leakage_ == report_vertical_forest(
         facts(is_regression=True, draws_rows=False)
     )
+
+
+def test_federations_name_rows_that_are_served_and_trees_on_pages() -> None:
+    served = ("standing_serving", "named by ids")
+    here = str(report_vertical_forest(facts()))
+    assert not any(text in here for text in (*served, "ShowTree")), "nobody else is there"
+    report = report_vertical_forest(facts(in_federation=True))
+    assert all(text in " ".join(report.about(EVERY_PREDICTION)) for text in served)
+    assert "what its leaves say (`ShowTree`" in " ".join(report.about(USER))
+    sealed = report_encrypted_forest(facts(in_federation=True, encrypts_labels=True))
+    assert all(text in " ".join(sealed.about(EVERY_PREDICTION)) for text in served)
+    trees = next(text for text in sealed.about(USER) if "ShowTree" in text)
+    assert "leaves" not in trees

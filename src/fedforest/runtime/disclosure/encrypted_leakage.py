@@ -23,6 +23,7 @@ from fedforest.runtime.disclosure.leakage import (
     VerticalRun,
     arrange,
     grade_columns,
+    served_rows,
 )
 
 
@@ -35,6 +36,7 @@ def report_encrypted_forest(run: VerticalRun) -> LeakageReport:
             *_at_label_party(run),
             *_at_user(run),
             *_in_predictions(),
+            *served_rows(run),
             *_kept(run),
             *_caveats(run),
         ],

@@ -144,6 +144,7 @@ def report_vertical_forest(run: VerticalRun) -> LeakageReport:
         *_at_label_party(run),
         *_in_federation(run),
         *_in_predictions(),
+        *served_rows(run),
         *_kept(run),
         *_caveats(run),
     ]
@@ -358,6 +359,31 @@ def _in_federation(run: VerticalRun) -> Iterator[Learned]:
         USER,
         "whoever gave the order: the number and the importance of each party's columns, the names "
         "of classes, out-of-bag votes if asked for, and what the forest predicts",
+    )
+
+
+def served_rows(run: VerticalRun) -> Iterator[Learned]:
+    """Report what pages show of trees, and what predictions of chosen rows add (`FindPlaces`)."""
+    if not run.in_federation:
+        return
+    leaves = "" if run.encrypts_labels else ", and what its leaves say"
+    yield Learned(
+        USER,
+        "whoever may see the model (its owner, scientists it is shared with, operators): the shape "
+        f"of every tree and which party each split is of{leaves} (`ShowTree`, the dashboard); no "
+        "column and no threshold",
+    )
+    yield Learned(
+        EVERY_PREDICTION,
+        "of single rows under a standing alignment, where all parties serve them "
+        "(`standing_serving`), tells the coordinator and the parties the numbers of these rows in "
+        "the common order: which predictions are of the same row, over time",
+    )
+    yield Learned(
+        EVERY_PREDICTION,
+        "of rows that are named by ids tells the coordinator these ids and which of them all "
+        "parties have, and the party that finds them which ids were asked for; the other parties "
+        "are told numbers only",
     )
 
 
