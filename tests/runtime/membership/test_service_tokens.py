@@ -47,6 +47,15 @@ def test_a_token_removed_by_another_process_is_refused_a_second_later(tmp_path: 
     assert running.find(word) is None
 
 
+def test_a_token_made_by_another_process_is_known_at_once(tmp_path: Path) -> None:
+    clock = Clock()
+    running = ServiceTokens(tmp_path / "tokens.json", clock)
+    assert running.find("fft_wrong") is None
+    clock.now += 0.1  # less than a second after the file was looked at
+    word = ServiceTokens(tmp_path / "tokens.json", clock).issue("new")
+    assert running.find(word) is not None
+
+
 def test_other_words_are_no_token(tmp_path: Path) -> None:
     tokens = ServiceTokens(tmp_path / "tokens.json")
     word, other = tokens.issue("one"), tokens.issue("two")

@@ -101,7 +101,11 @@ class ServiceTokens:
         if not 0.0 <= now - self._looked < _LOOK_SECONDS:
             self._look()
             self._looked = now
-        return check_token(word, self._known, now)
+        found = check_token(word, self._known, now)
+        if found is None and self._looked < now:  # it may be new; known or not, this takes as long
+            self._look()
+            found = check_token(word, self._known, now)
+        return found
 
     def _look(self) -> None:
         try:
