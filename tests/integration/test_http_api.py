@@ -13,8 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow
+import pyarrow.csv
 import pytest
+from typer.testing import CliRunner
 
+from fedforest.cli.main import app
 from fedforest.experiments.live.federation import LiveFederation
 from fedforest.runtime.membership.service_tokens import FILE, ServiceTokens
 from fedforest.runtime.messages.orders import (
@@ -154,6 +157,57 @@ def test_the_curl_lines_of_the_guide_do_what_it_says(served: Served) -> None:
     with served.federation.connect() as client:
         runs = client.ask(ListRuns(), RunList).runs
     assert run in [each.run for each in runs], "the run is the user's own, over gRPC too"
+
+
+def predict_by_command(served: Served, *named: str) -> list[dict[str, Any]]:
+    """What `fedforest predict` writes of the rows that are named, by a user who signs orders."""
+    out = served.federation.folder / "chosen.csv"
+    words = ["predict", served.model, "--standing", "customers", *named, "--out", str(out)]
+    profile = {"FEDFOREST_PROFILE": str(served.federation.folder / "user")}
+    outcome = CliRunner().invoke(app, words, env=profile)
+    assert outcome.exit_code == 0, f"{outcome.output}{outcome.exception}"
+    written: list[dict[str, Any]] = pyarrow.csv.read_csv(out).to_pylist()
+    return written
+
+
+def test_commands_predict_chosen_rows_as_the_http_api_does(served: Served) -> None:
+    asked = ["C-1042", "C-9999", "C-1007", "C-1042"]
+    line = guide_lines()[0].replace('"C-1042", "C-7731"', json.dumps(asked)[1:-1])
+    told = json.loads(served.curl(line))
+    written = predict_by_command(served, *(word for each in asked for word in ("--id", each)))
+    assert [row["id"] for row in written] == asked
+    assert [row["predicted"] or None for row in written] == told["predictions"]
+    votes = [row["probability_leaves"] for row in written]
+    assert votes[1] is None
+    assert [votes[0], votes[2], votes[3]] == pytest.approx(
+        [told["probabilities"][place][0] for place in (0, 2, 3)]
+    )
+    few = served.federation.folder / "few.csv"
+    few.write_text("customer\n" + "\n".join(asked))
+    by_file = predict_by_command(served, "--only", str(few), "--id-party", "shop")
+    assert [row.pop("customer") for row in by_file] == [row.pop("id") for row in written]
+    assert by_file == written
+    numbered = predict_by_command(served, "--row", "5", "--row", "0", "--row", "5")
+    assert [row["row"] for row in numbered] == [5, 0, 5]
+    assert numbered[0] == numbered[2]
+    by_number = served.curl(guide_lines()[0].replace('"ids": ["C-1042", "C-7731"]', '"rows": [5]'))
+    assert numbered[0]["predicted"] == json.loads(by_number)["predictions"][0]
+
+
+def test_rows_are_chosen_in_one_way_and_under_an_alignment(served: Served) -> None:
+    profile = {"FEDFOREST_PROFILE": str(served.federation.folder / "user")}
+    for words, text in {
+        ("--id", "x"): "standing alignment",
+        ("--standing", "customers", "--id", "x", "--row", "0"): "in one way",
+        ("--standing", "customers", "--row", "0", "--home", "."): "leave --home",
+        ("--standing", "other", "--row", "0"): "there is no standing alignment",
+        (): "name the rows",
+    }.items():
+        outcome = CliRunner().invoke(
+            app, ["predict", served.model, *words, "--out", "x.csv"], env=profile
+        )
+        assert outcome.exit_code == 2, outcome.output
+        assert text in " ".join(outcome.output.replace("│", " ").split())
 
 
 def request(path: str, token: str, body: bytes, *headers: str) -> bytes:

@@ -71,7 +71,9 @@ def align(  # noqa: PLR0913, PLR0917 - options of a command
     terminal = Terminal(as_json, quiet)
     with Federation(choose_profile(profile)) as federation:
         takes_known = bool(extend) and not data
-        pairs = _read_standing(federation, extend) if takes_known else read_pairs(data or [])
+        pairs = (
+            read_standing(federation, extend, "--extend") if takes_known else read_pairs(data or [])
+        )
         order = AlignRows(
             data=pairs,
             method=method or ("psi" if is_kept else "keyed-hash"),
@@ -153,7 +155,7 @@ def remove_alignment(
         )
 
 
-def _read_standing(federation: Federation, name: str) -> dict[str, str]:
+def read_standing(federation: Federation, name: str, option: str = "--standing") -> dict[str, str]:
     """Return the data sets that a standing alignment was made of."""
     from fedforest.runtime.messages.orders import ListAlignments
     from fedforest.runtime.messages.results import AlignmentList
@@ -163,7 +165,7 @@ def _read_standing(federation: Federation, name: str) -> dict[str, str]:
     if name not in found:
         names = ", ".join(found) or "none"
         raise typer.BadParameter(
-            f"there is no standing alignment {name!r}; there are: {names}", param_hint="--extend"
+            f"there is no standing alignment {name!r}; there are: {names}", param_hint=option
         )
     return found[name]
 

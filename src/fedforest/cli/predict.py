@@ -25,13 +25,16 @@ def predict(  # noqa: PLR0913, PLR0917 - options of a command
     model: Annotated[
         str, typer.Argument(help="A finished run (name, id or first digits), or a model file.")
     ],
-    data: Annotated[
-        list[str],
-        typer.Option(
-            "--data", "-d", help="PARTY=DATA_SET for each party, or one file that is here."
-        ),
-    ],
     out: Annotated[Path, typer.Option("--out", "-o", help="A .parquet or .csv file.")],
+    data: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--data",
+            "-d",
+            help="PARTY=DATA_SET for each party, or one file that is here. With --standing, those "
+            "of the alignment unless they are named.",
+        ),
+    ] = None,
     align: Annotated[
         bool | None,
         typer.Option(
@@ -41,6 +44,22 @@ def predict(  # noqa: PLR0913, PLR0917 - options of a command
     ] = None,
     standing: Annotated[
         str, typer.Option(help="Match rows by this standing alignment.", show_default=False)
+    ] = "",
+    only_ids: Annotated[
+        list[str] | None,
+        typer.Option("--id", help="Predict the row of this id; may be repeated."),
+    ] = None,
+    only_ids_file: Annotated[
+        Path | None,
+        typer.Option("--only", help="Predict the rows of the ids in this file."),
+    ] = None,
+    only_rows: Annotated[
+        list[int] | None,
+        typer.Option("--row", min=0, help="Predict this row of the common order; may be repeated."),
+    ] = None,
+    id_party: Annotated[
+        str,
+        typer.Option(help="Who finds ids; the alignment's first party unless it is named."),
     ] = "",
     home: Annotated[
         Path | None,
@@ -69,27 +88,93 @@ def predict(  # noqa: PLR0913, PLR0917 - options of a command
 
     Example: fedforest predict 4f2a --data bank=new_customers --data shop=baskets -o p.parquet
 
+    Example: fedforest predict 4f2a --standing customers --id C-1042 --id C-7731 -o p.csv
+
     Example: fedforest predict forest.model --data patients.csv --out predictions.csv
     """
     from fedforest.cli.prediction_file import check_name, make_table, write_table
 
     check_name(out)
+    chosen = _choose_rows(only_ids, only_ids_file, only_rows, id_party)
+    if chosen is not None and (not standing or home is not None or ids_file is not None):
+        raise typer.BadParameter(
+            "rows are chosen under a standing alignment (--standing NAME), and have their names "
+            "already: leave --home and --ids out"
+        )
+    if not data and not standing:
+        raise typer.BadParameter("name the rows to predict", param_hint="--data")
     own_ids = _read_ids_file(ids_file, home)
     if Path(model).is_file():
-        predicted = _Predicted(*_predict_here(Path(model).read_bytes(), data))
+        predicted = _Predicted(*_predict_here(Path(model).read_bytes(), data or []))
     else:
-        wishes = _Wishes(data, align, lookahead, home, standing)
+        wishes = _Wishes(data or [], align, lookahead, home, standing, chosen)
         predicted = _predict_run(profile, model, wishes)
-    votes, classes, ids, alignment = predicted
+    votes, classes, ids, alignment = predicted[:4]
     if own_ids is not None:
         ids = _check_ids(own_ids, len(votes), alignment)
-    write_table(make_table(votes, classes, ids), out)
+    if chosen is None:
+        written = make_table(votes, classes, ids)
+    else:
+        written = chosen.place(make_table(votes, classes), predicted.is_found)
+    write_table(written, out)
     terminal = Terminal(as_json, quiet)
     if as_json:
         told = None if alignment is None else alignment.id
         terminal.show_json({"rows": len(votes), "file": str(out), "alignment": told})
+    elif written.num_rows > len(votes):
+        missing = written.num_rows - len(votes)
+        terminal.say(f"{len(votes):,} rows predicted, in {out}; {missing:,} ids are not everywhere")
     else:
         terminal.say(f"{len(votes):,} rows predicted, in {out}")
+
+
+class _Chosen(NamedTuple):
+    """Single rows under a standing alignment: their numbers, or a pyarrow table of their ids."""
+
+    rows: list[int] | None
+    ids: Any
+    id_party: str
+
+    def columns(self) -> list[list[str]] | None:
+        """Return the texts of ids, column by column."""
+        if self.ids is None:
+            return None
+        return [[str(value) for value in column.to_pylist()] for column in self.ids.columns]
+
+    def place(self, predictions: Any, is_found: NDArray[Any] | None) -> Any:
+        """Return predictions beside the names of their rows; ids that have none get nulls."""
+        import numpy as np
+        import pyarrow
+
+        values = predictions.drop_columns(["row"])
+        if self.ids is None:
+            return values.add_column(0, "row", pyarrow.array(self.rows))
+        if is_found is not None:
+            places = pyarrow.array(np.cumsum(is_found) - 1, mask=~is_found)
+            values = values.take(places)
+        for number, name in enumerate(self.ids.column_names):
+            values = values.add_column(number, name, self.ids.column(number))
+        return values
+
+
+def _choose_rows(
+    ids: list[str] | None, file: Path | None, rows: list[int] | None, id_party: str
+) -> _Chosen | None:
+    """Return the rows that are named one by one; None: all are meant."""
+    import pyarrow
+
+    from fedforest.cli.prediction_file import read_local_table
+
+    if sum(map(bool, (ids, file, rows))) > 1:
+        raise typer.BadParameter("name rows in one way: --id, --only or --row")
+    if rows:
+        return _Chosen(rows, None, "")
+    if not ids and file is None:
+        return None
+    table = pyarrow.table({"id": ids}) if file is None else read_local_table(file)
+    if not table.num_rows:
+        raise typer.BadParameter(f"{file} has no ids", param_hint="--only")
+    return _Chosen(None, table, id_party)
 
 
 class _Wishes(NamedTuple):
@@ -100,6 +185,7 @@ class _Wishes(NamedTuple):
     lookahead: int | None
     home: Path | None
     standing: str = ""  # the name of a standing alignment
+    chosen: _Chosen | None = None  # of its rows
 
 
 class _Predicted(NamedTuple):
@@ -107,6 +193,7 @@ class _Predicted(NamedTuple):
     classes: NDArray[Any] | None
     ids: Any = None  # pyarrow table
     alignment: Alignment | None = None
+    is_found: NDArray[Any] | None = None  # of each id that was named
 
 
 def _predict_run(profile: str, model: str, wishes: _Wishes) -> _Predicted:
@@ -119,6 +206,8 @@ def _predict_run(profile: str, model: str, wishes: _Wishes) -> _Predicted:
     with Federation(choose_profile(profile)) as federation:
         run = find_model(federation, model).run
         details = federation.ask(ShowRun(run=run), RunDetails)
+        if wishes.chosen is not None and details.state.protocol != "vertical":
+            raise typer.BadParameter("only vertical forests predict chosen rows of their parties")
         if details.state.protocol == "horizontal":
             file = federation.ask(WatchRun(run=run), HorizontalResult).file
             return _Predicted(*_predict_here(file, wishes.data))
@@ -149,15 +238,21 @@ def _predict_linear(federation: Federation, run: str, wishes: _Wishes) -> _Predi
 
 
 def _predict_there(federation: Federation, details: RunDetails, wishes: _Wishes) -> _Predicted:
+    from fedforest.cli.align import read_standing
     from fedforest.runtime.client.predictions import predict_rows
     from fedforest.runtime.messages.orders import PredictVertical, WatchRun
     from fedforest.runtime.messages.results import VerticalResult
     from fedforest.tree.table.class_labels import unpack_labels
 
-    run, pairs = details.state.run, read_pairs(wishes.data)
+    run, chosen = details.state.run, wishes.chosen
+    takes_known = wishes.standing and not wishes.data
+    pairs = read_standing(federation, wishes.standing) if takes_known else read_pairs(wishes.data)
     order = PredictVertical(
         data=pairs,
         model=run,
+        rows=None if chosen is None else chosen.rows,
+        ids=None if chosen is None else chosen.columns(),
+        id_party="" if chosen is None else chosen.id_party,
         lookahead=wishes.lookahead,
         hard_votes=bool(details.order.get("hard_votes")),
         align=_choose_alignment(details.order.get("align", False), wishes),
@@ -166,7 +261,7 @@ def _predict_there(federation: Federation, details: RunDetails, wishes: _Wishes)
     predicted = predict_rows(federation, order)
     ids = None if wishes.home is None else _read_ids(wishes.home, pairs, predicted.alignment)
     classes = None if packed is None else unpack_labels(packed)
-    return _Predicted(predicted.values, classes, ids, predicted.alignment)
+    return _Predicted(predicted.values, classes, ids, predicted.alignment, predicted.is_found)
 
 
 def _choose_alignment(in_training: Any, wishes: _Wishes) -> Align:

@@ -18,6 +18,7 @@ from fedforest.runtime.disclosure.ledger_summary import summarise
 from fedforest.runtime.messages.orders import (
     CompleteModel,
     PredictVertical,
+    StandingName,
     TrainVertical,
     Validation,
 )
@@ -137,6 +138,9 @@ def test_predictions_come_sealed_and_their_asker_opens_them(federation: LocalFed
     assert not told.data
     with pytest.raises(ConfigurationError, match="sealed for a key"):
         federation.ask(PredictVertical(data=DATA, model=ENCRYPTED.hex()), Predictions)
+    by_ids = msgspec.structs.replace(asked, ids=[["anybody"]], align=StandingName("none"))
+    with pytest.raises(ConfigurationError, match="name rows by their numbers"):
+        federation.ask(by_ids, Predictions)
 
 
 def test_a_forest_grows_on_encrypted_and_becomes_whole_if_all_allow_it(

@@ -20,10 +20,14 @@ from fedforest.runtime.messages.results import Alignment, Predictions
 
 
 class Predicted(NamedTuple):
-    """Votes (rows, outputs) or leaves (trees, rows), and the alignment of the rows if any."""
+    """Votes (rows, outputs) or leaves (trees, rows), and the alignment of the rows if any.
+
+    Of rows named by ids there are votes only where `is_found`.
+    """
 
     values: NDArray[Any]
     alignment: Alignment | None
+    is_found: NDArray[np.bool_] | None = None  # of each id; None: rows were not named by ids
 
 
 def predict_rows(federation: Federation, order: PredictVertical) -> Predicted:
@@ -31,8 +35,12 @@ def predict_rows(federation: Federation, order: PredictVertical) -> Predicted:
     key = IdentityKey.from_randomness(secrets.token_bytes)
     asked = msgspec.structs.replace(order, key=key.public)
     told = federation.ask(asked, Predictions)
+    is_found = None
+    if told.found is not None and order.ids is not None:
+        packed = np.frombuffer(told.found, np.uint8)
+        is_found = np.unpackbits(packed, count=len(order.ids[0])).astype(bool)
     if not told.sealed:
-        return Predicted(told.read(), told.alignment)
+        return Predicted(told.read(), told.alignment, is_found)
     blocks = [SealedVotes(memoryview(own), memoryview(data)) for own, data in told.sealed]
     votes = open_votes(key, blocks, *told.shape)
     if order.rows is not None:  # each row is voted for once

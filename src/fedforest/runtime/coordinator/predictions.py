@@ -89,6 +89,11 @@ def predict(
     order = asked.order
     assert isinstance(order, PredictVertical)
     _check_parties(order, model)
+    if model.is_encrypted and order.ids is not None and not order.leaves:
+        raise ConfigurationError(
+            "votes of encrypted labels come sealed in the common order, in which who asks by ids "
+            "cannot tell whose they are; name rows by their numbers"
+        )
     alignment, chosen = None, RowsToPredict(asked=asked)
     served = find_served_rows(order, transport, standing, asked.proof)
     if served is not None and not len(served.rows):
