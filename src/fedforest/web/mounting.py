@@ -14,6 +14,7 @@ from starlette.routing import BaseRoute
 
 from fedforest.runtime.membership.service_tokens import FILE, ServiceTokens
 from fedforest.runtime.processes import ServedCoordinator, ServedParty
+from fedforest.web.api.batching import AskingThreads, PredictionBatches
 from fedforest.web.api.guard import Guard, WebLimits
 from fedforest.web.dashboard import coordinator_site
 from fedforest.web.dashboard.login import user_of_certificate
@@ -74,17 +75,18 @@ def mount_beside_party(
 def list_routes(coordinator: ServedCoordinator, options: WebOptions) -> list[BaseRoute]:
     """Return the addresses of all rooms that are mounted."""
     tokens = ServiceTokens(coordinator.home / FILE)
+    served = coordinator.service.serve, coordinator.federation
+    batches = PredictionBatches(AskingThreads(*served).predict)
     routes: list[BaseRoute] = []
     if options.dashboard:
         routes += coordinator_site.make_routes(
-            coordinator.service.serve,
-            coordinator.federation,
+            *served,
             tokens,
             coordinator.users,
             partial(user_of_certificate, coordinator.federation),
+            batches,
         )
     if options.http_api:
         guard = Guard(tokens, options.limits)
-        served = coordinator.service.serve, coordinator.federation
-        routes.append(mount_api(*served, guard, coordinator.users))
+        routes.append(mount_api(*served, guard, coordinator.users, batches))
     return routes

@@ -94,12 +94,49 @@ def test_a_user_walks_through_the_pages_of_a_real_run(
         page.get_by_role("link", name="Ask for names").click()
         page.wait_for_selector("text=its policy does not allow this export")
 
+        predict_rows(watched, run)
+        share_run(watched, run)
         download_report(watched, run, tmp_path / "report.html")
         for path in ("/runs", "/federation", "/privacy", "/runs/new?as=file"):
             page.goto(federation.address(path))
             page.wait_for_load_state("networkidle")
             check_page(watched)
         look_at_party(Watched(look(browser).new_page()), federation, run.rpartition("/")[2])
+
+
+def predict_rows(watched: Watched, run: str) -> None:
+    """Rows are predicted from the run's page; what cannot be is told where it was typed."""
+    page = watched.page
+    page.goto(run)
+    page.get_by_label("Named by").select_option("rows")
+    page.get_by_label("Rows", exact=True).fill("7, 0 7")
+    page.get_by_role("button", name="Predict", exact=True).click()
+    page.wait_for_selector("text=3 of 3 rows predicted")
+    answers = [row.inner_text() for row in page.locator("tbody tr").all()]
+    assert len(answers) == 3
+    assert answers[0] == answers[2], answers
+    assert re.search(r"^7\s+(leaves|stays)\s+[\d.]+%\s+[\d.]+%$", answers[0]), answers
+    check_page(watched)
+    page.get_by_label("Rows", exact=True).fill("seven")
+    page.get_by_role("button", name="Predict", exact=True).click()
+    page.wait_for_selector("[role=alert] >> text=whole numbers")
+    assert page.get_by_label("Rows", exact=True).input_value().strip() == "seven"
+    check_page(watched)
+
+
+def share_run(watched: Watched, run: str) -> None:
+    """A run is shared with a member, and that is ended; with nobody else."""
+    page = watched.page
+    page.goto(run)
+    page.get_by_label("User", exact=True).fill("auditor")
+    page.get_by_role("button", name="Share the run").click()
+    page.wait_for_selector("[role=alert] >> text=there is no user 'auditor'")
+    page.goto(run)
+    page.get_by_label("User", exact=True).fill("analyst")
+    page.get_by_role("button", name="Share the run").click()
+    page.get_by_role("button", name="Share no more with analyst").click()
+    page.wait_for_selector("text=Nobody but you and operators")
+    check_page(watched)
 
 
 def download_report(watched: Watched, run: str, report: Path) -> None:

@@ -7,11 +7,13 @@ from starlette.requests import Request
 from starlette.routing import Route
 
 from fedforest.runtime.membership.user_roles import DEFAULT_ROLE, UserRole
+from fedforest.web.api.batching import AskingThreads, PredictionBatches
 from fedforest.web.api.door import Door, Serve
 from fedforest.web.api.guard import KnowsTokens, Rates
 from fedforest.web.dashboard import (
     federation_pages,
     new_run_pages,
+    prediction_pages,
     privacy_pages,
     run_list_pages,
     run_pages,
@@ -42,6 +44,7 @@ class CoordinatorSite:
     serve: Serve
     federation: str
     roles: Callable[[], Mapping[str, UserRole]] | None  # of users; None: unknown
+    batches: PredictionBatches
     feeds: RunFeeds = field(default_factory=RunFeeds)
     forests: OpenedForests = field(default_factory=OpenedForests)
 
@@ -58,16 +61,18 @@ class CoordinatorSite:
         return bool(user) and (self.roles is None or user in self.roles())
 
 
-def make_routes(
+def make_routes(  # noqa: PLR0913, PLR0917 - what pages stand on
     serve: Serve,
     federation: str,
     tokens: KnowsTokens,
     roles: Callable[[], Mapping[str, UserRole]] | None,
     user_of_certificate: Callable[[Request], str | None],
+    batches: PredictionBatches | None = None,
 ) -> Sequence[Route]:
-    """Return the addresses of all pages."""
+    """Return the addresses of all pages; `batches` may be shared with the HTTP API."""
     frame = Site(federation, "coordinator", _NAVIGATION)
-    site = CoordinatorSite(frame, Sessions(), serve, federation, roles)
+    batches = batches or PredictionBatches(AskingThreads(serve, federation).predict)
+    site = CoordinatorSite(frame, Sessions(), serve, federation, roles, batches)
     reception = Reception(site.sessions, explain_refusal, site)
     login = Login(
         frame,
@@ -93,6 +98,8 @@ def make_routes(
         ("/runs/{run}/report", "GET"): page(run_pages.download_report),
         ("/runs/{run}/trees", "GET"): page(tree_pages.show_trees),
         ("/runs/{run}/trees/{tree}", "GET"): page(tree_pages.send_tree),
+        ("/runs/{run}/predict", "GET"): page(prediction_pages.show_form, scope="predict"),
+        ("/runs/{run}/predict", "POST"): action(prediction_pages.predict, scope="predict"),
         ("/runs/{run}/cancel", "POST"): action(run_pages.cancel_run),
         ("/runs/{run}/resume", "POST"): action(run_pages.resume_run),
         ("/runs/{run}/end-early", "POST"): action(run_pages.end_run_early),

@@ -28,7 +28,15 @@ from fedforest.runtime.messages.orders import (
     ShowRun,
 )
 from fedforest.runtime.messages.results import LoggedEvent, RunDetails, RunEvents, RunList
-from fedforest.web.dashboard.layout import action_button, badge, notice, show_page, show_part
+from fedforest.web.dashboard.layout import (
+    action_button,
+    badge,
+    labelled,
+    notice,
+    show_page,
+    show_part,
+)
+from fedforest.web.dashboard.prediction_pages import offer_predictions
 from fedforest.web.dashboard.run_live import describe_feed, stream_parts
 from fedforest.web.dashboard.visits import Refused, Visit
 
@@ -55,8 +63,10 @@ def show_run(visit: Visit) -> Response:
         parts += [describe_scores(details), *describe_worth(details.validation)]
     if state.state == "finished":
         parts.append(_later(f"/runs/{state.run}/result", "Reading the model"))
+    parts.append(offer_predictions(visit, details))
     if details.plan is not None:
         parts.append(_compare_plan(details))
+    parts.append(_share_section(visit, details))
     parts += describe_records(details)
     parts.append(_log_section(state.run))
     return show_page(
@@ -266,6 +276,46 @@ def _go_on(visit: Visit, order: ResumeRun | EndRunEarly) -> Response:
     if isinstance(feed.error, AccessRefused):
         raise feed.error
     return RedirectResponse(f"/runs/{order.run}", 303)
+
+
+def _share_section(visit: Visit, details: RunDetails) -> Markup | None:
+    """Return with whom a run is shared, and the form to change it, to those who may."""
+    mine = (
+        visit.user == details.state.user.rpartition("/")[2]
+        or visit.site.role_of(visit.user) == "operator"
+    )
+    if "order" not in visit.session.scopes or not mine:
+        return None
+    path = f"/runs/{details.state.run}/share"
+    listed = [
+        element(
+            "li",
+            user,
+            " ",
+            action_button(
+                visit,
+                path,
+                f"Share no more with {user}",
+                fields={"user": user, "ends": "1"},
+                class_="small",
+            ),
+        )
+        for user in details.shared_with
+    ]
+    box = element("input", name="user", id="share-with", required=True, maxlength=64)
+    hint = "Viewers see it; scientists and services may predict with its model, too."
+    form = element(
+        "form",
+        element("input", type="hidden", name="by", value=visit.session.form_token),
+        labelled("User", box, hint, for_="share-with"),
+        element("button", "Share the run", type="submit"),
+        method="post",
+        action=path,
+    )
+    nobody = element("p", "Nobody but you and operators.", class_="quiet")
+    return section(
+        "Who else may see it", element("ul", listed, class_="plain") if listed else nobody, form
+    )
 
 
 def share_run(visit: Visit) -> Response:

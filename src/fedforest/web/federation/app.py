@@ -16,12 +16,11 @@ from starlette.responses import Response
 
 from fedforest.runtime.membership.service_tokens import Scope
 from fedforest.runtime.membership.user_roles import UserRole
-from fedforest.runtime.messages.orders import AnyOrder, PredictVertical
-from fedforest.runtime.messages.results import Predictions
+from fedforest.runtime.messages.orders import AnyOrder
+from fedforest.web.api.batching import AskingThreads, PredictionBatches
 from fedforest.web.api.door import Door, Serve
 from fedforest.web.api.guard import Guard
 from fedforest.web.api.problems import Problem
-from fedforest.web.federation.batching import PredictionBatches
 
 Result = TypeVar("Result")
 Body = TypeVar("Body", bound=msgspec.Struct)
@@ -40,12 +39,13 @@ class FederationApi:
         federation: str,
         guard: Guard,
         roles: Callable[[], Mapping[str, UserRole]] | None,
+        batches: PredictionBatches | None = None,
     ) -> None:
         self._serve = serve
         self.federation = federation
         self.guard = guard
         self._roles = roles  # of users; None: unknown
-        self.batches = PredictionBatches(self._predict)
+        self.batches = batches or PredictionBatches(AskingThreads(serve, federation).predict)
         self.n_watching = 0
 
     @cached_property
@@ -70,9 +70,6 @@ class FederationApi:
     def door(self, user: str) -> Door:
         """Return what sends the requests of a user."""
         return Door(self._serve, self.federation, user)
-
-    async def _predict(self, user: str, order: PredictVertical) -> Predictions:
-        return await self.ask(user, order, Predictions)
 
 
 def read_json(data: bytes, decoder: "msgspec.json.Decoder[Body]") -> Body:

@@ -1,10 +1,8 @@
 """Models over HTTP: listed, shown, withdrawn, and asked for predictions."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -14,6 +12,7 @@ from fedforest.runtime.messages.orders import (
     WithdrawModel,
 )
 from fedforest.runtime.messages.results import ModelList, Predictions
+from fedforest.web.api.batching import place_found
 from fedforest.web.api.endpoints import Endpoint
 from fedforest.web.api.problems import Problem
 from fedforest.web.federation.answers import (
@@ -102,21 +101,12 @@ def describe_predictions(
     votes, classes = told.read(), told.classes
     if classes is None:
         return PredictionAnswer(
-            **about, predictions=_place(votes[:, 0].tolist(), told, asked.n_rows)
+            **about, predictions=place_found(votes[:, 0].tolist(), told, asked.n_rows)
         )
     best = [classes[number] for number in votes.argmax(axis=1).tolist()]
     return PredictionAnswer(
         **about,
-        predictions=_place(best, told, asked.n_rows),
+        predictions=place_found(best, told, asked.n_rows),
         classes=classes,
-        probabilities=_place(votes.tolist(), told, asked.n_rows),
+        probabilities=place_found(votes.tolist(), told, asked.n_rows),
     )
-
-
-def _place(values: Sequence[Any], told: Predictions, n_asked: int) -> list[Any]:
-    """Put values where their ids were found, and None elsewhere."""
-    if told.found is None:
-        return list(values)
-    left = iter(values)
-    is_found = np.unpackbits(np.frombuffer(told.found, np.uint8), count=n_asked).tolist()
-    return [next(left) if found else None for found in is_found]

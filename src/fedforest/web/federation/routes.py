@@ -12,6 +12,7 @@ from fedforest.runtime.membership.user_roles import UserRole
 from fedforest.runtime.messages.orders import ListAlignments, ShowStatus
 from fedforest.runtime.messages.results import AlignmentList
 from fedforest.runtime.messages.status import FederationStatus
+from fedforest.web.api.batching import PredictionBatches
 from fedforest.web.api.door import Serve
 from fedforest.web.api.endpoints import Endpoint, describe, make_routes
 from fedforest.web.api.guard import Guard
@@ -33,9 +34,10 @@ def mount_api(
     federation: str,
     guard: Guard,
     roles: Callable[[], Mapping[str, UserRole]] | None,
+    batches: PredictionBatches | None = None,
 ) -> Mount:
-    """Return the route below which the whole API is."""
-    api = FederationApi(serve, federation, guard, roles)
+    """Return the route below which the whole API is; `batches` may be shared with pages."""
+    api = FederationApi(serve, federation, guard, roles, batches)
     endpoints = list_endpoints(api)
     routes = make_routes(endpoints, _PREFIX)
     return Mount(_PREFIX, app=Starlette(routes=routes, exception_handlers=HANDLERS))

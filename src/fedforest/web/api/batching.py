@@ -8,23 +8,28 @@ one caller's mistake is not another's.
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
 from msgspec.structs import replace
 
 from fedforest.errors import ConfigurationError, DataError, FederationError, PolicyRefusal
 from fedforest.runtime.messages.orders import PredictVertical
 from fedforest.runtime.messages.results import Predictions
+from fedforest.web.api.door import Door, Serve
 from fedforest.web.api.problems import Problem
 
 Ask = Callable[[str, PredictVertical], Awaitable[Predictions]]
 MOST_ROWS = 50_000  # of one batch
 MOST_UNDERWAY = 2  # batches of one manner: parties work on one while another is read
 WAIT_SECONDS = 10.0
+_THREADS = 16  # that ask the coordinator
 _OF_ONE = ConfigurationError | DataError | PolicyRefusal  # which one caller may have caused
 
 
@@ -47,6 +52,23 @@ class _Manner:
 
     waiting: deque[_Caller] = field(default_factory=deque)
     n_underway: int = 0
+
+
+class AskingThreads:
+    """Asks the coordinator in the name of users, on threads of its own."""
+
+    def __init__(self, serve: Serve, federation: str) -> None:
+        self._serve = serve
+        self._federation = federation
+
+    @cached_property
+    def _threads(self) -> CapacityLimiter:
+        return CapacityLimiter(_THREADS)  # of the event loop that asks first
+
+    async def predict(self, user: str, order: PredictVertical) -> Predictions:
+        """Send the request of a user, and return its predictions."""
+        ask = Door(self._serve, self._federation, user).ask
+        return await run_sync(partial(ask, order, Predictions), limiter=self._threads)
 
 
 class PredictionBatches:
@@ -153,6 +175,15 @@ def _merge(orders: list[PredictVertical]) -> PredictVertical:
         columns = zip(*(order.ids or () for order in orders), strict=True)
         return replace(first, ids=[list(chain.from_iterable(parts)) for parts in columns])
     return replace(first, rows=[row for order in orders for row in order.rows or ()])
+
+
+def place_found(values: Sequence[Any], told: Predictions, n_asked: int) -> list[Any]:
+    """Put values where their ids were found, and None elsewhere."""
+    if told.found is None:
+        return list(values)
+    left = iter(values)
+    is_found = np.unpackbits(np.frombuffer(told.found, np.uint8), count=n_asked).tolist()
+    return [next(left) if found else None for found in is_found]
 
 
 def _divide(told: Predictions, lengths: list[int]) -> list[Predictions]:
