@@ -156,11 +156,12 @@ def test_status_is_whole_for_operators_and_reduced_for_users(clinics: Clinics) -
     assert "disk of the coordinator" in command("status", "--profile", eve)
 
 
-def make_due(clinics: Clinics, home: Path) -> None:
-    """Put a certificate in a member's folder that is to be renewed at once."""
+def make_due(
+    clinics: Clinics, home: Path, life: timedelta = timedelta(hours=1), spent: float = 0.7
+) -> None:
+    """Put a certificate in a member's folder that is to be renewed at once, or before long."""
     old = Credentials.load(home / "tls")
-    life = timedelta(hours=1)
-    starting = datetime.now(UTC) - 0.7 * life
+    starting = datetime.now(UTC) - spent * life
     certificate = clinics.authority().certify(
         key_of(old.certificate), old.identity, life, starting=starting
     )
@@ -193,6 +194,44 @@ def test_the_coordinator_and_users_renew_their_certificates_by_themselves(
     )
     with Federation(ann) as federation:
         assert federation.ask(ListRuns(), RunList).runs == []
+
+
+def renewed(home: Path, *options: str) -> bool:
+    told = json.loads(command("renew", "--profile", str(home), "--json", *options))
+    assert told["expires"] == Credentials.load(home / "tls").expires.isoformat()
+    return bool(told["renewed"])
+
+
+@pytest.mark.slow
+def test_a_silent_service_account_is_renewed_by_a_command_and_goes_on(clinics: Clinics) -> None:
+    homes = {}
+    for name in ("scoring", "forgotten"):
+        homes[name] = clinics.folder / name
+        token = clinics.invite(name, "--user", "--role", "service")
+        command("join", "--home", str(homes[name]), typed=token)
+        make_due(clinics, homes[name], timedelta(seconds=12), spent=0.0)  # due in 8 seconds
+    before = Credentials.load(homes["scoring"] / "tls")
+    with Federation(homes["scoring"]) as application:
+        assert not renewed(homes["scoring"])
+        wait_until(lambda: before.renewal_due <= datetime.now(UTC), "it is due")
+        assert renewed(homes["scoring"])
+        after = Credentials.load(homes["scoring"] / "tls")
+        assert after.expires - before.expires > timedelta(days=29)
+        assert after.key == before.key
+        wait_until(lambda: before.expires < datetime.now(UTC), "the old one has expired")
+        assert application.ask(ListRuns(), RunList).runs == []  # nothing was asked since it began
+    assert not renewed(homes["scoring"])
+    assert renewed(homes["scoring"], "--now")
+    with pytest.raises(ConfigurationError, match=r"expired at .* cannot be renewed; .* invite"):
+        renewed(homes["forgotten"])
+
+
+def test_the_revoked_are_not_renewed_by_the_command(clinics: Clinics) -> None:
+    gone = clinics.joined("gone", "user")
+    make_due(clinics, gone)
+    command("coordinator", "revoke", "gone", "--home", clinics.home)
+    with pytest.raises(ConfigurationError, match="was revoked"):
+        renewed(gone)
 
 
 def test_a_party_that_was_killed_while_it_joined_joins_with_the_same_token(

@@ -30,6 +30,7 @@ from fedforest.cli.operation.backup import (
 )
 from fedforest.cli.operation.doctor import doctor
 from fedforest.cli.operation.mlflow_log import log_to_mlflow
+from fedforest.cli.operation.renew import renew_certificate
 from fedforest.cli.operation.status import status
 from fedforest.cli.papers.data_sets import paper_data
 from fedforest.cli.papers.reproduce import reproduce
@@ -61,6 +62,7 @@ app.command()(doctor)
 app.command()(status)
 app.command("join")(join_as_user)
 app.command("identity")(show_identity)
+app.command("renew")(renew_certificate)
 app.command()(plan)
 app.command()(train)
 app.add_typer(runs, name="runs")

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedforest.errors import ConfigurationError, FederationError
+from fedforest.errors import ConfigurationError, FederationError, TransportError
 from fedforest.runtime.coordinator.home import describe_members, make_coordinator, public_addresses
 from fedforest.runtime.membership.homes import CoordinatorSettings
 from fedforest.runtime.membership.invitations import Invitation
 from fedforest.runtime.membership.members import Membership, check_members
 from fedforest.runtime.membership.pins import Pins
 from fedforest.runtime.membership.presence import FolderPresence, Present, read_presence
-from fedforest.runtime.membership.renewal import Renewal, load_fresh
+from fedforest.runtime.membership.renewal import Renewal, load_fresh, renew_if_due
 from fedforest.transport.authority import make_authority
 from fedforest.transport.enrolment import Application
 from fedforest.transport.identity import Identity
@@ -293,6 +294,42 @@ def test_a_failed_renewal_is_logged_and_tried_again_later(
     renewal.look()
     assert len(asked) == 2
     assert load_fresh(home / "tls", refuse) == before
+
+
+def test_two_processes_that_renew_one_folder_ask_for_one_certificate(
+    home: Path, members: Membership
+) -> None:
+    before = age(home, members)
+    asked: list[Credentials] = []
+
+    def ask(credentials: Credentials) -> bytes:
+        asked.append(credentials)
+        time.sleep(0.2)  # the other one comes meanwhile
+        return members.renew_own(credentials)
+
+    with ThreadPoolExecutor(2) as threads:
+        both = [threads.submit(renew_if_due, home / "tls", ask) for _ in range(2)]
+        found = [each.result(60) for each in both]
+    assert asked == [before]
+    assert found == [(Credentials.load(home / "tls"), True)] * 2
+    assert renew_if_due(home / "tls", ask) == (found[0][0], False)
+    assert renew_if_due(home / "tls", ask, anyway=True)[1]
+
+
+def test_an_expired_certificate_says_what_to_do(home: Path, members: Membership) -> None:
+    starting = datetime.now(UTC) - 2 * DAY
+    old = members._authority.issue("user", "ann", DAY, starting=starting)
+    old.save(home / "tls")
+
+    def ask(_: Credentials) -> bytes:
+        raise TransportError("the handshake failed")
+
+    with pytest.raises(ConfigurationError, match=r"expired at .* to invite ann again"):
+        renew_if_due(home / "tls", ask)
+    assert load_fresh(home / "tls", ask) == old
+    age(home, members)
+    with pytest.raises(TransportError, match="handshake"):
+        renew_if_due(home / "tls", ask)
 
 
 def test_a_certificate_for_somebody_else_is_not_kept(home: Path, members: Membership) -> None:

@@ -19,7 +19,7 @@ from fedforest.runtime.membership.homes import (
     find_profile,
     read_settings,
 )
-from fedforest.runtime.membership.renewal import load_fresh
+from fedforest.runtime.membership.renewal import load_fresh, renew_if_due
 from fedforest.runtime.messages.orders import (
     AnyOrder,
     AnyRun,
@@ -149,6 +149,17 @@ class Federation:
             self._retired.append(self._client)
             self._client, self._credentials = self._open()
         return map(decode_event, self._client.submit(sign_request(order, self._credentials)))
+
+
+def renew_profile(profile: Path, *, anyway: bool = False) -> "tuple[Credentials, bool]":
+    """Renew the certificate of a profile if it is due, or `anyway`; tell whether it was."""
+    with explain_missing_extras("a federation"):
+        from fedforest.transport.grpc.renewal import (  # noqa: PLC0415 - grpc is an extra
+            renew_certificate,
+        )
+
+    address = read_settings(profile, PROFILE_FILE, ProfileSettings).coordinator
+    return renew_if_due(profile / "tls", partial(renew_certificate, address), anyway=anyway)
 
 
 def _connect(profile: Path, address: str) -> "tuple[GrpcClient, Credentials]":

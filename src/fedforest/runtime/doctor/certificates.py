@@ -57,8 +57,8 @@ def examine_certificate(home: Path, clock: Clock = time.time) -> Diagnoses:
             "certificate",
             f"the certificate of {who} expires at {expires} and was to be renewed before now",
             "a role renews its certificate while it runs, when a third of its life is left",
-            "start the service, or give any command as this user, and look into its log for `not "
-            "renewed`",
+            "start the service and look into its log for `not renewed`; as a user, run `fedforest "
+            "renew`",
         )
     else:
         yield good("certificate", f"the certificate of {who} is good until {expires}")

@@ -4,15 +4,18 @@ The key stays the same, so that only the certificate file is replaced. A failed 
 again; an expired certificate cannot be renewed.
 """
 
+import fcntl
 import logging
+import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from fedforest.errors import ConfigurationError, FederationError
+from fedforest.errors import ConfigurationError, FederationError, TransportError
 from fedforest.runtime.disclosure.egress_ledger import Departure, Ledger
 from fedforest.runtime.event_log import log_event
 from fedforest.transport.tls import Credentials
@@ -47,8 +50,7 @@ class Renewal:
 
     def look(self) -> None:
         """Renew if it is due; a failure is logged and tried again later."""
-        is_due = self._credentials.renewal_due <= datetime.now(UTC)
-        if not is_due or time.monotonic() < self._not_before:
+        if not _is_due(self._credentials) or time.monotonic() < self._not_before:
             return
         try:
             self._credentials = renew(self._tls, self._credentials, self._ask)
@@ -78,7 +80,17 @@ def noting(ledger: Ledger, ask: Ask) -> Ask:
 
 def renew(tls: Path, credentials: Credentials, ask: Ask) -> Credentials:
     """Renew credentials; the next certificate is in the folder when this returns."""
-    renewed = replace(credentials, certificate=ask(credentials))
+    try:
+        renewed = replace(credentials, certificate=ask(credentials))
+    except TransportError as error:
+        if credentials.expires > datetime.now(UTC):
+            raise
+        raise ConfigurationError(
+            f"the certificate of {credentials.identity} expired at "
+            f"{credentials.expires:%Y-%m-%d %H:%M} UTC, and an expired one cannot be renewed; if "
+            "the clock of this machine is right, ask the coordinator's operator to invite "
+            f"{credentials.identity.name} again, and join in a new folder"
+        ) from error
     renewed.check()
     if renewed.identity != credentials.identity:
         raise ConfigurationError("the new certificate is for somebody else; ask the operator")
@@ -86,13 +98,41 @@ def renew(tls: Path, credentials: Credentials, ask: Ask) -> Credentials:
     return renewed
 
 
+def renew_if_due(tls: Path, ask: Ask, *, anyway: bool = False) -> tuple[Credentials, bool]:
+    """Load credentials and renew them if it is due, or `anyway`; tell whether they are new.
+
+    One process renews at a time: an application and a command beside it share the folder.
+    """
+    credentials = Credentials.load(tls)
+    if not anyway and not _is_due(credentials):
+        return credentials, False
+    with _alone(tls):
+        credentials = Credentials.load(tls)
+        if not anyway and not _is_due(credentials):
+            return credentials, True
+        return renew(tls, credentials, ask), True
+
+
+def _is_due(credentials: Credentials) -> bool:
+    return credentials.renewal_due <= datetime.now(UTC)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Lock a folder against other threads and processes that renew."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def load_fresh(tls: Path, ask: Ask) -> Credentials:
     """Load credentials; renew them if it is due and the authority can be reached."""
     credentials = Credentials.load(tls)
-    if credentials.renewal_due > datetime.now(UTC):
-        return credentials
     try:
-        return renew(tls, credentials, ask)
+        return renew_if_due(tls, ask)[0]
     except FederationError as error:
         log_event(_LOG, "not renewed", severity=logging.WARNING, text=str(error))
         return credentials  # they may still be valid; if not, connecting says so
