@@ -42,17 +42,17 @@ def in_shards(
         yield engines
 
 
-@pytest.mark.slow
-@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow], deadline=None)
-@given(
+DRAWN = (
     class_weighted_cases(),
     st.integers(1, 5),
     st.sampled_from([0, 20, 2**15]),
     st.sets(st.integers(1, 60), max_size=3),
 )
-def test_a_forest_grown_in_shards_is_the_forest_of_the_table(
-    case: VerticalCase, n_shards: int, rows_gathered: int, losses: set[int]
-) -> None:
+DRAW = settings(suppress_health_check=[HealthCheck.too_slow])
+
+
+def check_shards(case: VerticalCase, n_shards: int, rows_gathered: int, losses: set[int]) -> None:
+    """The forest grown in shards has the bytes and the out-of-bag votes of the one grown here."""
     expected = case.vertical()
     with in_shards(n_shards, rows_gathered, losses):
         sharded = case.vertical()
@@ -60,6 +60,24 @@ def test_a_forest_grown_in_shards_is_the_forest_of_the_table(
     if case.parameters.get("oob_score"):
         name = "oob_prediction_" if case.is_regression else "oob_decision_function_"
         assert getattr(sharded, name).tobytes() == getattr(expected, name).tobytes()
+
+
+@pytest.mark.slow
+@settings(DRAW, max_examples=15)
+@given(*DRAWN)
+def test_a_forest_grown_in_shards_is_the_forest_of_the_table(
+    case: VerticalCase, n_shards: int, rows_gathered: int, losses: set[int]
+) -> None:
+    check_shards(case, n_shards, rows_gathered, losses)
+
+
+@pytest.mark.exhaustive
+@settings(DRAW, max_examples=1000)
+@given(*DRAWN)
+def test_a_forest_grown_in_any_shards_is_the_forest_of_the_table(
+    case: VerticalCase, n_shards: int, rows_gathered: int, losses: set[int]
+) -> None:
+    check_shards(case, n_shards, rows_gathered, losses)
 
 
 def test_nodes_of_few_rows_are_searched_in_one_shard() -> None:

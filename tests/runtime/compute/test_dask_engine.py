@@ -67,17 +67,19 @@ def on(make_engine: Any, rows_gathered: int = 60) -> Iterator[None]:
         yield
 
 
-def numbers_case() -> VerticalCase:
+def numbers_case(parameters: dict[str, Any]) -> VerticalCase:
     rng = np.random.default_rng(4)
     columns = {f"c{k}": rng.standard_normal(400) for k in range(4)}
-    return VerticalCase(columns, columns["c0"] + rng.standard_normal(400), None, FEW, (2, 2))
+    return VerticalCase(columns, columns["c0"] + rng.standard_normal(400), None, parameters, (2, 2))
 
 
-@pytest.mark.parametrize("rows_gathered", [0, 60])
+# nodes that stay in all shards cost an exchange with each of them, to the last level
+@pytest.mark.parametrize(("rows_gathered", "max_depth"), [(0, 4), (60, None)])
 def test_a_forest_grown_on_a_cluster_is_the_forest_of_the_table(
-    rows_gathered: int, cluster: DaskCluster
+    rows_gathered: int, max_depth: int | None, cluster: DaskCluster
 ) -> None:
-    for case in (sample_case(parameters=FEW), numbers_case()):
+    parameters = {**FEW, "max_depth": max_depth}
+    for case in (sample_case(parameters=parameters), numbers_case(parameters)):
         expected = whole_file(case.vertical())
         with on(cluster.engine, rows_gathered):
             assert whole_file(case.vertical()) == expected
