@@ -166,7 +166,7 @@ def test_a_list_that_changed_while_its_party_was_dead_is_refused(two: Processes)
             write_people(two, "shop", slice(10, None))
             two.folder.role("shop").start()
 
-    with two.user() as user, pytest.raises(FederationError, match=r"'shop'.* cannot answer"):
+    with two.user() as user, pytest.raises(FederationError, match=r"'shop'.* is not what it was"):
         user.train(AlignRows(data=PEOPLE, method="psi"), Alignment, tell)
     assert is_killed
 

@@ -1,5 +1,6 @@
 """Organisations that never met go from nothing to models of all their data, by commands alone."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -221,6 +222,9 @@ def check_policy(organisations: dict[str, Organisation]) -> None:
     assert "insurer" in refusal
     assert "at least 50 rows" in refusal
     refused = clinic.run("export", "together", "--out", "whole.model", fails=True)
+    finished = re.search(r"the latest finished one of that name is (\w+)", refused)
+    assert finished is not None
+    refused = clinic.run("export", finished[1], "--out", "whole.model", fails=True)
     assert "policy" in refused
     assert not (clinic.folder / "whole.model").exists()
     policy.unlink()

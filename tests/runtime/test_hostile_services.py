@@ -191,10 +191,10 @@ def test_a_party_refuses_terms_with_leaves_of_no_size(
 ) -> None:
     role = VerticalRole(data="columns", label="label")
     honest = encode(BeginRun(RUN, role, Terms(forest=ForestParameters())))
-    kind, run, told, terms = msgspec.msgpack.decode(honest)
-    terms["forest"]["min_samples_leaf"] = leaf
+    begun = msgspec.msgpack.decode(honest)
+    begun[3]["forest"]["min_samples_leaf"] = leaf
     with pytest.raises(RemoteProtocolError) as caught:
-        hostile_party.answer(msgspec.msgpack.encode([kind, run, told, terms]))
+        hostile_party.answer(msgspec.msgpack.encode(begun))
     check_error(caught.value, "coordinator")
 
 

@@ -47,13 +47,13 @@ def test_the_failure_names_the_message_and_the_field_that_changed() -> None:
     listing = list_wire()
     other = {name: [*lines] for name, lines in listing.items()}
     assert find_changes(listing, other) == []
-    other["vertical.FindSplits"][-1] = "candidates: Str()"
+    other["vertical.FindSplits"][-1] = "slot: Str()"
     other["vertical.RowMoves"].reverse()
     other["vertical.New"] = []
     del other["transport.Hello"]
     assert find_changes(listing, other) == [
         "transport.Hello is gone",
-        "vertical.FindSplits: candidates: MemoryView() -> candidates: Str()",
+        "vertical.FindSplits: slot: Int(ge=0, lt=4) = 0 -> slot: Str()",
         "vertical.New is new",
         "vertical.RowMoves: the order of its fields",
     ]

@@ -42,6 +42,7 @@ TEMPLATE = """\
 # alignments_per_day_per_asker = 1000
 # standing_days = 90              # that a standing alignment may live; 0: none
 # standing_askers = ["anna"]      # who may make and extend one; without it, all askers
+# standing_serving = "nothing"    # or "rows", or "ids": what one may be asked for by chosen rows
 # validation = true               # without it: no scores under label_protection = "encrypted"
 # alone = true
 

@@ -125,13 +125,17 @@ class HorizontalParty:
         self._model: StoredForest | None = None
         self._model_file: memoryview | None = None
         self._aggregator = aggregator
-        self._handlers: dict[type[Message], Callable[[Any], Message]] = {
+        self._sums = aggregator.handlers()
+
+    def _handlers(self) -> dict[type[Message], Callable[[Any], Message]]:
+        """The handlers by request: not kept, as a party that held its methods would hold itself."""
+        return {
             DeclareTable: self._prepare,
             AgreeOnTable: self._agree,
             ProposeThresholds: self._propose,
             TakeForest: self._take_forest,
-            aggregator.counts: self._count,
-            **aggregator.handlers(),
+            self._aggregator.counts: self._count,
+            **self._sums,
         }
 
     def handle(self, request: Message) -> Message:
@@ -140,7 +144,7 @@ class HorizontalParty:
         asked = None if trees is None else (trees.n_asked, trees.counted)
         heard = self._heard
         try:
-            return answer(self._handlers, request)
+            return answer(self._handlers(), request)
         except FederationError:  # questions answered before the error were not sent: undo
             self._n_questions, self._companions, self._heard = n_questions, companions, heard
             if trees is not None and asked is not None:
