@@ -116,8 +116,9 @@ class AskerProofs:
             signer, signed = self._read(request.proof, user, what)
             shown = "pinned" if self._pins.get(user) == signer.fingerprint else "signed"
             if not is_enough(shown, needed):
-                broken = "asker_other_key" if is_pinned else "asker_not_pinned"
-                raise refusal(broken, what, user=user)
+                if is_pinned:
+                    raise refusal("asker_other_key", what, user=user)
+                raise refusal("asker_not_pinned", what, user=user)
             self._check_wish(request, signed, prediction, trained_on)
         log_event(_LOG, "asked", kind=type(request).__name__, user=user, proof=shown, what=what)
 
