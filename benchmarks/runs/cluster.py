@@ -182,7 +182,7 @@ def measure_xgboost(folder: Path, n_workers: int) -> dict[str, Any]:
     y = tables[-1].column("two").to_numpy()
     names = [(table, name) for table in tables for name in table.column_names if "_" in name]
     X = np.column_stack([table.column(name).to_numpy() for table, name in names])
-    with start_cluster(n_workers) as cluster:
+    with start_cluster(n_workers) as cluster, cluster.client.as_current():
         started = time.perf_counter()
         rows = len(y) // (4 * n_workers) + 1
         data = xgboost.dask.DaskQuantileDMatrix(
