@@ -67,7 +67,7 @@ class Ask:
     training's time."""
     is_ahead: bool = False
     """The coordinator goes on without the replies and takes them later, with `COLLECT`."""
-    collects: bool = False  # asks nobody: wait for the replies to the oldest question asked ahead
+    collects: bool = False  # no new question: wait for the replies to the oldest one asked ahead
 
 
 COLLECT = Ask({}, collects=True)

@@ -146,7 +146,7 @@ def _fill_catalogue(home: Path, data_sets: Mapping[str, pyarrow.Table]) -> None:
 
 
 def login_link(home: Path, web_port: int, user: str = "") -> str:
-    """`fedforest tokens add`: an address that logs in whoever opens it, until the demo ends."""
+    """`fedforest tokens add`: an address that logs its reader in until the demo ends."""
     word = ServiceTokens(home / FILE).issue(f"demo-{token_hex(4)}", user=user, days=1.0)
     return f"http://127.0.0.1:{web_port}/login#{word}"
 

@@ -49,7 +49,7 @@ class _Nobody:
         return {}
 
     def end(self) -> None:
-        """Do nothing: nobody was asked."""
+        """Do nothing: no party was asked."""
 
 
 _NOBODY = _Nobody()
@@ -83,7 +83,7 @@ class _Question:
     ask: Ask
     requests: dict[str, bytes]
     numbers: dict[str, int]  # of the request at each party
-    is_dropped: bool = False  # the run ends early: nobody collects the replies
+    is_dropped: bool = False  # the run ends early, and the replies are not collected
     pending: PendingReplies | None = None
     began: float = 0.0
 
@@ -246,7 +246,7 @@ class _Run(Generic[Result]):
         self._log.add(describe_exchange(ask, question.requests, replies, seconds))
 
     def _end_early(self, replies: Mapping[str, Any]) -> None:
-        """Have the coordinator come to an end; nobody collects what else it asked ahead."""
+        """End the coordinator; replies to what else it asked ahead are not collected."""
         for other in self._open:
             other.is_dropped = True
         try:
